@@ -1,8 +1,11 @@
 """The project's benchmark: `python -m tests.bench --help`, from the repository's root.
 
-What is measured is the `sharecons` that is installed, which may be compiled. Python
-puts the checkout first, for `tests`; so it goes to the end, in this process and in
-those of the clients.
+The benchmark measures the installed `sharecons`, which may be compiled. Python puts the
+checkout first in `sys.path`. The package moves it to the end, in this process and in
+the client processes, so that only `tests` is imported from it.
+
+Read `options`, then `measurements`, `bench`, `roster`; `clients` has one program per
+client, `report` renders the results.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""The benchmark, from Kafka's start to tables and pictures."""
+"""Entry point: start Kafka, run the measurements, write tables and pictures."""
 
 import argparse
 import logging
@@ -12,53 +12,60 @@ from pathlib import Path
 from sharecons.testing.kafka import KafkaCluster, LaunchError
 from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.bench import Bench
-from tests.bench.command import BROKER, heed_signals, log_with_time, settings
-from tests.bench.machine import described
-from tests.bench.measures import MEASURES
-from tests.bench.options import parsed
-from tests.bench.report import rendered
+from tests.bench.machine import describe_machine
+from tests.bench.measurements import MEASUREMENTS
+from tests.bench.options import parse_options
+from tests.bench.program import (
+    BROKER_JAVA_OPTIONS,
+    configure_logging,
+    interrupt_on_signals,
+    settings_of,
+)
+from tests.bench.report import render
 from tests.bench.results import Results
 
 log = logging.getLogger("tests.bench")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parsed(arguments)
-    log_with_time()
-    heed_signals()
+    options = parse_options(arguments)
+    configure_logging()
+    interrupt_on_signals()
     results = Results(
         options.output,
-        described(options.kafka_version),
-        settings(options),
+        describe_machine(options.kafka_version),
+        settings_of(options),
         add=options.add,
     )
     status = 0
     try:
         _run(options, results)
     except KeyboardInterrupt:
-        log.info("interrupted: what was measured until now is kept")
+        log.info("interrupted; measurements taken so far are in %s", results.path)
         status = 130
     except LaunchError as error:
         log.error("%s", error)
         return 1
-    for path in rendered(results.path, options.output):
-        log.info("written: %s", path)
+    for path in render(results.path, options.output):
+        log.info("wrote %s", path)
     return status
 
 
 def _run(options: argparse.Namespace, results: Results) -> None:
-    begun = time.monotonic()
+    start = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="sharecons-bench-") as scratch,
-        closing(CleanupProcess()) as guard,
-        KafkaCluster(options.kafka_version, java_options=BROKER) as cluster,
+        closing(CleanupProcess()) as cleanup,
+        KafkaCluster(
+            options.kafka_version, java_options=BROKER_JAVA_OPTIONS
+        ) as cluster,
     ):
-        guard.remove(Path(scratch))
-        bench = Bench(options, cluster, guard, Path(scratch), results)
+        cleanup.remove(Path(scratch))
+        bench = Bench(options, cluster, cleanup, Path(scratch), results)
         bench.warm_up()
         for what in options.what:
-            MEASURES[what](bench)
-    log.info("all measured in %.0f s", time.monotonic() - begun)
+            MEASUREMENTS[what](bench)
+    log.info("all measurements took %.0f s", time.monotonic() - start)
 
 
 if __name__ == "__main__":

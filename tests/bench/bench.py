@@ -1,4 +1,4 @@
-"""One run: a Kafka, its topics, and what is done with each client alike."""
+"""One benchmark run: broker, topics, and the measurement of one client."""
 
 import argparse
 import asyncio
@@ -22,31 +22,36 @@ from kio.schema.describe_share_group_offsets.v1.response import (
 from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.cleanup import CleanupProcess
 from tests.bench.clients.connection import Connection
+from tests.bench.processes import (
+    ProgramError,
+    parse_result,
+    run_program,
+    running_program,
+)
 from tests.bench.results import Results
-from tests.bench.roster import CLIENTS, MissingError, Roster, candidates
-from tests.bench.running import FailedError, finished, measured, started
+from tests.bench.roster import CLIENTS, MissingError, Roster, clients_for
 from tests.kafka_plugin import Admin
 
 __all__ = ["Bench"]
 
 EARLIEST: Final = {"share.auto.offset.reset": "earliest"}
-REHEARSAL: Final = -1  # a round
+REHEARSAL_ROUND: Final = -1
 WARM_UPS: Final = 3
-PATIENCE: Final = 120.0  # seconds for a client to read what it is to read
-GRACE: Final = 60.0  # and to join, close, and for Java to start
-ANSWER: Final = 10.0  # for one answer of the broker's
+TIMEOUT: Final = 120.0  # seconds for a client to read its records
+STARTUP_TIMEOUT: Final = 60.0  # seconds more to start the JVM, join and close
+RESPONSE_TIMEOUT: Final = 10.0  # seconds
 
 log = logging.getLogger("tests.bench")
 
 
 class Bench:
-    """What the measurements work with."""
+    """Topics, producers and client processes for the measurements."""
 
     def __init__(
         self,
         options: argparse.Namespace,
         cluster: KafkaCluster,
-        guard: CleanupProcess,
+        cleanup: CleanupProcess,
         scratch: Path,
         results: Results,
     ) -> None:
@@ -54,25 +59,27 @@ class Bench:
         self.results = results
         self._cluster = cluster
         self._bootstrap = cluster.bootstrap_servers
-        self._guard = guard
+        self._cleanup = cleanup
         self._admin = Admin(self._bootstrap)
         self._roster = Roster(scratch, options.kafka_version)
         self._missing: set[str] = set()
 
     def turns(
-        self, what: str, *, rounds: int | None = None, rehearsed: bool = False
+        self, what: str, *, rounds: int | None = None, rehearse: bool = False
     ) -> Iterator[tuple[int, str]]:
-        """Give (round, client) in the order of the run.
+        """Yield (round, client) pairs in the order of the run.
 
-        Each round begins further on in the list, so that nobody always goes first. A
-        rehearsal comes before, whose results are not kept: the broker's first answers
-        of a kind are slow ones, and each client's are of another.
+        Each round starts with a different client. A rehearsal round, if requested,
+        comes first and is not recorded: the broker's first responses to each client's
+        request versions are slow.
         """
         names = [
-            name for name in candidates(what, self.options.clients) if self._has(name)
+            name
+            for name in clients_for(what, self.options.clients)
+            if self._is_available(name)
         ]
-        if rehearsed:
-            yield from ((REHEARSAL, name) for name in names)
+        if rehearse:
+            yield from ((REHEARSAL_ROUND, name) for name in names)
         rounds = self.options.rounds if rounds is None else rounds
         step = max(1, len(names) // max(1, rounds))
         for round_ in range(rounds):
@@ -89,16 +96,16 @@ class Bench:
             self._admin.delete_topic(name)
 
     @contextmanager
-    def loaded(
+    def loaded_topic(
         self, partitions: int, records: int, size: int = 100, codec: str = "none"
     ) -> Iterator[str]:
-        """Give a topic with so many records, evenly over its partitions."""
+        """Create a topic with records spread evenly over its partitions."""
         with self.topic(partitions) as name:
             if records > 1:
                 what = f"{records:,} records of {size:,} bytes, {codec}"
                 log.info("loading %s, partitions: %d", what, partitions)
-            command = self._module(
-                "loading",
+            command = self._module_command(
+                "load_topic",
                 topic=name,
                 partitions=partitions,
                 records=records,
@@ -107,19 +114,21 @@ class Bench:
                 batch_size=self.options.batch_size,
                 linger=self.options.linger,
             )
-            finished(command, self._guard, PATIENCE)
-            os.sync()  # writing it out later would disturb who is measured
+            run_program(command, self._cleanup, TIMEOUT)
+            os.sync()  # a later write-back would disturb the measurement
             yield name
 
     @contextmanager
-    def paced(self, topic: str, rate: float) -> Iterator[None]:
-        """Produce at this rate for as long as the block lasts."""
-        command = self._module("paced", topic=topic, rate=rate, seconds=PATIENCE)
-        with started(command, self._guard):
+    def produce_at_rate(self, topic: str, rate: float) -> Iterator[None]:
+        """Produce `rate` records per second during the block."""
+        command = self._module_command(
+            "paced_producer", topic=topic, rate=rate, seconds=TIMEOUT
+        )
+        with running_program(command, self._cleanup):
             yield
 
-    def stored(self, topic: str) -> int:
-        """Give the bytes of the topic's segments."""
+    def stored_bytes(self, topic: str) -> int:
+        """Return the size of the topic's segments in bytes."""
         data = self._cluster.log_directory(1)
         return sum(path.stat().st_size for path in data.glob(f"{topic}-*/*.log"))
 
@@ -131,38 +140,49 @@ class Bench:
         *,
         labels: Mapping[str, Any] | None = None,
         program: Mapping[str, Any],
-        kept: Mapping[str, Any] | None = None,
-        patience: float = PATIENCE,
+        extra: Mapping[str, Any] | None = None,
+        timeout: float = TIMEOUT,
         watch: Callable[[Popen[str]], None] = lambda _: None,
     ) -> None:
-        """Run a client once, with a group of its own, and keep what it measured.
+        """Run a client once in a new group and record its result.
 
         Args:
-            labels: under what it was measured, kept with it.
-            program: arguments of the client's program.
-            kept: what is to be kept too; `watch` may still be filling it.
-            watch: sees the process until it ends.
+            what: the measurement.
+            turn: round and client.
+            topic: the topic to read.
+            labels: conditions of the measurement, recorded with the result.
+            program: arguments of the client program.
+            extra: further values to record; `watch` may fill them during the run.
+            timeout: seconds for the client to finish its work.
+            watch: is called with the process; it may run until the process ends.
         """
         round_, name = turn
-        about = {"what": what, "client": name, "round": round_, **(labels or {})}
-        load = round(os.getloadavg()[0], 2)  # what the machine was busy with before
+        run_labels = {
+            "what": what,
+            "client": name,
+            "round": round_,
+            **(labels or {}),
+        }
+        load = round(os.getloadavg()[0], 2)  # load before the run
         group = f"{name}-{uuid.uuid4().hex[:8]}"
         self._admin.set_group_config(group, EARLIEST)
         command = [
             *self._roster.command(name),
-            *self._spelt(topic=topic, group=group, patience=patience),
-            *self._spelt(max_records=self.options.max_records, **program),
+            *self._options(topic=topic, group=group, timeout=timeout),
+            *self._options(max_records=self.options.max_records, **program),
         ]
         try:
-            result = measured(finished(command, self._guard, patience + GRACE, watch))
-            if "wanted" in (kept or {}):
+            result = parse_result(
+                run_program(command, self._cleanup, timeout + STARTUP_TIMEOUT, watch)
+            )
+            if "wanted" in (extra or {}):
                 result["unacknowledged"] = self._unacknowledged(group)
-        except FailedError as error:
+        except ProgramError as error:
             result = {"error": str(error)}
-        if round_ == REHEARSAL:
+        if round_ == REHEARSAL_ROUND:
             return
-        log.info("%s: %s", _spelt_out(about), ", ".join(_figures(result)))
-        self.results.keep({**about, "load": load, **result, **(kept or {})})
+        log.info("%s: %s", _describe(run_labels), ", ".join(_format_result(result)))
+        self.results.append({**run_labels, "load": load, **result, **(extra or {})})
 
     def read(
         self,
@@ -173,100 +193,110 @@ class Bench:
         *,
         consumers: int = 1,
         labels: Mapping[str, Any] | None = None,
-        kept: Mapping[str, Any] | None = None,
+        extra: Mapping[str, Any] | None = None,
     ) -> None:
-        """Have a client read so many records, which are all that the topic has."""
+        """Run a client that reads all `records` of the topic."""
         self.measure(
             what,
             turn,
             topic,
             program={"records": records, "consumers": consumers},
             labels=labels,
-            kept={"wanted": records, **(kept or {})},
+            extra={"wanted": records, **(extra or {})},
         )
 
     def warm_up(self) -> None:
-        """Have the broker make its own topics, and compile what it runs.
+        """Read a topic until internal topics exist and the broker's code is compiled.
 
-        Compiling goes on for most of a minute of load, and takes a core from whoever is
-        measured meanwhile: who has more to do himself loses more by it.
+        The JVM compiles during most of the first minute of load and occupies a core
+        meanwhile, which slows down clients that need much CPU the most.
         """
         log.info("warming up the broker")
         records = self.options.records
         end = time.monotonic() + self.options.settle
-        with self.loaded(self.options.partitions, records) as topic:
+        with self.loaded_topic(self.options.partitions, records) as topic:
             for turn in itertools.count(1):
                 group = f"warm-up-{turn}"
                 self._admin.set_group_config(group, EARLIEST)
-                where = self._spelt(topic=topic, group=group, records=records)
+                where = self._options(topic=topic, group=group, records=records)
                 command = [*self._roster.command("raw"), *where]
-                finished(command, self._guard, PATIENCE + GRACE)
+                run_program(command, self._cleanup, TIMEOUT + STARTUP_TIMEOUT)
                 if turn >= WARM_UPS and time.monotonic() >= end:
                     break
 
-    def _has(self, name: str) -> bool:
+    def _is_available(self, name: str) -> bool:
         try:
             self._roster.command(name)
         except MissingError as error:
             if name not in self._missing:
                 self._missing.add(name)
-                log.info("%s is left out: %s", CLIENTS[name].title, error)
-                self.results.keep(
+                log.info("%s is skipped: %s", CLIENTS[name].title, error)
+                self.results.append(
                     {"what": "missing", "client": name, "why": str(error)}
                 )
             return False
         return True
 
-    def _module(self, name: str, **arguments: Any) -> list[str]:
-        return [sys.executable, "-m", f"tests.bench.{name}", *self._spelt(**arguments)]
+    def _module_command(self, name: str, **arguments: Any) -> list[str]:
+        return [
+            sys.executable,
+            "-m",
+            f"tests.bench.{name}",
+            *self._options(**arguments),
+        ]
 
-    def _spelt(self, **arguments: Any) -> list[str]:
+    def _options(self, **arguments: Any) -> list[str]:
         words = ["--bootstrap", self._bootstrap]
         for name, value in arguments.items():
             words += [f"--{name.replace('_', '-')}", str(value)]
         return words
 
     def _unacknowledged(self, group: str) -> int | None:
-        """Give how many records of its topic a group has still to do; None if unknown.
+        """Return the group's lag in records, or None if the broker does not report it.
 
-        From Kafka 4.2 on. (The start offset would not do: it trails behind.)
+        Kafka reports the lag since 4.2. The share-partition start offset is no
+        substitute: it advances later than acknowledgements.
         """
         try:
-            return asyncio.run(_lag(self._bootstrap, group))
+            return asyncio.run(_group_lag(self._bootstrap, group))
         except (OSError, TimeoutError, RuntimeError):
             return None
 
 
-async def _lag(bootstrap: str, group: str) -> int:
-    asked: Any = description.DescribeShareGroupOffsetsRequestGroup(
+async def _group_lag(bootstrap: str, group: str) -> int:
+    group_request: Any = description.DescribeShareGroupOffsetsRequestGroup(
         group_id=group,  # type: ignore[arg-type]
         topics=None,
     )
-    request = description.DescribeShareGroupOffsetsRequest(groups=(asked,))
-    async with asyncio.timeout(ANSWER):
+    request = description.DescribeShareGroupOffsetsRequest(groups=(group_request,))
+    async with asyncio.timeout(RESPONSE_TIMEOUT):
         connection = await Connection.open(bootstrap)
         try:
-            answer = await connection.ask(request, DescribeShareGroupOffsetsResponse)
+            response = await connection.send(request, DescribeShareGroupOffsetsResponse)
         finally:
             connection.close()
-    (found,) = answer.groups
+    (found,) = response.groups
     if found.error_code:
-        raise RuntimeError(f"the group's offsets were refused: {found.error_code.name}")
+        raise RuntimeError(
+            f"describing the offsets of group {group} failed: {found.error_code.name}"
+        )
     lags = [part.lag for topic in found.topics for part in topic.partitions]
     if not lags or min(lags) < 0:
-        raise RuntimeError("the broker does not know yet")
+        raise RuntimeError(f"the broker does not know the lag of group {group} yet")
     return sum(lags)
 
 
-def _spelt_out(about: Mapping[str, Any]) -> str:
-    """Spell what is measured for whoever looks on."""
+def _describe(run_labels: Mapping[str, Any]) -> str:
+    """Return the measurement, its conditions and the client for the log."""
     named = ("what", "client", "round")
-    under = [f"{name}={value}" for name, value in about.items() if name not in named]
-    where = " ".join([about["what"], *under, f"round {about['round'] + 1}"])
-    return f"{where}, {about['client']}"
+    under = [
+        f"{name}={value}" for name, value in run_labels.items() if name not in named
+    ]
+    where = " ".join([run_labels["what"], *under, f"round {run_labels['round'] + 1}"])
+    return f"{where}, {run_labels['client']}"
 
 
-def _figures(result: Mapping[str, Any]) -> Iterator[str]:
+def _format_result(result: Mapping[str, Any]) -> Iterator[str]:
     if "error" in result:
         yield f"FAILED: {result['error']}"
     if result.get("seconds") and result.get("first"):

@@ -1,4 +1,4 @@
-"""On what it was measured: the machine, without its name, and the versions."""
+"""Description of the machine (without its host name) and software versions."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ from sharecons import COMPILED
 from sharecons.testing.kafka.java import find_java
 from sharecons.version import VERSION
 
-__all__ = ["described"]
+__all__ = ["describe_machine"]
 
 PACKAGES: Final = (
     "anyio",
@@ -29,21 +29,23 @@ FRANZ: Final = Path(__file__).parent / "clients" / "franz" / "go.mod"
 GIB: Final = 1 << 30
 
 
-def described(kafka: str) -> dict[str, str]:
-    """Give the lines of a table."""
+def describe_machine(kafka: str) -> dict[str, str]:
+    """Return the rows of the table, name to value."""
     return {
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{_memory() / GIB:.0f} GiB",
         "system": f"{platform.system()} {platform.release()}",
-        "commit": _said(["git", "describe", "--always", "--dirty"]),
+        "commit": _output_of(["git", "describe", "--always", "--dirty"]),
         "Kafka": kafka,
-        "Java": _first(r'version "([^"]+)"', _said([str(find_java()), "-version"])),
+        "Java": _first_match(
+            r'version "([^"]+)"', _output_of([str(find_java()), "-version"])
+        ),
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "sharecons": f"{VERSION}, {'compiled' if COMPILED else 'plain Python'}",
         **{package: _installed(package) for package in PACKAGES},
         "librdkafka": _librdkafka(),
-        "Go": _first(r"go([\d.]+)", _said(["go", "version"])),
-        "franz-go": _first(r"franz-go v(\S+)", FRANZ.read_text()),
+        "Go": _first_match(r"go([\d.]+)", _output_of(["go", "version"])),
+        "franz-go": _first_match(r"franz-go v(\S+)", FRANZ.read_text()),
     }
 
 
@@ -52,7 +54,7 @@ def _processor() -> str:
         lines = Path("/proc/cpuinfo").read_text()
     except OSError:
         return platform.machine()
-    return _first(r"model name\s*: (.+)", lines)
+    return _first_match(r"model name\s*: (.+)", lines)
 
 
 def _memory() -> int:
@@ -72,13 +74,13 @@ def _librdkafka() -> str:
     return str(confluent_kafka.libversion()[0])
 
 
-def _said(command: Sequence[str]) -> str:
+def _output_of(command: Sequence[str]) -> str:
     if shutil.which(command[0]) is None:
         return ""
     done = subprocess.run(command, capture_output=True, text=True)
     return (done.stdout + done.stderr).strip() if done.returncode == 0 else ""
 
 
-def _first(pattern: str, text: str) -> str:
+def _first_match(pattern: str, text: str) -> str:
     found = re.search(pattern, text)
     return found[1].strip() if found else "none"

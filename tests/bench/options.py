@@ -1,4 +1,4 @@
-"""What a run of the benchmark can be told."""
+"""Command-line options of the benchmark."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -8,11 +8,11 @@ from typing import Any, Final, TypeVar
 
 from tests.bench.roster import CLIENTS
 
-__all__ = ["WHAT", "parsed", "records_of"]
+__all__ = ["MEASUREMENT_NAMES", "parse_options", "record_count"]
 
 T = TypeVar("T")
 
-WHAT: Final = (
+MEASUREMENT_NAMES: Final = (
     "throughput",
     "first",
     "latency",
@@ -21,9 +21,9 @@ WHAT: Final = (
     "consumers",
     "slow",
 )
-MOST_BYTES: Final = 800_000_000  # of a topic's values: larger records are fewer
+MAX_BYTES: Final = 800_000_000  # values of one topic; larger records mean fewer of them
 
-# Some three minutes: whether everything works, rather than how well.
+# About three minutes: checks that everything works; the figures mean little.
 QUICK: Final[Mapping[str, Any]] = {
     "rounds": 1,
     "settle": 5.0,
@@ -43,27 +43,27 @@ QUICK: Final[Mapping[str, Any]] = {
 }
 
 
-def parsed(given: Sequence[str] | None = None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = _parser()
-    options = parser.parse_args(given)
+    options = parser.parse_args(arguments)
     if options.quick:
         parser.set_defaults(**QUICK)
-        options = parser.parse_args(given)
+        options = parser.parse_args(arguments)
     return options
 
 
-def records_of(size: int, options: argparse.Namespace) -> int:
-    """Give how many records of that size a topic is to have."""
+def record_count(size: int, options: argparse.Namespace) -> int:
+    """Return the number of records of this size in a topic."""
     wanted: int = options.records
-    return min(wanted, MOST_BYTES // size)
+    return min(wanted, MAX_BYTES // size)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench",
-        description="Compare sharecons with its peers on a Kafka that is started for "
-        "it. What was measured is kept after each measurement; a table and pictures "
-        "are made of it at the end, and by `python -m tests.bench.report`.",
+        description="Compare sharecons with other share-group clients on a broker that "
+        "this program starts. Results are saved after each measurement. Tables "
+        "and pictures are written at the end, or by `python -m tests.bench.report`.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     _add_plan(parser.add_argument)
@@ -73,56 +73,85 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_plan(add: Callable[..., Any]) -> None:
-    add("--what", type=_of(WHAT), default=list(WHAT), help=", ".join(WHAT))
-    add("--clients", type=_of(CLIENTS), help=f"only these: {', '.join(CLIENTS)}")
-    add("--rounds", type=int, default=3, help="how often each client has its turn")
-    add("--settle", type=float, default=60.0, help="seconds of load before all else")
-    add("--quick", action="store_true", help="three minutes, to see that it works")
-    add("--kafka-version", default="4.3.0", help="which Kafka to start")
+    add(
+        "--what",
+        type=_subset_of(MEASUREMENT_NAMES),
+        default=list(MEASUREMENT_NAMES),
+        help=", ".join(MEASUREMENT_NAMES),
+    )
+    add(
+        "--clients",
+        type=_subset_of(CLIENTS),
+        help=f"only these: {', '.join(CLIENTS)}",
+    )
+    add("--rounds", type=int, default=3, help="runs per client")
+    add("--settle", type=float, default=60.0, help="seconds of broker warm-up")
+    add("--quick", action="store_true", help="small run of three minutes")
+    add("--kafka-version", default="4.3.0", help="Kafka version to start")
     output = Path("docs/performance") / date.today().isoformat()
-    add("--output", type=Path, default=output, help="where results are kept")
-    add("--add", action="store_true", help="to what an earlier run left there")
+    add("--output", type=Path, default=output, help="results directory")
+    add("--add", action="store_true", help="append to earlier results")
 
 
 def _add_throughput(add: Callable[..., Any]) -> None:
-    add("--records", type=int, default=2_500_000, help="fewer where they are large")
-    add("--sizes", type=_numbers, default=[100, 1024, 10240], help="bytes of a value")
-    add("--codecs", type=_words, default=["none", "lz4"], help="of the producer")
-    add("--partitions", type=int, default=6, help="of the topic")
-    add("--max-records", type=int, default=500, help="of one fetch")
-    add("--batch-size", type=int, default=16384, help="of the producer, in bytes")
-    add("--linger", type=float, default=0.005, help="of the producer, in seconds")
+    add("--records", type=int, default=2_500_000, help="per topic, at most")
+    add(
+        "--sizes",
+        type=_parse_numbers,
+        default=[100, 1024, 10240],
+        help="value sizes, bytes",
+    )
+    add(
+        "--codecs",
+        type=_parse_words,
+        default=["none", "lz4"],
+        help="compression",
+    )
+    add("--partitions", type=int, default=6, help="partitions per topic")
+    add("--max-records", type=int, default=500, help="max.poll.records")
+    add("--batch-size", type=int, default=16384, help="producer batch size, bytes")
+    add("--linger", type=float, default=0.005, help="producer linger, seconds")
 
 
 def _add_others(add: Callable[..., Any]) -> None:
-    add("--rates", type=_numbers, default=[1000, 20_000], help="latency: records/s")
-    # The machine's minutes differ in latency more than in anything else.
-    add("--latency-rounds", type=int, default=9, help="how often, of latency")
-    add("--latency-seconds", type=float, default=8.0, help="to measure each for")
-    add("--warm-up", type=float, default=3.0, help="seconds not measured, of latency")
-    add("--redeliveries", type=int, default=50, help="records to be released")
-    add("--partition-counts", type=_numbers, default=[1, 6, 50, 200, 500])
-    add("--consumer-counts", type=_numbers, default=[1, 10, 100], help="in a process")
-    add("--growth-records", type=int, default=500_000, help="for these two")
-    add("--slow-seconds", type=float, default=600.0, help="of a slow consumer")
-    add("--pause", type=float, default=0.005, help="its seconds for each record")
+    add(
+        "--rates",
+        type=_parse_numbers,
+        default=[1000, 20_000],
+        help="latency: records/s",
+    )
+    # Latency varies more between rounds than the other measurements.
+    add("--latency-rounds", type=int, default=9, help="runs per client")
+    add("--latency-seconds", type=float, default=8.0, help="seconds measured per run")
+    add("--warm-up", type=float, default=3.0, help="seconds before measuring")
+    add("--redeliveries", type=int, default=50, help="records to release")
+    add("--partition-counts", type=_parse_numbers, default=[1, 6, 50, 200, 500])
+    add(
+        "--consumer-counts",
+        type=_parse_numbers,
+        default=[1, 10, 100],
+        help="consumers in one process",
+    )
+    add("--growth-records", type=int, default=500_000, help="per topic, for these")
+    add("--slow-seconds", type=float, default=600.0, help="slow consumer: duration")
+    add("--pause", type=float, default=0.005, help="slow consumer: seconds per record")
 
 
-def _words(text: str) -> list[str]:
+def _parse_words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _numbers(text: str) -> list[int]:
-    return [int(word.replace("_", "")) for word in _words(text)]
+def _parse_numbers(text: str) -> list[int]:
+    return [int(word.replace("_", "")) for word in _parse_words(text)]
 
 
-def _of(known: Sequence[str] | Mapping[str, Any]) -> Callable[[str], list[str]]:
-    def chosen(text: str) -> list[str]:
-        words = _words(text)
+def _subset_of(known: Sequence[str] | Mapping[str, Any]) -> Callable[[str], list[str]]:
+    def parse(text: str) -> list[str]:
+        words = _parse_words(text)
         if unknown := [word for word in words if word not in known]:
             raise argparse.ArgumentTypeError(
-                f"{', '.join(unknown)}: not among {', '.join(known)}"
+                f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}"
             )
         return words
 
-    return chosen
+    return parse

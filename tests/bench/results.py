@@ -1,4 +1,4 @@
-"""What was measured, in a file that is whole after each measurement."""
+"""Results of a run in a JSON file, saved after each measurement."""
 
 import json
 import os
@@ -7,24 +7,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["NAME", "Results", "loaded"]
+__all__ = ["NAME", "Results", "load_results"]
 
 NAME: Final = "results.json"
 
 Measurement = dict[str, Any]
 
 
-def loaded(path: Path) -> dict[str, Any]:
-    """Give the sessions (when, on what, how) and the measurements of a file."""
+def load_results(path: Path) -> dict[str, Any]:
+    """Return the sessions (time, machine, settings) and measurements of a file."""
     content: dict[str, Any] = json.loads(path.read_text())
     return content
 
 
 class Results:
-    """The results of one run, after those of earlier runs if they are to be kept.
+    """The results of one run, appended to those of earlier runs if `add` is set.
 
-    A measurement says in which session and round it was taken: only within a round
-    are clients compared.
+    Each measurement has the numbers of its session and round: clients are compared
+    within a round only.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Results:
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.path = directory / name
-        earlier = loaded(self.path) if add and self.path.exists() else {}
+        earlier = load_results(self.path) if add and self.path.exists() else {}
         self._sessions: list[Any] = earlier.get("sessions", [])
         self._measurements: list[Measurement] = earlier.get("measurements", [])
         now = datetime.now().astimezone()
@@ -50,21 +50,21 @@ class Results:
             }
         )
 
-    def keep(self, measurement: Mapping[str, Any]) -> None:
+    def append(self, measurement: Mapping[str, Any]) -> None:
         session = len(self._sessions) - 1
         self._measurements.append({"session": session, **measurement})
         self._save()
 
     def _save(self) -> None:
-        """Write beside the file and rename: a cut leaves the one before."""
+        """Write a temporary file and rename it, so that a crash keeps the old file."""
         content = {"sessions": self._sessions, "measurements": self._measurements}
-        fresh = self.path.with_suffix(".new")
-        fresh.write_text(_spelt(content))
-        os.replace(fresh, self.path)
+        temporary = self.path.with_suffix(".new")
+        temporary.write_text(_to_json(content))
+        os.replace(temporary, self.path)
 
 
-def _spelt(content: Mapping[str, list[Any]]) -> str:
-    """Spell it with a line for each entry: a change of one is seen as such."""
+def _to_json(content: Mapping[str, list[Any]]) -> str:
+    """Encode one entry per line, which keeps diffs small."""
     parts = (
         f'"{name}": [\n' + ",\n".join(json.dumps(each) for each in entries) + "\n]"
         for name, entries in content.items()

@@ -1,4 +1,4 @@
-"""Who takes part, how each is started, and in what."""
+"""The clients: how each is started and which measurements it takes part in."""
 
 import shutil
 import subprocess
@@ -9,15 +9,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-__all__ = ["CLIENTS", "Client", "MissingError", "Roster", "candidates"]
+__all__ = ["CLIENTS", "Client", "MissingError", "Roster", "clients_for"]
 
 FRANZ: Final = Path(__file__).parent / "clients" / "franz"
-ALL: Final = ("throughput", "first")
-GROWTH: Final = ("partitions", "consumers")
+BASIC_MEASUREMENTS: Final = ("throughput", "first")
+GROWTH_MEASUREMENTS: Final = ("partitions", "consumers")
 
 
 class MissingError(Exception):
-    """Something that a client needs is not on this machine."""
+    """A requirement of a client is not installed on this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,48 +25,63 @@ class Client:
     """A way of reading a share group.
 
     Attributes:
-        title: what tables and pictures call it.
-        program: its module in `tests.bench.clients`, or "franz".
-        arguments: beside those that all get.
-        needs: a package that it does not work without.
-        does: what it takes part in.
-        on_request: only if it is asked for by name.
+        title: name in tables and pictures.
+        program: module in `tests.bench.clients`, or "franz".
+        arguments: further arguments of the program.
+        needs: the package that it requires.
+        measurements: the measurements that it takes part in.
+        on_request: runs only if `--clients` names it.
     """
 
     title: str
     program: str
     arguments: Sequence[str] = ()
     needs: str = "kio"
-    does: Sequence[str] = ALL
+    measurements: Sequence[str] = BASIC_MEASUREMENTS
     on_request: bool = False
 
 
 CLIENTS: Final[Mapping[str, Client]] = {
     "sharecons": Client(
         "sharecons: async for",
-        "ours",
-        does=(*ALL, "latency", "redelivery", *GROWTH, "slow"),
+        "sharecons",
+        measurements=(
+            *BASIC_MEASUREMENTS,
+            "latency",
+            "redelivery",
+            *GROWTH_MEASUREMENTS,
+            "slow",
+        ),
     ),
-    "sharecons-explicit": Client("sharecons: explicit", "ours", ("--mode", "explicit")),
-    "sharecons-batches": Client("sharecons: batches()", "ours", ("--mode", "batches")),
+    "sharecons-explicit": Client(
+        "sharecons: explicit", "sharecons", ("--mode", "explicit")
+    ),
+    "sharecons-batches": Client(
+        "sharecons: batches()", "sharecons", ("--mode", "batches")
+    ),
     "sharecons-poll": Client(
-        "sharecons: poll()", "ours", ("--mode", "poll"), on_request=True
+        "sharecons: poll()", "sharecons", ("--mode", "poll"), on_request=True
     ),
     "sharecons-uvloop": Client(
         "sharecons: on uvloop",
-        "ours",
+        "sharecons",
         ("--loop", "uvloop"),
         needs="uvloop",
-        does=(*ALL, "latency"),
+        measurements=(*BASIC_MEASUREMENTS, "latency"),
     ),
     "sharecons-trio": Client(
-        "sharecons: on trio", "ours", ("--loop", "trio"), needs="trio"
+        "sharecons: on trio", "sharecons", ("--loop", "trio"), needs="trio"
     ),
     "confluent": Client(
         "confluent-kafka-python",
         "confluent",
         needs="confluent_kafka",
-        does=(*ALL, "latency", "redelivery", *GROWTH),
+        measurements=(
+            *BASIC_MEASUREMENTS,
+            "latency",
+            "redelivery",
+            *GROWTH_MEASUREMENTS,
+        ),
     ),
     "confluent-explicit": Client(
         "confluent: explicit",
@@ -76,23 +91,29 @@ CLIENTS: Final[Mapping[str, Client]] = {
         on_request=True,
     ),
     "java": Client("Kafka's own (Java)", "java", needs="psutil"),
-    "franz": Client("franz-go (Go)", "franz", does=(*ALL, "latency", *GROWTH)),
-    "raw": Client("raw ceiling", "raw", does=(*ALL, "partitions")),
+    "franz": Client(
+        "franz-go (Go)",
+        "franz",
+        measurements=(*BASIC_MEASUREMENTS, "latency", *GROWTH_MEASUREMENTS),
+    ),
+    "raw": Client(
+        "raw ceiling", "raw", measurements=(*BASIC_MEASUREMENTS, "partitions")
+    ),
 }
 
 
-def candidates(what: str, asked: Sequence[str] | None) -> list[str]:
-    """Give the names of those that take part in something."""
+def clients_for(what: str, requested: Sequence[str] | None) -> list[str]:
+    """Return the names of the clients that take part in a measurement."""
     return [
         name
         for name, client in CLIENTS.items()
-        if what in client.does
-        and (name in asked if asked is not None else not client.on_request)
+        if what in client.measurements
+        and (name in requested if requested is not None else not client.on_request)
     ]
 
 
 class Roster:
-    """Gives the command that starts a client; what must be built is built once."""
+    """Start commands of the clients. Builds the Go client on first use."""
 
     def __init__(self, scratch: Path, kafka_version: str) -> None:
         self._scratch = scratch
@@ -100,16 +121,16 @@ class Roster:
         self._franz: Path | None = None
 
     def command(self, name: str) -> list[str]:
-        """Give a client's command, without what to read.
+        """Return a client's command, without the arguments of a run.
 
         Raises:
-            MissingError: it cannot be started here; the message says why.
+            MissingError: a requirement of the client is not installed.
         """
         client = CLIENTS[name]
         if find_spec(client.needs) is None:
             raise MissingError(f"the package {client.needs} is not installed")
         if client.program == "franz":
-            self._franz = self._franz or _built(self._scratch / "franz")
+            self._franz = self._franz or _build_franz(self._scratch / "franz")
             return [str(self._franz), *client.arguments]
         module = [sys.executable, "-m", f"tests.bench.clients.{client.program}"]
         if client.program == "java":
@@ -117,9 +138,9 @@ class Roster:
         return [*module, *client.arguments]
 
 
-def _built(program: Path) -> Path:
+def _build_franz(program: Path) -> Path:
     if (go := shutil.which("go")) is None:
-        raise MissingError("there is no go on PATH")
+        raise MissingError("go is not on PATH")
     done = subprocess.run(
         [go, "build", "-buildvcs=false", "-o", str(program), "."],
         cwd=FRANZ,
@@ -128,6 +149,6 @@ def _built(program: Path) -> Path:
         text=True,
     )
     if done.returncode:
-        said = done.stderr.strip().splitlines() or ["it gave no reason"]
-        raise MissingError(f"go build failed: {said[-1]}")
+        lines = done.stderr.strip().splitlines() or ["no output"]
+        raise MissingError(f"go build failed: {lines[-1]}")
     return program

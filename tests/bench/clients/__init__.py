@@ -1,15 +1,13 @@
-"""One program for each client, all with the same command line and the same answer.
+"""One program per client, all with the same command line and output format.
 
-A program does one of these (`--what`), in a process of its own, and prints one
-line of JSON:
+A program runs one workload (`--what`) and prints its result as one line of JSON:
 
-throughput  reads so many records, with one consumer or with several, and gives
-            `common.Meter.report`
-latency     prints a line when it has a first record, then reads records whose values
-            begin with the time they were made at, and gives the percentiles of how
-            old they were
-redelivery  releases records, and gives how long each took to come again
-slow        takes its time with each record, until it has run long enough
+throughput  reads `--records` records with one or several consumers; the result is
+            that of `common.Meter.report`
+latency     prints a line after the first record, then reads records whose values
+            begin with their creation time; the result is percentiles of their age
+redelivery  releases records; the result is percentiles of the time until redelivery
+slow        pauses at each record for `--seconds`
 
-Not every client does all of them: `tests.bench.roster` knows.
+`tests.bench.roster` lists the workloads of each client.
 """

@@ -1,4 +1,4 @@
-"""What the programs in Python share: arguments, what they measure, what they print."""
+"""Arguments, measuring and output shared by the client programs in Python."""
 
 import argparse
 import json
@@ -10,50 +10,55 @@ from pathlib import Path
 from typing import Final
 
 __all__ = [
-    "WORK",
+    "WORKLOADS",
     "Meter",
     "Tally",
     "WarmUp",
     "arguments",
-    "memory",
+    "memory_bytes",
     "percentiles",
-    "said",
+    "print_result",
 ]
 
-WORK: Final = ("throughput", "latency", "redelivery", "slow")
-PROCESSES: Final = Path("/proc")
-MAXRSS: Final = 1 if sys.platform == "darwin" else 1024  # bytes in one of its units
+WORKLOADS: Final = ("throughput", "latency", "redelivery", "slow")
+PROC: Final = Path("/proc")
+MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024  # bytes
 
 
 def arguments(modes: Sequence[str] = ("implicit",)) -> argparse.Namespace:
-    """Read the command line that all clients have; units are seconds."""
+    """Parse the command line common to all clients; times are in seconds."""
     parser = argparse.ArgumentParser()
     add = parser.add_argument
-    add("--what", choices=WORK, default="throughput")
-    add("--bootstrap", required=True, help="the one broker's address")
-    add("--group", required=True, help="share.auto.offset.reset is earliest already")
+    add("--what", choices=WORKLOADS, default="throughput")
+    add("--bootstrap", required=True, help="address of the only broker")
+    add("--group", required=True, help="its share.auto.offset.reset is earliest")
     add("--topic", required=True)
-    add("--records", type=int, default=0, help="end after so many, in all consumers")
-    add("--max-records", type=int, default=500, help="of one fetch")
-    add("--consumers", type=int, default=1, help="in this one process")
+    add("--records", type=int, default=0, help="total of all consumers")
+    add("--max-records", type=int, default=500, help="max.poll.records")
+    add("--consumers", type=int, default=1, help="number in this process")
     add("--mode", choices=modes, default=modes[0])
     add("--loop", choices=("asyncio", "uvloop", "trio"), default="asyncio")
-    add("--warm-up", type=float, default=3.0, help="not counted, after the first")
-    add("--seconds", type=float, default=8.0, help="of latency, and of slow")
-    add("--pause", type=float, default=0.005, help="for each record, of slow")
-    add("--patience", type=float, default=120.0, help="give what there is after this")
-    add("--kafka-version", default="4.3.0", help="whose tools to use, in Java")
+    add(
+        "--warm-up",
+        type=float,
+        default=3.0,
+        help="unmeasured time",
+    )
+    add("--seconds", type=float, default=8.0, help="duration of latency and slow")
+    add("--pause", type=float, default=0.005, help="per record, of slow")
+    add("--timeout", type=float, default=120.0, help="report what was read until then")
+    add("--kafka-version", default="4.3.0", help="Kafka whose Java tools run")
     return parser.parse_args()
 
 
-def said(result: object) -> None:
-    """Print a line of JSON for whoever started us; the last has what was measured."""
+def print_result(result: object) -> None:
+    """Print a line of JSON to the benchmark; the last line is the result."""
     sys.stdout.write(json.dumps(result) + "\n")
     sys.stdout.flush()
 
 
 class Tally:
-    """What one consumer got, or several of one process together."""
+    """Number and size of the records of all consumers of this process."""
 
     __slots__ = ("count", "size", "wanted")
 
@@ -68,69 +73,69 @@ class Tally:
 
 
 class WarmUp:
-    """The time after the first record in which nothing is measured."""
+    """The unmeasured time after the first record."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
         self._end: float | None = None
 
-    def over(self) -> bool:
-        """Say whether it is over; the first asking begins it."""
+    def is_over(self) -> bool:
+        """Return whether the time has passed; the first call starts it."""
         if self._end is None:
             self._end = time.perf_counter() + self._seconds
         return time.perf_counter() >= self._end
 
 
 class Meter:
-    """Times, CPU and memory of this process; made when all imports are done."""
+    """Times, CPU and memory of this process; create it after all imports."""
 
     def __init__(self) -> None:
-        self._base = _own("VmRSS")
+        self._base = _own_memory("VmRSS")
         self._started = time.perf_counter()
         self._first: float | None = None
         self._cpu = 0.0
 
-    def first(self) -> None:
-        """Say that a record is there; only the first time counts."""
+    def on_first_record(self) -> None:
+        """Start measuring. Calls after the first have no effect."""
         if self._first is None:
             self._cpu = time.process_time()
             self._first = time.perf_counter()
 
     def report(self, tally: Tally) -> dict[str, float | None]:
-        """Give what there is to tell, at the last record; CPU is of all threads."""
+        """Return the result at the last record; CPU includes all threads."""
         now, cpu = time.perf_counter(), time.process_time()
-        first = now if self._first is None else self._first
+        first_time = now if self._first is None else self._first
         return {
             "records": tally.count,
             "bytes": tally.size,
-            "seconds": now - first,
+            "seconds": now - first_time,
             "cpu": cpu - self._cpu,
-            "first": None if self._first is None else first - self._started,
+            "first": None if self._first is None else first_time - self._started,
             "base": self._base,
-            "peak": _own("VmHWM"),
+            "peak": _own_memory("VmHWM"),
         }
 
 
-def memory(name: str, process: int | str = "self") -> int:
-    """Give bytes that are resident now (VmRSS) or were at most (VmHWM); 0 if unknown.
+def memory_bytes(name: str, process: int | str = "self") -> int:
+    """Return current (VmRSS) or peak (VmHWM) resident bytes, 0 if unknown.
 
-    Linux's own figures: ru_maxrss begins with that of whoever started a process.
+    These are Linux's figures. ru_maxrss includes the parent process's peak.
     """
     try:
-        lines = (PROCESSES / str(process) / "status").read_text().splitlines()
+        lines = (PROC / str(process) / "status").read_text().splitlines()
     except OSError:
         return 0
     (line,) = (line for line in lines if line.startswith(name))
     return int(line.split()[1]) * 1024
 
 
-def _own(name: str) -> int:
-    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS
-    return memory(name) or largest
+def _own_memory(name: str) -> int:
+    largest = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * MAXRSS_UNIT
+    return memory_bytes(name) or largest
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
-    """Give the ranks that tables show, and the largest; nothing of nothing."""
+    """Return percentiles and the maximum; an empty dictionary without values."""
     if not values:
         return {}
     ordered = sorted(values)

@@ -1,4 +1,4 @@
-"""confluent-kafka-python's ShareConsumer (librdkafka): it polls, and is not async."""
+"""confluent-kafka-python's ShareConsumer (librdkafka), which polls and blocks."""
 
 import argparse
 import threading
@@ -14,34 +14,34 @@ from tests.bench.clients.common import (
     WarmUp,
     arguments,
     percentiles,
-    said,
+    print_result,
 )
 
-# Its stubs know no share consumer.
+# Its type stubs lack ShareConsumer.
 confluent: Any = import_module("confluent_kafka")
 
-POLL: Final = 0.5  # seconds; it returns as soon as there are records
+POLL: Final = 0.5  # seconds; poll returns as soon as there are records
 
 
 def throughput(options: argparse.Namespace) -> object:
     meter, tally = Meter(), Tally(options.records)
     if options.consumers > 1:
-        return _together(options, meter, tally)
+        return _read_concurrently(options, meter, tally)
     with closing(_consumer(options)) as consumer:
         read = explicit if options.mode == "explicit" else implicit
-        read(consumer, tally, meter, time.monotonic() + options.patience)
+        read(consumer, tally, meter, time.monotonic() + options.timeout)
         report = meter.report(tally)
-        consumer.commit_sync()  # accepts the last; not counted, as closing is not
+        consumer.commit_sync()  # accepts the last records; not measured
         return report
 
 
 def implicit(consumer: Any, tally: Tally, meter: Meter, deadline: float) -> None:
-    """Each poll accepts what the poll before gave."""
+    """Poll; each poll accepts the records of the previous one."""
     count, size, wanted = 0, 0, tally.wanted
     while count < wanted and time.monotonic() < deadline:
         messages = consumer.poll(POLL)
         if messages:
-            meter.first()
+            meter.on_first_record()
         for message in messages:
             size += len(message.value())
             count += 1
@@ -54,7 +54,7 @@ def explicit(consumer: Any, tally: Tally, meter: Meter, deadline: float) -> None
     while count < wanted and time.monotonic() < deadline:
         messages = consumer.poll(POLL)
         if messages:
-            meter.first()
+            meter.on_first_record()
         for message in messages:
             size += len(message.value())
             acknowledge(message)
@@ -65,9 +65,9 @@ def explicit(consumer: Any, tally: Tally, meter: Meter, deadline: float) -> None
 def latency(options: argparse.Namespace) -> object:
     ages: list[int] = []
     with closing(_consumer(options)) as consumer:
-        deadline = time.monotonic() + options.patience
+        deadline = time.monotonic() + options.timeout
         if _wait_for_first(consumer, deadline):
-            said({"joined": True})
+            print_result({"joined": True})
             warm = time.time_ns() + int(options.warm_up * 1e9)
             end = warm + int(options.seconds * 1e9)
             while time.time_ns() < end:
@@ -80,17 +80,17 @@ def latency(options: argparse.Namespace) -> object:
 
 
 def redelivery(options: argparse.Namespace) -> object:
-    """Two members, each on a thread; whoever gets a record first releases it.
+    """Run two members in threads; the first that gets a record releases it.
 
-    Committing at once is the quickest that its user can do.
+    They commit after every poll, which gives the fastest redelivery.
     """
     released: dict[tuple[int, int], float] = {}
-    took: list[float] = []
-    deadline = time.monotonic() + options.patience
+    latencies: list[float] = []
+    deadline = time.monotonic() + options.timeout
     warm = WarmUp(options.warm_up)
 
     def work(consumer: Any) -> None:
-        while len(took) < options.records and time.monotonic() < deadline:
+        while len(latencies) < options.records and time.monotonic() < deadline:
             messages = consumer.poll(POLL)
             for message in messages:
                 now, where = (
@@ -98,8 +98,8 @@ def redelivery(options: argparse.Namespace) -> object:
                     (message.partition(), message.offset()),
                 )
                 if where in released:
-                    took.append(now - released[where])
-                elif warm.over():
+                    latencies.append(now - released[where])
+                elif warm.is_over():
                     released[where] = time.perf_counter()
                     consumer.acknowledge(message, confluent.AcknowledgeType.RELEASE)
                     continue
@@ -107,20 +107,22 @@ def redelivery(options: argparse.Namespace) -> object:
             if messages:
                 consumer.commit_async()
 
-    _on_threads([_consumer(options) for _ in range(2)], work)
-    return {**percentiles(took), "records": len(took)}
+    _run_in_threads([_consumer(options) for _ in range(2)], work)
+    return {**percentiles(latencies), "records": len(latencies)}
 
 
-def _together(options: argparse.Namespace, meter: Meter, tally: Tally) -> object:
-    """Several consumers, each on a thread; the GIL is all that guards the tally."""
-    deadline = time.monotonic() + options.patience
+def _read_concurrently(
+    options: argparse.Namespace, meter: Meter, tally: Tally
+) -> object:
+    """Run several consumers, each in a thread."""
+    deadline = time.monotonic() + options.timeout
     reports: list[object] = []
 
     def work(consumer: Any) -> None:
         while tally.count < tally.wanted and time.monotonic() < deadline:
             messages = consumer.poll(POLL)
             if messages:
-                meter.first()
+                meter.on_first_record()
             count = size = 0
             for message in messages:
                 size += len(message.value())
@@ -131,18 +133,20 @@ def _together(options: argparse.Namespace, meter: Meter, tally: Tally) -> object
                     reports.append(meter.report(tally))
 
     lock = threading.Lock()
-    _on_threads([_consumer(options) for _ in range(options.consumers)], work)
+    _run_in_threads([_consumer(options) for _ in range(options.consumers)], work)
     return reports[0] if reports else meter.report(tally)
 
 
-def _on_threads(consumers: Iterable[Any], work: Callable[[Any], None]) -> None:
-    """Let each consumer work on a thread of its own, and close it there."""
+def _run_in_threads(consumers: Iterable[Any], work: Callable[[Any], None]) -> None:
+    """Run `work` with each consumer in its own thread, and close it there."""
 
-    def whole(consumer: Any) -> None:
+    def run_and_close(consumer: Any) -> None:
         with closing(consumer):
             work(consumer)
 
-    threads = [threading.Thread(target=whole, args=(each,)) for each in consumers]
+    threads = [
+        threading.Thread(target=run_and_close, args=(each,)) for each in consumers
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -157,13 +161,13 @@ def _wait_for_first(consumer: Any, deadline: float) -> bool:
 
 
 def _consumer(options: argparse.Namespace) -> Any:
-    by_hand = options.mode == "explicit" or options.what == "redelivery"
+    is_explicit = options.mode == "explicit" or options.what == "redelivery"
     consumer = confluent.ShareConsumer(
         {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "max.poll.records": options.max_records,
-            "share.acknowledgement.mode": "explicit" if by_hand else "implicit",
+            "share.acknowledgement.mode": "explicit" if is_explicit else "implicit",
         }
     )
     consumer.subscribe([options.topic])
@@ -172,12 +176,12 @@ def _consumer(options: argparse.Namespace) -> Any:
 
 def main() -> None:
     options = arguments(modes=("implicit", "explicit"))
-    works: Mapping[str, Callable[[argparse.Namespace], object]] = {
+    workloads: Mapping[str, Callable[[argparse.Namespace], object]] = {
         "throughput": throughput,
         "latency": latency,
         "redelivery": redelivery,
     }
-    said(works[options.what](options))
+    print_result(workloads[options.what](options))
 
 
 if __name__ == "__main__":

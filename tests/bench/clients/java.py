@@ -1,7 +1,7 @@
-"""Kafka's own ShareConsumerPerformance, on a JVM as Kafka's scripts start it.
+"""Kafka's ShareConsumerPerformance, on a JVM started like Kafka's scripts do.
 
-What it prints begins at its first poll: the start of the JVM is not counted. It
-gives the time of the first record away if it is to report its progress often.
+Its times start at the first poll, so the start of the JVM is not measured. Its first
+progress report gives the time of the first record, to within the report interval.
 """
 
 import subprocess
@@ -12,12 +12,12 @@ from typing import IO, Any, Final
 import psutil
 
 from sharecons.testing.kafka import KafkaCluster
-from tests.bench.clients.common import arguments, memory, said
+from tests.bench.clients.common import arguments, memory_bytes, print_result
 
 PROGRAM: Final = "org.apache.kafka.tools.ShareConsumerPerformance"
-HEAP: Final = "-Xmx512M"  # of kafka-share-consumer-perf-test.sh
-OFTEN: Final = 100  # milliseconds between two reports, of which the first counts
-TIME: Final = "%Y-%m-%d %H:%M:%S:%f"
+HEAP: Final = "-Xmx512M"  # as kafka-share-consumer-perf-test.sh
+REPORT_INTERVAL: Final = 100  # milliseconds; only the first report is used
+TIME_FORMAT: Final = "%Y-%m-%d %H:%M:%S:%f"
 PROGRESS: Final = "for share consumer"
 
 
@@ -25,7 +25,7 @@ def throughput(options: Namespace) -> object:
     with subprocess.Popen(_command(options), stdout=subprocess.PIPE, text=True) as java:
         assert java.stdout is not None
         try:
-            return _measured(psutil.Process(java.pid), java.stdout)
+            return _follow_output(psutil.Process(java.pid), java.stdout)
         finally:
             java.kill()
 
@@ -38,38 +38,38 @@ def _command(options: Namespace) -> list[str]:
         *("--group", options.group),
         *("--num-records", str(options.records)),
         *("--command-property", f"max.poll.records={options.max_records}"),
-        *("--timeout", str(int(options.patience * 1000))),
-        *("--reporting-interval", str(OFTEN)),
+        *("--timeout", str(int(options.timeout * 1000))),
+        *("--reporting-interval", str(REPORT_INTERVAL)),
         "--show-detailed-stats",
         "--hide-header",
     )
     return [java, HEAP, *rest]
 
 
-def _measured(process: psutil.Process, lines: IO[str]) -> object:
-    """Follow what it prints: the process's own figures are taken as lines come."""
-    first: list[str] = []
+def _follow_output(process: psutil.Process, lines: IO[str]) -> object:
+    """Read the output, and the process's CPU and memory when its lines arrive."""
+    first_report: list[str] = []
     cpu = 0.0
     for line in lines:
-        if PROGRESS in line and not first:
-            first, cpu = _columns(line), _cpu(process)
+        if PROGRESS in line and not first_report:
+            first_report, cpu = _columns(line), _cpu(process)
         elif line[:2] == "20" and PROGRESS not in line:
-            return _report(first, _columns(line), _cpu(process) - cpu, process)
+            return _report(first_report, _columns(line), _cpu(process) - cpu, process)
     raise RuntimeError(f"{PROGRAM} ended without a result")
 
 
 def _report(
-    first: list[str], last: list[str], cpu: float, process: psutil.Process
+    first_report: list[str], last: list[str], cpu: float, process: psutil.Process
 ) -> dict[str, Any]:
-    begun = _time(first[0]) if first else _time(last[0])
-    there = _time(first[1]) if first else begun
+    started_at = _time(first_report[0]) if first_report else _time(last[0])
+    first_time = _time(first_report[1]) if first_report else started_at
     return {
         "records": int(last[5]),
         "bytes": round(float(last[2]) * 2**20),
-        "seconds": _time(last[1]) - there,
+        "seconds": _time(last[1]) - first_time,
         "cpu": cpu,
-        "first": there - begun if first else None,
-        "base": None,  # a JVM has no such moment
+        "first": first_time - started_at if first_report else None,
+        "base": None,  # not applicable to a JVM
         "peak": _peak(process),
     }
 
@@ -79,7 +79,7 @@ def _columns(line: str) -> list[str]:
 
 
 def _time(text: str) -> float:
-    return datetime.strptime(text, TIME).timestamp()
+    return datetime.strptime(text, TIME_FORMAT).timestamp()
 
 
 def _cpu(process: psutil.Process) -> float:
@@ -88,11 +88,11 @@ def _cpu(process: psutil.Process) -> float:
 
 
 def _peak(process: psutil.Process) -> int:
-    return memory("VmHWM", process.pid) or process.memory_info().rss
+    return memory_bytes("VmHWM", process.pid) or process.memory_info().rss
 
 
 def main() -> None:
-    said(throughput(arguments()))
+    print_result(throughput(arguments()))
 
 
 if __name__ == "__main__":

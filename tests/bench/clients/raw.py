@@ -1,7 +1,7 @@
-"""The raw ceiling: the most that a broker serves to one Python process.
+"""The raw ceiling: a minimal ShareFetch loop, for comparison.
 
-It fetches, accepts with the next fetch, decodes nothing, and answers no trouble:
-a yardstick, not a client. One broker, any number of partitions.
+It sends one fetch at a time, accepts the records with the next fetch, decodes no
+records and handles no errors. It supports one broker and any number of partitions.
 """
 
 import argparse
@@ -25,55 +25,57 @@ from kio.schema.share_group_heartbeat.v1.request import ShareGroupHeartbeatReque
 from kio.schema.share_group_heartbeat.v1.response import ShareGroupHeartbeatResponse
 from kio.static.primitive import i8
 
-from tests.bench.clients.common import Meter, Tally, arguments, said
+from tests.bench.clients.common import Meter, Tally, arguments, print_result
 from tests.bench.clients.connection import Connection
 
-WAIT: Final = timedelta(seconds=0.5)  # of a fetch, as Java's consumer
+MAX_WAIT: Final = timedelta(seconds=0.5)  # of a fetch, as in Java's consumer
 MAX_BYTES: Final = 50 << 20
 ACCEPT: Final = (1,)
-PAUSE: Final = 0.05  # seconds between two heartbeats until there is an assignment
-GROUP: Final = i8(0)  # the key type of a group's coordinator
+HEARTBEAT_INTERVAL: Final = 0.05  # seconds, until there is an assignment
+GROUP_KEY_TYPE: Final = i8(0)  # coordinator key type of groups
 
 Accepts = dict[int, tuple[AcknowledgementBatch, ...]]
 
 
 class Member:
-    """One that has joined, with its partitions: of one topic, on one broker."""
+    """A group member with the partitions of one topic on one broker."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self._group = options.group
         self._topic = options.topic
         self._max_records = options.max_records
-        # Kafka's own spelling of a UUID: 4.1 takes no other as a member id.
-        spelt = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=")
-        self._id: Any = spelt.decode()
+        # Kafka 4.1 accepts only Kafka's base64 form of a UUID as a member id.
+        encoded = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=")
+        self._id: Any = encoded.decode()
         self._topic_id: Any = None
         self.partitions: tuple[int, ...] = ()
 
     async def join(self, coordinator: Connection) -> None:
-        await self._find(coordinator)
+        await self._find_coordinator(coordinator)
         epoch = 0
         while True:
-            answer = await coordinator.ask(
+            response = await coordinator.send(
                 self._heartbeat(epoch), ShareGroupHeartbeatResponse
             )
-            if not answer.error_code:
-                epoch = answer.member_epoch
-            if answer.assignment and answer.assignment.topic_partitions:
-                (assigned,) = answer.assignment.topic_partitions
+            if not response.error_code:
+                epoch = response.member_epoch
+            if response.assignment and response.assignment.topic_partitions:
+                (assigned,) = response.assignment.topic_partitions
                 self._topic_id = assigned.topic_id
                 self.partitions = assigned.partitions
                 return
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(HEARTBEAT_INTERVAL)
 
-    async def _find(self, broker: Connection) -> None:
-        """Ask for the coordinator, of which a fresh broker makes itself one."""
-        wanted = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=(self._group,))
+    async def _find_coordinator(self, broker: Connection) -> None:
+        """Find the coordinator, which makes a new broker create its internal topics."""
+        wanted = FindCoordinatorRequest(
+            key_type=GROUP_KEY_TYPE, coordinator_keys=(self._group,)
+        )
         while True:
-            answer = await broker.ask(wanted, FindCoordinatorResponse)
-            if not answer.coordinators[0].error_code:
+            response = await broker.send(wanted, FindCoordinatorResponse)
+            if not response.coordinators[0].error_code:
                 return
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(HEARTBEAT_INTERVAL)
 
     def _heartbeat(self, epoch: Any) -> ShareGroupHeartbeatRequest:
         return ShareGroupHeartbeatRequest(
@@ -85,7 +87,7 @@ class Member:
         )
 
     def fetch(self, epoch: Any, accepts: Accepts) -> ShareFetchRequest:
-        listed: Any = tuple(
+        partitions: Any = tuple(
             FetchPartition(
                 partition_index=partition,  # type: ignore[arg-type]
                 acknowledgement_batches=accepts.get(partition, ()),
@@ -96,13 +98,13 @@ class Member:
             group_id=self._group,
             member_id=self._id,
             share_session_epoch=epoch,
-            max_wait=WAIT,  # type: ignore[arg-type]
+            max_wait=MAX_WAIT,  # type: ignore[arg-type]
             min_bytes=1,  # type: ignore[arg-type]
             max_bytes=MAX_BYTES,  # type: ignore[arg-type]
             max_records=self._max_records,
             batch_size=self._max_records,
-            topics=(FetchTopic(topic_id=self._topic_id, partitions=listed),)
-            if listed
+            topics=(FetchTopic(topic_id=self._topic_id, partitions=partitions),)
+            if partitions
             else (),
             forgotten_topics_data=(),
         )
@@ -114,7 +116,7 @@ async def throughput(options: argparse.Namespace) -> object:
     leader = await Connection.open(options.bootstrap)
     member = Member(options)
     with suppress(TimeoutError):
-        async with asyncio.timeout(options.patience):
+        async with asyncio.timeout(options.timeout):
             await member.join(coordinator)
             await read(leader, member, tally, meter)
     return meter.report(tally)
@@ -123,23 +125,23 @@ async def throughput(options: argparse.Namespace) -> object:
 async def read(leader: Connection, member: Member, tally: Tally, meter: Meter) -> None:
     epoch, accepts = 0, Accepts()
     while tally.count < tally.wanted:
-        answer = await leader.ask(member.fetch(epoch, accepts), ShareFetchResponse)
-        if answer.error_code:
-            raise RuntimeError(f"a fetch was refused: {answer.error_code.name}")
+        response = await leader.send(member.fetch(epoch, accepts), ShareFetchResponse)
+        if response.error_code:
+            raise RuntimeError(f"ShareFetch failed: {response.error_code.name}")
         epoch += 1
-        accepts, count = _acquired(answer)
+        accepts, count = _acquired(response)
         if count:
-            meter.first()
+            meter.on_first_record()
         tally.add(count, 0)
 
 
-def _acquired(answer: Any) -> tuple[Accepts, int]:
+def _acquired(response: Any) -> tuple[Accepts, int]:
     accepts, count = Accepts(), 0
-    for topic in answer.responses:
+    for topic in response.responses:
         for part in topic.partitions:
             if part.acquired_records:
                 accepts[part.partition_index] = tuple(
-                    map(_accepted, part.acquired_records)
+                    map(_accept_batch, part.acquired_records)
                 )
                 count += sum(
                     acquired.last_offset - acquired.first_offset + 1
@@ -148,7 +150,7 @@ def _acquired(answer: Any) -> tuple[Accepts, int]:
     return accepts, count
 
 
-def _accepted(acquired: Any) -> AcknowledgementBatch:
+def _accept_batch(acquired: Any) -> AcknowledgementBatch:
     return AcknowledgementBatch(
         first_offset=acquired.first_offset,
         last_offset=acquired.last_offset,
@@ -157,7 +159,7 @@ def _accepted(acquired: Any) -> AcknowledgementBatch:
 
 
 def main() -> None:
-    said(asyncio.run(throughput(arguments())))
+    print_result(asyncio.run(throughput(arguments())))
 
 
 if __name__ == "__main__":

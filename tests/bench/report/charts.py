@@ -1,4 +1,4 @@
-"""What the pictures are made of: panels with bars, with dumbbells, with lines."""
+"""Panels of the pictures: bars, pairs of percentiles, lines."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -16,12 +16,20 @@ from tests.bench.report.summary import (
 )
 from tests.bench.report.tables import title
 
-__all__ = ["bare", "bars", "colour", "dumbbells", "grid", "lines", "times"]
+__all__ = [
+    "colour",
+    "draw_bars",
+    "draw_lines",
+    "draw_percentiles",
+    "hide_spines",
+    "panel_grid",
+    "scale",
+]
 
 Measurements = Sequence[Measurement]
 Spreads = Mapping[str, Spread]
 
-# Ours in blue, peers in warm colours, the yardstick in grey.
+# sharecons in blue, other clients in warm colours, the raw ceiling in grey.
 COLOURS: Final = {
     "sharecons": "#1f5fa8",
     "confluent": "#d9822b",
@@ -29,10 +37,10 @@ COLOURS: Final = {
     "franz": "#8c6d31",
     "raw": "#8a8a8a",
 }
-WIDTH: Final = 5.2  # inches of one panel
-LONE: Final = 7.0  # of one that stands alone
-LINE: Final = 0.34  # inches of one bar
-ROOM: Final = 1.45  # of the longest bar, for what is written beside it
+PANEL_WIDTH: Final = 5.2  # inches
+SINGLE_PANEL_WIDTH: Final = 7.0  # inches
+BAR_HEIGHT: Final = 0.34  # inches
+AXIS_MARGIN: Final = 1.45  # axis length / longest bar; leaves room for labels
 WHISKERS: Final[Mapping[str, Any]] = {
     "elinewidth": 1.2,
     "capsize": 3,
@@ -40,19 +48,19 @@ WHISKERS: Final[Mapping[str, Any]] = {
 }
 
 
-def grid(rows: int, columns: int, lines: int) -> tuple[Figure, Any]:
-    """Give rows of panels, each with place for so many bars."""
-    width = LONE if columns == 1 else WIDTH * columns
-    size = (width, rows * (LINE * lines + 0.9) + 0.4)
+def panel_grid(rows: int, columns: int, bars: int) -> tuple[Figure, Any]:
+    """Return a figure with rows of panels, each with room for `bars` bars."""
+    width = SINGLE_PANEL_WIDTH if columns == 1 else PANEL_WIDTH * columns
+    size = (width, rows * (BAR_HEIGHT * bars + 0.9) + 0.4)
     return pyplot.subplots(
         rows, columns, figsize=size, squeeze=False, layout="constrained"
     )
 
 
-def bars(
+def draw_bars(
     axes: Axes, spreads: Spreads, what: str, notes: Mapping[str, str] | None = None
 ) -> None:
-    """Draw a bar for each client, with whiskers from the lowest to the highest."""
+    """Draw a bar per client, with whiskers from minimum to maximum."""
     middle = [each.median for each in spreads.values()]
     low = [each.median - each.low for each in spreads.values()]
     high = [each.high - each.median for each in spreads.values()]
@@ -73,7 +81,7 @@ def bars(
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},
         )
     longest = max((each.high for each in spreads.values()), default=0)
-    axes.set_xlim(0, ROOM * longest or 1)
+    axes.set_xlim(0, AXIS_MARGIN * longest or 1)
     axes.set_xlabel(what)
     axes.invert_yaxis()
     _name_rows(axes, spreads)
@@ -82,14 +90,14 @@ def bars(
 def _name_rows(axes: Axes, names: Mapping[str, Any]) -> None:
     axes.set_yticks(range(len(names)), [title(name) for name in names])
     axes.tick_params(axis="y", length=0)
-    bare(axes)
+    hide_spines(axes)
 
 
-def bare(axes: Axes) -> None:
+def hide_spines(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def times(spreads: Spreads, factor: float) -> dict[str, Spread]:
+def scale(spreads: Spreads, factor: float) -> dict[str, Spread]:
     return {
         name: Spread(each.median * factor, each.low * factor, each.high * factor)
         for name, each in spreads.items()
@@ -100,8 +108,8 @@ def colour(name: str) -> str:
     return COLOURS[name.partition("-")[0]]
 
 
-def dumbbells(axes: Axes, lower: Spreads, higher: Spreads, what: str) -> None:
-    """Draw two figures of each client, as a dot and a square, on a logarithmic axis."""
+def draw_percentiles(axes: Axes, lower: Spreads, higher: Spreads, what: str) -> None:
+    """Draw two figures per client, a dot and a square, on a logarithmic axis."""
     for place, (name, low) in enumerate(lower.items()):
         high, ink = higher[name], colour(name)
         axes.plot([low.median, high.median], [place, place], color=ink, linewidth=3)
@@ -124,15 +132,15 @@ def dumbbells(axes: Axes, lower: Spreads, higher: Spreads, what: str) -> None:
     _name_rows(axes, lower)
 
 
-def lines(axes: Axes, found: Measurements, label: str, value: Value) -> None:
-    """Draw a line for each client, in a band from the lowest to the highest."""
+def draw_lines(axes: Axes, found: Measurements, label: str, value: Value) -> None:
+    """Draw a line per client, in a band from minimum to maximum."""
     counts = distinct(found, label)
     for name in by_client(found, value):
-        own = [each for each in found if each["client"] == name]
+        measured = [each for each in found if each["client"] == name]
         points = [
-            (count, by_client([e for e in own if e[label] == count], value)[name])
+            (count, by_client([e for e in measured if e[label] == count], value)[name])
             for count in counts
-            if any(each[label] == count for each in own)
+            if any(each[label] == count for each in measured)
         ]
         at = [count for count, _ in points]
         middle = [each.median for _, each in points]
@@ -143,4 +151,4 @@ def lines(axes: Axes, found: Measurements, label: str, value: Value) -> None:
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()
     axes.set_ylim(bottom=0)
-    bare(axes)
+    hide_spines(axes)

@@ -5,50 +5,50 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
 
-from tests.bench.report.goals import reached
-from tests.bench.report.sessions import on_what
+from tests.bench.report.environment import environment_section
+from tests.bench.report.goals import goal_table
 from tests.bench.report.summary import (
     Measurement,
     baseline_of,
     by_client,
-    cpu,
+    bytes_above_base,
+    cpu_per_million,
     distinct,
-    failed,
+    failure_reason,
     field,
-    over_base,
-    picked,
     ratios,
-    settled,
-    speed,
+    records_per_second,
+    select,
+    settled_samples,
 )
 from tests.bench.report.tables import (
     WIDTH,
-    aligned,
+    client_table,
     codec_of,
-    column,
-    hundredths,
+    format_column,
+    format_spread,
     is_compressed,
-    mib,
+    markdown_table,
+    mebibytes,
     milliseconds,
     size_of,
-    table,
-    thousands,
     title,
-    told,
+    two_decimals,
+    whole_number,
 )
 
 __all__ = ["document"]
 
-# Records that a client may have in hand when it has read enough: a fetch of whole
-# batches of a producer's, and what it had fetched ahead of one partition.
-IN_HAND: Final = 2500
+# Unacknowledged records that a client may hold at the end of a run: one fetch of whole
+# producer batches, and the records prefetched from one partition.
+MAX_UNACKNOWLEDGED: Final = 2500
 
 OPENING: Final = """\
-Kafka and the client share one machine, described at the end, so compare clients: the
-figures by themselves say little. They ran in turn, each client once in a round, each
-round beginning with another. Figures are medians over the rounds, with the lowest and
-the highest in brackets; ratios are taken within a round. Rounds: {rounds}. To measure
-again: `tox -e bench`."""
+Kafka and the clients share one machine (see Environment), so compare clients with each
+other; absolute figures depend on the machine. Each client runs once per round, and each
+round starts with a different client. Figures are medians over the rounds, with minimum
+and maximum in brackets; ratios are computed within a round. Rounds: {rounds}. To repeat
+the measurement: `tox -e bench`."""
 
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
@@ -57,7 +57,7 @@ Measurements = Sequence[Measurement]
 def document(
     content: Mapping[str, Any], pictures: Sequence[str], notes: str = ""
 ) -> str:
-    """Spell the whole page in Markdown; notes are what somebody says to the goals."""
+    """Return the page in Markdown; `notes` follow the table of goals."""
     sessions, measurements = content["sessions"], content["measurements"]
     lines = [*_opening(sessions), *_goals(measurements, notes)]
     for section, names in SECTIONS.items():
@@ -66,16 +66,16 @@ def document(
             drawn = [name for name in names if name in pictures]
             shown = [f"![{Path(name).stem}]({name})" for name in drawn]
             lines += [head, *(line for each in shown for line in ("", each)), *rest]
-    lines += [*_trouble(measurements), *on_what(sessions)]
+    lines += [*_failures(measurements), *environment_section(sessions)]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def _rounds(settings: Mapping[str, Any]) -> str:
-    """Say how many; older runs had as many of latency as of all else."""
+    """Return the number of rounds; older runs have no separate one for latency."""
     rounds, of_latency = settings["rounds"], settings.get("latency_rounds")
     if of_latency in (None, rounds):
         return f"{rounds}"
-    return f"{rounds}, and {of_latency} of latency"
+    return f"{rounds}, for latency {of_latency}"
 
 
 def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
@@ -87,8 +87,12 @@ def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
 
 
 def _goals(measurements: Measurements, notes: str) -> Lines:
-    if rows := [*reached(measurements)]:
-        yield from _head("Goals", "What this client is to reach, by medians of ratios.")
+    if rows := [*goal_table(measurements)]:
+        yield from _head(
+            "Goals",
+            "Bounds for the medians of sharecons. Ratios without a record size are for "
+            "uncompressed records of 100 bytes; confluent is confluent-kafka-python.",
+        )
         yield from rows
     if notes:
         yield notes
@@ -103,16 +107,15 @@ def _head(title: str, text: str) -> Lines:
 
 
 def _throughput(measurements: Measurements) -> Lines:
-    found = picked(measurements, "throughput")
+    found = select(measurements, "throughput")
     if not found:
         return
     yield from _head(
         "Throughput",
-        "A topic is read from end to end by one consumer; each record's value "
-        "is looked at and each record acknowledged. CPU is the client's alone: "
-        "all threads, user and system. Time runs from the first record to the "
-        "last. Kafka's own is ShareConsumerPerformance, and its JVM still "
-        "compiles at first.",
+        "One consumer reads a whole topic, reads each record's value and acknowledges "
+        "each record. CPU is that of the client process: all threads, user and system. "
+        "Time runs from the first record to the last. Kafka's own client is "
+        "ShareConsumerPerformance; its time includes the JVM's compilation.",
     )
     combinations = distinct(found, "size", "codec")
     for size, codec in sorted(combinations, key=lambda c: (c[0], is_compressed(c[1]))):
@@ -127,110 +130,118 @@ def _throughput_of(size: int, codec: str, some: Measurements) -> Lines:
     stored = max(each["stored"] for each in some)
     yield f"### {size_of(size)}, {codec_of(codec)}"
     yield ""
-    yield f"{records:,} records, which take {stored:,} bytes each in the log."
+    yield f"{records:,} records; each takes {stored:,} bytes in the log."
     yield ""
     baseline = baseline_of(some)
-    compared = ratios(some, speed, baseline) if baseline else {}
+    compared = ratios(some, records_per_second, baseline) if baseline else {}
     columns = {
-        "records/s": column(by_client(some, speed), thousands),
-        f"times {title(baseline)}": column(compared, hundredths),
-        "CPU s per million": column(by_client(some, cpu), hundredths),
-        "peak memory, MiB": column(by_client(some, field("peak")), mib),
+        "records/s": format_column(by_client(some, records_per_second), whole_number),
+        f"times {title(baseline)}": format_column(compared, two_decimals),
+        "CPU s per million": format_column(
+            by_client(some, cpu_per_million), two_decimals
+        ),
+        "peak memory, MiB": format_column(by_client(some, field("peak")), mebibytes),
     }
-    yield from table(columns)
+    yield from client_table(columns)
 
 
 def _first(measurements: Measurements) -> Lines:
-    found = picked(measurements, "first")
+    found = select(measurements, "first")
     if not found:
         return
     yield from _head(
         "First record",
-        "Seconds from the making of the consumer, its imports done, to the "
-        "first record of a topic that has records already. For Java the JVM's "
-        "start is not counted.",
+        "Seconds from the creation of the consumer, after all imports, to the first "
+        "record of a topic that already has records. For Java, the start of the JVM "
+        "is not included.",
     )
-    yield from table({"seconds": column(by_client(found, field("first")), hundredths)})
+    yield from client_table(
+        {"seconds": format_column(by_client(found, field("first")), two_decimals)}
+    )
 
 
 def _latency(measurements: Measurements) -> Lines:
-    found = picked(measurements, "latency")
+    found = select(measurements, "latency")
     if not found:
         return
     yield from _head(
         "Latency",
-        "Milliseconds from the producer's hands (librdkafka, no linger) to the "
-        "consumer's, at a steady rate. The producer takes a part of the same "
-        "machine.",
+        "Milliseconds from the producer (librdkafka, no linger) to the application, at "
+        "a steady rate. The producer runs on the same machine.",
     )
     for rate in distinct(found, "wanted_rate"):
-        some = picked(found, "latency", wanted_rate=rate)
+        some = select(found, "latency", wanted_rate=rate)
         yield f"### {rate:,} records/s"
         yield ""
         columns = {
-            name: column(by_client(some, field(name)), milliseconds)
+            name: format_column(by_client(some, field(name)), milliseconds)
             for name in ("p50", "p90", "p99")
         }
-        rates = column(by_client(some, field("rate")), thousands)
-        yield from table({**columns, "records/s that came": rates})
+        rates = format_column(by_client(some, field("rate")), whole_number)
+        yield from client_table({**columns, "records/s received": rates})
 
 
 def _redelivery(measurements: Measurements) -> Lines:
-    found = picked(measurements, "redelivery")
+    found = select(measurements, "redelivery")
     if not found:
         return
     yield from _head(
         "Redelivery",
-        "Milliseconds from a record's release until one of two consumers of the"
-        " group has it again.",
+        "Milliseconds from a record's release until one of the group's two consumers "
+        "receives it again.",
     )
-    yield from table(
+    yield from client_table(
         {
-            name: column(by_client(found, field(name)), milliseconds)
+            name: format_column(by_client(found, field(name)), milliseconds)
             for name in ("p50", "p99", "max")
         }
     )
 
 
 def _memory(measurements: Measurements) -> Lines:
-    small, large = picked(measurements, "first"), picked(measurements, "throughput")
+    small, large = select(measurements, "first"), select(measurements, "throughput")
     if not (both := [*small, *large]):
         return
     yield from _head(
         "Memory",
-        "MiB. The base is the process with its imports, before it makes a "
-        "consumer; what reading takes is how far its peak is above. A JVM has "
-        "no such moment.",
+        "MiB. The base is the process after its imports, before it creates a consumer. "
+        "The columns for reading are peak memory above the base. The base does not "
+        "apply to a JVM.",
     )
-    columns = {"base": column(by_client(both, field("base")), mib)}
+    columns = {"base": format_column(by_client(both, field("base")), mebibytes)}
     for size in distinct(small, "wanted"):
-        columns[f"{size:,} of 100 bytes"] = column(by_client(small, over_base), mib)
+        columns[f"{size:,} of 100 bytes"] = format_column(
+            by_client(small, bytes_above_base), mebibytes
+        )
     for size in distinct(large, "size"):
         some = [each for each in large if each["size"] == size]
         name = f"{max(each['records'] for each in some):,} of {size_of(size)}"
-        columns[name] = column(by_client(some, over_base), mib)
-    most = {
-        name: mib(each.high) for name, each in by_client(both, field("peak")).items()
+        columns[name] = format_column(by_client(some, bytes_above_base), mebibytes)
+    maximum = {
+        name: mebibytes(each.high)
+        for name, each in by_client(both, field("peak")).items()
     }
-    yield from table({**columns, "largest peak": most})
+    yield from client_table({**columns, "largest peak": maximum})
 
 
 def _partitions(measurements: Measurements) -> Lines:
     yield from _growth(
-        picked(measurements, "partitions"),
+        select(measurements, "partitions"),
         "partitions",
         "Partitions",
-        "The same number of records in more and more partitions, one consumer.",
+        "The same number of records in topics with more and more partitions, read by "
+        "one consumer.",
     )
 
 
 def _consumers(measurements: Measurements) -> Lines:
     yield from _growth(
-        picked(measurements, "consumers"),
+        select(measurements, "consumers"),
         "consumers",
         "Consumers in one process",
-        "They share a topic of 50 partitions: sharecons' in one event loop, the others'"
-        " with threads or goroutines. Peak memory is of the process.",
+        "The consumers share a topic with 50 partitions. Those of sharecons run in one "
+        "event loop, the others in threads or goroutines. Peak memory is that of the "
+        "process.",
     )
 
 
@@ -244,60 +255,63 @@ def _growth(found: Measurements, label: str, title: str, text: str) -> Lines:
         for row in _growth_rows(count, [e for e in found if e[label] == count])
     ]
     head = [label, "client", "records/s", "CPU s per million", "peak memory, MiB"]
-    yield from aligned(head, rows)
+    yield from markdown_table(head, rows)
 
 
 def _growth_rows(count: int, some: Measurements) -> Iterator[list[str]]:
-    cpus, peaks = by_client(some, cpu), by_client(some, field("peak"))
-    for name, speeds in by_client(some, speed).items():
+    cpus, peaks = by_client(some, cpu_per_million), by_client(some, field("peak"))
+    for name, speeds in by_client(some, records_per_second).items():
         yield [
             str(count),
             title(name),
-            told(speeds, thousands),
-            told(cpus.get(name), hundredths),
-            told(peaks.get(name), mib),
+            format_spread(speeds, whole_number),
+            format_spread(cpus.get(name), two_decimals),
+            format_spread(peaks.get(name), mebibytes),
         ]
 
 
 def _slow(measurements: Measurements) -> Lines:
-    found = [each for each in picked(measurements, "slow") if each["samples"]]
+    found = [each for each in select(measurements, "slow") if each["samples"]]
     if not found:
         return
     yield from _head(
         "A slow consumer",
-        f"It waits {found[0]['pause'] * 1000:g} ms at each record, with many records "
-        "before it; memory in MiB, looked at every second.",
+        f"It sleeps {found[0]['pause'] * 1000:g} ms at each record and has a large "
+        "backlog. Memory in MiB, sampled every second.",
     )
     rows = [
         [
             title(each["client"]),
             f"{len(each['samples'])}",
             f"{each['records']:,}",
-            mib(settled(each)[0]),
-            mib(settled(each)[-1]),
-            mib(max(settled(each))),
+            mebibytes(settled_samples(each)[0]),
+            mebibytes(settled_samples(each)[-1]),
+            mebibytes(max(settled_samples(each))),
             f"{each['cpu'] / each['seconds']:.1%}",
         ]
         for each in found
     ]
-    head = ["client", "seconds", "records", "begins", "ends", "most", "of a core"]
-    yield from aligned(head, rows)
+    head = ["client", "seconds", "records", "first", "last", "peak", "CPU of a core"]
+    yield from markdown_table(head, rows)
 
 
-def _trouble(measurements: Measurements) -> Lines:
-    said = [*dict.fromkeys(_complaints(measurements))]
-    if said:
-        yield "## What did not work"
+def _failures(measurements: Measurements) -> Lines:
+    failures = [*dict.fromkeys(_failure_lines(measurements))]
+    if failures:
+        yield "## Failures"
         yield ""
-        yield from (f"- {each}" for each in said)
+        yield from (f"- {each}" for each in failures)
         yield ""
 
 
-def _complaints(measurements: Measurements) -> Iterator[str]:
+def _failure_lines(measurements: Measurements) -> Iterator[str]:
     for each in measurements:
-        if reason := failed(each):
+        if reason := failure_reason(each):
             yield f"{title(each['client'])}, {each['what']}: {reason}"
-        elif "wanted" in each and (left := each["unacknowledged"] or 0) > IN_HAND:
+        elif (
+            "wanted" in each
+            and (left := each["unacknowledged"] or 0) > MAX_UNACKNOWLEDGED
+        ):
             count = f"{left:,} of {each['wanted']:,}"
             yield f"{title(each['client'])}, {each['what']}: {count} not acknowledged"
 

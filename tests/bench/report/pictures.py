@@ -1,4 +1,4 @@
-"""Pictures of what was measured, readable at a glance; one file each."""
+"""Pictures of the results, one file each."""
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -8,21 +8,29 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tests.bench.report.charts import bare, bars, colour, dumbbells, grid, lines, times
+from tests.bench.report.charts import (
+    colour,
+    draw_bars,
+    draw_lines,
+    draw_percentiles,
+    hide_spines,
+    panel_grid,
+    scale,
+)
 from tests.bench.report.summary import (
     Measurement,
     Spread,
     Value,
     baseline_of,
     by_client,
-    cpu,
+    bytes_above_base,
+    cpu_per_million,
     distinct,
     field,
-    over_base,
-    picked,
     ratios,
-    settled,
-    speed,
+    records_per_second,
+    select,
+    settled_samples,
 )
 from tests.bench.report.tables import MIB, codec_of, is_compressed, size_of, title
 
@@ -33,7 +41,7 @@ Spreads = Mapping[str, Spread]
 
 
 def draw(measurements: Measurements, directory: Path) -> list[Path]:
-    """Draw whatever there are measurements for, and give the files."""
+    """Draw a picture for each kind of measurement and return the paths."""
     pyplot.switch_backend("Agg")  # there may be no screen
     pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.grid": False})
     written = []
@@ -47,21 +55,21 @@ def draw(measurements: Measurements, directory: Path) -> list[Path]:
 
 
 def _throughput(measurements: Measurements) -> Figure | None:
-    found = picked(measurements, "throughput")
+    found = select(measurements, "throughput")
     if (baseline := baseline_of(found)) is None:
         return None
 
     def panel(axes: Axes, some: Measurements) -> None:
-        speeds = by_client(some, speed)
-        compared = ratios(some, speed, baseline)
+        speeds = by_client(some, records_per_second)
+        compared = ratios(some, records_per_second, baseline)
         notes = {
             name: f"{each.median:.2f}   ({speeds[name].median / 1000:,.0f} k/s)"
             for name, each in compared.items()
         }
-        bars(axes, compared, f"times those of {title(baseline)}", notes)
+        draw_bars(axes, compared, f"relative to {title(baseline)}", notes)
         axes.axvline(1, color="#222222", linewidth=0.8, linestyle=":", zorder=0)
 
-    return _of_sizes_and_codecs(found, "Records a second (more is better)", panel)
+    return _of_sizes_and_codecs(found, "Records per second (more is better)", panel)
 
 
 def _of_sizes_and_codecs(
@@ -70,7 +78,7 @@ def _of_sizes_and_codecs(
     sizes, codecs = distinct(found, "size"), distinct(found, "codec")
     codecs.sort(key=is_compressed)
     clients = len({each["client"] for each in found})
-    figure, panels = grid(len(codecs), len(sizes), clients)
+    figure, panels = panel_grid(len(codecs), len(sizes), clients)
     for row, codec in zip(panels, codecs, strict=True):
         for axes, size in zip(row, sizes, strict=True):
             some = [e for e in found if (e["size"], e["codec"]) == (size, codec)]
@@ -81,62 +89,64 @@ def _of_sizes_and_codecs(
 
 
 def _cpu(measurements: Measurements) -> Figure | None:
-    found = picked(measurements, "throughput")
+    found = select(measurements, "throughput")
     if not found:
         return None
 
     def panel(axes: Axes, some: Measurements) -> None:
-        bars(axes, by_client(some, cpu), "CPU seconds for a million records")
+        draw_bars(
+            axes, by_client(some, cpu_per_million), "CPU seconds per million records"
+        )
 
     return _of_sizes_and_codecs(found, "The client's CPU (less is better)", panel)
 
 
 def _first(measurements: Measurements) -> Figure | None:
-    found = picked(measurements, "first")
+    found = select(measurements, "first")
     return _single(
         by_client(found, field("first")),
-        "The first record (less is better)",
-        "seconds from the making of the consumer",
+        "First record (less is better)",
+        "seconds from the creation of the consumer",
     )
 
 
 def _redelivery(measurements: Measurements) -> Figure | None:
-    found = picked(measurements, "redelivery")
+    found = select(measurements, "redelivery")
     return _single(
-        times(by_client(found, field("p50")), 1000),
+        scale(by_client(found, field("p50")), 1000),
         "Redelivery (less is better)",
         "milliseconds from a record's release, p50",
     )
 
 
 def _memory(measurements: Measurements) -> Figure | None:
-    found = picked(measurements, "throughput")
+    found = select(measurements, "throughput")
     if not found:
         return None
     sizes = distinct(found, "size")
     clients = len({each["client"] for each in found})
-    figure, ((*panels,),) = grid(1, len(sizes), clients)
+    figure, ((*panels,),) = panel_grid(1, len(sizes), clients)
     for axes, size in zip(panels, sizes, strict=True):
         some = [each for each in found if each["size"] == size]
-        bars(axes, times(by_client(some, over_base), 1 / MIB), "MiB")
+        draw_bars(axes, scale(by_client(some, bytes_above_base), 1 / MIB), "MiB")
         records = max(each["records"] for each in some)
         axes.set_title(f"{records:,} records of {size_of(size)}")
-    figure.suptitle("Memory at most, over the process with its imports")
+    figure.suptitle("Peak memory above the process after its imports")
     return figure
 
 
 def _latency(measurements: Measurements) -> Figure | None:
-    found = picked(measurements, "latency")
+    found = select(measurements, "latency")
     if not found:
         return None
     rates = distinct(found, "wanted_rate")
     clients = len({each["client"] for each in found})
-    figure, ((*panels,),) = grid(1, len(rates), 2 * clients)
+    figure, ((*panels,),) = panel_grid(1, len(rates), 2 * clients)
     for axes, rate in zip(panels, rates, strict=True):
-        some = picked(found, "latency", wanted_rate=rate)
-        half = times(by_client(some, field("p50")), 1000)
-        most = times(by_client(some, field("p99")), 1000)
-        dumbbells(axes, half, most, "milliseconds")
+        some = select(found, "latency", wanted_rate=rate)
+        half = scale(by_client(some, field("p50")), 1000)
+        maximum = scale(by_client(some, field("p99")), 1000)
+        draw_percentiles(axes, half, maximum, "milliseconds")
         axes.set_title(f"{rate:,} records/s")
     figure.suptitle("Latency from producer to consumer: p50 (dot) and p99 (square)")
     return figure
@@ -151,19 +161,19 @@ def _consumers(measurements: Measurements) -> Figure | None:
 
 
 def _growth(measurements: Measurements, what: str, text: str) -> Figure | None:
-    found = picked(measurements, what)
+    found = select(measurements, what)
     if not found:
         return None
     wanted: Mapping[str, tuple[Value, float]] = {
-        "thousand records/s": (speed, 1e-3),
-        "CPU seconds per million": (cpu, 1),
+        "thousand records/s": (records_per_second, 1e-3),
+        "CPU seconds per million": (cpu_per_million, 1),
         "peak memory, MiB": (field("peak"), 1 / MIB),
     }
     figure, panels = pyplot.subplots(
         1, len(wanted), figsize=(4.2 * len(wanted), 3.6), layout="constrained"
     )
     for axes, (name, (value, factor)) in zip(panels, wanted.items(), strict=True):
-        lines(axes, found, what, _scaled(value, factor))
+        draw_lines(axes, found, what, _scaled(value, factor))
         axes.set_xlabel(text)
         axes.set_ylabel(name)
     panels[0].legend(frameon=False)
@@ -179,16 +189,16 @@ def _scaled(value: Value, factor: float) -> Value:
 
 
 def _slow(measurements: Measurements) -> Figure | None:
-    found = [each for each in picked(measurements, "slow") if settled(each)]
+    found = [each for each in select(measurements, "slow") if settled_samples(each)]
     if not found:
         return None
     figure, axes = pyplot.subplots(figsize=(8, 3.4), layout="constrained")
-    most = max(max(settled(each)) for each in found) / MIB
+    maximum = max(max(settled_samples(each)) for each in found) / MIB
     for each in found:
-        samples = [size / MIB for size in settled(each)]
+        samples = [size / MIB for size in settled_samples(each)]
         name = each["client"]
         axes.plot(samples, color=colour(name), label=title(name))
-        text = f"{samples[0]:.1f} MiB at first, {samples[-1]:.1f} MiB at last"
+        text = f"{samples[0]:.1f} MiB first, {samples[-1]:.1f} MiB last"
         axes.annotate(
             text,
             (len(samples) - 1, samples[-1]),
@@ -196,20 +206,20 @@ def _slow(measurements: Measurements) -> Figure | None:
             textcoords="offset points",
             ha="right",
         )
-    axes.set_ylim(0, 1.25 * most)
+    axes.set_ylim(0, 1.25 * maximum)
     axes.set_xlim(left=0)
     axes.set_ylabel("resident memory, MiB")
-    axes.set_xlabel(f"seconds of {found[0]['pause'] * 1000:g} ms at each record")
+    axes.set_xlabel(f"seconds, with {found[0]['pause'] * 1000:g} ms per record")
     axes.legend(frameon=False, loc="lower right")
-    bare(axes)
+    hide_spines(axes)
     return figure
 
 
 def _single(spreads: Spreads, text: str, what: str) -> Figure | None:
     if not spreads:
         return None
-    figure, ((axes,),) = grid(1, 1, len(spreads))
-    bars(axes, spreads, what)
+    figure, ((axes,),) = panel_grid(1, 1, len(spreads))
+    draw_bars(axes, spreads, what)
     axes.set_title(text)
     return figure
 

@@ -1,4 +1,4 @@
-"""From measurements to figures: medians over rounds, and ratios within them."""
+"""Medians over rounds, and ratios within rounds."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,73 +15,73 @@ __all__ = [
     "Value",
     "baseline_of",
     "by_client",
-    "cpu",
+    "bytes_above_base",
+    "cpu_per_million",
     "distinct",
-    "failed",
+    "failure_reason",
     "field",
-    "over_base",
-    "picked",
     "ratios",
-    "settled",
-    "speed",
-    "spread",
+    "records_per_second",
+    "select",
+    "settled_samples",
+    "spread_of",
 ]
 
 Measurement = Mapping[str, Any]
 Value = Callable[[Measurement], float | None]
 
-# Whom the others are compared with: what Python programs use today, if it is there.
+# The client that the others are compared with: the first of these that was measured.
 BASELINES: Final = ("confluent", "franz", "raw")
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """What several rounds gave."""
+    """Median, minimum and maximum of several rounds."""
 
     median: float
     low: float
     high: float
 
 
-def spread(values: Iterable[float]) -> Spread | None:
+def spread_of(values: Iterable[float]) -> Spread | None:
     if not (seen := list(values)):
         return None
     return Spread(median(seen), min(seen), max(seen))
 
 
-def failed(measurement: Measurement) -> str | None:
-    """Give why a measurement counts for nothing, or None if it counts."""
+def failure_reason(measurement: Measurement) -> str | None:
+    """Return why a measurement is invalid, or None if it is valid."""
     if measurement["what"] == "missing":
         return str(measurement["why"])
     if "error" in measurement:
         return str(measurement["error"])
     wanted = measurement.get("wanted", 0)
     if measurement.get("records", 0) < wanted:
-        return f"it got {measurement['records']:,} of {wanted:,} records"
+        return f"read {measurement['records']:,} of {wanted:,} records"
     return None
 
 
-def picked(
+def select(
     measurements: Iterable[Measurement], what: str, **labels: Any
 ) -> list[Measurement]:
-    """Give what was measured under these labels, and worked."""
+    """Return the valid measurements with these labels."""
     return [
         each
         for each in measurements
         if each["what"] == what
-        and not failed(each)
+        and not failure_reason(each)
         and all(each.get(name) == value for name, value in labels.items())
     ]
 
 
 def distinct(measurements: Iterable[Measurement], *names: str) -> list[Any]:
-    """Give the values of a label, or of several, that there are, in order."""
+    """Return the distinct values of one label, or tuples of several, sorted."""
     seen = {tuple(each[name] for name in names) for each in measurements}
     return sorted(values[0] if len(names) == 1 else values for values in seen)
 
 
 def by_client(measurements: Iterable[Measurement], value: Value) -> dict[str, Spread]:
-    """Give each client's figure over the rounds, in the roster's order."""
+    """Return each client's figure over the rounds, in the roster's order."""
     values = defaultdict(list)
     for each in measurements:
         if (figure := value(each)) is not None:
@@ -89,7 +89,7 @@ def by_client(measurements: Iterable[Measurement], value: Value) -> dict[str, Sp
     return {
         name: found
         for name in CLIENTS
-        if (found := spread(values.get(name, ()))) is not None
+        if (found := spread_of(values.get(name, ()))) is not None
     }
 
 
@@ -101,7 +101,7 @@ def baseline_of(measurements: Sequence[Measurement]) -> str | None:
 def ratios(
     measurements: Sequence[Measurement], value: Value, baseline: str
 ) -> dict[str, Spread]:
-    """Give each client's figure by the baseline's of the same round."""
+    """Return each client's figure divided by the baseline's of the same round."""
     base = {
         (each["session"], each["round"]): value(each)
         for each in measurements
@@ -116,29 +116,29 @@ def ratios(
     return by_client(measurements, ratio)
 
 
-# Figures.
+# Figures of one measurement
 
 
-def speed(measurement: Measurement) -> float | None:
-    """Records a second, from the first to the last."""
+def records_per_second(measurement: Measurement) -> float | None:
+    """Return records per second, from the first record to the last."""
     seconds = measurement["seconds"]
     return measurement["records"] / seconds if seconds else None
 
 
-def cpu(measurement: Measurement) -> float | None:
-    """CPU seconds of a million records."""
+def cpu_per_million(measurement: Measurement) -> float | None:
+    """Return CPU seconds per million records."""
     records = measurement["records"]
     return measurement["cpu"] / records * 1e6 if records else None
 
 
-def over_base(measurement: Measurement) -> float | None:
-    """Bytes that reading took, beside the interpreter and its imports."""
+def bytes_above_base(measurement: Measurement) -> float | None:
+    """Return the peak memory above that of the process after its imports."""
     base = measurement["base"]
     return None if base is None else measurement["peak"] - base
 
 
-def settled(measurement: Measurement) -> list[int]:
-    """Give a slow consumer's memory by the second, once it is at work."""
+def settled_samples(measurement: Measurement) -> list[int]:
+    """Return a slow consumer's memory samples, without those of its start."""
     samples: list[int] = measurement["samples"]
     return samples[round(measurement["first"] or 0) + 2 :]
 

@@ -1,4 +1,4 @@
-"""Figures as people read them, and tables that are tidy as plain text too."""
+"""Formatting of figures, and Markdown tables aligned for plain text."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
@@ -9,54 +9,58 @@ from tests.bench.roster import CLIENTS
 __all__ = [
     "MIB",
     "WIDTH",
-    "aligned",
+    "client_table",
     "codec_of",
-    "column",
-    "hundredths",
+    "format_column",
+    "format_spread",
     "is_compressed",
-    "mib",
+    "markdown_table",
+    "mebibytes",
     "milliseconds",
     "size_of",
-    "table",
-    "thousands",
     "title",
-    "told",
+    "two_decimals",
+    "whole_number",
 ]
 
 MIB: Final = 1 << 20
 KIB: Final = 1 << 10
 NOTHING: Final = "-"
-WIDTH: Final = 88  # of running text
+WIDTH: Final = 88  # characters of running text
 
 Format = Callable[[float], str]
 Column = Mapping[str, str]
 
 
-def column(spreads: Mapping[str, Spread], spell: Format) -> Column:
-    """Give what a column says of each client."""
-    return {name: told(spread, spell) for name, spread in spreads.items()}
+def format_column(spreads: Mapping[str, Spread], format_figure: Format) -> Column:
+    """Return the text of a column for each client."""
+    return {
+        name: format_spread(spread, format_figure) for name, spread in spreads.items()
+    }
 
 
-def told(spread: Spread | None, spell: Format) -> str:
-    """Spell a median, and between what it lies if there was more than one round."""
+def format_spread(spread: Spread | None, format_figure: Format) -> str:
+    """Return the median, and minimum and maximum in brackets if they differ."""
     if spread is None:
         return NOTHING
-    middle, low, high = (spell(x) for x in (spread.median, spread.low, spread.high))
+    middle, low, high = (
+        format_figure(x) for x in (spread.median, spread.low, spread.high)
+    )
     return middle if low == high else f"{middle} ({low} to {high})"
 
 
-def table(columns: Mapping[str, Column]) -> Iterator[str]:
-    """Give a table with a line for each client that any column knows."""
+def client_table(columns: Mapping[str, Column]) -> Iterator[str]:
+    """Yield a table with a row for each client that any column contains."""
     known = [name for name in CLIENTS if any(name in each for each in columns.values())]
     rows = [
         [title(name), *(each.get(name, NOTHING) for each in columns.values())]
         for name in known
     ]
-    yield from aligned(["client", *columns], rows)
+    yield from markdown_table(["client", *columns], rows)
 
 
-def aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Give a table's lines, and an empty one; what is a figure stands to the right."""
+def markdown_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield a table's lines and an empty line; numeric columns are right-aligned."""
     widths = [max(len(row[i]) for row in (head, *rows)) for i in range(len(head))]
     figures = [
         all(row[i][:1] in "-0123456789" for row in rows) for i in range(len(head))
@@ -95,11 +99,11 @@ def is_compressed(codec: str) -> bool:
     return codec != "none"
 
 
-def thousands(figure: float) -> str:
+def whole_number(figure: float) -> str:
     return f"{figure:,.0f}"
 
 
-def hundredths(figure: float) -> str:
+def two_decimals(figure: float) -> str:
     return f"{figure:.2f}"
 
 
@@ -107,5 +111,5 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds * 1000:.2f}"
 
 
-def mib(size: float) -> str:
+def mebibytes(size: float) -> str:
     return f"{size / MIB:.1f}"

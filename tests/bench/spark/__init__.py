@@ -1,4 +1,4 @@
-"""Spark reads one topic by the share group's source and by its own Kafka source.
+"""Benchmark of the share-group source against Spark's own Kafka source.
 
 `python -m tests.bench.spark --help`, from the repository's root.
 """

@@ -1,4 +1,4 @@
-"""The benchmark of Spark's sources, from Kafka's start to the page."""
+"""Entry point: start Kafka and Spark, run the benchmark, write the page."""
 
 import argparse
 import logging
@@ -13,29 +13,34 @@ from typing import Any
 
 from sharecons.testing.kafka import KafkaCluster, LaunchError
 from sharecons.testing.kafka.cleanup import CleanupProcess
-from tests.bench.command import BROKER, heed_signals, log_with_time, settings
+from tests.bench.program import (
+    BROKER_JAVA_OPTIONS,
+    configure_logging,
+    interrupt_on_signals,
+    settings_of,
+)
 from tests.bench.results import Results
 from tests.bench.spark.jars import source_jars
-from tests.bench.spark.machine import described
-from tests.bench.spark.options import Turn, order, parsed
-from tests.bench.spark.report import NAME, rendered
+from tests.bench.spark.machine import describe_machine
+from tests.bench.spark.options import Turn, order, parse_options
+from tests.bench.spark.report import NAME, render
 from tests.bench.spark.session import session
-from tests.bench.spark.sides import Sides
+from tests.bench.spark.sources import SourceBenchmark
 from tests.bench.spark.topics import loaded_topic
 
 log = logging.getLogger("tests.bench.spark")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = parsed(arguments)
-    log_with_time()
-    # It tells of every interrupt, with a traceback.
+    options = parse_options(arguments)
+    configure_logging()
+    # py4j logs a traceback at every interrupt.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    heed_signals()
+    interrupt_on_signals()
     results = Results(
         options.output,
-        described(options.kafka_version),
-        settings(options, "jars"),
+        describe_machine(options.kafka_version),
+        settings_of(options, "jars"),
         add=options.add,
         name=NAME,
     )
@@ -43,48 +48,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _run(options, results)
     except KeyboardInterrupt:
-        log.info("interrupted: what was measured until now is kept")
+        log.info("interrupted; measurements taken so far are in %s", results.path)
         status = 130
     except LaunchError as error:
         log.error("%s", error)
         return 1
     except Exception:
-        log.exception("what was measured until now is kept")
+        log.exception("failed; measurements taken so far are in %s", results.path)
         status = 1
     if results.path.exists():
-        sys.stdout.write(rendered(options.output))
+        sys.stdout.write(render(options.output))
     return status
 
 
 def _run(options: argparse.Namespace, results: Results) -> None:
-    begun = time.monotonic()
+    start = time.monotonic()
     jars = options.jars or ",".join(map(str, source_jars()))
     with (
         tempfile.TemporaryDirectory(prefix="sharecons-bench-") as directory,
-        closing(CleanupProcess()) as guard,
-        KafkaCluster(options.kafka_version, java_options=BROKER) as cluster,
+        closing(CleanupProcess()) as cleanup,
+        KafkaCluster(
+            options.kafka_version, java_options=BROKER_JAVA_OPTIONS
+        ) as cluster,
     ):
         scratch = Path(directory)
-        guard.remove(scratch)
-        topics = _topics(options, cluster.bootstrap_servers, guard)
+        cleanup.remove(scratch)
+        topics = _topics(options, cluster.bootstrap_servers, cleanup)
         with session(options.master, jars, scratch) as spark:
-            sides = Sides(spark, cluster.bootstrap_servers, scratch, options.batch)
+            benchmark = SourceBenchmark(
+                spark, cluster.bootstrap_servers, scratch, options.batch
+            )
             for size, topic in topics.items():
-                sides.take(topic, options.records)
-                _measure(sides, size, options, results)
-    log.info("all measured in %.0f s", time.monotonic() - begun)
+                benchmark.fill_ledger(topic, options.records)
+                _measure(benchmark, size, options, results)
+    log.info("all measurements took %.0f s", time.monotonic() - start)
 
 
 def _topics(
-    options: argparse.Namespace, servers: str, guard: CleanupProcess
+    options: argparse.Namespace, servers: str, cleanup: CleanupProcess
 ) -> dict[int, str]:
-    """Load all before Spark starts, which is set up for its workers, not for this."""
+    """Load all topics before Spark starts: its environment is for its workers."""
     topics = {}
     for size in options.sizes:
         log.info("loading %s records of %s bytes", f"{options.records:,}", f"{size:,}")
         topics[size] = loaded_topic(
             servers,
-            guard,
+            cleanup,
             partitions=options.partitions,
             records=options.records,
             size=size,
@@ -93,25 +102,27 @@ def _topics(
 
 
 def _measure(
-    sides: Sides, size: int, options: argparse.Namespace, results: Results
+    benchmark: SourceBenchmark, size: int, options: argparse.Namespace, results: Results
 ) -> None:
     log.info("warming up, with values of %s bytes", f"{size:,}")
     for turn in order(0):
-        sides.measure(turn, counted=True)
+        benchmark.measure(turn, count_rows=True)
     for round_ in range(options.rounds):
         for turn in order(round_):
-            kept = {"size": size, "round": round_, "wanted": options.records}
-            results.keep({**_about(turn), **kept, **_measured(sides, turn, size)})
+            extra = {"size": size, "round": round_, "wanted": options.records}
+            results.append(
+                {**_labels(turn), **extra, **_measure_turn(benchmark, turn, size)}
+            )
 
 
-def _about(turn: Turn) -> dict[str, str]:
+def _labels(turn: Turn) -> dict[str, str]:
     return {"what": turn.what, "sink": turn.sink, "client": turn.client}
 
 
-def _measured(sides: Sides, turn: Turn, size: int) -> dict[str, Any]:
-    load = round(os.getloadavg()[0], 2)  # what the machine was busy with before
+def _measure_turn(benchmark: SourceBenchmark, turn: Turn, size: int) -> dict[str, Any]:
+    load = round(os.getloadavg()[0], 2)  # load before the run
     try:
-        result = sides.measure(turn)
+        result = benchmark.measure(turn)
     except Exception as error:
         lines = str(error).strip().splitlines()
         reason = lines[0] if lines else repr(error)

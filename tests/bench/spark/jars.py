@@ -1,7 +1,7 @@
-"""The jars of Spark's own Kafka source, from Maven Central as Kafka's are.
+"""Download of the jars of Spark's own Kafka source from Maven Central.
 
-These four and nothing that they ask for: Spark brings the rest along. All was
-published for Spark 4.2 but the token provider, which serves for any Spark 4.
+Only these four, without their dependencies, which Spark contains. All were published
+for Spark 4.2, except the token provider, which works with any Spark 4.
 """
 
 import shutil
@@ -22,7 +22,7 @@ ARTIFACTS: Final = (
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.0",
 )
-PATIENCE: Final = 900.0  # seconds for Maven: a slow line and an empty repository
+TIMEOUT: Final = 900.0  # seconds for Maven with an empty repository
 POM: Final = """<project>
 <modelVersion>4.0.0</modelVersion>
 <groupId>none</groupId><artifactId>jars</artifactId><version>1</version>
@@ -36,10 +36,10 @@ DEPENDENCY: Final = (
 
 
 def source_jars() -> list[Path]:
-    """Give the jars, fetched the first time.
+    """Return the paths of the jars; the first call downloads them.
 
     Raises:
-        LaunchError: no way of fetching them works here.
+        LaunchError: neither Maven nor jgo could download them.
     """
     name = "-".join(("spark-source", *(each.split(":")[2] for each in ARTIFACTS)))
     directory = cached_directory(name, _fetch)
@@ -52,25 +52,27 @@ def _file(artifact: str) -> str:
 
 
 def _fetch(directory: Path) -> None:
-    ways: list[Callable[[Path], None]] = [_by_maven, _by_jgo]
-    refusals = []
-    for way in ways:
+    methods: list[Callable[[Path], None]] = [_by_maven, _by_jgo]
+    errors = []
+    for method in methods:
         with tempfile.TemporaryDirectory(prefix="sharecons-") as scratch:
             try:
-                way(Path(scratch))
+                method(Path(scratch))
                 for each in ARTIFACTS:
                     shutil.copy(Path(scratch) / _file(each), directory)
             except (LaunchError, OSError, RuntimeError) as error:
-                refusals.append(str(error))
+                errors.append(str(error))
             else:
                 return
-    raise LaunchError(f"Spark's Kafka source was not fetched: {'; '.join(refusals)}")
+    raise LaunchError(
+        f"the jars of Spark's Kafka source were not downloaded: {'; '.join(errors)}"
+    )
 
 
 def _by_maven(directory: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise LaunchError("there is no mvn on PATH")
+        raise LaunchError("mvn is not on PATH")
     pom = directory / "pom.xml"
     lines = (DEPENDENCY.format(*each.split(":")) for each in ARTIFACTS)
     pom.write_text(POM.format("".join(lines)))
@@ -82,23 +84,23 @@ def _by_maven(directory: Path) -> None:
             capture_output=True,
             text=True,
             check=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
     except subprocess.CalledProcessError as error:
-        said = error.stdout.strip().partition("\n")[0]
-        raise LaunchError(f"mvn failed: {said or error}") from error
+        reason = error.stdout.strip().partition("\n")[0]
+        raise LaunchError(f"mvn failed: {reason or error}") from error
     except subprocess.TimeoutExpired as error:
         raise LaunchError(f"mvn failed: {error}") from error
 
 
 def _by_jgo(directory: Path) -> None:
-    """Get more than is wanted: jgo's copy has all that they ask for, too."""
+    """Download with jgo, which also copies the dependencies."""
     try:
         from sharecons.testing.kafka.resolver import copy_jars
     except ImportError as error:
         raise LaunchError(f"jgo is not installed ({error})") from error
-    place = directory / "jars"
-    place.mkdir()
-    copy_jars(ARTIFACTS, place)
-    for jar in place.iterdir():
+    target = directory / "jars"
+    target.mkdir()
+    copy_jars(ARTIFACTS, target)
+    for jar in target.iterdir():
         jar.rename(directory / jar.name)

@@ -1,4 +1,4 @@
-"""On what it was measured: of the machine's lines those that matter, and Spark's."""
+"""Description of the machine and of the software versions used with Spark."""
 
 from importlib.metadata import version
 from typing import Final
@@ -6,10 +6,10 @@ from typing import Final
 from tests.bench import machine
 from tests.bench.spark.jars import ARTIFACTS
 
-__all__ = ["described"]
+__all__ = ["describe_machine"]
 
-# Of what the other benchmark says of its machine: those that take part here.
-OF_BOTH: Final = (
+# Rows of the other benchmark's description that apply here, too.
+SHARED_LINES: Final = (
     "processor",
     "memory",
     "system",
@@ -24,12 +24,12 @@ OF_BOTH: Final = (
 )
 
 
-def described(kafka: str) -> dict[str, str]:
-    """Give the lines of a table."""
-    about = machine.described(kafka)
+def describe_machine(kafka: str) -> dict[str, str]:
+    """Return the rows of the table, name to value."""
+    about = machine.describe_machine(kafka)
     named = (each.split(":")[1:] for each in ARTIFACTS)
     return {
-        **{name: about[name] for name in OF_BOTH},
+        **{name: about[name] for name in SHARED_LINES},
         **{name: version(name) for name in ("pyspark", "pyarrow")},
         **dict(named),
     }

@@ -1,4 +1,4 @@
-"""What a run can be told, and the turns it takes."""
+"""Command-line options, and the order of the measurements."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -7,21 +7,21 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["OURS", "SINKS", "THEIRS", "WAYS", "Turn", "order", "parsed"]
+__all__ = ["KAFKA", "MODES", "SHARE_GROUP", "SINKS", "Turn", "order", "parse_options"]
 
-WAYS: Final = ("ledger", "stream")
+MODES: Final = ("ledger", "stream")
 SINKS: Final = ("noop", "parquet")
-OURS, THEIRS = "sharecons", "java"  # as the other benchmark's report calls them
+SHARE_GROUP, KAFKA = "sharecons", "java"  # keys of the other benchmark's report
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One reading of the whole topic.
+    """One measurement: a source reads the whole topic.
 
     Attributes:
-        what: "ledger", beside a batch of the other source's, or "stream".
-        sink: where the rows go.
-        client: whose source reads.
+        what: "ledger" (batch query) or "stream".
+        sink: format of the sink.
+        client: SHARE_GROUP or KAFKA, the source that reads.
     """
 
     what: str
@@ -33,50 +33,62 @@ class Turn:
 
 
 def order(round_: int) -> Iterator[Turn]:
-    """Give the turns of a round.
+    """Yield the turns of a round.
 
-    What is compared runs in succession. Each round begins with another pair, and each
-    second one with the other source, so that nobody always goes first.
+    The two sources of a comparison run in succession. Each round starts with a
+    different pair, and every second round with the other source.
     """
-    pairs = [(what, sink) for what in WAYS for sink in SINKS]
+    pairs = [(what, sink) for what in MODES for sink in SINKS]
     shift = round_ % len(pairs)
-    clients = (OURS, THEIRS) if round_ % 2 == 0 else (THEIRS, OURS)
+    clients = (SHARE_GROUP, KAFKA) if round_ % 2 == 0 else (KAFKA, SHARE_GROUP)
     for what, sink in pairs[shift:] + pairs[:shift]:
         for client in clients:
             yield Turn(what, sink, client)
 
 
-def parsed(given: Sequence[str] | None = None) -> argparse.Namespace:
+def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.spark",
-        description="Compare the share group's source with Spark's own Kafka source, "
-        "on a Kafka that is started for it. What was measured is kept after each "
+        description="Compare the share-group source with Spark's own Kafka source, on "
+        "a Kafka broker that this program starts. Results are saved after each "
         "measurement.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     _add_plan(parser.add_argument)
     _add_place(parser.add_argument)
-    return parser.parse_args(given)
+    return parser.parse_args(arguments)
 
 
 def _add_plan(add: Callable[..., Any]) -> None:
-    add("--records", type=_number, default=3_000_000, help="of a topic")
-    add("--sizes", type=_number, nargs="+", default=[100, 1024], help="bytes of values")
-    add("--rounds", type=_number, default=3, help="measured, after one to warm up")
-    add("--batch", type=_number, default=1_000_000, help="maxOffsetsPerTrigger")
-    add("--partitions", type=_number, default=6, help="of a topic")
+    add("--records", type=_parse_number, default=3_000_000, help="per topic")
+    add(
+        "--sizes",
+        type=_parse_number,
+        nargs="+",
+        default=[100, 1024],
+        help="value sizes, bytes",
+    )
+    add(
+        "--rounds",
+        type=_parse_number,
+        default=3,
+        help="rounds measured, after a warm-up round",
+    )
+    add("--batch", type=_parse_number, default=1_000_000, help="maxOffsetsPerTrigger")
+    add("--partitions", type=_parse_number, default=6, help="per topic")
 
 
 def _add_place(add: Callable[..., Any]) -> None:
-    add("--master", default="local[2]", help="of Spark")
-    add("--kafka-version", default="4.3.0", help="which Kafka to start")
+    add("--master", default="local[2]", help="master URL of Spark")
+    add("--kafka-version", default="4.3.0", help="Kafka version to start")
     add(
-        "--jars", help="of Spark's own Kafka source, with commas; else they are fetched"
+        "--jars",
+        help="jars of Spark's Kafka source, comma-separated; default: download",
     )
     output = Path("docs/performance") / date.today().isoformat()
-    add("--output", type=Path, default=output, help="where results are kept")
-    add("--add", action="store_true", help="to what an earlier run left there")
+    add("--output", type=Path, default=output, help="results directory")
+    add("--add", action="store_true", help="append to earlier results")
 
 
-def _number(text: str) -> int:
+def _parse_number(text: str) -> int:
     return int(text.replace("_", ""))

@@ -1,88 +1,103 @@
-"""The page: spark.md beside its picture."""
+"""The Spark report: spark.md."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, Final
 
-from tests.bench.report.goals import Goal, beside
-from tests.bench.report.sessions import on_what
+from tests.bench.report.environment import environment_section
+from tests.bench.report.goals import Goal, relative_to
 from tests.bench.report.summary import (
     Measurement,
     by_client,
     distinct,
-    failed,
-    picked,
+    failure_reason,
     ratios,
-    speed,
+    records_per_second,
+    select,
 )
-from tests.bench.report.tables import WIDTH, aligned, hundredths, size_of, told
-from tests.bench.spark.options import OURS, SINKS, THEIRS, WAYS
+from tests.bench.report.tables import (
+    WIDTH,
+    format_spread,
+    markdown_table,
+    size_of,
+    two_decimals,
+)
+from tests.bench.spark.options import KAFKA, MODES, SHARE_GROUP, SINKS
 
 __all__ = ["NAMES", "TITLES", "document", "tables"]
 
-NAMES: Final = {OURS: "sharegroup", THEIRS: "Spark's Kafka source"}
+NAMES: Final = {SHARE_GROUP: "sharegroup", KAFKA: "Spark's Kafka source"}
 TITLES: Final = {
-    "ledger": "ledger that is there",
-    "stream": "stream with acquiring",
+    "ledger": "existing ledger",
+    "stream": "stream",
 }
-LEAST: Final = {"ledger": 1.0, "stream": 0.7}  # of the other source's rows a second
+# Rows per second, relative to Spark's Kafka source.
+MINIMUM_RATIOS: Final = {"ledger": 1.0, "stream": 0.7}
 
 OPENING: Final = """\
-Spark reads a topic from end to end, by `format("sharegroup")` and by its own source,
-`format("kafka")`, which is Scala. Kafka and Spark share one machine, described at the
-end, so compare the two: the figures by themselves say little."""
+Spark reads a whole topic, once with `format("sharegroup")` and once with its own source
+`format("kafka")`, which is written in Scala. Kafka and Spark share one machine (see
+Environment), so compare the sources with each other; absolute figures depend on the
+machine."""
 HOW: Final = """\
-*Ledger that is there*: a batch by positions of a ledger that was filled before, beside
-a batch of the other source. *Stream with acquiring*: Trigger.AvailableNow with a group
-that has read nothing and a new ledger, beside the other's Trigger.AvailableNow; both
-with the same maxOffsetsPerTrigger. Rows go nowhere (noop) or into Parquet on the
-machine's disk. Time runs from the start of the write or the query to its end; that of a
-stream has the start of a Python process in it. That a broker takes a second to make a
-group, once in its life, is not counted."""
+*Existing ledger*: a batch query over the positions of a ledger that was filled before,
+compared with a batch query of the Kafka source. *Stream*: Trigger.AvailableNow with a
+new group and a new ledger, so that records are acquired, too, compared with
+Trigger.AvailableNow of the Kafka source; both with the same maxOffsetsPerTrigger. Rows
+are discarded (noop) or written to Parquet on the local disk. Time runs from the start
+of the write or query to its end; for a stream it includes the start of a Python
+process. The second that a broker takes to create a group is not included."""
 ROUNDS: Final = """\
-All ran in turn in one warm session: a first round was thrown away, and in it Parquet's
-rows were counted. Each round begins with another pair, and every second one with the
-other source. Figures are medians over the rounds, with the lowest and the highest in
-brackets; ratios are taken within a round. To measure again: `tox -e bench-spark`."""
+All measurements run in one session. A first round, which is not recorded, warms it up
+and checks the number of rows in Parquet. Each round starts with a different pair, and
+every second round with the other source. Figures are medians over the rounds, with
+minimum and maximum in brackets; ratios are computed within a round. To repeat the
+measurement: `tox -e bench-spark`."""
 
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
 
 
 def document(content: Mapping[str, Any], picture: str, notes: str) -> str:
-    """Spell the whole page in Markdown; notes are what somebody says to the goals."""
+    """Return the page in Markdown; `notes` follow the table of goals."""
     sessions, measurements = content["sessions"], content["measurements"]
     lines = [f"# Spark's speed, {sessions[-1]['begun'][:10]}", ""]
     for text in (OPENING, HOW, ROUNDS):
         lines += [*wrap(text, WIDTH), ""]
     lines += [*_goals(measurements), *([notes, ""] if notes else [])]
-    lines += ["## Measured", ""]
+    lines += ["## Results", ""]
     lines += [f"![{picture.partition('.')[0]}]({picture})", ""] if picture else []
-    lines += [*tables(measurements), *_trouble(measurements), *on_what(sessions)]
+    lines += [
+        *tables(measurements),
+        *_failures(measurements),
+        *environment_section(sessions),
+    ]
     return "\n".join(lines).rstrip() + "\n"
 
 
 def tables(measurements: Measurements) -> Lines:
-    """Give a table for each size of value."""
+    """Yield a table for each value size."""
     for size in distinct(measurements, "size"):
-        yield f"Thousand rows a second, values of {size_of(size)}:"
+        yield f"Thousand rows per second, values of {size_of(size)}:"
         yield ""
         rows = [
             row
-            for what in WAYS
+            for what in MODES
             for sink in SINKS
-            if (row := _row(picked(measurements, what, size=size, sink=sink)))
+            if (row := _row(select(measurements, what, size=size, sink=sink)))
         ]
         if rows:
-            yield from aligned(["", "sink", *NAMES.values(), "ratio"], rows)
+            yield from markdown_table(["query", "sink", *NAMES.values(), "ratio"], rows)
 
 
 def _row(found: Measurements) -> list[str]:
     if not found:
         return []
-    speeds = by_client(found, speed)
-    cells = [told(speeds.get(name), _thousands) for name in NAMES]
-    ratio = told(ratios(found, speed, THEIRS).get(OURS), hundredths)
+    speeds = by_client(found, records_per_second)
+    cells = [format_spread(speeds.get(name), _thousands) for name in NAMES]
+    ratio = format_spread(
+        ratios(found, records_per_second, KAFKA).get(SHARE_GROUP), two_decimals
+    )
     return [TITLES[found[0]["what"]], found[0]["sink"], *cells, ratio]
 
 
@@ -92,39 +107,48 @@ def _thousands(rows: float) -> str:
 
 def _goals(measurements: Measurements) -> Lines:
     rows = [
-        [goal.name, goal.bound, told(found, hundredths), _verdict(goal.is_met(found))]
+        [
+            goal.name,
+            goal.bound,
+            format_spread(found, two_decimals),
+            _verdict(goal.is_met(found)),
+        ]
         for goal in _wanted(measurements)
-        if (found := goal.figure(measurements)) is not None
+        if (found := goal.compute(measurements)) is not None
     ]
     if rows:
         yield "## Goals"
         yield ""
-        yield "Rows a second by those of Spark's own source, medians of ratios."
+        yield "Median ratios of rows per second to those of Spark's Kafka source."
         yield ""
-        yield from aligned(["what", "goal", "measured", ""], rows)
+        yield from markdown_table(["query", "goal", "measured", "result"], rows)
 
 
 def _wanted(measurements: Measurements) -> Iterator[Goal]:
-    for what, least in LEAST.items():
+    for what, minimum in MINIMUM_RATIOS.items():
         for size in distinct(measurements, "size"):
             for sink in SINKS:
-                figure = beside(OURS, THEIRS, speed, what, size=size, sink=sink)
+                compute = relative_to(
+                    SHARE_GROUP, KAFKA, records_per_second, what, size=size, sink=sink
+                )
                 name = f"{TITLES[what]}, {sink}, {size_of(size)}"
-                yield Goal(name, figure, least=least)
+                yield Goal(name, compute, minimum=minimum)
 
 
 def _verdict(is_met: bool) -> str:
     return "reached" if is_met else "**not reached**"
 
 
-def _trouble(measurements: Measurements) -> Lines:
-    if said := [_complaint(each) for each in measurements if failed(each)]:
-        yield "## What did not work"
+def _failures(measurements: Measurements) -> Lines:
+    if failures := [
+        _failure_line(each) for each in measurements if failure_reason(each)
+    ]:
+        yield "## Failures"
         yield ""
-        yield from dict.fromkeys(said)
+        yield from dict.fromkeys(failures)
         yield ""
 
 
-def _complaint(each: Measurement) -> str:
+def _failure_line(each: Measurement) -> str:
     where = f"{each['what']}, {each['sink']}, {size_of(each['size'])}"
-    return f"- {NAMES[each['client']]}, {where}: {failed(each)}"
+    return f"- {NAMES[each['client']]}, {where}: {failure_reason(each)}"

@@ -1,4 +1,4 @@
-"""The picture: rows a second of both sources, a panel for each size of value."""
+"""The picture: rows per second of both sources, one panel per value size."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,38 +8,44 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch
 
-from tests.bench.report.charts import ROOM, WHISKERS, bare, colour, grid
+from tests.bench.report.charts import (
+    AXIS_MARGIN,
+    WHISKERS,
+    colour,
+    hide_spines,
+    panel_grid,
+)
 from tests.bench.report.summary import (
     Measurement,
     Spread,
     by_client,
     distinct,
-    picked,
     ratios,
-    speed,
+    records_per_second,
+    select,
 )
 from tests.bench.report.tables import size_of
-from tests.bench.spark.options import OURS, SINKS, THEIRS, WAYS
+from tests.bench.spark.options import KAFKA, MODES, SHARE_GROUP, SINKS
 from tests.bench.spark.page import NAMES
 
 __all__ = ["draw"]
 
 Measurements = Sequence[Measurement]
 
-THICK: Final = 0.38  # of a bar, where a pair has 1
+BAR_THICKNESS: Final = 0.38  # fraction of a row
 THOUSAND: Final = 1e3
 
 
 def draw(measurements: Measurements, path: Path) -> bool:
-    """Draw it, if there is anything to draw."""
-    pairs = [(what, sink) for what in WAYS for sink in SINKS]
-    found = [each for what in WAYS for each in picked(measurements, what)]
+    """Draw the picture; return whether there were results to draw."""
+    pairs = [(what, sink) for what in MODES for sink in SINKS]
+    found = [each for what in MODES for each in select(measurements, what)]
     sizes = distinct(found, "size")
     if not sizes:
         return False
     pyplot.switch_backend("Agg")  # there may be no screen
     pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.grid": False})
-    figure, panels = grid(1, len(sizes), 2 * len(pairs) + 1)
+    figure, panels = panel_grid(1, len(sizes), 2 * len(pairs) + 1)
     for axes, size in zip(panels[0], sizes, strict=True):
         _panel(axes, [each for each in found if each["size"] == size], pairs)
         axes.set_title(f"values of {size_of(size)}")
@@ -52,20 +58,24 @@ def draw(measurements: Measurements, path: Path) -> bool:
 
 def _panel(axes: Axes, found: Measurements, pairs: Sequence[tuple[str, str]]) -> None:
     longest = 0.0
-    for client, side in ((OURS, -1), (THEIRS, 1)):
+    for client, side in ((SHARE_GROUP, -1), (KAFKA, 1)):
         for place, (what, sink) in enumerate(pairs):
-            some = picked(found, what, sink=sink)
-            if (each := by_client(some, speed).get(client)) is None:
+            some = select(found, what, sink=sink)
+            if (each := by_client(some, records_per_second).get(client)) is None:
                 continue
-            ratio = ratios(some, speed, THEIRS).get(OURS) if client == OURS else None
-            _bar(axes, place + side * THICK / 2, client, each, ratio)
+            ratio = (
+                ratios(some, records_per_second, KAFKA).get(SHARE_GROUP)
+                if client == SHARE_GROUP
+                else None
+            )
+            _bar(axes, place + side * BAR_THICKNESS / 2, client, each, ratio)
             longest = max(longest, each.high / THOUSAND)
-    axes.set_xlim(0, ROOM * longest or 1)
-    axes.set_xlabel("thousand rows a second; in brackets, times the other source's")
+    axes.set_xlim(0, AXIS_MARGIN * longest or 1)
+    axes.set_xlabel("thousand rows per second; in brackets, ratio to the Kafka source")
     axes.set_yticks(range(len(pairs)), [f"{what},\n{sink}" for what, sink in pairs])
     axes.set_ylim(len(pairs) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)
-    bare(axes)
+    hide_spines(axes)
 
 
 def _bar(
@@ -80,7 +90,7 @@ def _bar(
     axes.barh(
         place,
         middle,
-        height=THICK,
+        height=BAR_THICKNESS,
         xerr=reach,
         color=colour(client),
         error_kw=WHISKERS,

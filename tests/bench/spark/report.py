@@ -1,4 +1,4 @@
-"""The page and its picture, of the figures that are there.
+"""The page and picture of stored results.
 
 python -m tests.bench.spark.report DIRECTORY
 """
@@ -9,39 +9,39 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from tests.bench.results import loaded
+from tests.bench.results import load_results
 from tests.bench.spark.page import document, tables
 
-__all__ = ["NAME", "rendered"]
+__all__ = ["NAME", "render"]
 
 NAME: Final = "spark.json"
 
 log = logging.getLogger("tests.bench.spark")
 
 
-def rendered(directory: Path) -> str:
-    """Write spark.md and spark.png, and give the tables.
+def render(directory: Path) -> str:
+    """Write spark.md and spark.png; return the tables.
 
-    A spark-notes.md that is there already becomes a part of the page.
+    An existing spark-notes.md in the directory is included in the page.
     """
-    content = loaded(directory / NAME)
+    content = load_results(directory / NAME)
     notes = directory / "spark-notes.md"
-    said = notes.read_text().strip() if notes.exists() else ""
-    picture = _drawn(content["measurements"], directory / "spark.png")
+    notes_text = notes.read_text().strip() if notes.exists() else ""
+    picture = _draw_picture(content["measurements"], directory / "spark.png")
     page = directory / "spark.md"
-    page.write_text(document(content, picture, said))
-    log.info("written: %s", page)
+    page.write_text(document(content, picture, notes_text))
+    log.info("wrote %s", page)
     return "\n".join(tables(content["measurements"])) + "\n"
 
 
-def _drawn(measurements: Sequence[dict[str, Any]], path: Path) -> str:
+def _draw_picture(measurements: Sequence[dict[str, Any]], path: Path) -> str:
     try:
         from tests.bench.spark.picture import draw
     except ImportError as error:
-        log.info("no picture is drawn: %s", error)
+        log.info("the picture is skipped: %s", error)
         return ""
     return path.name if draw(measurements, path) else ""
 
 
 if __name__ == "__main__":
-    sys.stdout.write(rendered(Path(sys.argv[1])))
+    sys.stdout.write(render(Path(sys.argv[1])))

@@ -1,4 +1,4 @@
-"""One Spark session for all that is measured, warm and quiet."""
+"""The Spark session of the benchmark."""
 
 import os
 import sys
@@ -15,9 +15,9 @@ from sharecons.testing.kafka.java import find_java
 __all__ = ["session"]
 
 SETTINGS: Final = {
-    # Read when the JVM starts, and so before there is a session.
+    # Read when the JVM starts, before the session exists.
     "spark.driver.memory": "4g",
-    # As docs/spark.md advises; of use to whatever runs in Python.
+    # Recommended in docs/spark.md for everything that runs in Python.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -27,8 +27,8 @@ SETTINGS: Final = {
 
 @contextmanager
 def session(master: str, jars: str, scratch: Path) -> Iterator[Any]:
-    # Workers start in this directory, and would put the checkout before the
-    # `sharecons` that is installed.
+    # Workers start in this directory; without this, they would import the checkout
+    # instead of the installed `sharecons`.
     os.environ["PYTHONSAFEPATH"] = "1"
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["JAVA_HOME"] = str(find_java().parent.parent)
@@ -37,21 +37,27 @@ def session(master: str, jars: str, scratch: Path) -> Iterator[Any]:
     from sharecons.spark import ShareGroupDataSource
 
     builder = SparkSession.builder.master(master).appName("sharecons-bench")
-    places = {"spark.local.dir": scratch, "spark.sql.warehouse.dir": scratch / "tables"}
-    for name, value in {**SETTINGS, **places, "spark.jars": jars}.items():
+    directories = {
+        "spark.local.dir": scratch,
+        "spark.sql.warehouse.dir": scratch / "tables",
+    }
+    for name, value in {**SETTINGS, **directories, "spark.jars": jars}.items():
         builder = builder.config(name, str(value))
     spark = builder.getOrCreate()
     try:
         spark.dataSource.register(ShareGroupDataSource)
-        _ask_worker(spark)
+        _check_worker_build(spark)
         yield spark
     finally:
         spark.stop()
 
 
-def _ask_worker(spark: Any) -> None:
-    """Make sure that workers run the build that is said to be measured."""
+def _check_worker_build(spark: Any) -> None:
+    """Check that workers import the same build as this process."""
     module = spark.sparkContext.parallelize(["sharecons"], 1).map(import_module)
-    theirs = module.map(attrgetter("COMPILED")).first()
-    if theirs != COMPILED:
-        raise RuntimeError(f"compiled: here {COMPILED}, in Spark's workers {theirs}")
+    worker_compiled = module.map(attrgetter("COMPILED")).first()
+    if worker_compiled != COMPILED:
+        raise RuntimeError(
+            f"sharecons.COMPILED is {COMPILED} in this process, "
+            f"but {worker_compiled} in Spark's workers"
+        )

@@ -1,4 +1,4 @@
-"""The topics that both sources read."""
+"""Topics for both sources."""
 
 import os
 import sys
@@ -8,25 +8,25 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from sharecons.testing.kafka.cleanup import CleanupProcess
-from tests.bench.running import finished
+from tests.bench.processes import run_program
 
 __all__ = ["loaded_topic"]
 
-ANSWER: Final = 30.0  # seconds for the broker to make a topic
-PATIENCE: Final = 900.0  # and for some gigabytes to be loaded
+RESPONSE_TIMEOUT: Final = 30.0  # seconds to create a topic
+TIMEOUT: Final = 900.0  # seconds to load some gigabytes
 
 
 def loaded_topic(
-    servers: str, guard: CleanupProcess, *, partitions: int, records: int, size: int
+    servers: str, cleanup: CleanupProcess, *, partitions: int, records: int, size: int
 ) -> str:
-    """Make a topic with so many records, evenly over its partitions."""
+    """Create a topic with records spread evenly over its partitions."""
     name = f"values-{size}"
     admin = AdminClient({"bootstrap.servers": servers})
-    made = admin.create_topics([NewTopic(name, partitions, 1)])
-    made[name].result(ANSWER)
-    program = [sys.executable, "-m", "tests.bench.loading", "--bootstrap", servers]
+    created = admin.create_topics([NewTopic(name, partitions, 1)])
+    created[name].result(RESPONSE_TIMEOUT)
+    program = [sys.executable, "-m", "tests.bench.load_topic", "--bootstrap", servers]
     where = ["--topic", name, "--partitions", str(partitions)]
     what = ["--records", str(records), "--size", str(size)]
-    finished([*program, *where, *what], guard, PATIENCE)
-    os.sync()  # writing it out later would disturb what is measured
+    run_program([*program, *where, *what], cleanup, TIMEOUT)
+    os.sync()  # a later write-back would disturb the measurement
     return name

@@ -1,6 +1,6 @@
-// franz-go's share group, measured as tests/bench/clients/common.py says.
+// The franz-go client program; see tests/bench/clients/__init__.py.
 //
-// It polls, which accepts what the poll before gave, and looks at each value.
+// Each poll accepts the records of the previous one. It reads each value.
 package main
 
 import (
@@ -24,25 +24,25 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The first bytes of a value of the paced producer: nanoseconds since the epoch.
-const stamp = 19
+// Bytes at the start of each value of the paced producer: nanoseconds since the epoch.
+const timestampLength = 19
 
 type options struct {
 	what, bootstrap, group, topic  string
 	records, maxRecords, consumers int
-	warmUp, seconds, patience      float64
+	warmUp, seconds, timeout       float64
 }
 
 func main() {
-	asked := read()
+	opts := parseOptions()
 	work := map[string]func(options) (any, error){
 		"throughput": throughput,
 		"latency":    latency,
-	}[asked.what]
+	}[opts.what]
 	if work == nil {
-		fail(fmt.Errorf("this client does not do %q", asked.what))
+		fail(fmt.Errorf("unknown workload %q", opts.what))
 	}
-	result, err := work(asked)
+	result, err := work(opts)
 	if err != nil {
 		fail(err)
 	}
@@ -51,18 +51,18 @@ func main() {
 	}
 }
 
-func read() options {
+func parseOptions() options {
 	var o options
 	flag.StringVar(&o.what, "what", "throughput", "throughput or latency")
-	flag.StringVar(&o.bootstrap, "bootstrap", "", "the one broker's address")
-	flag.StringVar(&o.group, "group", "", "share.auto.offset.reset is earliest already")
+	flag.StringVar(&o.bootstrap, "bootstrap", "", "address of the only broker")
+	flag.StringVar(&o.group, "group", "", "its share.auto.offset.reset is earliest")
 	flag.StringVar(&o.topic, "topic", "", "")
-	flag.IntVar(&o.records, "records", 0, "end after so many, in all consumers")
-	flag.IntVar(&o.maxRecords, "max-records", 500, "of one fetch")
-	flag.IntVar(&o.consumers, "consumers", 1, "in this one process")
-	flag.Float64Var(&o.warmUp, "warm-up", 3, "not counted, after the first")
-	flag.Float64Var(&o.seconds, "seconds", 8, "of latency")
-	flag.Float64Var(&o.patience, "patience", 120, "give what there is after this")
+	flag.IntVar(&o.records, "records", 0, "total of all consumers")
+	flag.IntVar(&o.maxRecords, "max-records", 500, "max.poll.records")
+	flag.IntVar(&o.consumers, "consumers", 1, "number in this process")
+	flag.Float64Var(&o.warmUp, "warm-up", 3, "time not measured, from the first record")
+	flag.Float64Var(&o.seconds, "seconds", 8, "duration of latency")
+	flag.Float64Var(&o.timeout, "timeout", 120, "report what was read until then")
 	flag.Parse()
 	return o
 }
@@ -81,18 +81,18 @@ func newClient(o options) (*kgo.Client, error) {
 	)
 }
 
-// tally is what all consumers of this process got together.
+// tally counts the records of all consumers of this process.
 type tally struct {
 	count, size atomic.Int64
-	begun       sync.Once
+	start       sync.Once
 	first       time.Time
 	cpu         float64
 }
 
-// took begins to measure at the first record, and gives how many there are by now.
-func (t *tally) took(fetches kgo.Fetches) int64 {
+// add counts records and returns the total; the first record starts the measurement.
+func (t *tally) add(fetches kgo.Fetches) int64 {
 	if fetches.NumRecords() > 0 {
-		t.begun.Do(func() { t.first, t.cpu = time.Now(), cpuSeconds() })
+		t.start.Do(func() { t.first, t.cpu = time.Now(), cpuSeconds() })
 	}
 	fetches.EachError(func(topic string, partition int32, err error) {
 		if !errors.Is(err, context.Canceled) {
@@ -134,25 +134,25 @@ func throughput(o options) (any, error) {
 		}
 		clients = append(clients, client)
 	}
-	var all tally
-	ctx, done := context.WithTimeout(context.Background(), seconds(o.patience))
+	var total tally
+	ctx, done := context.WithTimeout(context.Background(), seconds(o.timeout))
 	defer done()
 	var working sync.WaitGroup
 	for _, client := range clients {
 		working.Go(func() {
 			for ctx.Err() == nil {
-				if all.took(client.PollFetches(ctx)) >= int64(o.records) {
+				if total.add(client.PollFetches(ctx)) >= int64(o.records) {
 					done()
 				}
 			}
 		})
 	}
 	working.Wait()
-	report := all.report(base, started)
-	return report, acceptLast(clients) // and closing, which is not counted either
+	report := total.report(base, started)
+	return report, acceptLast(clients) // not measured, like closing
 }
 
-// acceptLast accepts what the last polls gave: leaving the group would release it.
+// acceptLast accepts the records of the last polls, which leaving would release.
 func acceptLast(clients []*kgo.Client) error {
 	ctx, done := context.WithTimeout(context.Background(), 10*time.Second)
 	defer done()
@@ -165,7 +165,7 @@ func acceptLast(clients []*kgo.Client) error {
 	return nil
 }
 
-// closeAll closes side by side: one after the other, a hundred took half a minute.
+// closeAll closes concurrently: in sequence, a hundred clients took half a minute.
 func closeAll(clients []*kgo.Client) {
 	var closing sync.WaitGroup
 	for _, client := range clients {
@@ -180,7 +180,7 @@ func latency(o options) (any, error) {
 		return nil, err
 	}
 	defer client.Close()
-	ctx, done := context.WithTimeout(context.Background(), seconds(o.patience))
+	ctx, done := context.WithTimeout(context.Background(), seconds(o.timeout))
 	defer done()
 	for client.PollFetches(ctx).NumRecords() == 0 && ctx.Err() == nil {
 	}
@@ -191,12 +191,12 @@ func latency(o options) (any, error) {
 	for ctx.Err() == nil && time.Now().Before(end) {
 		fetches := client.PollFetches(ctx)
 		for records := fetches.RecordIter(); !records.Done(); {
-			made, err := strconv.ParseInt(string(records.Next().Value[:stamp]), 10, 64)
+			created, err := strconv.ParseInt(string(records.Next().Value[:timestampLength]), 10, 64)
 			if err != nil {
 				return nil, err
 			}
 			if now := time.Now(); now.After(warm) && now.Before(end) {
-				ages = append(ages, float64(now.UnixNano()-made)/1e9)
+				ages = append(ages, float64(now.UnixNano()-created)/1e9)
 			}
 		}
 	}
@@ -228,7 +228,7 @@ func cpuSeconds() float64 {
 	return float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
 }
 
-// memory gives bytes by Linux's own figures, else the most there ever was.
+// memory returns Linux's figure in bytes, on other systems the peak.
 func memory(name string) int64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -1,25 +1,25 @@
-"""When it was measured, on what and how: the end of a page."""
+"""Last section of a page: date, machine, versions and settings."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any
 
-from tests.bench.report.tables import WIDTH, aligned
+from tests.bench.report.tables import WIDTH, markdown_table
 
-__all__ = ["on_what"]
+__all__ = ["environment_section"]
 
 
-def on_what(sessions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    yield "## On what"
+def environment_section(sessions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    yield "## Environment"
     yield ""
     for session in sessions:
         yield f"Measured on {session['begun'].replace('T', ', ')}."
         yield ""
         rows = [[name, value or "-"] for name, value in session["machine"].items()]
-        yield from aligned(["what", "which"], rows)
+        yield from markdown_table(["item", "value"], rows)
         settings = session["settings"].items()
-        told = ", ".join(f"{name} {_setting(value)}" for name, value in settings)
-        yield from wrap(f"Settings: {told}.", WIDTH)
+        text = ", ".join(f"{name} {_setting(value)}" for name, value in settings)
+        yield from wrap(f"Settings: {text}.", WIDTH)
         yield ""
 
 

@@ -1,4 +1,4 @@
-"""What is measured, one function each; `tests.bench.report` makes sense of it."""
+"""The measurements, one function each; `tests.bench.report` evaluates the results."""
 
 import subprocess
 import time
@@ -11,53 +11,55 @@ from typing import Any, Final
 import psutil
 
 from tests.bench.bench import Bench
-from tests.bench.options import records_of
+from tests.bench.options import record_count
 
-__all__ = ["MEASURES"]
+__all__ = ["MEASUREMENTS"]
 
-SMALL: Final = 10_000  # records of a small topic, for the first of them
-# Several consumers have something to share then.
+SMALL_TOPIC_RECORDS: Final = 10_000  # for the time of the first record
+# Enough partitions for several consumers.
 SHARED_PARTITIONS: Final = 50
-RELEASED: Final = 20.0  # records a second that are there to be released
-LATENCY_PATIENCE: Final = 60.0
-SAMPLE: Final = 1.0  # seconds between two looks at the memory of a slow consumer
+RELEASE_RATE: Final = 20.0  # records per second
+LATENCY_TIMEOUT: Final = 60.0
+SAMPLE_INTERVAL: Final = 1.0  # seconds between two memory samples
 
 
 def throughput(bench: Bench) -> None:
-    """Read a topic from end to end, as fast as can be."""
+    """Read a whole topic at full speed."""
     options = bench.options
     for size, codec in product(options.sizes, options.codecs):
-        records = records_of(size, options)
-        with bench.loaded(options.partitions, records, size, codec) as topic:
+        records = record_count(size, options)
+        with bench.loaded_topic(options.partitions, records, size, codec) as topic:
             labels = {"size": size, "codec": codec}
-            kept = {"stored": round(bench.stored(topic) / records)}
+            extra = {"stored": round(bench.stored_bytes(topic) / records)}
             for turn in bench.turns("throughput"):
-                bench.read("throughput", turn, topic, records, labels=labels, kept=kept)
+                bench.read(
+                    "throughput", turn, topic, records, labels=labels, extra=extra
+                )
 
 
 def first(bench: Bench) -> None:
-    """Read a small topic: the first record, and the memory for little."""
-    with bench.loaded(bench.options.partitions, SMALL) as topic:
+    """Read a small topic: time to the first record, and memory."""
+    with bench.loaded_topic(bench.options.partitions, SMALL_TOPIC_RECORDS) as topic:
         for turn in bench.turns("first"):
-            bench.read("first", turn, topic, SMALL)
+            bench.read("first", turn, topic, SMALL_TOPIC_RECORDS)
 
 
 def latency(bench: Bench) -> None:
-    """From the producer's hands to the consumer's, at a steady rate."""
+    """Measure the time from producer to consumer at a steady rate."""
     rounds = bench.options.latency_rounds
     for rate in bench.options.rates:
-        for turn in bench.turns("latency", rounds=rounds, rehearsed=True):
+        for turn in bench.turns("latency", rounds=rounds, rehearse=True):
             _latency(bench, turn, rate)
 
 
 def _latency(bench: Bench, turn: tuple[int, str], rate: int) -> None:
-    """Begin to produce when the consumer has joined: it is to find no backlog."""
+    """Start the producer after the consumer has joined, so that there is no backlog."""
     options = bench.options
-    with bench.loaded(options.partitions, 1) as topic, ExitStack() as producing:
+    with bench.loaded_topic(options.partitions, 1) as topic, ExitStack() as producing:
 
         def produce(consumer: subprocess.Popen[str]) -> None:
             if consumer.stdout and consumer.stdout.readline():
-                producing.enter_context(bench.paced(topic, rate))
+                producing.enter_context(bench.produce_at_rate(topic, rate))
 
         bench.measure(
             "latency",
@@ -69,40 +71,41 @@ def _latency(bench: Bench, turn: tuple[int, str], rate: int) -> None:
                 "warm_up": options.warm_up,
                 "seconds": options.latency_seconds,
             },
-            patience=LATENCY_PATIENCE,
+            timeout=LATENCY_TIMEOUT,
             watch=produce,
         )
 
 
 def redelivery(bench: Bench) -> None:
-    """From a record's release until one of two consumers has it again."""
+    """Measure the time from a release until one of two consumers gets the record."""
     work = {
         "what": "redelivery",
         "records": bench.options.redeliveries,
-        "warm_up": bench.options.warm_up,  # what came before it joined comes at once
+        # The backlog from before joining arrives at once and is not measured.
+        "warm_up": bench.options.warm_up,
     }
-    for turn in bench.turns("redelivery", rehearsed=True):
+    for turn in bench.turns("redelivery", rehearse=True):
         with (
             bench.topic(bench.options.partitions) as topic,
-            bench.paced(topic, RELEASED),
+            bench.produce_at_rate(topic, RELEASE_RATE),
         ):
             bench.measure("redelivery", turn, topic, program=work)
 
 
 def partitions(bench: Bench) -> None:
-    """The same number of records in more and more partitions."""
+    """Read the same number of records from topics with more and more partitions."""
     records = bench.options.growth_records
     for count in bench.options.partition_counts:
-        with bench.loaded(count, records) as topic:
+        with bench.loaded_topic(count, records) as topic:
             labels = {"partitions": count}
             for turn in bench.turns("partitions"):
                 bench.read("partitions", turn, topic, records, labels=labels)
 
 
 def consumers(bench: Bench) -> None:
-    """More and more consumers in one process share the same number of records."""
+    """Read the same records with more and more consumers in one process."""
     records = bench.options.growth_records
-    with bench.loaded(SHARED_PARTITIONS, records) as topic:
+    with bench.loaded_topic(SHARED_PARTITIONS, records) as topic:
         for count in bench.options.consumer_counts:
             labels = {"consumers": count}
             for turn in bench.turns("consumers"):
@@ -112,17 +115,17 @@ def consumers(bench: Bench) -> None:
 
 
 def slow(bench: Bench) -> None:
-    """A consumer with much before it that takes its time: its memory by the second."""
+    """Sample the memory of a slow consumer with a large backlog every second."""
     options = bench.options
     work = {
         "what": "slow",
         "pause": options.pause,
         "seconds": options.slow_seconds,
     }
-    with bench.loaded(options.partitions, options.records) as topic:
+    with bench.loaded_topic(options.partitions, options.records) as topic:
         for turn in bench.turns("slow"):
             if turn[0]:
-                break  # one round: it is long, and compared with nobody
+                break  # one long round; there is no comparison with other clients
             samples: list[int] = []
             bench.measure(
                 "slow",
@@ -130,8 +133,8 @@ def slow(bench: Bench) -> None:
                 topic,
                 labels={"pause": options.pause},
                 program=work,
-                kept={"samples": samples},
-                patience=options.slow_seconds,
+                extra={"samples": samples},
+                timeout=options.slow_seconds,
                 watch=partial(_sample, samples),
             )
 
@@ -141,10 +144,10 @@ def _sample(samples: list[int], process: subprocess.Popen[str]) -> None:
         watched = psutil.Process(process.pid)
         while process.poll() is None:
             samples.append(watched.memory_info().rss)
-            time.sleep(SAMPLE)
+            time.sleep(SAMPLE_INTERVAL)
 
 
-MEASURES: Final[Mapping[str, Callable[[Bench], Any]]] = {
+MEASUREMENTS: Final[Mapping[str, Callable[[Bench], Any]]] = {
     "throughput": throughput,
     "first": first,
     "latency": latency,

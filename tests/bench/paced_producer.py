@@ -1,6 +1,6 @@
-"""Produces at a steady pace until it is ended: `python -m tests.bench.paced --help`.
+"""Producer at a steady rate: `python -m tests.bench.paced_producer --help`.
 
-Each value begins with the time at which it was given to the producer.
+Each value begins with the time at which it was passed to the producer.
 """
 
 import argparse
@@ -10,9 +10,9 @@ from typing import Final
 
 from confluent_kafka import Producer
 
-from tests.bench.values import stamped, value
+from tests.bench.record_values import json_value, timestamped
 
-BEAT: Final = 0.001  # seconds: what is due by then goes together, at a high rate
+INTERVAL: Final = 0.001  # seconds between two sends, at least
 SEED: Final = 1
 
 
@@ -25,16 +25,16 @@ def main() -> None:
             "delivery.report.only.error": True,
         }
     )
-    filling = value(random.Random(SEED), options.size)
+    padding = json_value(random.Random(SEED), options.size)
     begun, sent = time.perf_counter(), 0
     end = begun + options.seconds
     while (now := time.perf_counter()) < end:
         due = int((now - begun) * options.rate)
         for _ in range(due - sent):
-            _send(producer, options.topic, stamped(filling, time.time_ns()))
+            _send(producer, options.topic, timestamped(padding, time.time_ns()))
         sent = max(sent, due)
         producer.poll(0)
-        time.sleep(max(BEAT, (sent + 1) / options.rate - (now - begun)))
+        time.sleep(max(INTERVAL, (sent + 1) / options.rate - (now - begun)))
     producer.flush()
 
 
@@ -42,8 +42,8 @@ def _send(producer: Producer, topic: str, content: bytes) -> None:
     while True:
         try:
             return producer.produce(topic, content)
-        except BufferError:  # the broker is too slow for this pace, which will show
-            producer.poll(BEAT)
+        except BufferError:  # the broker is slower than the rate; latency shows it
+            producer.poll(INTERVAL)
 
 
 def _arguments() -> argparse.Namespace:
@@ -51,9 +51,9 @@ def _arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("--bootstrap", required=True)
     add("--topic", required=True)
-    add("--rate", type=float, required=True, help="records a second")
-    add("--size", type=int, default=100, help="of each value, in bytes")
-    add("--seconds", type=float, default=120.0, help="at most so long")
+    add("--rate", type=float, required=True, help="records per second")
+    add("--size", type=int, default=100, help="bytes per value")
+    add("--seconds", type=float, default=120.0, help="maximum duration")
     return parser.parse_args()
 
 

@@ -1,9 +1,8 @@
-"""sharecons, in each way of asking for records and on each event loop.
+"""sharecons with each of its read methods and on each event loop.
 
-The loops over records do as little as those of the other clients' programs: they
-count, and look at each value, since a client might put off making it. Counts are
-local variables, and the first record is apart, so that nothing more is asked of
-each one.
+The loops count the records and read each value, since a client might decode values
+lazily, as do the programs of the other clients. To keep the work per record minimal,
+counts are local variables and the first record is read before the loop.
 """
 
 import argparse
@@ -23,16 +22,16 @@ from tests.bench.clients.common import (
     WarmUp,
     arguments,
     percentiles,
-    said,
+    print_result,
 )
 
-Reading = Callable[[ShareConsumer, Tally, Meter], Awaitable[None]]
+ReadLoop = Callable[[ShareConsumer, Tally, Meter], Awaitable[None]]
 
 
 async def implicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
     records: AsyncIterator[Any] = aiter(consumer)
     size = len((await anext(records)).value)
-    meter.first()
+    meter.on_first_record()
     count, wanted = 1, tally.wanted
     try:
         async for record in records:
@@ -47,7 +46,7 @@ async def implicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
 async def explicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
     records: AsyncIterator[Any] = aiter(consumer)
     record: Any = await anext(records)
-    meter.first()
+    meter.on_first_record()
     record.accept()
     count, size, wanted = 1, len(record.value), tally.wanted
     try:
@@ -62,11 +61,11 @@ async def explicit(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
 
 
 async def batches(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
-    given: AsyncIterator[Any] = consumer.batches()
+    batches_iterator: AsyncIterator[Any] = consumer.batches()
     count, size, wanted = 0, 0, tally.wanted
     try:
-        async for batch in given:
-            meter.first()
+        async for batch in batches_iterator:
+            meter.on_first_record()
             for record in batch:
                 size += len(record.value)
                 count += 1
@@ -77,13 +76,13 @@ async def batches(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
 
 
 async def poll(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
-    asked: Callable[..., Awaitable[list[Any]]] = consumer.poll
+    poll_records: Callable[..., Awaitable[list[Any]]] = consumer.poll
     count, size, wanted = 0, 0, tally.wanted
     try:
         while count < wanted:
-            records = await asked(timeout=1.0)
+            records = await poll_records(timeout=1.0)
             if records:
-                meter.first()
+                meter.on_first_record()
             for record in records:
                 size += len(record.value)
                 count += 1
@@ -91,21 +90,21 @@ async def poll(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
         tally.add(count, size)
 
 
-async def shared(
+async def read_shared(
     consumer: ShareConsumer, tally: Tally, meter: Meter, *, done: Callable[[], None]
 ) -> None:
-    """The implicit loop of one of several consumers, which count together."""
+    """Read with implicit acknowledgement as one of several consumers."""
     records: AsyncIterator[Any] = aiter(consumer)
     async for record in records:
         if not tally.count:
-            meter.first()
+            meter.on_first_record()
         tally.size += len(record.value)
         tally.count += 1
         if tally.count >= tally.wanted:
             return done()
 
 
-MODES: Final[Mapping[str, Reading]] = {
+MODES: Final[Mapping[str, ReadLoop]] = {
     "implicit": implicit,
     "explicit": explicit,
     "batches": batches,
@@ -118,21 +117,21 @@ async def throughput(options: argparse.Namespace) -> object:
     async with AsyncExitStack() as stack:
         made = [_consumer(options) for _ in range(options.consumers)]
         consumers = [await stack.enter_async_context(each) for each in made]
-        with anyio.move_on_after(options.patience):
+        with anyio.move_on_after(options.timeout):
             if len(consumers) == 1:
                 await MODES[options.mode](consumers[0], tally, meter)
             else:
-                await _together(consumers, tally, meter)
-        return meter.report(tally)  # closing is not counted
+                await _read_concurrently(consumers, tally, meter)
+        return meter.report(tally)  # closing is not measured
 
 
 async def latency(options: argparse.Namespace) -> object:
     ages: list[int] = []
     async with _consumer(options) as consumer:
         records: AsyncIterator[Any] = aiter(consumer)
-        with anyio.move_on_after(options.patience):
+        with anyio.move_on_after(options.timeout):
             await anext(records)
-            said({"joined": True})
+            print_result({"joined": True})
             warm = time.time_ns() + int(options.warm_up * 1e9)
             end = warm + int(options.seconds * 1e9)
             async for record in records:
@@ -146,67 +145,69 @@ async def latency(options: argparse.Namespace) -> object:
 
 
 async def redelivery(options: argparse.Namespace) -> object:
-    """Two members; whoever gets a record first releases it."""
+    """Run two members; the first that gets a record releases it."""
     released: dict[tuple[int, int], float] = {}
-    took: list[float] = []
+    latencies: list[float] = []
     warm = WarmUp(options.warm_up)
 
     async def work(consumer: ShareConsumer, done: Callable[[], None]) -> None:
         async for record in consumer:
             now, where = time.perf_counter(), (record.partition, record.offset)
             if where in released:
-                took.append(now - released[where])
-            elif warm.over():
+                latencies.append(now - released[where])
+            elif warm.is_over():
                 released[where] = time.perf_counter()
                 record.release()
                 continue
             record.accept()
-            if len(took) >= options.records:
+            if len(latencies) >= options.records:
                 return done()
 
     async with _consumer(options) as one, _consumer(options) as other:
-        with anyio.move_on_after(options.patience):
+        with anyio.move_on_after(options.timeout):
             async with anyio.create_task_group() as tasks:
                 for consumer in (one, other):
                     tasks.start_soon(work, consumer, tasks.cancel_scope.cancel)
-    return {**percentiles(took), "records": len(took)}
+    return {**percentiles(latencies), "records": len(latencies)}
 
 
 async def slow(options: argparse.Namespace) -> object:
-    """The implicit loop of a handler that waits for something at each record."""
+    """Read with implicit acknowledgement and sleep at each record."""
     meter, tally = Meter(), Tally(options.records)
     async with _consumer(options) as consumer:
         records: AsyncIterator[Any] = aiter(consumer)
         with anyio.move_on_after(options.seconds):
             async for record in records:
-                meter.first()
+                meter.on_first_record()
                 tally.add(1, len(record.value))
                 await anyio.sleep(options.pause)
         return meter.report(tally)
 
 
-async def _together(consumers: list[ShareConsumer], tally: Tally, meter: Meter) -> None:
+async def _read_concurrently(
+    consumers: list[ShareConsumer], tally: Tally, meter: Meter
+) -> None:
     tasks: TaskGroup
     async with anyio.create_task_group() as tasks:
-        reading = partial(shared, done=tasks.cancel_scope.cancel)
+        reading = partial(read_shared, done=tasks.cancel_scope.cancel)
         for consumer in consumers:
             tasks.start_soon(reading, consumer, tally, meter)
 
 
 def _consumer(options: argparse.Namespace) -> ShareConsumer:
-    by_hand = options.mode == "explicit" or options.what == "redelivery"
+    is_explicit = options.mode == "explicit" or options.what == "redelivery"
     return ShareConsumer(
         options.topic,
         group_id=options.group,
         bootstrap_servers=options.bootstrap,
         max_records=options.max_records,
-        acknowledgement="explicit" if by_hand else "implicit",
+        acknowledgement="explicit" if is_explicit else "implicit",
     )
 
 
 def main() -> None:
     options = arguments(modes=tuple(MODES))
-    works: Mapping[str, Callable[..., Awaitable[object]]] = {
+    workloads: Mapping[str, Callable[..., Awaitable[object]]] = {
         "throughput": throughput,
         "latency": latency,
         "redelivery": redelivery,
@@ -214,8 +215,8 @@ def main() -> None:
     }
     backend = "trio" if options.loop == "trio" else "asyncio"
     extra = {"use_uvloop": True} if options.loop == "uvloop" else {}
-    work = partial(works[options.what], options)
-    said(anyio.run(work, backend=backend, backend_options=extra))
+    work = partial(workloads[options.what], options)
+    print_result(anyio.run(work, backend=backend, backend_options=extra))
 
 
 if __name__ == "__main__":
