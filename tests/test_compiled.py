@@ -13,7 +13,7 @@ from sharecons.consumer.receive import BatchIterator
 from sharecons.net.io.event import AutoResetEvent, new_waiter
 from sharecons.net.io.wakeup import FOREVER
 from tests.consumer.test_delivery_queue import Bench
-from tests.net.waits import waited
+from tests.net.waits import wait_and_end
 
 ROOT = Path(__file__).parent.parent
 HOOKS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
@@ -75,7 +75,7 @@ async def ring_with_a_deadline():
 
 
 async def wake():
-    await waited(new_waiter(), FOREVER)
+    await wait_and_end(new_waiter(), FOREVER)
 
 
 WAITS = (next_record, next_of_a_batch_loop, poll, ring, ring_with_a_deadline, wake)

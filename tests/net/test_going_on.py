@@ -8,8 +8,8 @@ import pytest
 from sharecons.errors import ProtocolError
 from sharecons.net.io.pipeline import Deferred, NextFrame
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
-from tests.net.ends import WIRES, framed, heard, say
-from tests.net.waits import waited
+from tests.net.ends import WIRES, framed, gone, heard, say
+from tests.net.waits import buffered, other_tasks_have_run, wait_and_end
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ async def test_what_goes_on_leaves_before_anybody_runs(ends):
         return NextFrame(b"onward", 10)
 
     async def work():
-        await waited(waiter, FOREVER)
+        await wait_and_end(waiter, FOREVER)
         left.append(theirs.recv(100))
 
     async with anyio.create_task_group() as tasks:
@@ -78,7 +78,7 @@ async def test_what_goes_on_leaves_before_anybody_runs(ends):
             tasks.start_soon(answer, theirs, b"answer")
             tasks.start_soon(wire.exchange, b"question", 10, read)
             while not left:
-                await anyio.sleep(0.001)
+                await asyncio.sleep(0)
         tasks.cancel_scope.cancel()
 
     assert [b"onward"] == left
@@ -90,7 +90,7 @@ async def test_what_comes_later_is_looked_for_when_who_was_woken_has_run(ends):
     read = Reader("the end")
 
     async def work():
-        await waited(waiter, FOREVER)
+        await wait_and_end(waiter, FOREVER)
         read.order.append("work")
 
     def first(frame):
@@ -101,7 +101,7 @@ async def test_what_comes_later_is_looked_for_when_who_was_woken_has_run(ends):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(work)
         tasks.start_soon(answer, theirs, b"no 1", b"no 2")
-        await anyio.sleep(0.01)
+        await other_tasks_have_run()
         answers = iter([first, read])
         got = await wire.exchange(b"question", 10, lambda f: next(answers)(f))
 
@@ -133,7 +133,7 @@ async def test_nobody_looks_where_nobody_waits_any_more(ends):
                 return Deferred(lambda: looked.append(True))
 
             await wire.exchange(b"question", 10, read)
-        await anyio.sleep(0.01)
+        await other_tasks_have_run()
 
     assert scope.cancelled_caught
     assert [] == looked
@@ -151,12 +151,11 @@ async def test_nothing_follows_where_nobody_waits_any_more(ends):
                 return NextFrame(b"onward", 10)
 
             await wire.exchange(b"question", 10, read)
-        await anyio.sleep(0.01)
 
     assert scope.cancelled_caught
-    theirs.setblocking(False)
-    with pytest.raises(BlockingIOError):
-        theirs.recv(100)
+    await wire.aclose()
+    with anyio.fail_after(5):
+        assert await gone(theirs), "nothing was sent before the end"
 
 
 async def test_what_fails_where_nobody_waits_any_more_is_nobodys(ends):
@@ -173,7 +172,7 @@ async def test_what_fails_where_nobody_waits_any_more_is_nobodys(ends):
                 raise ProtocolError("nonsense")
 
             await wire.exchange(b"question", 10, read)
-        await anyio.sleep(0.01)
+        await other_tasks_have_run()
 
     assert scope.cancelled_caught
     assert [] == troubles
@@ -320,7 +319,7 @@ async def test_while_two_are_to_come_nothing_more_is_looked_for(ends):
         await served_some(theirs)
         await heard(theirs, len(b"begun"))
         await say(theirs, LONG[SOME : SOME + 10_000])
-        await anyio.sleep(0.05)
+        await buffered(wire, SOME + 10_000 - 4)
         await say(theirs, LONG[SOME + 10_000 :] + framed(b"no 3"))
 
     async with anyio.create_task_group() as tasks:
@@ -357,7 +356,7 @@ async def test_what_an_exchange_would_look_for_ends_with_it(ends):
         await say(theirs, LONG[SOME:])
         await heard(theirs, len(b"question"))
         await say(theirs, LONG[:SOME])
-        await anyio.sleep(0.05)
+        await buffered(wire, SOME - 4)
         await say(theirs, LONG[SOME:])
 
     async with anyio.create_task_group() as tasks:
@@ -378,9 +377,9 @@ async def test_nothing_is_looked_for_while_little_comes(ends):
         await say(theirs, framed(b"no 1"))
         await heard(theirs, len(b"question"))
         answer = framed(b"x" * 100_000)
-        await say(theirs, answer[:50_000])
-        await anyio.sleep(0.05)
-        await say(theirs, answer[50_000:])
+        await say(theirs, answer[:20_000])
+        await buffered(wire, 20_000 - 4)
+        await say(theirs, answer[20_000:])
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve)

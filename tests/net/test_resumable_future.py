@@ -12,7 +12,7 @@ from sharecons.net.io.pipeline import NextFrame
 from sharecons.net.io.tcp import ProtocolTransport
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
 from tests.net.ends import framed
-from tests.net.waits import waited
+from tests.net.waits import other_tasks_have_run, wait_and_end
 
 pytestmark = pytest.mark.anyio
 
@@ -28,7 +28,7 @@ async def waiter():
 
 
 async def wait(waiter, got):
-    got.append(await waited(waiter, FOREVER))
+    got.append(await wait_and_end(waiter, FOREVER))
 
 
 async def in_the_loop(call):
@@ -49,7 +49,7 @@ async def test_who_was_woken_is_not_resumed_as_well(waiter):
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, waiter, got)
-        await anyio.sleep(0.001)
+        await other_tasks_have_run()
         assert not await in_the_loop(wake_and_resume)
 
     assert [True] == got
@@ -58,7 +58,7 @@ async def test_who_was_woken_is_not_resumed_as_well(waiter):
 async def test_a_cancel_comes_before_what_resumes(waiter):
     async def cancelled(scope):
         with scope:
-            await waited(waiter, FOREVER)
+            await wait_and_end(waiter, FOREVER)
 
     scope = anyio.CancelScope()
 
@@ -69,7 +69,7 @@ async def test_a_cancel_comes_before_what_resumes(waiter):
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(cancelled, scope)
-            await anyio.sleep(0.001)
+            await other_tasks_have_run()
             await in_the_loop(cancel_and_resume)
 
     assert not waiter.is_waiting
@@ -81,7 +81,7 @@ async def test_resumed_it_has_its_own_context(waiter):
 
     async def work():
         name.set("its own")
-        await waited(waiter, FOREVER)
+        await wait_and_end(waiter, FOREVER)
         found.append((name.get(), asyncio.current_task().get_name()))
 
     task = asyncio.create_task(work(), name="work")
@@ -94,7 +94,7 @@ async def test_resumed_it_has_its_own_context(waiter):
 
 async def test_an_exception_of_who_is_resumed_is_its_tasks(waiter):
     async def work():
-        await waited(waiter, FOREVER)
+        await wait_and_end(waiter, FOREVER)
         raise ValueError("its own")
 
     task = asyncio.create_task(work())
@@ -112,7 +112,7 @@ def test_who_exits_ends_the_loop(use_uvloop, ran):
     order = []
 
     async def work(waiter):
-        await waited(waiter, FOREVER)
+        await wait_and_end(waiter, FOREVER)
         raise SystemExit("enough")
 
     def resume(waiter):
@@ -230,7 +230,7 @@ async def test_why_it_was_cancelled_its_task_is_told(waiter):
 
     async def work():
         try:
-            await waited(waiter, FOREVER)
+            await wait_and_end(waiter, FOREVER)
         except asyncio.CancelledError as error:
             told.append(error.args)
             raise
@@ -260,7 +260,7 @@ async def test_woken_and_cancelled_it_is_cancelled(waiter):
 
 async def test_who_is_closed_waits_no_more(waiter):
     """As what is left of tasks is, when an interpreter ends."""
-    waiting = waited(waiter, FOREVER)
+    waiting = wait_and_end(waiter, FOREVER)
     waiting.send(None)
     assert waiter.is_waiting
 

@@ -7,11 +7,12 @@ import pytest
 
 from sharecons.net.io.event import EventWaiter, new_waiter
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
-from tests.net.waits import waited
+from sharecons.testing import virtual_time
+from tests.net.waits import other_tasks_have_run, wait_and_end
 
-ASYNCIO = ("asyncio", {})
+ASYNCIO = virtual_time.backend("asyncio")
 UVLOOP = ("asyncio", {"use_uvloop": True})
-TRIO = ("trio", {})
+TRIO = virtual_time.backend("trio")
 
 KINDS = {
     "future": (FutureWaiter, ASYNCIO),
@@ -37,7 +38,7 @@ async def waiter(kind):
 
 
 async def wait(waiter, deadline, got):
-    got.append(await waited(waiter, deadline))
+    got.append(await wait_and_end(waiter, deadline))
 
 
 async def test_each_library_has_its_own(kind):
@@ -50,7 +51,7 @@ async def test_woken(waiter):
     got = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, waiter, FOREVER, got)
-        await anyio.sleep(0.001)
+        await other_tasks_have_run()
         assert waiter.is_waiting
         waiter.wake()
         waiter.wake()
@@ -64,7 +65,7 @@ async def test_woken_before_its_deadline(waiter):
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(wait, waiter, anyio.current_time() + 3600, got)
-            await anyio.sleep(0.001)
+            await other_tasks_have_run()
             waiter.wake()
 
     assert [True] == got
@@ -73,7 +74,7 @@ async def test_woken_before_its_deadline(waiter):
 async def test_not_woken_until_its_deadline(waiter):
     deadline = anyio.current_time() + 0.01
     with anyio.fail_after(10):
-        assert not await waited(waiter, deadline)
+        assert not await wait_and_end(waiter, deadline)
 
     # uvloop's timers have milliseconds.
     assert anyio.current_time() >= deadline - 0.001
@@ -89,7 +90,7 @@ async def test_a_deadline_in_the_past_lets_others_run(waiter):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(other)
         with anyio.fail_after(10):
-            assert not await waited(waiter, anyio.current_time() - 1)
+            assert not await wait_and_end(waiter, anyio.current_time() - 1)
 
     assert ["other"] == ran
 
@@ -98,12 +99,12 @@ async def test_a_wake_is_for_the_wait_that_is_under_way(waiter):
     waiter.wake()
 
     with anyio.fail_after(10):
-        assert not await waited(waiter, anyio.current_time() + 0.001)
+        assert not await wait_and_end(waiter, anyio.current_time() + 0.001)
 
 
 async def test_cancelled_it_can_wait_again(waiter):
     with anyio.move_on_after(0.001) as scope:
-        await waited(waiter, anyio.current_time() + 3600)
+        await wait_and_end(waiter, anyio.current_time() + 3600)
     assert scope.cancelled_caught
     assert not waiter.is_waiting
 
@@ -113,12 +114,13 @@ async def test_cancelled_it_can_wait_again(waiter):
 async def test_a_deadline_of_a_wait_before_ends_none_after_it(waiter):
     got = []
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait, waiter, anyio.current_time() + 0.01, got)
-        await anyio.sleep(0.001)
+        deadline = anyio.current_time() + 0.2
+        tasks.start_soon(wait, waiter, deadline, got)
+        await other_tasks_have_run()
         waiter.wake()
-        await anyio.lowlevel.checkpoint()
+        await other_tasks_have_run()
         tasks.start_soon(wait, waiter, FOREVER, got)
-        await anyio.sleep(0.03)
+        await anyio.sleep_until(deadline + 0.01)
         assert [True] == got
         waiter.wake()
 
@@ -130,7 +132,7 @@ async def resumed(waiter, wait_until):
     order = []
 
     async def work():
-        order.append(await waited(waiter, wait_until))
+        order.append(await wait_and_end(waiter, wait_until))
         order.append("worked")
 
     def resume():
@@ -140,7 +142,7 @@ async def resumed(waiter, wait_until):
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(work)
-        await anyio.sleep(0.001)
+        await other_tasks_have_run()
         if isinstance(waiter, FutureWaiter):
             asyncio.get_running_loop().call_soon(resume)  # outside of tasks
         else:
@@ -164,7 +166,7 @@ async def test_in_a_task_nobody_is_resumed_but_woken(waiter):
     got = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, waiter, FOREVER, got)
-        await anyio.sleep(0.001)
+        await other_tasks_have_run()
         assert not waiter.resume()
         assert not waiter.resume()
         assert [] == got
