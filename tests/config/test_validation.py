@@ -75,7 +75,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value"), WRONG)
-def test_refusal_names_the_argument_and_what_was_given(name: str, value: Any) -> None:
+def test_error_names_the_argument_and_the_value(name: str, value: Any) -> None:
     arguments = {"group_id": "billing", name: value}
     with pytest.raises(ConfigurationError) as refused:
         ShareConsumer("orders", **arguments)
@@ -108,7 +108,7 @@ def test_topics_are_given_once() -> None:
         ShareConsumer("b", "a", "c", "a", "b", group_id="billing")
 
 
-def test_refusal_is_ours_and_a_value_error() -> None:
+def test_error_is_a_configuration_error_and_a_value_error() -> None:
     with pytest.raises(ValueError, match="group_id") as refused:
         ShareConsumer("orders", group_id="")
     assert isinstance(refused.value, Error)

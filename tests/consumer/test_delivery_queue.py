@@ -85,7 +85,7 @@ class Bench:
         return self.counters.snapshot()[name]
 
 
-async def test_records_on_later_deliveries_are_handed_out_first() -> None:
+async def test_records_on_later_deliveries_are_delivered_first() -> None:
     bench = Bench()
     bench.acquire(0, 2)
     bench.acquire(10, 1, delivery_count=5)
@@ -95,7 +95,7 @@ async def test_records_on_later_deliveries_are_handed_out_first() -> None:
     assert await bench.poll() == [10, 30, 0, 1, 20]
 
 
-async def test_closing_tells_of_last_deliveries_that_nobody_worked(
+async def test_closing_reports_unprocessed_last_deliveries(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench(delivery_limit=3)
@@ -111,7 +111,7 @@ async def test_closing_tells_of_last_deliveries_that_nobody_worked(
     assert "last delivery" in caplog.text
 
 
-async def test_closing_says_nothing_of_what_may_come_again(
+async def test_closing_reports_no_records_with_deliveries_left(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench()
@@ -124,7 +124,7 @@ async def test_closing_says_nothing_of_what_may_come_again(
     assert caplog.text == ""
 
 
-async def test_record_whose_lock_has_ended_is_not_handed_out(
+async def test_record_whose_lock_has_ended_is_not_delivered(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench()
@@ -143,7 +143,7 @@ async def test_record_whose_lock_has_ended_is_not_handed_out(
     assert bench.pace.buffered == 0
 
 
-async def test_records_of_a_lost_session_are_not_handed_out() -> None:
+async def test_records_of_a_lost_session_are_not_delivered() -> None:
     bench = Bench()
     lease = bench.acquire(0, 10)
     ready = bench.acquire(20, 5)
@@ -155,7 +155,7 @@ async def test_records_of_a_lost_session_are_not_handed_out() -> None:
     assert bench.pace.buffered == 0
 
 
-async def test_everything_is_counted_back_when_topics_go() -> None:
+async def test_unsubscribed_records_are_removed_from_prefetch() -> None:
     bench = Bench()
     bench.acquire(0, 3)
     bench.acquire(10, 4)
@@ -166,7 +166,7 @@ async def test_everything_is_counted_back_when_topics_go() -> None:
     assert bench.pace.buffered == 0
 
 
-async def test_nothing_is_in_hand_of_a_loop_that_waits_for_more() -> None:
+async def test_waiting_loop_has_no_unacknowledged_records() -> None:
     """So nobody need look, later, at what it has passed."""
     bench = Bench()
     loop = RecordIterator(bench.deliveries, lambda: None)
@@ -189,7 +189,7 @@ async def test_nothing_is_in_hand_of_a_loop_that_waits_for_more() -> None:
     assert bench.deliveries.has_unacknowledged
 
 
-async def test_nothing_is_in_hand_where_everything_is_said() -> None:
+async def test_explicit_mode_has_no_unacknowledged_records() -> None:
     bench = Bench(implicit=False)
     bench.acquire(0, 2)
     assert await bench.poll(1) == [0]
@@ -197,7 +197,7 @@ async def test_nothing_is_in_hand_where_everything_is_said() -> None:
     assert not bench.deliveries.has_unacknowledged
 
 
-async def test_records_that_were_let_go_leave_no_garbage() -> None:
+async def test_released_records_leave_no_garbage() -> None:
     bench = Bench(deserializers=Deserializers(None, Job))
     gc.collect()
     gc.disable()
@@ -278,7 +278,7 @@ async def test_next_record_may_be_a_task_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_next_record_works_with_asyncios_tasks() -> None:
+async def test_next_record_works_with_asyncio_tasks() -> None:
     bench = Bench()
     loop = RecordIterator(bench.deliveries, lambda: None)
     waiting = asyncio.create_task(loop.__anext__())

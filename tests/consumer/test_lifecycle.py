@@ -178,7 +178,7 @@ async def test_exit_stack_closed_by_another_task_closes(broker):
 
 
 @pytest.mark.asyncio
-async def test_entered_by_a_task_that_ended_goes_on(broker):
+async def test_consumer_continues_after_the_entering_task_ended(broker):
     stack = AsyncExitStack()
     consumer = await asyncio.create_task(stack.enter_async_context(consuming(broker)))
 

@@ -313,7 +313,7 @@ async def test_cancelling_waiting_loops_loses_no_record(broker):
     assert {} == states(broker)
 
 
-async def test_what_ends_the_consumer_is_raised_in_each_loop(broker):
+async def test_fatal_error_is_raised_in_each_loop(broker):
     errors = []
     broker.faults.on("ShareGroupHeartbeat", times=None).refuse(
         "GROUP_AUTHORIZATION_FAILED"
@@ -391,7 +391,7 @@ async def test_a_record_that_cannot_be_deserialized_ends_its_own_loop_only(broke
     assert {OffsetState.ARCHIVED} >= set(states(broker).values())
 
 
-async def test_two_tasks_in_one_loop_are_told_to_take_a_loop_each(broker):
+async def test_two_tasks_in_one_loop_raise(broker):
     async with consuming(broker) as consumer:
         loop = aiter(consumer)
 
@@ -412,7 +412,7 @@ async def test_two_tasks_in_one_loop_are_told_to_take_a_loop_each(broker):
 # poll(): each task has its own records in hand.
 
 
-async def test_poll_accepts_what_the_same_task_got_before(broker):
+async def test_poll_accepts_records_of_the_previous_poll_in_the_task(broker):
     produce(broker, 2)
     async with consuming(broker, max_records=1) as consumer:
         got, polled = anyio.Event(), anyio.Event()
@@ -439,7 +439,7 @@ async def test_poll_accepts_what_the_same_task_got_before(broker):
     assert {0: OffsetState.ARCHIVED} == states(broker) or {} == states(broker)
 
 
-async def test_what_a_task_polled_is_released_when_it_has_ended(broker):
+async def test_polled_records_are_released_when_the_task_ends(broker):
     produce(broker, 1)
     async with consuming(broker) as consumer:
         kept = []
@@ -456,7 +456,7 @@ async def test_what_a_task_polled_is_released_when_it_has_ended(broker):
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_poll_in_wait_for_accepts_what_the_poll_before_gave(broker):
+async def test_poll_in_wait_for_accepts_records_of_the_previous_poll(broker):
     """On Python 3.11, wait_for() runs each poll() in a task of its own."""
     produce(broker, 3)
     async with consuming(broker) as consumer:
@@ -473,7 +473,7 @@ async def test_poll_in_wait_for_accepts_what_the_poll_before_gave(broker):
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_polls_gathered_as_tasks_of_their_own_all_get_records(broker):
+async def test_polls_gathered_as_tasks_all_return_records(broker):
     async with consuming(broker, max_records=1) as consumer:
         polls = [consumer.poll(timeout=10, max_records=1) for _ in range(3)]
         tasks = [asyncio.create_task(poll) for poll in polls]
@@ -489,7 +489,7 @@ async def test_polls_gathered_as_tasks_of_their_own_all_get_records(broker):
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_a_task_that_was_kept_leaves_when_it_ends(broker):
+async def test_reader_of_a_referenced_task_is_removed_when_it_ends(broker):
     """The application may refer to an ended task of asyncio."""
     produce(broker, 1)
     async with consuming(broker) as consumer:

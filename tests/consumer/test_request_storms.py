@@ -75,7 +75,7 @@ def no_topics(request, context):
 
 
 @pytest.mark.parametrize("options", [{}, {"max_wait": 0.0}], ids=["", "no wait"])
-async def test_empty_fetch_responses_are_no_storm_and_records_follow(broker, options):
+async def test_empty_fetch_responses_cause_no_request_storm(broker, options):
     async with consuming(broker, **options) as consumer:
         reading = Reading(consumer)
         async with anyio.create_task_group() as tasks:
@@ -142,7 +142,7 @@ async def test_member_that_holds_records_does_not_leave_for_empty_responses(brok
 
 
 @pytest.mark.parametrize(("milliseconds", "most"), [(0, 3), (1, 45)])
-async def test_heartbeat_interval_that_is_no_interval_is_no_storm(
+async def test_invalid_heartbeat_interval_causes_no_request_storm(
     broker, milliseconds, most
 ):
     async with consuming(broker) as consumer:
@@ -159,7 +159,7 @@ async def test_heartbeat_interval_that_is_no_interval_is_no_storm(
             tasks.cancel_scope.cancel()
 
 
-async def test_metadata_without_topics_is_no_storm_and_records_follow(broker):
+async def test_metadata_without_topics_causes_no_request_storm(broker):
     fault = broker.faults.on("Metadata", times=None).respond(no_topics)
     async with consuming(broker) as consumer:
         reading = Reading(consumer)
@@ -172,7 +172,7 @@ async def test_metadata_without_topics_is_no_storm_and_records_follow(broker):
             tasks.cancel_scope.cancel()
 
 
-async def test_coordinator_that_denies_it_is_looked_up_without_a_storm(broker):
+async def test_coordinator_that_rejects_heartbeats_causes_no_request_storm(broker):
     async with consuming(broker) as consumer:
         reading = Reading(consumer)
         async with anyio.create_task_group() as tasks:
@@ -188,7 +188,7 @@ async def test_coordinator_that_denies_it_is_looked_up_without_a_storm(broker):
             tasks.cancel_scope.cancel()
 
 
-async def test_acknowledgements_that_are_not_mentioned_are_no_storm(broker):
+async def test_missing_acknowledgement_results_cause_no_request_storm(broker):
     failed = []
     async with consuming(broker, on_acknowledged=failed.extend) as consumer:
         reading = Reading(consumer)
@@ -246,7 +246,7 @@ def one_record(request, context):
     return {"topics": topics}
 
 
-async def test_logs_that_return_nothing_are_peeked_at_without_a_storm(broker):
+async def test_peek_at_logs_without_records_causes_no_request_storm(broker):
     broker.produce("orders", [b"1", b"2"])
     fault = broker.faults.on("Fetch", times=None).respond(no_records)
     async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
@@ -258,7 +258,7 @@ async def test_logs_that_return_nothing_are_peeked_at_without_a_storm(broker):
     assert fault.hits < 10
 
 
-async def test_state_records_that_are_not_returned_are_read_without_a_storm(broker):
+async def test_missing_state_records_cause_no_request_storm(broker):
     broker.produce("orders", [b"1", b"2"])
     async with consuming(broker, acknowledgement="explicit") as consumer:
         for record in await consumer.poll(timeout=5):

@@ -12,17 +12,17 @@ def anyio_backend(request):
 
 
 @pytest.fixture
-async def ends(kind):
+async def pair(kind):
     """A wire, and the socket at its other end, which does not block."""
     with socket.create_server(("127.0.0.1", 0)) as server:
-        ours = socket.create_connection(server.getsockname())
-        theirs, _ = server.accept()
-    ours.setblocking(False)
-    theirs.setblocking(False)
-    theirs.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as brokers do
-    wire = await kind[0](ours)
-    with theirs:
-        yield wire, theirs
-        await wire.aclose()
+        client = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+    client.setblocking(False)
+    peer.setblocking(False)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as brokers do
+    transport = await kind[0](client)
+    with peer:
+        yield transport, peer
+        await transport.aclose()
         # asyncio closes its sockets in the next round.
         await anyio.lowlevel.checkpoint()

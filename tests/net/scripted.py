@@ -56,7 +56,7 @@ __all__ = [
     "ScriptedBroker",
     "consuming",
     "first",
-    "refusal",
+    "response_with",
 ]
 
 METADATA = 3
@@ -92,7 +92,7 @@ SERVED = {
 LATENCY = 0.001
 """Nothing is answered in no time: then a storm of requests would never end."""
 
-NOBODY = -1
+NO_NODE = -1
 NO_TIME = timedelta(0)
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
@@ -167,10 +167,10 @@ class Share:
         states = enumerate(self.records)
         return [offset for offset, r in states if r.state is State.AVAILABLE]
 
-    def acquire(self, most: int, session: Any) -> list[tuple[int, int, int]]:
+    def acquire(self, limit: int, session: Any) -> list[tuple[int, int, int]]:
         """Give ranges of first offset, last offset and delivery count."""
         ranges: list[tuple[int, int, int]] = []
-        for offset in self.available()[:most]:
+        for offset in self.available()[:limit]:
             record = self.records[offset]
             record.state, record.session = State.ACQUIRED, session
             record.count += 1
@@ -321,9 +321,9 @@ class ScriptedBroker:
         self.io()
         await anyio.sleep(LATENCY)
         nodes = {port: node for node, port in self.nodes.items()}
-        node = nodes.get(endpoint.port, NOBODY)
+        node = nodes.get(endpoint.port, NO_NODE)
         self.connects.append(node)
-        if node == NOBODY:
+        if node == NO_NODE:
             raise ConnectionRefusedError(111, "Connection refused")
         stream = BrokerStream(self, node)
         self.streams.append(stream)
@@ -368,16 +368,16 @@ class ScriptedBroker:
             for name in resource.configuration_keys
             if name in self.configs
         ]
-        return refusal(asked, ErrorCode.none, configs=tuple(configs))
+        return response_with(asked, ErrorCode.none, configs=tuple(configs))
 
     def incremental_alter_configs(self, asked: Asked) -> Any:
         (resource,) = asked.request.resources
         self.configs |= {config.name: config.value for config in resource.configs}
-        return refusal(asked, ErrorCode.none)
+        return response_with(asked, ErrorCode.none)
 
     def find_coordinator(self, asked: Asked) -> Any:
         node = min(self.nodes)
-        return refusal(asked, ErrorCode.none, node_id=node, port=self.nodes[node])
+        return response_with(asked, ErrorCode.none, node_id=node, port=self.nodes[node])
 
     def metadata(self, asked: Asked) -> Any:
         v = asked.schema
@@ -431,9 +431,9 @@ class ScriptedBroker:
         request = asked.request
         if request.member_epoch == -1:
             self.member_epoch = 0
-            return refusal(asked, ErrorCode.none, member_epoch=-1)
+            return response_with(asked, ErrorCode.none, member_epoch=-1)
         if request.member_epoch not in (0, self.member_epoch):
-            return refusal(asked, ErrorCode.fenced_member_epoch)
+            return response_with(asked, ErrorCode.fenced_member_epoch)
         assignment = None
         if request.member_epoch == 0 or request.subscribed_topic_names is not None:
             self.member_epoch += 1
@@ -443,7 +443,7 @@ class ScriptedBroker:
                 topic_id=self.topic_id, partitions=tuple(partitions)
             )
             assignment = v.Assignment(topic_partitions=(assigned,))
-        return refusal(
+        return response_with(
             asked,
             ErrorCode.none,
             member_epoch=self.member_epoch,
@@ -454,9 +454,9 @@ class ScriptedBroker:
         request, stream = asked.request, asked.stream
         error = self._session(asked)
         if error is not ErrorCode.none:
-            return refusal(asked, error)
+            return response_with(asked, error)
         session = stream.session
-        told = self._acknowledge(request.topics, session)
+        ack_errors = self._acknowledge(request.topics, session)
         for topic in request.topics:
             session.partitions |= {
                 (topic.topic_id, part.partition_index) for part in topic.partitions
@@ -465,11 +465,13 @@ class ScriptedBroker:
             session.partitions -= {(topic.topic_id, part) for part in topic.partitions}
         if request.share_session_epoch == -1:
             self._close_session(stream)
-            return self.fetched(asked, told, {})
+            return self.fetched(asked, ack_errors, {})
         until = anyio.current_time() + request.max_wait.total_seconds()
-        return self._fetch(asked, told, until)
+        return self._fetch(asked, ack_errors, until)
 
-    def _fetch(self, asked: Asked, told: dict[Any, ErrorCode], until: float) -> Any:
+    def _fetch(
+        self, asked: Asked, ack_errors: dict[Any, ErrorCode], until: float
+    ) -> Any:
         request, session = asked.request, asked.stream.session
         acquired: dict[Any, Any] = {}
         for place in sorted(session.partitions):
@@ -477,22 +479,26 @@ class ScriptedBroker:
             share = self.shares[partition]
             if topic_id == self.topic_id and request.max_bytes:
                 whole = not getattr(request, "share_acquire_mode", 0)
-                most = len(share.records) if whole else request.max_records
-                acquired[place] = share.acquire(most, session.member)
-        if any(acquired.values()) or told or anyio.current_time() >= until:
+                limit = len(share.records) if whole else request.max_records
+                acquired[place] = share.acquire(limit, session.member)
+        if any(acquired.values()) or ack_errors or anyio.current_time() >= until:
             for (_, partition), ranges in acquired.items():
                 self.delivered += [
                     (partition, offset, count)
                     for first, last, count in ranges
                     for offset in range(first, last + 1)
                 ]
-            return self.fetched(asked, told, acquired)
-        return Parked(until, partial(self._fetch, asked, told, until))
+            return self.fetched(asked, ack_errors, acquired)
+        return Parked(until, partial(self._fetch, asked, ack_errors, until))
 
-    def fetched(self, asked: Asked, told: dict[Any, ErrorCode], acquired: Any) -> Any:
+    def fetched(
+        self, asked: Asked, ack_errors: dict[Any, ErrorCode], acquired: Any
+    ) -> Any:
         v = asked.schema
-        leader = v.LeaderIdAndEpoch(leader_id=NOBODY, leader_epoch=NOBODY)
-        places = sorted(told.keys() | {p for p, ranges in acquired.items() if ranges})
+        leader = v.LeaderIdAndEpoch(leader_id=NO_NODE, leader_epoch=NO_NODE)
+        places = sorted(
+            ack_errors.keys() | {p for p, ranges in acquired.items() if ranges}
+        )
         topics = [
             v.ShareFetchableTopicResponse(
                 topic_id=topic_id,
@@ -500,7 +506,9 @@ class ScriptedBroker:
                     v.PartitionData(
                         partition_index=partition,
                         error_code=ErrorCode.none,
-                        acknowledge_error_code=told.get(place, ErrorCode.none).value,
+                        acknowledge_error_code=ack_errors.get(
+                            place, ErrorCode.none
+                        ).value,
                         current_leader=leader,
                         records=self.shares[partition].payload(acquired.get(place, [])),
                         acquired_records=tuple(
@@ -517,16 +525,16 @@ class ScriptedBroker:
             for place in places
             for topic_id, partition in [place]
         ]
-        return refusal(asked, ErrorCode.none, responses=tuple(topics))
+        return response_with(asked, ErrorCode.none, responses=tuple(topics))
 
     def fetch_failed(
-        self, asked: Asked, code: ErrorCode, *, leader=(NOBODY, NOBODY), endpoints=()
+        self, asked: Asked, code: ErrorCode, *, leader=(NO_NODE, NO_NODE), endpoints=()
     ) -> Any:
         """Every partition of the session has this error."""
         v = asked.schema
         error = self._session(asked)
         if error is not ErrorCode.none:
-            return refusal(asked, error)
+            return response_with(asked, error)
         for topic in asked.request.topics:
             asked.stream.session.partitions |= {
                 (topic.topic_id, part.partition_index) for part in topic.partitions
@@ -551,18 +559,20 @@ class ScriptedBroker:
             v.NodeEndpoint(node_id=node, host="broker", port=port)
             for node, port in endpoints
         )
-        return refusal(asked, ErrorCode.none, responses=(topic,), node_endpoints=nodes)
+        return response_with(
+            asked, ErrorCode.none, responses=(topic,), node_endpoints=nodes
+        )
 
     def share_acknowledge(self, asked: Asked) -> Any:
         v = asked.schema
         error = self._session(asked)
         if error is not ErrorCode.none:
-            return refusal(asked, error)
+            return response_with(asked, error)
         session = asked.stream.session
-        told = self._acknowledge(asked.request.topics, session)
+        ack_errors = self._acknowledge(asked.request.topics, session)
         if asked.request.share_session_epoch == -1:
             self._close_session(asked.stream)
-        leader = v.LeaderIdAndEpoch(leader_id=NOBODY, leader_epoch=NOBODY)
+        leader = v.LeaderIdAndEpoch(leader_id=NO_NODE, leader_epoch=NO_NODE)
         topics = tuple(
             v.ShareAcknowledgeTopicResponse(
                 topic_id=topic_id,
@@ -574,9 +584,9 @@ class ScriptedBroker:
                     ),
                 ),
             )
-            for (topic_id, partition), error in told.items()
+            for (topic_id, partition), error in ack_errors.items()
         )
-        return refusal(asked, ErrorCode.none, responses=topics)
+        return response_with(asked, ErrorCode.none, responses=topics)
 
     # Sessions.
 
@@ -599,7 +609,7 @@ class ScriptedBroker:
         return ErrorCode.none
 
     def _acknowledge(self, topics: Any, session: Session) -> dict[Any, ErrorCode]:
-        told = {}
+        ack_errors = {}
         for topic in topics:
             for part in topic.partitions:
                 if part.acknowledgement_batches:
@@ -607,9 +617,9 @@ class ScriptedBroker:
                     code = share.acknowledge(
                         part.acknowledgement_batches, session.member
                     )
-                    told[topic.topic_id, part.partition_index] = code
+                    ack_errors[topic.topic_id, part.partition_index] = code
         self.wake()
-        return told
+        return ack_errors
 
     def _close_session(self, stream: "BrokerStream") -> None:
         session, stream.session = stream.session, None
@@ -736,7 +746,7 @@ class BrokerStream(ByteStream):
 # Answers that tests ask for.
 
 
-def refusal(asked: Asked, code: ErrorCode, **changes: Any) -> Any:
+def response_with(asked: Asked, code: ErrorCode, **changes: Any) -> Any:
     """The answer of this API with an error, and nothing else but what is given."""
     v = asked.schema
     throttle = changes.pop("throttle_time", NO_TIME)
@@ -755,9 +765,11 @@ def refusal(asked: Asked, code: ErrorCode, **changes: Any) -> Any:
         if asked.key == FETCH or asked.version >= 2:
             parts["acquisition_lock_timeout"] = timedelta(seconds=30)
     elif asked.key == FIND_COORDINATOR:
-        whom = {"node_id": NOBODY, "host": "broker", "port": NOBODY, **changes}
+        coordinator = {"node_id": NO_NODE, "host": "broker", "port": NO_NODE, **changes}
         (key,) = asked.request.coordinator_keys
-        found = v.Coordinator(key=key, error_code=code, error_message=None, **whom)
+        found = v.Coordinator(
+            key=key, error_code=code, error_message=None, **coordinator
+        )
         parts, changes = {"coordinators": (found,)}, {}
     elif asked.key == METADATA:
         topics = [

@@ -17,51 +17,51 @@ ERROR = AcknowledgeError(121, "INVALID_RECORD_STATE", "not yours")
 class Listener:
     def __init__(self, has_ack_callback):
         self.has_ack_callback = has_ack_callback
-        self.heard = []
+        self.received = []
 
     def on_ack_results(self, results):
-        self.heard += results
+        self.received += results
 
 
-def told_of(journal, hearer):
+def dispatched(result_log, listener):
     counters = Counters()
-    reports = AckDispatcher(journal, counters, hearer)
-    told = reports.try_dispatch()
+    dispatcher = AckDispatcher(result_log, counters, listener)
+    was_dispatched = dispatcher.try_dispatch()
     counts = counters.snapshot()
-    return told, [
+    return was_dispatched, [
         counts["acknowledgements-send-total"],
         counts["acknowledgements-error-total"],
     ]
 
 
 @pytest.mark.parametrize("has_ack_callback", [True, False])
-def test_a_journal_hears_what_somebody_is_called_back_with(has_ack_callback):
-    journal = ResultLog(lambda: None, lambda: 0.0)
+def test_result_log_has_a_listener_if_there_is_a_callback(has_ack_callback):
+    result_log = ResultLog(lambda: None, lambda: 0.0)
 
-    AckDispatcher(journal, Counters(), Listener(has_ack_callback))
+    AckDispatcher(result_log, Counters(), Listener(has_ack_callback))
 
-    assert has_ack_callback == journal.has_listener
+    assert has_ack_callback == result_log.has_listener
 
 
-def test_what_nobody_hears_of_is_counted_once():
-    journal, hearer = (
+def test_results_without_a_callback_are_counted_once():
+    result_log, listener = (
         ResultLog(lambda: None, lambda: 0.0),
         Listener(has_ack_callback=False),
     )
-    journal.applied = 5
-    journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
+    result_log.applied = 5
+    result_log.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
-    assert (True, [7, 2]) == told_of(journal, hearer)
-    assert [(3, 4)] == [(r.first_offset, r.last_offset) for r in hearer.heard]
-    assert (True, [0, 0]) == told_of(journal, hearer)
+    assert (True, [7, 2]) == dispatched(result_log, listener)
+    assert [(3, 4)] == [(r.first_offset, r.last_offset) for r in listener.received]
+    assert (True, [0, 0]) == dispatched(result_log, listener)
 
 
-def test_a_callback_is_called_in_a_task():
-    journal, hearer = (
+def test_results_for_a_callback_wait_for_a_task():
+    result_log, listener = (
         ResultLog(lambda: None, lambda: 0.0),
         Listener(has_ack_callback=True),
     )
-    journal.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, None)]
+    result_log.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, None)]
 
-    assert (False, [0, 0]) == told_of(journal, hearer)
-    assert [] == hearer.heard
+    assert (False, [0, 0]) == dispatched(result_log, listener)
+    assert [] == listener.received

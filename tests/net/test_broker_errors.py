@@ -30,7 +30,7 @@ from tests.net.scripted import (
     State,
     consuming,
     first,
-    refusal,
+    response_with,
 )
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ STORM = 25
 
 
 def saying(code, **changes):
-    return lambda asked: refusal(asked, code, **changes)
+    return lambda asked: response_with(asked, code, **changes)
 
 
 def saying_number(number):
@@ -49,7 +49,7 @@ def saying_number(number):
     def answer(asked):
         from tests.wire.oracle import written
 
-        body = written(refusal(asked, ErrorCode.unknown_server_error))
+        body = written(response_with(asked, ErrorCode.unknown_server_error))
         return body[:4] + number.to_bytes(2, "big") + body[6:]
 
     return answer
@@ -65,7 +65,7 @@ async def next_record(consumer, within=60.0):
 
 
 @pytest.mark.parametrize("key", [HEARTBEAT, FETCH, ACKNOWLEDGE])
-async def test_broker_without_share_groups_is_said_at_once(key):
+async def test_broker_without_share_groups_raises_at_once(key):
     broker = ScriptedBroker(1)
     del broker.served[key]
 
@@ -77,7 +77,7 @@ async def test_broker_without_share_groups_is_said_at_once(key):
     assert 0 == broker.open
 
 
-async def test_record_limit_with_kafka_4_1_is_said_at_once():
+async def test_record_limit_with_kafka_4_1_raises_at_once():
     broker = ScriptedBroker(1)
     broker.served |= {FETCH: (1, 1), ACKNOWLEDGE: (1, 1)}
 
@@ -125,7 +125,7 @@ class Taking:
             return await anext(self._loop)
 
 
-async def test_feature_that_is_off_ends_the_consumer_and_says_what_to_switch_on():
+async def test_disabled_feature_ends_the_consumer_and_names_the_setting():
     broker = ScriptedBroker(1)
     broker.answers[HEARTBEAT] = saying(ErrorCode.unsupported_version)
     async with consuming(broker) as consumer:
@@ -157,7 +157,7 @@ async def test_leader_without_share_fetch_ends_the_consumer():
 
 # Heartbeats.
 
-REFUSALS = {
+FATAL_ERRORS = {
     ErrorCode.group_authorization_failed: AuthorizationError,
     ErrorCode.group_max_size_reached: GroupError,
     ErrorCode.inconsistent_group_protocol: GroupError,
@@ -167,7 +167,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(("code", "kind"), REFUSALS.items())
+@pytest.mark.parametrize(("code", "kind"), FATAL_ERRORS.items())
 async def test_heartbeat_error_that_ends_the_consumer(code, kind):
     """It is raised, and raised again, by whatever asks; no further heartbeat goes."""
     broker = ScriptedBroker(1)
@@ -189,7 +189,7 @@ async def test_heartbeat_error_that_ends_the_consumer(code, kind):
     assert 1 == len(broker.asked(HEARTBEAT))
 
 
-async def test_error_that_ends_the_consumer_wakes_who_waits():
+async def test_fatal_error_wakes_waiting_readers():
     broker = ScriptedBroker()
     refuse = saying(ErrorCode.group_authorization_failed)
     broker.answers[HEARTBEAT] = first(3, broker.share_group_heartbeat, refuse)
@@ -212,7 +212,7 @@ PASSING = [
 
 
 @pytest.mark.parametrize("code", PASSING)
-async def test_heartbeat_error_that_passes_is_got_over(code):
+async def test_heartbeat_error_that_ends_is_recovered(code):
     broker = ScriptedBroker(1)
     serve = broker.share_group_heartbeat
     broker.answers[HEARTBEAT] = first(4, saying(code), serve)
@@ -227,7 +227,7 @@ async def test_heartbeat_error_that_passes_is_got_over(code):
     assert broker.busiest_second() <= STORM
 
 
-async def test_heartbeat_error_that_nobody_knows_is_got_over():
+async def test_unknown_heartbeat_error_is_recovered():
     broker = ScriptedBroker(1)
     serve = broker.share_group_heartbeat
     broker.answers[HEARTBEAT] = first(4, saying_number(9999), serve)
@@ -237,7 +237,7 @@ async def test_heartbeat_error_that_nobody_knows_is_got_over():
 
 
 @pytest.mark.parametrize("code", [*PASSING, 9999])
-async def test_heartbeat_error_that_stays_makes_no_storm(code):
+async def test_persistent_heartbeat_error_causes_no_request_storm(code):
     broker = ScriptedBroker(1)
     broker.answers[HEARTBEAT] = saying_number(9999) if code == 9999 else saying(code)
     raised = 0
@@ -290,7 +290,7 @@ async def test_member_that_is_fenced_joins_again_at_once_under_its_id(code):
         ErrorCode.unknown_server_error,
     ],
 )
-async def test_coordinator_that_is_not_there_yet_is_looked_for(code):
+async def test_unavailable_coordinator_is_looked_up_again(code):
     broker = ScriptedBroker(1)
     serve = broker.find_coordinator
     broker.answers[FIND_COORDINATOR] = first(4, saying(code), serve)
@@ -299,7 +299,7 @@ async def test_coordinator_that_is_not_there_yet_is_looked_for(code):
     assert broker.busiest_second() <= STORM
 
 
-async def test_forbidden_group_found_out_by_the_coordinator_look_up():
+async def test_forbidden_group_in_the_coordinator_lookup_is_raised():
     broker = ScriptedBroker(1)
     code = ErrorCode.group_authorization_failed
     broker.answers[FIND_COORDINATOR] = saying(code)
@@ -316,11 +316,13 @@ async def test_coordinator_that_moved_is_followed():
 
     def find(asked):
         node = here[0]
-        return refusal(asked, ErrorCode.none, node_id=node, port=broker.nodes[node])
+        return response_with(
+            asked, ErrorCode.none, node_id=node, port=broker.nodes[node]
+        )
 
     def heartbeat(asked):
         if asked.node != here[0]:
-            return refusal(asked, ErrorCode.not_coordinator)
+            return response_with(asked, ErrorCode.not_coordinator)
         return broker.share_group_heartbeat(asked)
 
     broker.answers |= {FIND_COORDINATOR: find, HEARTBEAT: heartbeat}
@@ -330,9 +332,9 @@ async def test_coordinator_that_moved_is_followed():
         moved_at = anyio.current_time()
         await anyio.sleep(20)
 
-        heard = broker.asked(HEARTBEAT, moved_at)
-        assert 1 == len([asked for asked in heard if asked.node == 1])
-        assert [asked for asked in heard if asked.node == 2]
+        heartbeats = broker.asked(HEARTBEAT, moved_at)
+        assert 1 == len([asked for asked in heartbeats if asked.node == 1])
+        assert [asked for asked in heartbeats if asked.node == 2]
         # The assignment outlives the move: nobody left, nothing was fetched anew.
         assert consumer.assignment
 
@@ -340,7 +342,7 @@ async def test_coordinator_that_moved_is_followed():
 # Fetching.
 
 
-async def test_forbidden_group_found_out_by_a_fetch_is_raised_again_and_again():
+async def test_forbidden_group_in_a_fetch_is_raised_by_every_call():
     broker = ScriptedBroker(1)
     broker.answers[FETCH] = saying(ErrorCode.group_authorization_failed)
     async with consuming(broker) as consumer:
@@ -363,7 +365,7 @@ FETCH_PASSING = [
 
 
 @pytest.mark.parametrize("code", [*FETCH_PASSING, 9999])
-async def test_fetch_error_that_passes_is_got_over(code):
+async def test_fetch_error_that_ends_is_recovered(code):
     broker = ScriptedBroker(3)
     wrong = saying_number(9999) if code == 9999 else saying(code)
     broker.answers[FETCH] = first(4, wrong, broker.share_fetch)
@@ -376,7 +378,7 @@ async def test_fetch_error_that_passes_is_got_over(code):
 
 
 @pytest.mark.parametrize("code", [*FETCH_PASSING, 9999])
-async def test_fetch_error_that_stays_makes_no_storm(code):
+async def test_persistent_fetch_error_causes_no_request_storm(code):
     broker = ScriptedBroker(3)
     broker.answers[FETCH] = saying_number(9999) if code == 9999 else saying(code)
     async with consuming(broker) as consumer:
@@ -426,7 +428,7 @@ PARTITION_RAISED = {
 
 
 @pytest.mark.parametrize(("code", "kind"), PARTITION_RAISED.items())
-async def test_partition_error_that_is_raised_and_then_passes(code, kind):
+async def test_partition_error_that_ends_is_raised_and_recovered(code, kind):
     broker = ScriptedBroker(1)
     broker.answers[FETCH] = first(
         1, lambda asked: broker.fetch_failed(asked, code), broker.share_fetch
@@ -438,7 +440,7 @@ async def test_partition_error_that_is_raised_and_then_passes(code, kind):
 
 
 @pytest.mark.parametrize("code", PARTITION_RAISED)
-async def test_partition_error_that_stays_makes_no_storm(code):
+async def test_persistent_partition_error_causes_no_request_storm(code):
     broker = ScriptedBroker(1)
     broker.answers[FETCH] = lambda asked: broker.fetch_failed(asked, code)
     errors = []
@@ -467,7 +469,7 @@ PARTITION_SILENT = [
 
 
 @pytest.mark.parametrize("code", PARTITION_SILENT)
-async def test_partition_error_that_is_got_over_in_silence(code):
+async def test_retriable_partition_error_is_recovered_without_raising(code):
     broker = ScriptedBroker(1)
     broker.answers[FETCH] = first(
         3, lambda asked: broker.fetch_failed(asked, code), broker.share_fetch
@@ -478,7 +480,7 @@ async def test_partition_error_that_is_got_over_in_silence(code):
 
 
 @pytest.mark.parametrize("code", PARTITION_SILENT)
-async def test_partition_error_in_silence_that_stays_makes_no_storm(code):
+async def test_persistent_retriable_partition_error_causes_no_request_storm(code):
     broker = ScriptedBroker(1)
     broker.answers[FETCH] = lambda asked: broker.fetch_failed(asked, code)
     async with consuming(broker) as consumer:
@@ -492,7 +494,7 @@ async def test_partition_error_in_silence_that_stays_makes_no_storm(code):
 
 
 @pytest.mark.parametrize("node", [2, 0])
-async def test_leader_hint_is_followed_without_asking_for_metadata(node):
+async def test_leader_hint_is_followed_without_a_metadata_request(node):
     """Also to node 0 at epoch 0 plus one, and to one that no metadata named."""
     broker = ScriptedBroker(1)
     leaders = [1]
@@ -521,7 +523,7 @@ async def test_leader_hint_is_followed_without_asking_for_metadata(node):
         assert len([asked for asked in since if asked.node == 1]) <= 2
 
 
-async def test_move_without_a_hint_asks_for_metadata():
+async def test_leader_change_without_a_hint_requests_metadata():
     broker = ScriptedBroker(1, nodes=2)
     leaders = [1]
 
@@ -543,7 +545,7 @@ async def test_move_without_a_hint_asks_for_metadata():
         assert 1 <= len(broker.asked(METADATA, moved_at)) <= 3
 
 
-async def test_hint_that_is_older_than_what_is_known_is_not_followed():
+async def test_outdated_leader_hint_is_ignored():
     broker = ScriptedBroker(1, nodes=2)
     broker.leaders[0] = (1, 5)
     stale = first(
@@ -560,7 +562,7 @@ async def test_hint_that_is_older_than_what_is_known_is_not_followed():
     assert {1} == {asked.node for asked in broker.asked(FETCH)}
 
 
-async def test_two_brokers_that_point_at_each_other_make_no_storm():
+async def test_brokers_that_name_each_other_as_leader_cause_no_request_storm():
     broker = ScriptedBroker(1, nodes=2)
     epoch = [0]
 
@@ -577,7 +579,7 @@ async def test_two_brokers_that_point_at_each_other_make_no_storm():
     assert broker.busiest_second() <= STORM
 
 
-async def test_leader_that_dies_is_left_for_the_one_that_metadata_names():
+async def test_dead_leader_is_replaced_by_the_one_in_metadata():
     broker = ScriptedBroker(1, nodes=2)
     async with consuming(broker) as consumer:
         await next_record(consumer)
@@ -613,7 +615,7 @@ def acknowledge_failed(broker, code):
             )
             for topic in acknowledged.responses
         )
-        return refusal(asked, ErrorCode.none, responses=topics)
+        return response_with(asked, ErrorCode.none, responses=topics)
 
     return answer
 
@@ -631,9 +633,9 @@ def acknowledge_failed(broker, code):
 async def test_failed_acknowledgement_is_reported_and_not_sent_again(code):
     broker = ScriptedBroker(1)
     broker.answers[ACKNOWLEDGE] = acknowledge_failed(broker, code)
-    told = []
+    results = []
     async with consuming(
-        broker, acknowledgement="explicit", on_acknowledged=told.extend
+        broker, acknowledgement="explicit", on_acknowledged=results.extend
     ) as consumer:
         (await next_record(consumer)).accept()
         (result,) = await consumer.commit()
@@ -641,7 +643,7 @@ async def test_failed_acknowledgement_is_reported_and_not_sent_again(code):
 
         assert code.value == result.error.code
         assert code.name.upper() == result.error.name
-        assert [result] == told
+        assert [result] == results
         sent = [asked for asked in broker.asked(ACKNOWLEDGE) if asked.request.topics]
         assert 1 == len(sent)
 
@@ -649,7 +651,7 @@ async def test_failed_acknowledgement_is_reported_and_not_sent_again(code):
 @pytest.mark.parametrize(
     "code", [ErrorCode.request_timed_out, ErrorCode.kafka_storage_error]
 )
-async def test_acknowledgement_that_failed_for_a_while_is_sent_again(code):
+async def test_acknowledgement_with_a_retriable_error_is_sent_again(code):
     broker = ScriptedBroker(1)
     right = broker.share_acknowledge
 
@@ -673,7 +675,7 @@ async def test_acknowledgement_that_failed_for_a_while_is_sent_again(code):
             )
             for topic in answer.responses
         )
-        return refusal(asked, ErrorCode.none, responses=parts)
+        return response_with(asked, ErrorCode.none, responses=parts)
 
     broker.answers[ACKNOWLEDGE] = first(2, refuse, right)
     async with consuming(broker, acknowledgement="explicit") as consumer:
@@ -686,7 +688,7 @@ async def test_acknowledgement_that_failed_for_a_while_is_sent_again(code):
 
 
 @pytest.mark.parametrize("key", [FETCH, ACKNOWLEDGE])
-async def test_session_lost_with_acknowledgements_under_way_fails_them(key):
+async def test_lost_session_fails_acknowledgements_in_flight(key):
     broker = ScriptedBroker(2)
     async with consuming(broker, acknowledgement="explicit") as consumer:
         record = await next_record(consumer)
@@ -706,13 +708,13 @@ async def test_session_lost_with_acknowledgements_under_way_fails_them(key):
         assert (0, 2) == (again.offset, again.delivery_count)
 
 
-async def test_commit_whose_answer_is_late_times_out_and_the_result_comes_later():
+async def test_commit_with_a_late_response_times_out_and_its_result_comes_later():
     broker = ScriptedBroker(1)
     right = broker.share_acknowledge
     broker.answers[ACKNOWLEDGE] = lambda asked: Late(5.0, right(asked))
-    told = []
+    results = []
     async with consuming(
-        broker, acknowledgement="explicit", on_acknowledged=told.extend
+        broker, acknowledgement="explicit", on_acknowledged=results.extend
     ) as consumer:
         (await next_record(consumer)).accept()
         started = anyio.current_time()
@@ -720,9 +722,9 @@ async def test_commit_whose_answer_is_late_times_out_and_the_result_comes_later(
             await consumer.commit(timeout=1.0)
 
         assert 1.0 == pytest.approx(anyio.current_time() - started)
-        assert [] == told
+        assert [] == results
         await anyio.sleep(5)
-        assert [None] == [result.error for result in told]
+        assert [None] == [result.error for result in results]
     assert [0] == broker.accepted
 
 
@@ -771,7 +773,7 @@ async def test_forbidden_topic_in_metadata_is_raised():
     assert broker.busiest_second() <= STORM
 
 
-async def test_name_that_no_topic_can_have_is_raised():
+async def test_invalid_topic_name_is_raised():
     broker = ScriptedBroker(1)
     broker.answers[METADATA] = saying(ErrorCode.invalid_topic_exception)
     async with consuming(broker) as consumer:
@@ -779,7 +781,7 @@ async def test_name_that_no_topic_can_have_is_raised():
             await anext(aiter(consumer))
 
 
-async def test_topic_that_appears_is_waited_for_with_one_warning(caplog):
+async def test_missing_topic_is_awaited_with_one_warning(caplog):
     broker = ScriptedBroker(1)
     broker.exists = False
     caplog.set_level(logging.WARNING, logger="sharecons")
@@ -801,7 +803,7 @@ async def test_topic_that_appears_is_waited_for_with_one_warning(caplog):
     assert asked < 30 * 3
 
 
-async def test_missing_topic_makes_no_storm():
+async def test_missing_topic_causes_no_request_storm():
     broker = ScriptedBroker()
     broker.exists = False
     async with consuming(broker) as consumer:
@@ -826,7 +828,7 @@ async def test_offset_reset_is_set_before_joining():
     )
 
 
-async def test_offset_reset_that_is_so_already_is_left_alone():
+async def test_offset_reset_that_is_set_already_is_not_set_again():
     broker = ScriptedBroker(1)
     broker.configs["share.auto.offset.reset"] = "earliest"
     async with consuming(broker, auto_offset_reset="earliest"):
@@ -836,7 +838,7 @@ async def test_offset_reset_that_is_so_already_is_left_alone():
 
 
 @pytest.mark.parametrize("key", [DESCRIBE_CONFIGS, ALTER_CONFIGS])
-async def test_offset_reset_that_may_not_be_set_is_said_at_once(key):
+async def test_forbidden_offset_reset_raises_at_once(key):
     broker = ScriptedBroker(1)
     broker.answers[key] = saying(ErrorCode.group_authorization_failed)
 
@@ -847,7 +849,7 @@ async def test_offset_reset_that_may_not_be_set_is_said_at_once(key):
     assert 0 == broker.open
 
 
-async def test_offset_reset_that_is_not_applied_is_said():
+async def test_offset_reset_that_is_not_applied_raises():
     broker = ScriptedBroker(1)
     broker.answers[ALTER_CONFIGS] = saying(ErrorCode.none)
     started = anyio.current_time()
@@ -870,7 +872,7 @@ async def test_offset_reset_that_is_not_applied_is_said():
         ErrorCode.invalid_config,
     ],
 )
-async def test_configs_that_may_not_be_read_do_not_matter(code):
+async def test_forbidden_config_read_is_ignored(code):
     broker = ScriptedBroker(1)
     broker.answers[DESCRIBE_CONFIGS] = saying(code)
     async with consuming(broker) as consumer:

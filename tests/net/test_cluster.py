@@ -19,15 +19,15 @@ from tests.wire.oracle import spelt
 
 pytestmark = pytest.mark.anyio
 
-QUESTION = FindCoordinator(group_id="billing")
-ANSWER = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+REQUEST = FindCoordinator(group_id="billing")
+RESPONSE = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 async def answering(peer):
     await peer.answer_versions()
     for number in range(2, 1000):
         await peer.request()
-        await peer.stream.send(frame(number, ANSWER))
+        await peer.stream.send(frame(number, RESPONSE))
 
 
 async def silent(peer):
@@ -53,7 +53,7 @@ def cluster_of(network, *hosts):
 # Several addresses.
 
 
-async def test_first_broker_that_answers():
+async def test_first_broker_that_responds_is_used():
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, {"b": closing, "c": answering, "d": answering})
 
@@ -75,7 +75,7 @@ async def test_known_brokers_are_tried_before_bootstrap_and_none_twice():
         assert ["b", "x", "a"] == [endpoint.host for endpoint in network.connects]
 
 
-async def test_error_names_each_address_and_what_became_of_it():
+async def test_error_names_each_address_and_its_reason():
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, {"b": closing, "c": http, "d": silent})
 
@@ -152,7 +152,7 @@ async def test_one_of_two_hundred_slow_brokers_is_reached(retry):
         await connection.aclose()
 
 
-async def test_silent_brokers_are_passed_after_a_second_each():
+async def test_silent_brokers_delay_the_next_attempt_by_a_second_each():
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, {"c": answering, "a": silent, "b": silent})
         started = anyio.current_time()
@@ -252,7 +252,7 @@ async def test_a_broker_that_refuses_the_version_ends_the_retries_at_once():
         assert 0 == network.open
 
 
-async def test_clients_begin_at_places_that_are_chosen():
+async def test_clients_begin_at_chosen_addresses():
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, {})
         endpoints = [Endpoint(host, 9092) for host in "abc"]
@@ -270,7 +270,7 @@ async def test_clients_begin_at_places_that_are_chosen():
         assert [*"yxcab"] == [endpoint.host for endpoint in network.connects]
 
 
-async def test_what_a_network_raises_that_is_no_error_of_ours_ends_it_as_it_is():
+async def test_other_errors_of_a_network_are_raised_unchanged():
     class Broken:
         async def connect(self, endpoint):
             raise ZeroDivisionError
@@ -342,39 +342,39 @@ async def answer(count, peer):
     await peer.answer_versions()
     for number in range(2, 2 + count):
         await peer.request()
-        await peer.stream.send(frame(number, ANSWER))
+        await peer.stream.send(frame(number, RESPONSE))
 
 
-async def test_link_connects_when_it_is_asked_and_once():
+async def test_connection_opens_at_the_first_request_only():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, answering)
         link = ReconnectingConnection(lines.connect)
         assert [] == lines.network.connects
 
         for _ in range(3):
-            assert 1 == (await link.ask(QUESTION, 1.0)).node_id
+            assert 1 == (await link.ask(REQUEST, 1.0)).node_id
 
         assert 1 == len(lines.network.connects)
         await link.aclose()
         assert 0 == lines.network.open
 
 
-async def test_link_connects_anew_after_a_loss():
+async def test_connection_opens_again_after_a_loss():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, partial(answer, 1), answering)
         link = ReconnectingConnection(lines.connect)
-        await link.ask(QUESTION, 1.0)
+        await link.ask(REQUEST, 1.0)
 
         with pytest.raises(ConnectionFailedError):
-            await link.ask(QUESTION, 1.0)
-        assert 1 == (await link.ask(QUESTION, 1.0)).node_id
+            await link.ask(REQUEST, 1.0)
+        assert 1 == (await link.ask(REQUEST, 1.0)).node_id
 
         assert 2 == len(lines.network.connects)
         assert 1 == lines.network.open
         await link.aclose()
 
 
-async def test_link_connects_anew_after_an_answer_that_did_not_come():
+async def test_connection_opens_again_after_a_missing_response():
     async def silent_after_versions(peer):
         await peer.answer_versions()
         await peer.gone()
@@ -384,37 +384,37 @@ async def test_link_connects_anew_after_an_answer_that_did_not_come():
         link = ReconnectingConnection(lines.connect)
 
         with pytest.raises(RequestTimedOutError):
-            await link.ask(QUESTION, 1.0)
-        assert 1 == (await link.ask(QUESTION, 1.0)).node_id
+            await link.ask(REQUEST, 1.0)
+        assert 1 == (await link.ask(REQUEST, 1.0)).node_id
         await link.aclose()
 
 
-async def test_link_connects_anew_after_connecting_failed():
+async def test_connection_opens_again_after_a_failed_attempt():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, http, answering)
         link = ReconnectingConnection(lines.connect)
 
         with pytest.raises(ConnectionFailedError):
-            await link.ask(QUESTION, 1.0)
-        assert 1 == (await link.ask(QUESTION, 1.0)).node_id
+            await link.ask(REQUEST, 1.0)
+        assert 1 == (await link.ask(REQUEST, 1.0)).node_id
         await link.aclose()
 
 
-async def test_link_connects_anew_after_a_cancelled_asking():
+async def test_connection_opens_again_after_a_cancelled_request():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, *[answering] * 100)
         link = ReconnectingConnection(lines.connect)
 
         async def attempt(interrupted):
-            await interrupted(link.ask(QUESTION, 1.0))
-            assert 1 == (await link.ask(QUESTION, 1.0)).node_id
+            await interrupted(link.ask(REQUEST, 1.0))
+            assert 1 == (await link.ask(REQUEST, 1.0)).node_id
             assert 1 == lines.network.open
 
         assert [step async for step in interruptions(attempt)]
         await link.aclose()
 
 
-async def test_link_lets_its_askers_take_turns():
+async def test_concurrent_requests_take_turns():
     under_way, most, asked = 0, 0, 0
 
     async def serve(peer):
@@ -428,34 +428,34 @@ async def test_link_lets_its_askers_take_turns():
             # A second request that came early would be found here.
             assert not peer._received
             under_way -= 1
-            await peer.stream.send(frame(number, ANSWER))
+            await peer.stream.send(frame(number, RESPONSE))
 
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, serve)
         link = ReconnectingConnection(lines.connect)
         async with anyio.create_task_group() as askers:
             for _ in range(5):
-                askers.start_soon(link.ask, QUESTION, 1.0)
+                askers.start_soon(link.ask, REQUEST, 1.0)
 
         assert (1, 5, 1) == (most, asked, len(lines.network.connects))
         await link.aclose()
 
 
-async def test_link_starts_with_a_connection_that_it_is_given():
+async def test_connection_that_is_passed_is_used():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, answering)
         connection = await lines.connect()
         link = ReconnectingConnection(lines.connect)
         link.use(connection)
 
-        await link.ask(QUESTION, 1.0)
+        await link.ask(REQUEST, 1.0)
 
         assert 1 == len(lines.network.connects)
         await link.aclose()
         assert connection.closed
 
 
-async def test_unused_link_closes():
+async def test_unused_connection_closes():
     async with anyio.create_task_group() as tasks:
         await ReconnectingConnection(Lines(tasks).connect).aclose()
 

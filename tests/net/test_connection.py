@@ -25,9 +25,9 @@ from tests.wire.oracle import spelt
 pytestmark = pytest.mark.anyio
 
 HERE = Endpoint("broker", 9092)
-QUESTION = FindCoordinator(group_id="billing")
-ANSWER = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
-FOUND = CoordinatorFound(
+REQUEST = FindCoordinator(group_id="billing")
+RESPONSE = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+COORDINATOR = CoordinatorFound(
     error=0, message=None, node_id=1, endpoint=Endpoint("b1", 9092)
 )
 
@@ -55,7 +55,7 @@ async def _answering(answers, peer):
     await answering(peer, *answers)
 
 
-async def test_versions_are_asked_first_and_kept():
+async def test_versions_are_requested_first_and_kept():
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, served()))
 
@@ -64,35 +64,35 @@ async def test_versions_are_asked_first_and_kept():
         await connection.aclose()
 
 
-async def test_question_and_answer():
-    answers = [frame(number, ANSWER) for number in (2, 3, 4)]
+async def test_request_and_response():
+    answers = [frame(number, RESPONSE) for number in (2, 3, 4)]
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, served(*answers)))
 
         for _ in answers:
-            assert FOUND == await connection.ask(QUESTION, 1.0)
+            assert COORDINATOR == await connection.ask(REQUEST, 1.0)
         await connection.aclose()
 
 
-async def test_answers_may_come_byte_by_byte():
+async def test_response_may_arrive_byte_by_byte():
     async def serve(peer):
         await peer.request()
         for byte in versions_answer():
             await peer.stream.send(bytes((byte,)))
         await peer.request()
-        for byte in frame(2, ANSWER):
+        for byte in frame(2, RESPONSE):
             await peer.stream.send(bytes((byte,)))
         await peer.gone()
 
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, serve))
 
-        assert FOUND == await connection.ask(QUESTION, 1.0)
+        assert COORDINATOR == await connection.ask(REQUEST, 1.0)
         await connection.aclose()
 
 
-async def test_answer_cut_after_every_byte():
-    answer = frame(2, ANSWER)
+async def test_response_cut_after_every_byte_raises():
+    answer = frame(2, RESPONSE)
 
     async def serve(length, peer):
         await peer.answer_versions()
@@ -109,12 +109,12 @@ async def test_answer_cut_after_every_byte():
                 ConnectionFailedError,
                 match="FindCoordinator to broker:9092: the broker closed",
             ):
-                await connection.ask(QUESTION, 1.0)
+                await connection.ask(REQUEST, 1.0)
             assert connection.closed
             assert 0 == network.open
 
 
-async def test_versions_answer_cut_after_every_byte():
+async def test_versions_response_cut_after_every_byte_raises():
     async def serve(length, peer):
         await peer.request()
         await peer.stream.send(versions_answer()[:length] or b"\x00")
@@ -136,13 +136,13 @@ GARBAGE = {
     "tls alert": bytes.fromhex("15030300020250"),
     "length of nothing": bytes(4),
     "negative length": b"\xff" * 4,
-    "another request's answer": frame(99, ANSWER),
-    "tagged fields in the header": frame(2, ANSWER, header=b"\x01\x00\x00"),
+    "another request's answer": frame(99, RESPONSE),
+    "tagged fields in the header": frame(2, RESPONSE, header=b"\x01\x00\x00"),
     "no header": frame(2, b"", header=b""),
-    "half a body": frame(2, ANSWER[:10]),
-    "more than a body": frame(2, ANSWER + b"\x00"),
-    "bytes after the frame": frame(2, ANSWER) + b"\x00",
-    "two answers": frame(2, ANSWER) * 2,
+    "half a body": frame(2, RESPONSE[:10]),
+    "more than a body": frame(2, RESPONSE + b"\x00"),
+    "bytes after the frame": frame(2, RESPONSE) + b"\x00",
+    "two answers": frame(2, RESPONSE) * 2,
     "body of something else": frame(2, b"\xff" * 40),
 }
 
@@ -154,7 +154,7 @@ async def test_garbage_closes_the_connection(garbage):
         connection = await connected(network)
 
         with pytest.raises(ProtocolError, match="^FindCoordinator to broker:9092: "):
-            await connection.ask(QUESTION, 1.0)
+            await connection.ask(REQUEST, 1.0)
         assert connection.closed
         assert 0 == network.open
 
@@ -189,7 +189,7 @@ async def test_garbage_in_place_of_versions_leaves_no_connection(garbage):
         tasks.cancel_scope.cancel()
 
 
-async def test_no_answer_in_time_closes_the_connection_and_says_what_and_whom():
+async def test_response_timeout_closes_the_connection_and_names_request_and_broker():
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, served(b""))
         connection = await connected(network)
@@ -198,13 +198,13 @@ async def test_no_answer_in_time_closes_the_connection_and_says_what_and_whom():
         with pytest.raises(
             RequestTimedOutError, match="FindCoordinator to broker:9092: no response"
         ):
-            await connection.ask(QUESTION, 2.5)
+            await connection.ask(REQUEST, 2.5)
         assert 2.5 == pytest.approx(anyio.current_time() - started)
         assert connection.closed
         assert 0 == network.open
 
 
-async def test_no_versions_in_time():
+async def test_versions_timeout_raises():
     async def serve(peer):
         await peer.gone()
 
@@ -218,17 +218,17 @@ async def test_no_versions_in_time():
         assert 0 == network.open
 
 
-async def test_half_an_answer_is_no_answer_in_time():
+async def test_partial_response_times_out():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served(frame(2, ANSWER)[:-1]))
+        network = MemoryNetwork(tasks, served(frame(2, RESPONSE)[:-1]))
         connection = await connected(network)
 
         with pytest.raises(RequestTimedOutError):
-            await connection.ask(QUESTION, 2.5)
+            await connection.ask(REQUEST, 2.5)
         assert 0 == network.open
 
 
-async def test_nobody_there():
+async def test_refused_connection_raises():
     async with anyio.create_task_group() as tasks:
         with pytest.raises(
             ConnectionFailedError,
@@ -256,14 +256,14 @@ async def test_cancelled_at_each_await_while_connecting():
     assert done, "the last attempt was through"
 
 
-async def test_cancelled_at_each_await_while_asking():
+async def test_request_cancelled_at_each_await():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served(frame(2, ANSWER)))
+        network = MemoryNetwork(tasks, served(frame(2, RESPONSE)))
         answers = []
 
         async def attempt(interrupted):
             connection = await connected(network)
-            answer = await interrupted(connection.ask(QUESTION, 1.0))
+            answer = await interrupted(connection.ask(REQUEST, 1.0))
             answers.append(answer)
             assert connection.closed == (answer is None)
             await connection.aclose()
@@ -272,21 +272,21 @@ async def test_cancelled_at_each_await_while_asking():
         steps = [step async for step in interruptions(attempt)]
 
     assert len(steps) >= 2, "at least: send, receive"
-    assert FOUND == answers[-1]
-    assert {None, FOUND} == set(answers)
+    assert COORDINATOR == answers[-1]
+    assert {None, COORDINATOR} == set(answers)
 
 
-async def test_closed_connection_is_not_asked():
+async def test_request_on_a_closed_connection_raises():
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, served()))
         await connection.aclose()
         await connection.aclose()
 
         with pytest.raises(ConnectionFailedError, match="the connection is closed"):
-            await connection.ask(QUESTION, 1.0)
+            await connection.ask(REQUEST, 1.0)
 
 
-async def test_connection_that_the_broker_closed_is_found_out_by_asking():
+async def test_request_on_a_connection_closed_by_the_broker_raises():
     async def serve(peer):
         await peer.answer_versions()
         await peer.stream.aclose()
@@ -298,7 +298,7 @@ async def test_connection_that_the_broker_closed_is_found_out_by_asking():
         with pytest.raises(
             ConnectionFailedError, match="FindCoordinator to broker:9092"
         ):
-            await connection.ask(QUESTION, 1.0)
+            await connection.ask(REQUEST, 1.0)
         assert connection.closed
 
 
@@ -306,7 +306,7 @@ async def test_unsupported_request_is_not_sent_and_leaves_the_connection_open():
     async def serve(peer):
         await peer.answer_versions(served={10: (4, 4)})
         await peer.request()
-        await peer.stream.send(frame(2, ANSWER))
+        await peer.stream.send(frame(2, RESPONSE))
         await peer.gone()
 
     fetch = ShareFetch(
@@ -328,7 +328,7 @@ async def test_unsupported_request_is_not_sent_and_leaves_the_connection_open():
         with pytest.raises(UnsupportedVersionError):
             await connection.ask(fetch, 1.0)
         assert not connection.closed
-        assert FOUND == await connection.ask(QUESTION, 1.0)
+        assert COORDINATOR == await connection.ask(REQUEST, 1.0)
         await connection.aclose()
 
 
@@ -348,7 +348,7 @@ async def test_client_id_that_cannot_be_sent_leaves_nothing_open():
         tasks.cancel_scope.cancel()
 
 
-async def test_closing_while_an_answer_is_awaited_ends_the_asking():
+async def test_closing_ends_a_waiting_request():
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, served(b""))
         connection = await connected(network)
@@ -359,4 +359,4 @@ async def test_closing_while_an_answer_is_awaited_ends_the_asking():
 
         tasks.start_soon(close_soon)
         with pytest.raises(ConnectionFailedError):
-            await connection.ask(QUESTION, 10.0)
+            await connection.ask(REQUEST, 10.0)

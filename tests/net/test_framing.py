@@ -45,7 +45,7 @@ def test_a_frame_of_any_size(size):
     contents=st.lists(st.binary(min_size=4, max_size=50) | st.just(b"x" * 9000)),
     data=st.data(),
 )
-def test_frames_one_after_the_other_in_pieces_of_any_size(contents, data):
+def test_consecutive_frames_in_chunks_of_any_size(contents, data):
     buffer = FrameBuffer()
     for content in contents:
         rest, got = framed(content), []
@@ -56,7 +56,7 @@ def test_frames_one_after_the_other_in_pieces_of_any_size(contents, data):
         assert [content] == got
 
 
-def test_room_is_never_empty_while_a_frame_is_on_its_way():
+def test_writable_is_never_empty_during_a_frame():
     buffer = FrameBuffer()
     for byte in framed(b"y" * 5000):
         assert len(buffer.writable()) >= 1
@@ -64,7 +64,7 @@ def test_room_is_never_empty_while_a_frame_is_on_its_way():
 
 
 @pytest.mark.parametrize("size", [50, 5000])
-def test_a_frame_that_somebody_views_stays_as_it_is(size):
+def test_frame_with_a_view_is_not_overwritten(size):
     buffer = FrameBuffer()
     (first,) = feed(buffer, framed(b"a" * size))
     part = first[10:20]
@@ -76,7 +76,7 @@ def test_a_frame_that_somebody_views_stays_as_it_is(size):
     assert b"a" * 10 == part
 
 
-def test_memory_of_a_frame_that_nobody_views_is_used_again():
+def test_memory_of_a_frame_without_a_view_is_reused():
     buffer = FrameBuffer()
     (first,) = feed(buffer, framed(b"a" * 100_000))
     memory = id(first.obj)
@@ -88,7 +88,7 @@ def test_memory_of_a_frame_that_nobody_views_is_used_again():
     assert b"b" * 90_000 == second
 
 
-def test_memory_of_three_frames_that_take_turns_is_used_again():
+def test_memory_of_three_alternating_frames_is_reused():
     buffer = FrameBuffer()
     (first,) = feed(buffer, framed(b"a" * 100_000))
     (second,) = feed(buffer, framed(b"b" * 100_000))
@@ -102,7 +102,7 @@ def test_memory_of_three_frames_that_take_turns_is_used_again():
     assert (b"b" * 100_000, b"c" * 100_000) == (second, third)
 
 
-def test_what_lacks_much_is_known_when_some_of_it_came():
+def test_is_missing_much_only_after_a_part_has_arrived():
     buffer = FrameBuffer()
     content = framed(b"a" * MEGABYTE)
     cuts = [0, 2, 4096, 8192, MEGABYTE - MUCH_MISSING, MEGABYTE, MEGABYTE + 4]
@@ -130,7 +130,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's way")
-def test_memory_of_an_answers_values_is_used_again():
+def test_memory_of_record_values_is_reused():
     """Not given back to the system and found anew, page by page, with each answer."""
 
     def page_faults(when):
@@ -140,14 +140,14 @@ def test_memory_of_an_answers_values_is_used_again():
     assert page_faults("after a frame") * 4 < page_faults("before any")
 
 
-def test_no_more_is_believed_than_comes():
+def test_large_length_allocates_only_what_arrives():
     buffer = FrameBuffer()
     feed(buffer, FRAME_LIMIT.to_bytes(4, "big") + b"x" * 10)
 
     assert len(buffer.writable()) <= framing.PREALLOCATION_LIMIT
 
 
-def test_a_frame_longer_than_is_believed(monkeypatch):
+def test_frame_longer_than_the_preallocation_limit(monkeypatch):
     monkeypatch.setattr(framing, "PREALLOCATION_LIMIT", 10_000)
     content = bytes(range(256)) * 400
 
@@ -155,11 +155,11 @@ def test_a_frame_longer_than_is_believed(monkeypatch):
 
 
 @pytest.mark.parametrize("length", [-1, 0, 3, FRAME_LIMIT + 1])
-def test_a_length_that_no_answer_has(length):
+def test_invalid_length_raises(length):
     with pytest.raises(ProtocolError, match=f"length {length}"):
         feed(FrameBuffer(), length.to_bytes(4, "big", signed=True))
 
 
-def test_bytes_after_a_frame():
+def test_bytes_after_a_frame_raise():
     with pytest.raises(ProtocolError, match="2 unexpected bytes after a response of 5"):
         feed(FrameBuffer(), framed(b"12345") + b"67")

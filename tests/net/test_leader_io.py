@@ -23,33 +23,31 @@ class Application:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.reports = True
-        self.goes_on_here = False
-        self.handed: list[Lease] = []
+        self.can_dispatch = True
+        self.can_resume = False
+        self.leases: list[Lease] = []
         self.requests: list[ShareFetch] = []
-        self.pace = Prefetch(500)
-        self.pace.waiting = 1
-        self.pace.allowance = 500
-        acknowledgements = AckBatcher(
-            lambda: None, ResultLog(lambda: None, lambda: 0.0)
-        )
-        self.machine = Leader(NODE, SETTINGS, self.pace, acknowledgements)
+        self.prefetch = Prefetch(500)
+        self.prefetch.waiting = 1
+        self.prefetch.allowance = 500
+        batcher = AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0))
+        self.machine = Leader(NODE, SETTINGS, self.prefetch, batcher)
         self.machine.topics = {TOPIC_ID: TOPIC}
         self.machine.set_partitions(frozenset({P0}))
-        self.led = LeaderIO(
+        self.leader_io = LeaderIO(
             self.machine,
             AutoResetEvent(),
             lambda: self.now,
             Counters(),
-            self.acquired,
-            lambda: self.reports,
+            self.on_acquired,
+            lambda: self.can_dispatch,
             10.0,
         )
 
-    def acquired(self, leases: list[Lease], here: bool) -> bool:
-        self.handed += leases
-        if here and self.goes_on_here:
-            self.work()
+    def on_acquired(self, leases: list[Lease], resume_now: bool) -> bool:
+        self.leases += leases
+        if resume_now and self.can_resume:
+            self.process()
             self.machine.flush_acks()  # as commit() does
             return True
         return False
@@ -59,117 +57,119 @@ class Application:
         request = self.machine.next_request(self.now)
         assert isinstance(request, ShareFetch)
         self.requests.append(request)
-        self.led.first_request(request)
+        self.leader_io.first_request(request)
 
-    def work(self) -> None:
-        for lease in self.handed:
-            ((first, last, _),) = lease.acquired
+    def process(self) -> None:
+        for lease in self.leases:
+            ((first, last, _),) = lease.on_acquired
             lease.unpacked(range(first, last + 1))
-            self.pace.handed_out(lease.count, self.now)
+            self.prefetch.handed_out(lease.count, self.now)
             lease.acknowledge_open(0, lease.count, ACCEPT)
-            self.pace.asked(self.now + 1e-4)
-        self.handed.clear()
+            self.prefetch.asked(self.now + 1e-4)
+        self.leases.clear()
 
-    def told(self, offset: int) -> NextRequest | Deferred | None:
+    def receive(self, offset: int) -> NextRequest | Deferred | None:
         answer = fetched(part(P0, (offset, offset)))
         assert isinstance(answer, ShareFetched)
-        return self.led.on_response(answer)
+        return self.leader_io.on_response(answer)
 
-    def told_much(self, turn: int) -> NextRequest | Deferred | None:
+    def receive_much(self, turn: int) -> NextRequest | Deferred | None:
         answer = fetched(part(P0, (500 * turn, 500 * turn + 499)))
         assert isinstance(answer, ShareFetched)
-        return self.led.on_response(answer)
+        return self.leader_io.on_response(answer)
 
-    def work_in(self, seconds: float) -> None:
+    def process_in(self, seconds: float) -> None:
         """Work what is there in so many seconds, and ask for more."""
-        for lease in self.handed:
-            lease.unpacked(range(lease.acquired[0][0], lease.acquired[0][1] + 1))
-            self.pace.handed_out(lease.count, self.now)
+        for lease in self.leases:
+            lease.unpacked(range(lease.on_acquired[0][0], lease.on_acquired[0][1] + 1))
+            self.prefetch.handed_out(lease.count, self.now)
             lease.acknowledge_open(0, lease.count, ACCEPT)
             self.now += seconds
-            self.pace.asked(self.now)
-        self.handed.clear()
+            self.prefetch.asked(self.now)
+        self.leases.clear()
 
-    def trickle(self, records: int, seconds: float) -> NextRequest | Deferred | None:
+    def receive_single(
+        self, records: int, seconds: float
+    ) -> NextRequest | Deferred | None:
         """Give what follows the last of so many records, which is not worked yet."""
         self.begin()
         following: NextRequest | Deferred | None = None
         for offset in range(records):
-            self.work()
+            self.process()
             if isinstance(following, Deferred):
                 assert following.find() is not None
             self.now += seconds
-            following = self.told(offset)
+            following = self.receive(offset)
         return following
 
 
-def looked(following: NextRequest | Deferred | None) -> NextRequest | None:
+def found_by(following: NextRequest | Deferred | None) -> NextRequest | None:
     assert isinstance(following, Deferred)
     found = following.find()
     assert found is None or isinstance(found.request, ShareFetch)
     return found
 
 
-def test_where_records_come_alone_the_next_fetch_follows_when_the_application_has_run():
+def test_next_fetch_of_single_records_follows_the_application():
     application = Application()
-    told = application.trickle(12, 0.001)
-    application.work()
+    receive = application.receive_single(12, 0.001)
+    application.process()
 
-    following = looked(told)
+    following = found_by(receive)
 
     assert following is not None
     assert following.on_partial is None
 
 
-def test_what_an_application_said_that_went_on_at_once_is_in_the_next_fetch():
+def test_acknowledgements_of_a_resumed_reader_are_in_the_next_fetch():
     application = Application()
-    application.goes_on_here = True
+    application.can_resume = True
     application.begin()
 
-    following = application.told(0)
+    following = application.receive(0)
 
     assert isinstance(following, NextRequest)
-    assert following.request.acknowledgements == {P0: (Range(0, 0, bytes([ACCEPT])),)}
+    assert following.request.batcher == {P0: (Range(0, 0, bytes([ACCEPT])),)}
 
 
-def test_nobody_goes_on_before_a_fetch_that_leaves_first():
+def test_no_reader_is_resumed_before_a_fetch_with_backlog_is_sent():
     application = Application()
-    much_asked(application)
-    application.goes_on_here = True
+    with_backlog(application)
+    application.can_resume = True
 
-    application.told_much(4)
+    application.receive_much(4)
 
-    assert application.handed, "not worked yet"
+    assert application.leases, "not worked yet"
 
 
-def test_nobody_is_to_go_on_where_nothing_came():
+def test_empty_response_resumes_no_reader():
     application = Application()
-    application.goes_on_here = True
+    application.can_resume = True
     application.begin()
 
-    assert isinstance(application.led.on_response(fetched()), Deferred)
+    assert isinstance(application.leader_io.on_response(fetched()), Deferred)
 
 
 SIX = frozenset(SharePartition(TOPIC_ID, number) for number in range(6))
 
 
-def much_asked(application: Application) -> NextRequest:
+def with_backlog(application: Application) -> NextRequest:
     """Fetches bring much each; gives what is asked next, which is not answered yet."""
     application.machine.set_partitions(SIX)
     application.begin()
     following: NextRequest | Deferred | None = None
     for turn in range(4):
-        following = application.told_much(turn)
-        application.work_in(1e-3)
+        following = application.receive_much(turn)
+        application.process_in(1e-3)
         if following is None:
             application.begin()
     assert isinstance(following, NextRequest)
     return following
 
 
-def test_where_much_lies_ready_another_fetch_is_found_while_the_answer_comes():
+def test_backlog_pipelines_a_fetch_during_the_response():
     application = Application()
-    first = much_asked(application)
+    first = with_backlog(application)
     assert first.on_partial is not None
 
     second = first.on_partial()
@@ -177,55 +177,55 @@ def test_where_much_lies_ready_another_fetch_is_found_while_the_answer_comes():
     assert second is not None
     assert isinstance(second.request, ShareFetch)
     assert first.on_partial() is None, "two are enough"
-    told = application.told_much(4)
-    application.work_in(1e-3)
-    assert looked(told) is None
+    receive = application.receive_much(4)
+    application.process_in(1e-3)
+    assert found_by(receive) is None
     third = second.on_partial and second.on_partial()
     assert third is not None
     assert isinstance(third.request, ShareFetch)
 
 
-def test_while_much_comes_nothing_is_asked_that_would_keep_a_task_from_telling():
+def test_pending_events_prevent_a_pipelined_fetch():
     application = Application()
-    first = much_asked(application)
-    application.reports = False
+    first = with_backlog(application)
+    application.can_dispatch = False
     assert first.on_partial is not None
 
     assert first.on_partial() is None
-    application.reports = True
+    application.can_dispatch = True
     application.machine.events.append(UnexpectedResponse("to be told"))
     assert first.on_partial() is None
     application.machine.events.clear()
     assert first.on_partial() is not None
 
 
-def test_what_a_task_is_to_tell_is_told_by_it():
+def test_results_for_a_task_end_the_pipeline():
     application = Application()
-    told = application.trickle(12, 0.001)
-    application.work()
-    assert looked(told) is not None
-    application.reports = False
+    receive = application.receive_single(12, 0.001)
+    application.process()
+    assert found_by(receive) is not None
+    application.can_dispatch = False
 
-    assert application.told(12) is None
-    assert application.handed
+    assert application.receive(12) is None
+    assert application.leases
 
 
-def test_what_a_task_is_to_tell_is_told_when_two_were_answered():
+def test_results_for_a_task_wait_for_two_responses():
     application = Application()
-    first = much_asked(application)
+    first = with_backlog(application)
     assert first.on_partial is not None
     assert first.on_partial() is not None
-    application.reports = False
+    application.can_dispatch = False
 
-    assert application.told_much(4) is None
-    assert len(application.handed) == 1
-    assert application.told_much(5) is None
+    assert application.receive_much(4) is None
+    assert len(application.leases) == 1
+    assert application.receive_much(5) is None
     assert application.machine.events, "for our task, when it has sent the next"
 
 
-def test_a_connection_that_broke_leaves_nothing_to_be_heard():
+def test_lost_connection_discards_requests_in_flight():
     application = Application()
-    first = much_asked(application)
+    first = with_backlog(application)
     assert first.on_partial is not None
     assert first.on_partial() is not None
 
@@ -234,7 +234,7 @@ def test_a_connection_that_broke_leaves_nothing_to_be_heard():
     application.now = application.machine.next_deadline(application.now)
     application.begin()
 
-    following = application.told(12)
-    application.work()
-    assert looked(following) is not None
+    following = application.receive(12)
+    application.process()
+    assert found_by(following) is not None
     assert 0 == application.requests[-1].share_session_epoch

@@ -20,49 +20,47 @@ from sharecons.net.io.sasl import SaslSession
 from sharecons.protocol.messages import ShareFetch
 from sharecons.wire.codec import registry
 from tests.net.streams import SERVED, MemoryNetwork, frame
-from tests.net.test_connection import ANSWER, FOUND, QUESTION, connected, served
+from tests.net.test_connection import COORDINATOR, REQUEST, RESPONSE, connected, served
 from tests.protocol.making import SETTINGS
 
 pytestmark = pytest.mark.anyio
 
 
-def hearing(*gives):
+def recording_handler(*results):
     """Hear answers, and give what is told for each; nothing after that."""
-    answers, left = [], list(gives)
+    responses, remaining = [], list(results)
 
-    def hear(told):
-        answers.append(told)
-        return left.pop(0) if left else None
+    def on_response(response):
+        responses.append(response)
+        return remaining.pop(0) if remaining else None
 
-    return answers, hear
+    return responses, on_response
 
 
-FOLLOWING = NextRequest(QUESTION, 1.0)
-ANSWERS = [frame(number, ANSWER) for number in (2, 3, 4)]
+NEXT = NextRequest(REQUEST, 1.0)
+RESPONSE_FRAMES = [frame(number, RESPONSE) for number in (2, 3, 4)]
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param([FOLLOWING, FOLLOWING], id="at once"),
-        pytest.param([Deferred(lambda: FOLLOWING)] * 2, id="later"),
-        pytest.param(
-            [FOLLOWING, FOLLOWING, Deferred(lambda: None)], id="nothing, later"
-        ),
+        pytest.param([NEXT, NEXT], id="at once"),
+        pytest.param([Deferred(lambda: NEXT)] * 2, id="later"),
+        pytest.param([NEXT, NEXT, Deferred(lambda: None)], id="nothing, later"),
     ],
 )
-async def test_what_is_heard_is_followed_until_nothing_follows(given):
-    answers, hear = hearing(*given)
+async def test_ask_continues_until_no_request_follows(results):
+    responses, on_response = recording_handler(*results)
     async with anyio.create_task_group() as tasks:
-        connection = await connected(MemoryNetwork(tasks, served(*ANSWERS)))
+        connection = await connected(MemoryNetwork(tasks, served(*RESPONSE_FRAMES)))
 
-        await connection.ask(QUESTION, 1.0, hear)
-        assert [FOUND] * 3 == answers
+        await connection.ask(REQUEST, 1.0, on_response)
+        assert [COORDINATOR] * 3 == responses
         assert not connection.closed
         await connection.aclose()
 
 
-async def test_what_follows_may_be_of_another_kind():
+async def test_next_request_may_be_of_another_type():
     """Which is not sent by the wire: it has a version of its own, and a name."""
     other = ShareFetch(
         group_id="billing",
@@ -77,51 +75,51 @@ async def test_what_follows_may_be_of_another_kind():
         forgotten=frozenset(),
         acknowledgements={},
     )
-    answers, hear = hearing(NextRequest(other, 1.0))
+    responses, on_response = recording_handler(NextRequest(other, 1.0))
     async with anyio.create_task_group() as tasks:
-        connection = await connected(MemoryNetwork(tasks, served(*ANSWERS)))
+        connection = await connected(MemoryNetwork(tasks, served(*RESPONSE_FRAMES)))
 
         with pytest.raises(ProtocolError, match="cannot write a ShareFetch"):
-            await connection.ask(QUESTION, 1.0, hear)
+            await connection.ask(REQUEST, 1.0, on_response)
         await connection.aclose()
-    assert [FOUND] == answers
+    assert [COORDINATOR] == responses
 
 
-async def test_what_follows_has_a_time_of_its_own():
-    _, hear = hearing(NextRequest(QUESTION, 0.02))
+async def test_next_request_has_its_own_timeout():
+    _, on_response = recording_handler(NextRequest(REQUEST, 0.02))
     async with anyio.create_task_group() as tasks:
-        connection = await connected(MemoryNetwork(tasks, served(ANSWERS[0])))
+        connection = await connected(MemoryNetwork(tasks, served(RESPONSE_FRAMES[0])))
 
         with pytest.raises(RequestTimedOutError, match="FindCoordinator to broker"):
-            await connection.ask(QUESTION, 60.0, hear)
+            await connection.ask(REQUEST, 60.0, on_response)
         assert connection.closed
 
 
-async def test_an_answer_to_what_came_before_is_none_to_what_follows():
-    _, hear = hearing(FOLLOWING)
-    answers = [ANSWERS[0], ANSWERS[0]]
+async def test_response_with_an_old_correlation_id_raises():
+    _, on_response = recording_handler(NEXT)
+    responses = [RESPONSE_FRAMES[0], RESPONSE_FRAMES[0]]
     async with anyio.create_task_group() as tasks:
-        connection = await connected(MemoryNetwork(tasks, served(*answers)))
+        connection = await connected(MemoryNetwork(tasks, served(*responses)))
 
         with pytest.raises(ProtocolError, match="response to request 2 instead of 3"):
-            await connection.ask(QUESTION, 1.0, hear)
+            await connection.ask(REQUEST, 1.0, on_response)
 
 
-async def test_a_connection_cut_while_what_follows_is_under_way():
+async def test_connection_lost_during_the_next_request_raises():
     async def serve(peer):
         await peer.answer_versions()
         await peer.request()
-        await peer.stream.send(ANSWERS[0])
+        await peer.stream.send(RESPONSE_FRAMES[0])
         await peer.request()
         await peer.stream.aclose()
 
-    answers, hear = hearing(FOLLOWING)
+    responses, on_response = recording_handler(NEXT)
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, partial(serve)))
 
         with pytest.raises(ConnectionFailedError, match="closed the connection$"):
-            await connection.ask(QUESTION, 1.0, hear)
-    assert [FOUND] == answers
+            await connection.ask(REQUEST, 1.0, on_response)
+    assert [COORDINATOR] == responses
 
 
 class SometimesDue(SaslSession):
@@ -135,22 +133,22 @@ class SometimesDue(SaslSession):
         return self.over
 
 
-def test_nothing_is_sent_behind_a_request_while_a_login_is_due():
+def test_no_request_is_pipelined_while_authentication_is_due():
     """It would have to leave first, and nothing may be under way then."""
     numbers, login, found = CorrelationIds("me"), SometimesDue(), []
 
     def look():
         found.append(True)
-        return FOLLOWING
+        return NEXT
 
-    kind = type(QUESTION)
+    kind = type(REQUEST)
     api = registry.api_of(kind)
     version = min(api.versions[-1], SERVED[api.key][1])
-    _, hear = hearing(NextRequest(QUESTION, 1.0, look))
-    asking = RequestExchange(kind, api, version, numbers, login, hear)
+    _, on_response = recording_handler(NextRequest(REQUEST, 1.0, look))
+    asking = RequestExchange(kind, api, version, numbers, login, on_response)
     numbers.next_frame(api.key, version, b"")
 
-    onward = asking.read(memoryview(frame(1, ANSWER)[4:]))
+    onward = asking.read(memoryview(frame(1, RESPONSE)[4:]))
     login.over = True
 
     assert onward.on_partial() is None

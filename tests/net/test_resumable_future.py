@@ -11,7 +11,7 @@ import pytest
 from sharecons.net.io.pipeline import NextFrame
 from sharecons.net.io.tcp import ProtocolTransport
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
-from tests.net.ends import framed
+from tests.net.transports import framed
 from tests.net.waits import other_tasks_have_run, wait_and_end
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def in_the_loop(call):
     return given[0]
 
 
-async def test_who_was_woken_is_not_resumed_as_well(waiter):
+async def test_woken_task_is_not_resumed(waiter):
     got = []
 
     def wake_and_resume():
@@ -55,7 +55,7 @@ async def test_who_was_woken_is_not_resumed_as_well(waiter):
     assert [True] == got
 
 
-async def test_a_cancel_comes_before_what_resumes(waiter):
+async def test_cancelled_task_is_not_resumed(waiter):
     async def cancelled(scope):
         with scope:
             await wait_and_end(waiter, FOREVER)
@@ -75,7 +75,7 @@ async def test_a_cancel_comes_before_what_resumes(waiter):
     assert not waiter.is_waiting
 
 
-async def test_resumed_it_has_its_own_context(waiter):
+async def test_resumed_task_has_its_own_context(waiter):
     name = ContextVar("name", default="nobody's")
     found = []
 
@@ -92,7 +92,7 @@ async def test_resumed_it_has_its_own_context(waiter):
     assert [("its own", "work")] == found
 
 
-async def test_an_exception_of_who_is_resumed_is_its_tasks(waiter):
+async def test_exception_of_a_resumed_task_stays_in_the_task(waiter):
     async def work():
         await wait_and_end(waiter, FOREVER)
         raise ValueError("its own")
@@ -108,7 +108,7 @@ async def test_an_exception_of_who_is_resumed_is_its_tasks(waiter):
 @pytest.mark.parametrize(
     ("use_uvloop", "ran"), [(False, ["before"]), (True, ["before", "after"])]
 )
-def test_who_exits_ends_the_loop(use_uvloop, ran):
+def test_exit_in_a_resumed_task_ends_the_loop(use_uvloop, ran):
     order = []
 
     async def work(waiter):
@@ -133,7 +133,7 @@ def test_who_exits_ends_the_loop(use_uvloop, ran):
     assert ran == order
 
 
-async def test_in_its_own_context_it_is_woken(waiter):
+async def test_resume_in_the_context_of_the_task_wakes_it(waiter):
     """Nothing can go on in a context that somebody is in."""
     got = []
     context = copy_context()
@@ -173,7 +173,7 @@ def leave(*_):
     raise SystemExit("enough")
 
 
-def test_who_exits_in_what_was_read_leaves_who_asked_to_go_on(loop, ends):
+def test_exit_while_reading_a_response_ends_the_exchange_normally(loop, ends):
     """There may be much to be said yet, while the event loop ends."""
     wire, theirs = ends
     theirs.sendall(framed(b"answer"))
@@ -184,7 +184,7 @@ def test_who_exits_in_what_was_read_leaves_who_asked_to_go_on(loop, ends):
     assert loop.run_until_complete(asking) is None
 
 
-def test_who_exits_when_who_asked_is_gone_ends_the_loop(loop, ends):
+def test_exit_after_a_cancelled_exchange_ends_the_loop(loop, ends):
     wire, theirs = ends
 
     def read(frame):
@@ -200,7 +200,7 @@ def test_who_exits_when_who_asked_is_gone_ends_the_loop(loop, ends):
         loop.run_until_complete(asking)
 
 
-def test_who_exits_leaves_what_else_comes_to_be_read(loop, ends):
+def test_exit_leaves_further_responses_readable(loop, ends):
     wire, theirs = ends
     long = framed(b"x" * (1 << 20))
     onward = NextFrame(b"second", 10, on_partial=lambda: NextFrame(b"third", 10))
@@ -225,7 +225,7 @@ def test_who_exits_leaves_what_else_comes_to_be_read(loop, ends):
     loop.run_until_complete(sending)
 
 
-async def test_why_it_was_cancelled_its_task_is_told(waiter):
+async def test_cancel_message_reaches_the_task(waiter):
     told = []
 
     async def work():
@@ -245,7 +245,7 @@ async def test_why_it_was_cancelled_its_task_is_told(waiter):
     assert not waiter.is_waiting
 
 
-async def test_woken_and_cancelled_it_is_cancelled(waiter):
+async def test_woken_and_cancelled_task_is_cancelled(waiter):
     got = []
     task = asyncio.create_task(wait(waiter, got))
     await asyncio.sleep(0)
@@ -258,7 +258,7 @@ async def test_woken_and_cancelled_it_is_cancelled(waiter):
     assert not waiter.is_waiting
 
 
-async def test_who_is_closed_waits_no_more(waiter):
+async def test_closed_coroutine_stops_waiting(waiter):
     """As what is left of tasks is, when an interpreter ends."""
     waiting = wait_and_end(waiter, FOREVER)
     waiting.send(None)

@@ -52,7 +52,7 @@ async def test_partitions_of_several_nodes():
     }
 
 
-async def test_idle_consumer_asks_little():
+async def test_idle_consumer_sends_few_requests():
     broker = ScriptedBroker()
     async with consuming(broker) as consumer:
         with anyio.move_on_after(100):

@@ -20,8 +20,8 @@ from tests.wire.oracle import spelt
 
 pytestmark = pytest.mark.anyio
 
-QUESTION = FindCoordinator(group_id="billing")
-ANSWER = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+REQUEST = FindCoordinator(group_id="billing")
+RESPONSE = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -70,15 +70,15 @@ async def connected(endpoint, timeout=5.0):
     )
 
 
-async def test_question_and_answer():
-    async with Server(partial(answer_once, frame(2, ANSWER))) as here:
+async def test_request_and_response():
+    async with Server(partial(answer_once, frame(2, RESPONSE))) as here:
         connection = await connected(here)
 
-        assert 1 == (await connection.ask(QUESTION, 5.0)).node_id
+        assert 1 == (await connection.ask(REQUEST, 5.0)).node_id
         await connection.aclose()
 
 
-async def test_answer_of_many_segments():
+async def test_response_of_many_segments():
     """Three megabytes do not come in one receive."""
     resource = b"\0" * 3 + b"\0" + spelt("02 0000 00 20 08 'billing' 02 02 'n'")
     length = 3 << 20
@@ -98,7 +98,7 @@ async def test_answer_of_many_segments():
         await connection.aclose()
 
 
-async def test_broker_that_closes_instead_of_answering():
+async def test_broker_that_closes_instead_of_responding():
     async def serve(peer):
         await peer.answer_versions()
         await peer.request()
@@ -107,11 +107,11 @@ async def test_broker_that_closes_instead_of_answering():
         connection = await connected(here)
 
         with pytest.raises(ConnectionFailedError, match=f"FindCoordinator to {here}"):
-            await connection.ask(QUESTION, 5.0)
+            await connection.ask(REQUEST, 5.0)
         assert connection.closed
 
 
-async def test_broker_that_resets_instead_of_answering():
+async def test_broker_that_resets_instead_of_responding():
     async def serve(peer):
         await peer.answer_versions()
         await peer.request()
@@ -123,11 +123,11 @@ async def test_broker_that_resets_instead_of_answering():
         connection = await connected(here)
 
         with pytest.raises(ConnectionFailedError, match=f"FindCoordinator to {here}"):
-            await connection.ask(QUESTION, 5.0)
+            await connection.ask(REQUEST, 5.0)
         assert connection.closed
 
 
-async def test_nobody_listens():
+async def test_refused_connection_names_the_address():
     async with Server(None) as here:
         pass
 
@@ -145,7 +145,7 @@ async def test_listener_that_speaks_http():
             await connected(here)
 
 
-async def test_listener_that_says_nothing():
+async def test_listener_that_never_responds_times_out():
     async with Server(Peer.gone) as here:
         with pytest.raises(RequestTimedOutError, match=f"connecting to {here}"):
             await connected(here, timeout=0.05)
@@ -158,10 +158,10 @@ async def test_name_that_does_not_resolve():
         await connected(nowhere)
 
 
-async def test_the_first_of_several_that_answers():
+async def test_first_of_several_brokers_that_responds_is_used():
     async with Server(None) as nobody:
         pass
-    async with Server(partial(answer_once, frame(2, ANSWER))) as here:
+    async with Server(partial(answer_once, frame(2, RESPONSE))) as here:
         cluster = Cluster(
             [nobody, here], TcpNetwork(), client_id="me", software_version="1"
         )

@@ -35,7 +35,7 @@ def raised(error):
         (anyio.ClosedResourceError(), "ClosedResourceError"),
     ],
 )
-def test_what_streams_raise_is_a_failed_connection(error, expected):
+def test_stream_errors_become_connection_errors(error, expected):
     got = raised(error)
 
     assert type(got) is ConnectionFailedError
@@ -44,14 +44,14 @@ def test_what_streams_raise_is_a_failed_connection(error, expected):
     assert error is got.__cause__
 
 
-def test_time_that_ran_out():
+def test_timeout_becomes_request_timed_out():
     got = raised(TimeoutError())
 
     assert type(got) is RequestTimedOutError
     assert "asking b:1: no response in time" == str(got)
 
 
-def test_what_the_system_said_is_dug_out():
+def test_innermost_system_error_is_reported():
     outer = OSError("All connection attempts failed")
     outer.__cause__ = ExceptionGroup(
         "several", [ConnectionRefusedError(111, "Connection refused"), OSError("b")]
@@ -64,5 +64,5 @@ def test_what_the_system_said_is_dug_out():
     "error",
     [ConfigurationError("ours"), ConnectionFailedError("ours"), ValueError("a bug")],
 )
-def test_our_own_and_bugs_pass(error):
+def test_library_errors_and_bugs_pass_unchanged(error):
     assert error is raised(error)

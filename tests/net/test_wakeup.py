@@ -41,13 +41,13 @@ async def wait(waiter, deadline, got):
     got.append(await wait_and_end(waiter, deadline))
 
 
-async def test_each_library_has_its_own(kind):
+async def test_new_waiter_depends_on_the_library(kind):
     made = new_waiter()
 
     assert isinstance(made, EventWaiter) is (kind[1] is TRIO)
 
 
-async def test_woken(waiter):
+async def test_wake_ends_the_wait(waiter):
     got = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, waiter, FOREVER, got)
@@ -60,7 +60,7 @@ async def test_woken(waiter):
     assert not waiter.is_waiting
 
 
-async def test_woken_before_its_deadline(waiter):
+async def test_wake_before_the_deadline_returns_true(waiter):
     got = []
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
@@ -71,7 +71,7 @@ async def test_woken_before_its_deadline(waiter):
     assert [True] == got
 
 
-async def test_not_woken_until_its_deadline(waiter):
+async def test_wait_without_a_wake_ends_at_the_deadline(waiter):
     deadline = anyio.current_time() + 0.01
     with anyio.fail_after(10):
         assert not await wait_and_end(waiter, deadline)
@@ -81,7 +81,7 @@ async def test_not_woken_until_its_deadline(waiter):
     assert not waiter.is_waiting
 
 
-async def test_a_deadline_in_the_past_lets_others_run(waiter):
+async def test_past_deadline_lets_other_tasks_run(waiter):
     ran = []
 
     async def other():
@@ -95,23 +95,23 @@ async def test_a_deadline_in_the_past_lets_others_run(waiter):
     assert ["other"] == ran
 
 
-async def test_a_wake_is_for_the_wait_that_is_under_way(waiter):
+async def test_wake_before_the_wait_has_no_effect(waiter):
     waiter.wake()
 
     with anyio.fail_after(10):
         assert not await wait_and_end(waiter, anyio.current_time() + 0.001)
 
 
-async def test_cancelled_it_can_wait_again(waiter):
+async def test_waiter_works_after_a_cancelled_wait(waiter):
     with anyio.move_on_after(0.001) as scope:
         await wait_and_end(waiter, anyio.current_time() + 3600)
     assert scope.cancelled_caught
     assert not waiter.is_waiting
 
-    await test_woken(waiter)
+    await test_wake_ends_the_wait(waiter)
 
 
-async def test_a_deadline_of_a_wait_before_ends_none_after_it(waiter):
+async def test_deadline_of_an_earlier_wait_does_not_end_a_later_one(waiter):
     got = []
     async with anyio.create_task_group() as tasks:
         deadline = anyio.current_time() + 0.2
@@ -151,7 +151,7 @@ async def resumed(waiter, wait_until):
 
 
 @pytest.mark.parametrize("patience", [3600, FOREVER])
-async def test_who_waits_goes_on_in_asyncios_own_call(kind, waiter, patience):
+async def test_resume_runs_the_task_in_the_call_of_the_loop(kind, waiter, patience):
     with anyio.fail_after(10):
         order = await resumed(waiter, anyio.current_time() + patience)
 
@@ -162,7 +162,7 @@ async def test_who_waits_goes_on_in_asyncios_own_call(kind, waiter, patience):
     assert not waiter.is_waiting
 
 
-async def test_in_a_task_nobody_is_resumed_but_woken(waiter):
+async def test_resume_in_a_task_only_wakes(waiter):
     got = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait, waiter, FOREVER, got)
@@ -174,5 +174,5 @@ async def test_in_a_task_nobody_is_resumed_but_woken(waiter):
     assert [True] == got
 
 
-async def test_where_nobody_waits_nobody_is_resumed(waiter):
+async def test_resume_without_a_wait_returns_false(waiter):
     assert not waiter.resume()

@@ -28,7 +28,7 @@ from tests.wire.oracle import written
 
 pytestmark = pytest.mark.anyio
 
-TROUBLES = {
+FAULTS = {
     "empty": lambda right: b"",
     "noise": lambda right: b"\xff" * 50,
     "zeros": lambda right: b"\x00" * 50,
@@ -50,25 +50,23 @@ STORM = 25
 """More requests of one kind in a second than this are too many."""
 
 every_key = pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
-every_trouble = pytest.mark.parametrize(
-    "trouble", TROUBLES.values(), ids=TROUBLES.keys()
-)
+every_fault = pytest.mark.parametrize("trouble", FAULTS.values(), ids=FAULTS.keys())
 
 
-def troubled(broker, key, trouble):
+def with_fault(broker, key, fault):
     """An answer that is spoilt; what the right one would do is done all the same."""
     right = broker.answers[key]
 
     def answer(asked):
         whole = right(asked)
         if isinstance(whole, Parked):
-            return Late(0.5, trouble(broker.fetched(asked, {}, {})))
-        return trouble(whole)
+            return Late(0.5, fault(broker.fetched(asked, {}, {})))
+        return fault(whole)
 
     return answer
 
 
-async def work_off(broker, consumer, seen):
+async def consume_all(broker, consumer, seen):
     """A slow application, so that acknowledgements go by themselves too."""
     async for record in consumer:
         seen.append(record.offset)
@@ -78,15 +76,15 @@ async def work_off(broker, consumer, seen):
 
 
 @every_key
-@every_trouble
-async def test_trouble_that_passes_is_got_over(key, trouble):
+@every_fault
+async def test_invalid_response_that_ends_is_recovered(key, fault):
     broker = ScriptedBroker(8)
     right = broker.answers[key]
-    broker.answers[key] = first(3, troubled(broker, key, trouble), right)
+    broker.answers[key] = first(3, with_fault(broker, key, fault), right)
     seen = []
     async with consuming(broker) as consumer:
         with anyio.move_on_after(400):
-            await work_off(broker, consumer, seen)
+            await consume_all(broker, consumer, seen)
 
     assert set(range(8)) == set(seen)
     # The last one was in hand, and is not accepted by going.
@@ -97,9 +95,9 @@ async def test_trouble_that_passes_is_got_over(key, trouble):
 
 @every_key
 @pytest.mark.parametrize("name", ["noise", "cut", "silence", "late"])
-async def test_trouble_that_stays_makes_no_storm(key, name):
+async def test_persistent_invalid_response_causes_no_request_storm(key, name):
     broker = ScriptedBroker(8)
-    broker.answers[key] = troubled(broker, key, TROUBLES[name])
+    broker.answers[key] = with_fault(broker, key, FAULTS[name])
     async with consuming(broker) as consumer:
         with anyio.move_on_after(70):
             async for _ in consumer:
@@ -113,10 +111,10 @@ async def test_trouble_that_stays_makes_no_storm(key, name):
     assert 0 == broker.open
 
 
-@pytest.mark.parametrize("name", [name for name in TROUBLES if name != "late"])
+@pytest.mark.parametrize("name", [name for name in FAULTS if name != "late"])
 async def test_broker_without_versions_cannot_be_entered(name):
     broker = ScriptedBroker(8)
-    broker.answers[VERSIONS] = troubled(broker, VERSIONS, TROUBLES[name])
+    broker.answers[VERSIONS] = with_fault(broker, VERSIONS, FAULTS[name])
     started = anyio.current_time()
 
     with pytest.raises(ConnectionFailedError, match="broker:9091"):
@@ -127,7 +125,7 @@ async def test_broker_without_versions_cannot_be_entered(name):
     assert 0 == broker.open
 
 
-async def test_all_answers_garbled_after_entering():
+async def test_all_responses_invalid_after_entering():
     broker = ScriptedBroker(8)
     async with consuming(broker) as consumer:
         for key in broker.answers:
@@ -141,7 +139,7 @@ async def test_all_answers_garbled_after_entering():
 
 
 @every_key
-async def test_connection_that_ends_after_each_request_of_a_kind(key):
+async def test_connection_that_ends_after_each_request_of_a_type(key):
     """The answer comes, then the connection ends."""
     broker = ScriptedBroker(30)
     right = broker.answers[key]
@@ -165,7 +163,7 @@ async def test_connection_that_ends_after_each_request_of_a_kind(key):
     assert 0 == broker.open
 
 
-async def test_broker_that_goes_and_comes_back():
+async def test_broker_that_restarts_is_used_again():
     broker = ScriptedBroker(10)
     nodes = dict(broker.nodes)
     seen = set()
