@@ -50,7 +50,7 @@ STORM = 25
 """More requests of one kind in a second than this are too many."""
 
 every_key = pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
-every_fault = pytest.mark.parametrize("trouble", FAULTS.values(), ids=FAULTS.keys())
+every_fault = pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 
 
 def with_fault(broker, key, fault):

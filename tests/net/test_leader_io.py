@@ -61,7 +61,7 @@ class Application:
 
     def process(self) -> None:
         for lease in self.leases:
-            ((first, last, _),) = lease.on_acquired
+            ((first, last, _),) = lease.acquired
             lease.unpacked(range(first, last + 1))
             self.prefetch.handed_out(lease.count, self.now)
             lease.acknowledge_open(0, lease.count, ACCEPT)
@@ -81,7 +81,7 @@ class Application:
     def process_in(self, seconds: float) -> None:
         """Work what is there in so many seconds, and ask for more."""
         for lease in self.leases:
-            lease.unpacked(range(lease.on_acquired[0][0], lease.on_acquired[0][1] + 1))
+            lease.unpacked(range(lease.acquired[0][0], lease.acquired[0][1] + 1))
             self.prefetch.handed_out(lease.count, self.now)
             lease.acknowledge_open(0, lease.count, ACCEPT)
             self.now += seconds
@@ -129,7 +129,7 @@ def test_acknowledgements_of_a_resumed_reader_are_in_the_next_fetch():
     following = application.receive(0)
 
     assert isinstance(following, NextRequest)
-    assert following.request.batcher == {P0: (Range(0, 0, bytes([ACCEPT])),)}
+    assert following.request.acknowledgements == {P0: (Range(0, 0, bytes([ACCEPT])),)}
 
 
 def test_no_reader_is_resumed_before_a_fetch_with_backlog_is_sent():

@@ -8,7 +8,14 @@ import pytest
 
 from sharecons.net.io.framing import MAX_LOW_WATER_MARK
 from sharecons.net.io.tcp import ProtocolTransport
-from tests.net.pair import ASYNCIO, UVLOOP, framed, is_closed, receive_bytes, send_all
+from tests.net.transports import (
+    ASYNCIO,
+    UVLOOP,
+    framed,
+    is_closed,
+    receive_bytes,
+    send_all,
+)
 
 pytestmark = [
     pytest.mark.anyio,

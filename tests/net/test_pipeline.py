@@ -42,7 +42,7 @@ RESPONSE_FRAMES = [frame(number, RESPONSE) for number in (2, 3, 4)]
 
 
 @pytest.mark.parametrize(
-    "given",
+    "results",
     [
         pytest.param([NEXT, NEXT], id="at once"),
         pytest.param([Deferred(lambda: NEXT)] * 2, id="later"),

@@ -8,7 +8,7 @@ import pytest
 from sharecons.errors import ProtocolError
 from sharecons.net.io.pipeline import Deferred, NextFrame
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
-from tests.net.pair import TRANSPORTS, framed, is_closed, receive_bytes, send_all
+from tests.net.transports import TRANSPORTS, framed, is_closed, receive_bytes, send_all
 from tests.net.waits import buffered, other_tasks_have_run, wait_and_end
 
 pytestmark = pytest.mark.anyio
@@ -219,11 +219,9 @@ REST = LONG[PART:]
 class PartialReader(Reader):
     """Finds a question while the second answer comes."""
 
-    def __init__(self, *results, on_partial_result=None):
-        on_partial_result = on_partial_result or NextFrame(b"begun", 5)
-        first = NextFrame(
-            b"question", 5, on_partial=self.note("begun", on_partial_result)
-        )
+    def __init__(self, *results, pipelined=None):
+        pipelined = pipelined or NextFrame(b"begun", 5)
+        first = NextFrame(b"question", 5, on_partial=self.note("begun", pipelined))
         super().__init__(first, *results)
 
     def __call__(self, respond):
@@ -306,9 +304,7 @@ async def test_more_responses_than_requests_raise(pair):
 
 async def test_second_of_two_responses_has_a_timeout(pair):
     transport, peer = pair
-    read = PartialReader(
-        "the first of two", on_partial_result=NextFrame(b"begun", 0.05)
-    )
+    read = PartialReader("the first of two", pipelined=NextFrame(b"begun", 0.05))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve_two, peer, REST)
         with anyio.fail_after(5), pytest.raises(TimeoutError):

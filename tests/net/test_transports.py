@@ -10,10 +10,15 @@ import pytest
 
 from sharecons.errors import ProtocolError
 from sharecons.net.io.wakeup import FOREVER, FutureWaiter
-from tests.net.pair import TRANSPORTS, framed, is_closed, receive_bytes, send_all
+from tests.net.transports import TRANSPORTS, framed, is_closed, receive_bytes, send_all
 from tests.net.waits import other_tasks_have_run, wait_and_end
 
 pytestmark = pytest.mark.anyio
+
+
+protocols_only = pytest.mark.parametrize(
+    "kind", [TRANSPORTS["protocol"], TRANSPORTS["protocol, uvloop"]]
+)
 
 
 @pytest.fixture(params=TRANSPORTS.values(), ids=TRANSPORTS.keys())
@@ -152,9 +157,7 @@ async def test_transport_can_be_closed_after_a_cancelled_receive(pair):
         assert await is_closed(peer)
 
 
-@pytest.mark.parametrize(
-    "kind", [TRANSPORTS["protocol"], TRANSPORTS["protocol, uvloop"]]
-)
+@protocols_only
 async def test_unrequested_bytes_end_a_protocol_transport(pair):
     transport, peer = pair
     await send_all(peer, framed(b"unasked"))
@@ -267,6 +270,10 @@ async def test_exchange_after_a_cancelled_idle_works(pair):
 # Answers that are read before who asked is woken.
 
 
+def first_byte(frame):
+    return bytes(frame[:1])
+
+
 async def test_exchange_returns_the_result_of_read(pair):
     transport, peer = pair
     for number in range(3):
@@ -316,9 +323,7 @@ async def test_response_of_a_cancelled_exchange_is_not_read(pair):
     assert [] == read
 
 
-@pytest.mark.parametrize(
-    "kind", [TRANSPORTS["protocol"], TRANSPORTS["protocol, uvloop"]]
-)
+@protocols_only
 async def test_protocol_transport_cancelled_after_read_can_be_closed(pair):
     transport, peer = pair
     read = []
@@ -343,9 +348,7 @@ async def test_protocol_transport_cancelled_after_read_can_be_closed(pair):
         assert await is_closed(peer)
 
 
-@pytest.mark.parametrize(
-    "kind", [TRANSPORTS["protocol"], TRANSPORTS["protocol, uvloop"]]
-)
+@protocols_only
 async def test_protocol_transport_reads_before_the_caller_is_woken(pair):
     """Who is woken by what is read runs before, too."""
     transport, peer = pair
