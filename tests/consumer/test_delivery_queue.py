@@ -1,4 +1,4 @@
-"""What waits to be handed out, without a broker."""
+"""The queue of records for the application, without a broker."""
 
 import asyncio
 import gc
@@ -167,7 +167,7 @@ async def test_unsubscribed_records_are_removed_from_prefetch() -> None:
 
 
 async def test_waiting_loop_has_no_unacknowledged_records() -> None:
-    """So nobody need look, later, at what it has passed."""
+    """So the task that accepts passed records can sleep."""
     bench = Bench()
     loop = RecordIterator(bench.deliveries, lambda: None)
     bench.acquire(0, 2)
@@ -213,7 +213,7 @@ async def test_released_records_leave_no_garbage() -> None:
 
 
 class Job:
-    """What a deserializer may make: it knows its record, and its record knows it."""
+    """A deserialized value that refers to its record, as the record refers to it."""
 
     made = weakref.WeakSet["Job"]()
 

@@ -1,4 +1,4 @@
-"""What a consumer reports when processing takes longer than the lock."""
+"""Reports of a consumer when processing takes longer than the lock."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""A consumer whose broker puts null where Kafka's schema has none: it goes on."""
+"""Consumers whose broker returns null where Kafka's schema does not allow it."""
 
 from collections import Counter
 

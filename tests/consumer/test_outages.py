@@ -1,4 +1,4 @@
-"""What a consumer shows of outages: log lines, `connected`, the last heartbeat."""
+"""Reports of outages: log lines, `connected` and the last heartbeat."""
 
 import logging
 import re

@@ -114,7 +114,7 @@ async def read_all(consumer, tasks, reading):
                 group.start_soon(task, index)
             await reading.done.wait()
             await checkpoint()
-            # What was processed is accepted when the loops ask again.
+            # Processed records are accepted when the loops read again.
             await anyio.sleep(reading.seconds + 0.1)
             await consumer.aclose()
 

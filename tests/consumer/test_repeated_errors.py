@@ -1,4 +1,4 @@
-"""Errors that brokers repeat: the application gets each one once."""
+"""Errors that brokers repeat: the application receives each one once."""
 
 import anyio
 import pytest
@@ -25,7 +25,7 @@ async def broker(request):
 
 
 class Leaders:
-    """What leaders say of the partitions of a topic: errors, and how often."""
+    """The errors that leaders return for a topic's partitions, and how often."""
 
     def __init__(self, topic):
         self.codes = {}

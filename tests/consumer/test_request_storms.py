@@ -1,4 +1,4 @@
-"""Valid responses that come too early, again and again: no request becomes a storm."""
+"""Valid responses that repeatedly come too early cause no request storm."""
 
 import anyio
 import pytest

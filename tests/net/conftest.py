@@ -13,7 +13,7 @@ def anyio_backend(request):
 
 @pytest.fixture
 async def pair(kind):
-    """A wire, and the socket at its other end, which does not block."""
+    """Return a transport, and the non-blocking socket at its other end."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         client = socket.create_connection(server.getsockname())
         peer, _ = server.accept()

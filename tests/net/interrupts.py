@@ -1,4 +1,4 @@
-"""Cancelling something at each place where it waits."""
+"""Cancelling a coroutine at each of its awaits."""
 
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable

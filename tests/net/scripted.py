@@ -1,18 +1,18 @@
-"""A small broker of one topic that can be told to misbehave.
+"""A small broker with one topic that supports fault injection.
 
-It speaks through `network=` of a consumer, in memory and virtual time: what a real
-broker cannot be made to do can be done here. It shares no code with the client, but
-for the encoder of record batches.
+A consumer uses it through `network=`, in memory and virtual time. It can misbehave in
+ways that a real broker cannot. It shares no code with the client except the encoder of
+record batches.
 
-Each request is answered by the function that `broker.answers` has for its API key;
-by default that is the method of the API's name. A test puts its own there, which may
-call the method, and gives an entity of kio's, raw bytes, or one of these:
+`broker.answers` has a function for each API key that returns the response; by default
+the method with the API's name. A test may replace it by a function that returns an
+entity of kio, raw bytes, or one of these:
 
-    CUT       the connection ends instead of an answer
-    SILENCE   no answer comes, ever
-    Late      the answer comes after so many seconds more
+    CUT       the connection ends instead of a response
+    SILENCE   no response is sent
+    Late      the response is sent after so many more seconds
 
-`broker.log` has all that was asked. Records are kept per partition by `Share`, which
+`broker.log` has all requests. Records are kept per partition by `Share`, which
 follows KIP-932 as far as one member can tell: acquisition, delivery counts, locks,
 sessions that end with their connection.
 """
@@ -90,7 +90,7 @@ SERVED = {
 }
 
 LATENCY = 0.001
-"""Nothing is answered in no time: then a storm of requests would never end."""
+"""Seconds per response: without any, a request storm would never end."""
 
 NO_NODE = -1
 NO_TIME = timedelta(0)
@@ -145,7 +145,7 @@ class State(Enum):
 
 @dataclass
 class Held:
-    """What the share-partition knows of one record."""
+    """The state of one record in the share-partition."""
 
     value: bytes
     state: State = State.AVAILABLE
@@ -168,7 +168,7 @@ class Share:
         return [offset for offset, r in states if r.state is State.AVAILABLE]
 
     def acquire(self, limit: int, session: Any) -> list[tuple[int, int, int]]:
-        """Give ranges of first offset, last offset and delivery count."""
+        """Return ranges of first offset, last offset and delivery count."""
         ranges: list[tuple[int, int, int]] = []
         for offset in self.available()[:limit]:
             record = self.records[offset]
@@ -292,7 +292,7 @@ class ScriptedBroker:
         with anyio.CancelScope(deadline=until):
             await self._changed.wait()
 
-    # What tests look at.
+    # Results for tests.
 
     def asked(self, key: int, since: float = -math.inf) -> list[Asked]:
         return [asked for asked in self.log if asked.key == key and asked.at >= since]
@@ -747,7 +747,7 @@ class BrokerStream(ByteStream):
 
 
 def response_with(asked: Asked, code: ErrorCode, **changes: Any) -> Any:
-    """The answer of this API with an error, and nothing else but what is given."""
+    """Return the API's response with an error code and these fields."""
     v = asked.schema
     throttle = changes.pop("throttle_time", NO_TIME)
     name = APIS[asked.key]

@@ -1,4 +1,4 @@
-"""Byte streams in memory, and peers at their other end that do what they are told."""
+"""Byte streams in memory, and scripted peers at their other end."""
 
 from datetime import timedelta
 

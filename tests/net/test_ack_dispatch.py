@@ -1,4 +1,4 @@
-"""What became of acknowledgements: what is counted, and who hears of it."""
+"""Results of acknowledgements: counting and dispatching them."""
 
 import pytest
 

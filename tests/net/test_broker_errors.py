@@ -1,4 +1,4 @@
-"""What a consumer makes of the errors that a broker may answer with."""
+"""Consumers whose broker returns error codes."""
 
 import logging
 from dataclasses import replace
@@ -335,7 +335,7 @@ async def test_coordinator_that_moved_is_followed():
         heartbeats = broker.asked(HEARTBEAT, moved_at)
         assert 1 == len([asked for asked in heartbeats if asked.node == 1])
         assert [asked for asked in heartbeats if asked.node == 2]
-        # The assignment outlives the move: nobody left, nothing was fetched anew.
+        # The assignment outlives the move: the member has not left the group.
         assert consumer.assignment
 
 
@@ -789,7 +789,7 @@ async def test_missing_topic_is_awaited_with_one_warning(caplog):
         assert await next_record(consumer, within=30) is None
         asked = len(broker.asked(METADATA))
         broker.exists = True
-        broker.member_epoch = 0  # the coordinator assigns anew
+        broker.member_epoch = 0  # the coordinator assigns again
         broker.answers[HEARTBEAT] = first(
             1, saying(ErrorCode.unknown_member_id), broker.share_group_heartbeat
         )

@@ -1,4 +1,4 @@
-"""Finding a broker that answers, and links that come back."""
+"""Connecting to one of several brokers, and reconnecting."""
 
 from functools import partial
 
@@ -324,7 +324,7 @@ async def test_cancelled_at_each_moment_of_its_attempts(retry):
 
 
 class Lines:
-    """What a link connects by; each connection is served by the next function."""
+    """Opens connections; the next function serves each of them."""
 
     def __init__(self, tasks, *serves):
         self._serves = list(serves)
@@ -461,6 +461,6 @@ async def test_unused_connection_closes():
 
 
 async def test_error_of_the_protocol_is_one_of_the_connection():
-    """Whoever catches that a connection failed also catches garbage."""
+    """Catching ConnectionFailedError also catches invalid responses."""
     assert issubclass(ProtocolError, ConnectionFailedError)
     assert issubclass(RequestTimedOutError, ConnectionFailedError)

@@ -1,4 +1,4 @@
-"""One connection: what is sent, what may come back, and what is left behind."""
+"""One connection: requests, responses, errors and cleanup."""
 
 from functools import partial
 
@@ -164,7 +164,7 @@ VERSIONS_GARBAGE = {
     "length of nothing": bytes(4),
     "another request's answer": versions_answer(7),
     "an error": frame(1, b"\x00\x1f", header=b""),
-    "an error that nobody knows": frame(1, b"\x27\x0f", header=b""),
+    "an unknown error": frame(1, b"\x27\x0f", header=b""),
     "half a body": frame(1, versions_answer()[8:20], header=b""),
     "more than a body": frame(1, versions_answer()[8:] + b"\x00", header=b""),
     "empty body": frame(1, b"", header=b""),

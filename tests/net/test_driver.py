@@ -1,4 +1,4 @@
-"""The bell, and the loop that carries a machine out."""
+"""The auto-reset event, and the loop that runs a state machine."""
 
 import anyio
 import pytest
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 NEVER = float("inf")
 
 
-# The bell.
+# The event.
 
 
 async def time_waited(event, deadline=NEVER):
@@ -92,13 +92,13 @@ async def test_event_after_a_cancelled_wait_works():
     assert 0.0 == await time_waited(event, anyio.current_time() + 5)
 
 
-# The loop. A script says what the machine asks; the rest is kept in a diary.
+# The loop. A script has the machine's requests; a log records the calls.
 
 
 class Scripted:
-    """A machine that asks what its script says, when it says; ends with the script.
+    """A machine that sends the requests of its script, and ends with the script.
 
-    An entry is a number, seconds to wait for, or a word, to be asked.
+    An entry is a number (seconds to wait) or a word (a request).
     """
 
     def __init__(self, *script, log=None):
@@ -270,7 +270,7 @@ async def test_every_library_error_is_passed_to_the_machine():
 
 
 async def test_cancelled_at_each_await():
-    """A machine is told of a request's outcome at most once, and not after a cancel."""
+    """A machine receives each outcome at most once, and none after a cancel."""
 
     async def attempt(interrupted):
         machine = Scripted("a", 1.0, "fails", "b")

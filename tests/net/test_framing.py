@@ -1,4 +1,4 @@
-"""Frames out of bytes that come as they like."""
+"""Splitting bytes into frames, in chunks of any size."""
 
 import platform
 import subprocess
@@ -21,7 +21,7 @@ def framed(content):
 
 
 def feed(buffer, data):
-    """Give the frames that these bytes complete, put in as a socket would."""
+    """Return the frames that these bytes complete, received as from a socket."""
     found = []
     while data:
         writable = buffer.writable()
@@ -106,12 +106,12 @@ def test_is_missing_much_only_after_a_part_has_arrived():
     buffer = FrameBuffer()
     content = framed(b"a" * MEGABYTE)
     cuts = [0, 2, 4096, 8192, MEGABYTE - MUCH_MISSING, MEGABYTE, MEGABYTE + 4]
-    told = []
+    reported = []
     for start, stop in pairwise(cuts):
         feed(buffer, content[start:stop])
-        told.append(buffer.is_missing_much)
+        reported.append(buffer.is_missing_much)
 
-    assert [False, False, True, True, False, False] == told
+    assert [False, False, True, True, False, False] == reported
 
 
 VALUES_COME_AND_GO = """
@@ -131,7 +131,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="it is glibc's way")
 def test_memory_of_record_values_is_reused():
-    """Not given back to the system and found anew, page by page, with each answer."""
+    """It is not returned to the system and mapped again for each response."""
 
     def page_faults(when):
         command = [sys.executable, "-c", VALUES_COME_AND_GO, when]

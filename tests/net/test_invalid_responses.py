@@ -1,7 +1,7 @@
-"""A consumer whose broker answers garbage, or nothing, or hangs up.
+"""Consumers whose broker returns invalid responses, none, or closes the connection.
 
-What must hold: an error of ours at entering, or none and the consumer recovers; no
-other exception, no end of time, no storm of requests.
+Entering raises an error of the library, or the consumer recovers. There are no other
+exceptions, no hangs and no request storms.
 """
 
 import anyio

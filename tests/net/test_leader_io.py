@@ -1,4 +1,4 @@
-"""A leader machine's answers, and what is asked after each."""
+"""The responses of a leader, and the requests that follow them."""
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.metrics.counters import Counters
@@ -79,7 +79,7 @@ class Application:
         return self.leader_io.on_response(answer)
 
     def process_in(self, seconds: float) -> None:
-        """Work what is there in so many seconds, and ask for more."""
+        """Process all records, each lease in so many seconds, and read again."""
         for lease in self.leases:
             lease.unpacked(range(lease.acquired[0][0], lease.acquired[0][1] + 1))
             self.prefetch.handed_out(lease.count, self.now)
@@ -91,7 +91,7 @@ class Application:
     def receive_single(
         self, records: int, seconds: float
     ) -> NextRequest | Deferred | None:
-        """Give what follows the last of so many records, which is not worked yet."""
+        """Receive records one by one; return the result for the last one."""
         self.begin()
         following: NextRequest | Deferred | None = None
         for offset in range(records):
@@ -154,7 +154,7 @@ SIX = frozenset(SharePartition(TOPIC_ID, number) for number in range(6))
 
 
 def with_backlog(application: Application) -> NextRequest:
-    """Fetches bring much each; gives what is asked next, which is not answered yet."""
+    """Receive large responses; return the next request, which is in flight."""
     application.machine.set_partitions(SIX)
     application.begin()
     following: NextRequest | Deferred | None = None

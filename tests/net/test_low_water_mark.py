@@ -1,4 +1,4 @@
-"""For how many of the bytes of an answer a wire has itself woken."""
+"""How many received bytes wake a transport (SO_RCVLOWAT)."""
 
 import socket
 import sys

@@ -1,4 +1,4 @@
-"""What follows an answer on a connection, whatever its wire does about it."""
+"""Requests that follow a response on a connection, with any transport."""
 
 from functools import partial
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 
 
 def recording_handler(*results):
-    """Hear answers, and give what is told for each; nothing after that."""
+    """Return a list of responses, and a handler that returns `results`, then None."""
     responses, remaining = [], list(results)
 
     def on_response(response):

@@ -1,4 +1,4 @@
-"""What a wire exchanges by itself, and who runs before."""
+"""Frames that an asyncio transport sends by itself."""
 
 import asyncio
 
@@ -25,7 +25,7 @@ def anyio_backend(kind):
 
 
 class Reader:
-    """Reads each answer as it is told, and notes what happens in which order."""
+    """A `read` function that returns `results`, and logs calls in their order."""
 
     def __init__(self, *results):
         self.results = list(results)
@@ -140,7 +140,7 @@ async def test_deferred_of_a_cancelled_exchange_is_not_called(pair):
 
 
 async def test_next_frame_of_a_cancelled_exchange_is_not_sent(pair):
-    """What an answer let go on may have ended all that."""
+    """A task that the response resumed may have cancelled the exchange."""
     transport, peer = pair
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(respond, peer, b"no 1")
@@ -334,7 +334,7 @@ async def test_no_third_request_is_pipelined(pair):
 async def test_on_partial_is_called_until_it_returns_a_frame(pair):
     transport, peer = pair
     read = PartialReader("the end")
-    read.results[0].on_partial = read.note("in vain")
+    read.results[0].on_partial = read.note("nothing")
 
     async def serve():
         await serve_part(peer)
@@ -344,14 +344,14 @@ async def test_on_partial_is_called_until_it_returns_a_frame(pair):
         tasks.start_soon(serve)
 
         assert "the end" == await transport.exchange(b"question", 5, read)
-    assert [b"no 1", b"xxxx"] == [each for each in read.order if each != "in vain"]
-    assert "in vain" in read.order
+    assert [b"no 1", b"xxxx"] == [each for each in read.order if each != "nothing"]
+    assert "nothing" in read.order
 
 
 async def test_on_partial_of_an_exchange_ends_with_it(pair):
     transport, peer = pair
     read = PartialReader("the end", "the other's end")
-    read.results[0].on_partial = read.note("in vain")
+    read.results[0].on_partial = read.note("nothing")
 
     async def serve():
         await serve_part(peer)
@@ -406,7 +406,7 @@ async def test_on_partial_that_raises_raises_in_the_exchange(pair):
 
 
 async def test_on_partial_of_a_cancelled_exchange_is_not_called(pair):
-    """Whoever waited was cancelled, and has not run since."""
+    """The waiting task was cancelled, and has not run since."""
     transport, peer = pair
     read = PartialReader()
     async with anyio.create_task_group() as tasks:

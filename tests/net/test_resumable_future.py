@@ -1,4 +1,4 @@
-"""Who waits on asyncio's loops, and goes on in the very call that wakes it."""
+"""Tasks on asyncio that run in the call that resumes them."""
 
 import asyncio
 import socket
@@ -76,7 +76,7 @@ async def test_cancelled_task_is_not_resumed(waiter):
 
 
 async def test_resumed_task_has_its_own_context(waiter):
-    name = ContextVar("name", default="nobody's")
+    name = ContextVar("name", default="unset")
     found = []
 
     async def work():
@@ -134,7 +134,7 @@ def test_exit_in_a_resumed_task_ends_the_loop(use_uvloop, ran):
 
 
 async def test_resume_in_the_context_of_the_task_wakes_it(waiter):
-    """Nothing can go on in a context that somebody is in."""
+    """A task cannot be resumed in a context that is entered already."""
     got = []
     context = copy_context()
     task = asyncio.create_task(wait(waiter, got), context=context)
@@ -157,7 +157,7 @@ def loop():
 
 @pytest.fixture
 def ends(loop):
-    """Give a wire, and the other end."""
+    """Return a transport and the socket at its other end."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         connected = socket.create_connection(server.getsockname())
         theirs, _ = server.accept()
@@ -226,13 +226,13 @@ def test_exit_leaves_further_responses_readable(loop, ends):
 
 
 async def test_cancel_message_reaches_the_task(waiter):
-    told = []
+    messages = []
 
     async def work():
         try:
             await wait_and_end(waiter, FOREVER)
         except asyncio.CancelledError as error:
-            told.append(error.args)
+            messages.append(error.args)
             raise
 
     task = asyncio.create_task(work())
@@ -241,7 +241,7 @@ async def test_cancel_message_reaches_the_task(waiter):
     with pytest.raises(asyncio.CancelledError):
         await task
 
-    assert [("enough of it",)] == told
+    assert [("enough of it",)] == messages
     assert not waiter.is_waiting
 
 

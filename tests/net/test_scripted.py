@@ -1,4 +1,4 @@
-"""The scripted broker itself: a consumer gets on with it as with a real one."""
+"""The scripted broker itself: a consumer works with it as with a real one."""
 
 import anyio
 import pytest

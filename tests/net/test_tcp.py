@@ -159,11 +159,11 @@ async def test_name_that_does_not_resolve():
 
 
 async def test_first_of_several_brokers_that_responds_is_used():
-    async with Server(None) as nobody:
+    async with Server(None) as unused:
         pass
     async with Server(partial(answer_once, frame(2, RESPONSE))) as here:
         cluster = Cluster(
-            [nobody, here], TcpNetwork(), client_id="me", software_version="1"
+            [unused, here], TcpNetwork(), client_id="me", software_version="1"
         )
 
         connection = await cluster.connect_any()

@@ -1,4 +1,4 @@
-"""Other people's exceptions become ours, and say what was tried."""
+"""Mapping of socket errors to the library's, with the failed action."""
 
 import ssl
 from socket import gaierror

@@ -1,4 +1,4 @@
-"""What each wire does with bytes and with trouble, over this machine's sockets."""
+"""Each kind of frame transport, over local sockets."""
 
 import math
 import socket
@@ -168,7 +168,7 @@ async def test_unrequested_bytes_end_a_protocol_transport(pair):
         await transport.receive()
 
 
-# What ends a connection between two requests.
+# Connections that end between two requests.
 
 
 async def ends_idle(transport, end_it):
@@ -267,7 +267,7 @@ async def test_exchange_after_a_cancelled_idle_works(pair):
     assert scope.cancelled_caught
 
 
-# Answers that are read before who asked is woken.
+# Responses that are read before the caller is woken.
 
 
 def first_byte(frame):
@@ -338,7 +338,7 @@ async def test_protocol_transport_cancelled_after_read_can_be_closed(pair):
             async def cancel():
                 scope.cancel()
 
-            # Nobody is woken yet: both are in the same round of the loop.
+            # The caller is not woken yet: both are in one iteration of the loop.
             await transport.exchange(b"question", 10, receive_bytes)
     await transport.aclose()
 
@@ -350,7 +350,7 @@ async def test_protocol_transport_cancelled_after_read_can_be_closed(pair):
 
 @protocols_only
 async def test_protocol_transport_reads_before_the_caller_is_woken(pair):
-    """Who is woken by what is read runs before, too."""
+    """Tasks that reading wakes run before the caller, too."""
     transport, peer = pair
     waiter, order = FutureWaiter(), []
 
@@ -376,7 +376,7 @@ async def test_protocol_transport_reads_before_the_caller_is_woken(pair):
     "kind", [w for n, w in TRANSPORTS.items() if "stream" not in n]
 )
 async def test_request_is_written_before_other_tasks_run(pair):
-    """What the application does next must not hold the request up."""
+    """The application's next steps must not delay the request."""
     transport, peer = pair
     sending = transport.send(b"question")
     with pytest.raises(StopIteration):

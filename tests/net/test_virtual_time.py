@@ -1,4 +1,4 @@
-"""The clock that the other tests of this directory rely on."""
+"""The virtual clock that the other tests of this directory use."""
 
 import time
 

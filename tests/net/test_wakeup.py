@@ -1,4 +1,4 @@
-"""Waiting to be woken: the same promises by futures and by anyio's events."""
+"""Waiters: futures and anyio's events behave alike."""
 
 import asyncio
 
@@ -128,7 +128,7 @@ async def test_deadline_of_an_earlier_wait_does_not_end_a_later_one(waiter):
 
 
 async def resumed(waiter, wait_until):
-    """Give what happened, in its order, where the event loop resumes who waits."""
+    """Return the log of a wait that the event loop resumes."""
     order = []
 
     async def work():

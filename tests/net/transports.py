@@ -1,4 +1,4 @@
-"""Each kind of wire, on the event loops that it is for, and what its other end does."""
+"""Each kind of transport with its event loops, and helpers for its peer."""
 
 import anyio
 
@@ -37,7 +37,7 @@ def framed(content):
 
 
 async def send_all(sock, data):
-    """Send all of it, however slowly it is taken."""
+    """Send all data, however slowly it is received."""
     rest = memoryview(data)
     while rest:
         try:
