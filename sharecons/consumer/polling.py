@@ -1,6 +1,6 @@
 """`await consumer.poll()`: a reader for each task that polls.
 
-This module is not compiled, as `asking` is not.
+This module is not compiled, as `receive` is not.
 """
 
 import asyncio

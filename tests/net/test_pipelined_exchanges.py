@@ -246,7 +246,7 @@ async def serve_two(peer, *chunks):
 
 
 @pytest.mark.parametrize(
-    "said",
+    "chunks",
     [
         pytest.param([REST + framed(b"no 3")], id="together"),
         pytest.param([REST, framed(b"no 3")], id="apart"),

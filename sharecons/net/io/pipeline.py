@@ -23,7 +23,7 @@ __all__ = [
 MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
-# Their constructors are written out, as those of `protocol.values` are.
+# Their constructors are written out, as those of `protocol.messages` are.
 
 
 @final
