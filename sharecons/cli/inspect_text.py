@@ -58,7 +58,7 @@ OFFSETS: Final = (
     Column("first_offset", "FIRST", align_right=True),
     Column("last_offset", "LAST", align_right=True),
     Column("count", "OFFSETS", align_right=True),
-    Column("standing"),
+    Column("status"),
     Column("delivery_count", "DELIVERIES", align_right=True),
 )
 
@@ -253,7 +253,7 @@ def _partition_object(
         else round(group.at - oldest.timestamp / 1000, 3),
         "members": list(partition.members),
         "source": group.source.value,
-        "stretches": [_range_object(each) for each in partition.ranges],
+        "ranges": [_range_object(each) for each in partition.ranges],
         "findings": [
             {
                 "reason": finding.reason.value,
@@ -269,7 +269,7 @@ def _range_object(offset_range: OffsetRange) -> dict[str, Json]:
     return {
         "first_offset": offset_range.first_offset,
         "last_offset": offset_range.last_offset,
-        "standing": offset_range.status.value,
+        "status": offset_range.status.value,
         "delivery_count": offset_range.delivery_count,
     }
 
@@ -281,7 +281,7 @@ def _range_rows(group: GroupInspection) -> list[Row]:
             "partition": key.partition,
             **_range_object(each),
             "count": each.count,
-            "standing": STYLES[each.status].label,
+            "status": STYLES[each.status].label,
         }
         for key, partition in group.partitions.found.items()
         for each in partition.ranges

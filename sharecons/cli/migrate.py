@@ -71,7 +71,7 @@ def _add_selection_options(parser: argparse.ArgumentParser) -> None:
         "(default: all topics of SOURCE)",
     )
     parser.add_argument(
-        "--unplaced",
+        "--missing",
         choices=("leave", "earliest", "latest"),
         help="where TARGET starts in partitions for which SOURCE has no offset: leave "
         "them to its share.auto.offset.reset or auto.offset.reset, or start at the "
@@ -110,7 +110,7 @@ async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Ex
         *migration.obstacles,
         *report.partition_errors(migration, results).values(),
     ]
-    if options.execute and options.unplaced is None:
+    if options.execute and options.missing is None:
         errors += report.missing_position_errors(migration)
     write_errors(PROGRAM, errors)
     return exit_code_of(*errors)
@@ -128,7 +128,7 @@ async def _plan(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Migra
         topics=None
         if topics is None
         else [each for parsed in topics for each in parsed],
-        unplaced=MissingPolicy(options.unplaced or "leave"),
+        missing=MissingPolicy(options.missing or "leave"),
     )
 
 

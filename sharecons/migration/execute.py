@@ -33,7 +33,7 @@ async def carry_out(admin: ShareGroupAdmin, planned: Migration) -> Moved:
         planned.target,
         direction=planned.direction,
         topics=tuple(planned.moves),
-        unplaced=planned.unplaced,
+        missing=planned.missing,
     )
     for obstacle in now.obstacles:
         raise obstacle

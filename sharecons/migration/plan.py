@@ -40,7 +40,7 @@ async def plan(
     *,
     direction: Direction | None = None,
     topics: Iterable[str | TopicPartition] | None = None,
-    unplaced: MissingPolicy = MissingPolicy.LEAVE,
+    missing: MissingPolicy = MissingPolicy.LEAVE,
 ) -> Migration:
     """Plan to move a group's position to a group of the other type; changes nothing.
 
@@ -54,7 +54,7 @@ async def plan(
         direction: raise an error if the direction is another one.
         topics: these topics or single partitions only. None means all topics in which
             the source has a position, with all of their partitions.
-        unplaced: policy for partitions in which the source has no position.
+        missing: policy for partitions in which the source has no position.
 
     Raises:
         ConfigurationError: source and target are the same group.
@@ -65,7 +65,7 @@ async def plan(
     """
     pair = await describe_pair(admin, source, target, direction)
     sources = await _source_positions(admin, pair, topics)
-    moves = await _moves(admin, pair, target, sources, unplaced)
+    moves = await _moves(admin, pair, target, sources, missing)
     return Migration(
         source=source,
         target=target,
@@ -73,7 +73,7 @@ async def plan(
         moves=moves.found,
         errors=moves.errors,
         obstacles=pair.obstacles,
-        unplaced=unplaced,
+        missing=missing,
     )
 
 
@@ -138,7 +138,7 @@ async def _moves(
     pair: GroupPair,
     target: str,
     sources: Positions,
-    unplaced: MissingPolicy,
+    missing: MissingPolicy,
 ) -> Results[TopicPartition, Move]:
     found = sources.found
     targets = await target_positions(admin, pair, found)
@@ -156,7 +156,7 @@ async def _moves(
                 targets[key].value,
                 log,
                 pair.direction,
-                unplaced=unplaced,
+                missing=missing,
                 reset=reset,
             )
         )

@@ -87,7 +87,7 @@ def test_inspect_gives_json(run, queue):
     assert 0 == found["oldest_offset"]
     assert "no_members" == found["findings"][0]["reason"]
     assert 10 == sum(
-        each["last_offset"] - each["first_offset"] + 1 for each in found["stretches"]
+        each["last_offset"] - each["first_offset"] + 1 for each in found["ranges"]
     )
 
 

@@ -85,9 +85,9 @@ def test_one_record_among_thousands_is_visible_in_the_narrowest_bar():
     (strip,) = offset_bars_of(group(STALLED))
 
     for width in (1, 7, 40, 300):
-        standings = [cell and cell.status for cell in cells_of(strip, width)]
-        assert OffsetStatus.OPEN is standings[0]
-        assert width == 1 or OffsetStatus.OPEN not in standings[1:]
+        statuses = [cell and cell.status for cell in cells_of(strip, width)]
+        assert OffsetStatus.OPEN is statuses[0]
+        assert width == 1 or OffsetStatus.OPEN not in statuses[1:]
 
 
 def test_all_bars_have_one_scale_for_the_longest_partition():
@@ -102,10 +102,10 @@ def test_all_bars_have_one_scale_for_the_longest_partition():
 def test_one_settled_offset_of_750_fills_one_cell(width):
     seen = inside(0, (0, 0, ACKNOWLEDGED, 1), end=750)
     (strip,) = offset_bars_of(group(seen))
-    standings = [cell.status for cell in cells_of(strip, width)]
+    statuses = [cell.status for cell in cells_of(strip, width)]
 
     assert 1 / 750 == pytest.approx(strip.segments[0].right)
-    assert [OffsetStatus.ACKNOWLEDGED] + [OffsetStatus.ABOVE] * (width - 1) == standings
+    assert [OffsetStatus.ACKNOWLEDGED] + [OffsetStatus.ABOVE] * (width - 1) == statuses
 
 
 @pytest.mark.parametrize("seen", [STALLED, LONG, inside(0, end=1), inside(3, end=3)])

@@ -131,19 +131,19 @@ def test_a_partition_that_is_not_there_is_a_line_beside_the_rest(
 
 
 def test_invalid_options_are_rejected(migrate, groups):
-    for more in (["--execute", "--dry-run"], ["--topic", "t:x"], ["--unplaced", "?"]):
+    for more in (["--execute", "--dry-run"], ["--topic", "t:x"], ["--missing", "?"]):
         assert ExitCode.USAGE == migrate(*groups, *more).code
 
 
 def test_a_partition_without_a_position_needs_a_decision(migrate, groups, topic):
     old, new = groups
     undecided = migrate(old, new, "--execute")
-    decided = migrate(old, new, "--execute", "--unplaced", "leave")
+    decided = migrate(old, new, "--execute", "--missing", "leave")
 
     assert ExitCode.FAILED == undecided.code
     (line,) = undecided.lines
     assert f"{topic}-1" in line
-    assert "--unplaced" in line
+    assert "--missing" in line
     assert "Moved: 1 of 1 partition." in undecided.out
     assert ExitCode.SUCCESS == decided.code
     assert ExitCode.SUCCESS == migrate(old, new).code

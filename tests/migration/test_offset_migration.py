@@ -121,14 +121,14 @@ class TestWithoutAPlace:
 
     def test_the_start_of_the_log_may_be_chosen(self):
         log = LogBounds(start=20, end=100)
-        moved = to_share(None, log=log, unplaced=MissingPolicy.EARLIEST, reset="latest")
+        moved = to_share(None, log=log, missing=MissingPolicy.EARLIEST, reset="latest")
 
         assert (20, 0) == (moved.offset, moved.missed)
 
     def test_the_end_of_the_log_may_be_chosen(self):
         log = LogBounds(start=20, end=100)
         moved = to_consumer(
-            None, GroupPosition(offset=90), log=log, unplaced=MissingPolicy.LATEST
+            None, GroupPosition(offset=90), log=log, missing=MissingPolicy.LATEST
         )
 
         assert (100, 80) == (moved.offset, moved.missed)

@@ -143,7 +143,7 @@ class TestThereAndBack:
     ):
         await commit(admin, old, places(topic, 40))
         left = await plan(admin, old, new)
-        placed = await plan(admin, old, new, unplaced=MissingPolicy.EARLIEST)
+        placed = await plan(admin, old, new, missing=MissingPolicy.EARLIEST)
 
         assert "share.auto.offset.reset=latest" in left.moves[topic, 1].notes[0]
         assert (100, places(topic, 40)) == (left.missed, left.offsets)

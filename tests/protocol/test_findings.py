@@ -37,7 +37,7 @@ def inside(start, *batches, end, members=("ann",), age=None, log_start=0):
             for a, b, s, c in batches
         ),
     )
-    stretches = offset_ranges_of(state, log_start, end)
+    ranges = offset_ranges_of(state, log_start, end)
     oldest = None
     if age is not None:
         oldest = Oldest(offset=start, timestamp=round((NOW - age) * 1000))
@@ -45,7 +45,7 @@ def inside(start, *batches, end, members=("ann",), age=None, log_start=0):
         start_offset=start,
         log_start_offset=log_start,
         end_offset=end,
-        ranges=stretches,
+        ranges=ranges,
         oldest=oldest,
         members=members,
     )

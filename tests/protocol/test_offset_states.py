@@ -108,10 +108,10 @@ def test_ranges_have_no_gaps_and_no_overlaps(pieces, log_start, end):
     for gap, length in pieces:
         batches.append((at + gap, at + gap + length - 1, AVAILABLE, 1))
         at += gap + length
-    stretches = offset_ranges_of(state(5, *batches), log_start, end)
+    ranges = offset_ranges_of(state(5, *batches), log_start, end)
 
     due = 5
-    for each in stretches:
+    for each in ranges:
         assert (due, True) == (each.first_offset, each.count > 0)
         due = each.last_offset + 1
     assert due == max(at, end, 5)

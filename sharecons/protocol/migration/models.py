@@ -121,7 +121,7 @@ class Migration:
         moves: the plan of each partition.
         errors: partitions that cannot be planned, with their errors.
         obstacles: reasons why the plan cannot be executed: groups with members.
-        unplaced: policy for partitions in which the source has no position.
+        missing: policy for partitions in which the source has no position.
     """
 
     source: str
@@ -130,7 +130,7 @@ class Migration:
     moves: Mapping[TopicPartition, Move]
     errors: Mapping[TopicPartition, Error]
     obstacles: tuple[Error, ...] = ()
-    unplaced: MissingPolicy = MissingPolicy.LEAVE
+    missing: MissingPolicy = MissingPolicy.LEAVE
 
     @property
     def twice(self) -> int | None:

@@ -39,7 +39,7 @@ def plan_move(
     log: LogBounds,
     direction: Direction,
     *,
-    unplaced: MissingPolicy = MissingPolicy.LEAVE,
+    missing: MissingPolicy = MissingPolicy.LEAVE,
     reset: str | None = None,
 ) -> Move:
     """Return the plan for a partition.
@@ -48,7 +48,7 @@ def plan_move(
     is a consumer group.
     """
     if source is None:
-        return _without_position(target, log, direction, unplaced, reset)
+        return _without_position(target, log, direction, missing, reset)
     return _with_position(source, target, log, direction)
 
 
@@ -177,18 +177,18 @@ def _without_position(
     target: GroupPosition | None,
     log: LogBounds,
     direction: Direction,
-    unplaced: MissingPolicy,
+    missing: MissingPolicy,
     reset: str | None,
 ) -> Move:
     offset = {MissingPolicy.EARLIEST: log.start, MissingPolicy.LATEST: log.end}.get(
-        unplaced
+        missing
     )
     missed, note = (
         _left_unchanged(target, log, direction, reset)
         if offset is None
         else (
             offset - log.start,
-            f"the source has no position: moved to {unplaced.value}",
+            f"the source has no position: moved to {missing.value}",
         )
     )
     rewound = 0 if offset is None else _rewound(target, offset, log)
