@@ -24,11 +24,11 @@ def decode_lease(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]
     decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
     records = decoded.records
     if len(records) == lease.count and len(lease.acquired) == 1:
-        lease.unpacked_whole()
+        lease.set_dense_offsets()
         return records, []
     damaged = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
-    lease.unpacked(
-        _offsets(records), gaps=decoded.gaps, unfit=[*damaged, *decoded.unseen]
+    lease.set_offsets(
+        _offsets(records), gaps=decoded.gaps, undeliverable=[*damaged, *decoded.unseen]
     )
     if decoded.unseen:
         _log.warning(

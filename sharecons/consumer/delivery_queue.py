@@ -100,7 +100,7 @@ class DeliveryQueue:
         for lease in leases:
             if lease in self._ready:
                 self._ready.remove(lease)
-                self._prefetch.dropped(lease.count)
+                self._prefetch.on_dropped(lease.count)
         self._readers.interrupt()
         self._counters.add("locks-lost-total", sum(lease.count for lease in leases))
         self._readers.wake()
@@ -191,13 +191,13 @@ class DeliveryQueue:
         The wait may end before the deadline without either.
         """
         self._count_processed(reader)
-        self._prefetch.waiting += 1
+        self._prefetch.waiting_readers += 1
         self._wake_leaders()
         return self._readers.wait(reader, deadline)
 
     def end_wait(self, reader: Reader) -> None:
         """Note that the wait has ended, for any reason."""
-        self._prefetch.waiting -= 1
+        self._prefetch.waiting_readers -= 1
         self._readers.end_wait(reader)
 
     def wake_next(self) -> None:
@@ -302,7 +302,7 @@ class DeliveryQueue:
                 self._drop_lease()
             else:
                 self._ready.remove(lease)
-                self._prefetch.dropped(lease.count)
+                self._prefetch.on_dropped(lease.count)
         self._readers.interrupt()
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class DeliveryQueue:
         for error in self._errors:
             log_unraised(error)
         self._count_unprocessed(self._unprocessed())
-        self._prefetch.dropped(sum(lease.count for lease in self._ready))
+        self._prefetch.on_dropped(sum(lease.count for lease in self._ready))
         self._ready.clear()
         self._drop_lease()
         self._readers.interrupt()
@@ -332,7 +332,7 @@ class DeliveryQueue:
         lease = self.lease
         if lease is None or lease.cursor >= len(self.records):
             return False
-        if lease.term.ended:
+        if lease.lock_scope.ended:
             return False
         if self.clock() < lease.deadline:
             return True
@@ -354,8 +354,8 @@ class DeliveryQueue:
     def _count_processed(self, reader: Reader) -> None:
         """Report to the prefetch control which delivered records were processed."""
         readers, records = self._readers.processing(reader)
-        self._prefetch.asked(
-            self.clock(), unworked=self.remaining(), processing=records, busy=readers
+        self._prefetch.on_requested(
+            self.clock(), expired=self.remaining(), processing=records, busy=readers
         )
 
     def _drop_lease(self) -> None:
@@ -363,16 +363,16 @@ class DeliveryQueue:
         self.records = []
 
     def _decode(self, lease: Lease) -> None:
-        if lease.term.ended or self.clock() >= lease.deadline:
-            self._prefetch.dropped(lease.count)
-            if not lease.term.ended:
+        if lease.lock_scope.ended or self.clock() >= lease.deadline:
+            self._prefetch.on_dropped(lease.count)
+            if not lease.lock_scope.ended:
                 self._counters.add("locks-expired-total", lease.count)
             return
         self.records, errors = decode_lease(lease)
         self._errors += errors
         self.lease = lease
         self._counters.add("records-consumed-total", len(self.records))
-        self._prefetch.handed_out(lease.count, self.clock())
+        self._prefetch.on_delivered(lease.count, self.clock())
         self._wake_leaders()
 
     def _unprocessed(self) -> list[Lease]:

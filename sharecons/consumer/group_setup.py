@@ -11,10 +11,10 @@ from sharecons.net.connection import Connection
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.messages import (
     AlterGroupConfig,
-    ConfigAltered,
+    AlterGroupConfigResponse,
     DescribeGroupConfig,
+    DescribeGroupConfigResponse,
     FetchSettings,
-    GroupConfig,
 )
 from sharecons.wire import consumer_apis
 
@@ -112,13 +112,15 @@ async def _read_config(
     connection: Connection, group_id: str, name: str, timeout: float
 ) -> str | None:
     request = DescribeGroupConfig(group_id=group_id, name=name)
-    response: GroupConfig = await connection.ask(request, timeout)
+    response: DescribeGroupConfigResponse = await connection.ask(request, timeout)
     _check_response(response, group_id, "read")
     return response.value
 
 
 def _check_response(
-    response: GroupConfig | ConfigAltered, group_id: str, action: str
+    response: DescribeGroupConfigResponse | AlterGroupConfigResponse,
+    group_id: str,
+    action: str,
 ) -> None:
     if response.error == Code.NONE:
         return

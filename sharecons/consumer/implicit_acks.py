@@ -42,7 +42,7 @@ class Undeserializable:
     def release(self) -> None:
         """Release the record unless it was acknowledged."""
         lease, offset = self._lease, self._record.offset
-        if lease.is_open(offset) and not lease.term.ended:
+        if lease.is_open(offset) and not lease.lock_scope.ended:
             lease.acknowledge(offset, RELEASE)
 
 

@@ -20,10 +20,10 @@ from sharecons.net.io.transport import ErrorMapping, TcpNetwork
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.messages import (
     LEAVE_EPOCH,
-    DescribeTopics,
     Endpoint,
     FindCoordinator,
     Heartbeat,
+    MetadataRequest,
 )
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.version import VERSION
@@ -156,7 +156,7 @@ async def _prepare(environment: Environment) -> None:
 
 async def _any_broker(environment: Environment) -> Endpoint:
     described = await environment.connection.ask(
-        DescribeTopics(names=(), ids=()), REQUEST_TIMEOUT
+        MetadataRequest(names=(), ids=()), REQUEST_TIMEOUT
     )
     broker: Endpoint = next(iter(described.brokers.values()))
     return broker
@@ -164,7 +164,7 @@ async def _any_broker(environment: Environment) -> Endpoint:
 
 async def _wait_for_leader(environment: Environment) -> Endpoint:
     """Return the address of the partition's leader once it has one."""
-    request = DescribeTopics(names=(environment.topic,), ids=())
+    request = MetadataRequest(names=(environment.topic,), ids=())
     while True:
         described = await environment.connection.ask(request, REQUEST_TIMEOUT)
         partition = described.topics[0].leaders.get(PARTITION)

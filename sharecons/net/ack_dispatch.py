@@ -44,8 +44,8 @@ class AckDispatcher:
         """Count the results that are there, and pass them to the listener."""
         result_log = self._result_log
         results, result_log.results = result_log.results, []
-        self._counters.add("acknowledgements-send-total", result_log.applied)
-        result_log.applied = 0
+        self._counters.add("acknowledgements-send-total", result_log.applied_count)
+        result_log.applied_count = 0
         if result_log.archived:
             archived, result_log.archived = result_log.archived, []
             limit = result_log.delivery_limit

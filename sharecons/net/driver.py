@@ -26,9 +26,9 @@ class Machine(Protocol):
 
     def next_deadline(self, now: float) -> float: ...
 
-    def answered(self, request: Any, response: Any, now: float, /) -> None: ...
+    def on_response(self, request: Any, response: Any, now: float, /) -> None: ...
 
-    def failed(self, request: Any, error: Error, now: float, /) -> None: ...
+    def on_error(self, request: Any, error: Error, now: float, /) -> None: ...
 
 
 async def drive(
@@ -64,8 +64,8 @@ async def drive(
         try:
             response = await send(request)
         except Error as error:
-            machine.failed(request, error, clock())
+            machine.on_error(request, error, clock())
         else:
             if response is not None:
-                machine.answered(request, response, clock())
+                machine.on_response(request, response, clock())
         on_change()

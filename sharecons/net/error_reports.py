@@ -72,7 +72,7 @@ class ErrorReports:
                 self._log.warning("waiting for topic", topic=topic, reason=reason)
             elif self._errors.begin(topic, code, METADATA):
                 self._raise_error(topic_error(topic, code))
-        error = self._errors.take_held(self._metadata.described_at)
+        error = self._errors.take_held(self._metadata.requested_at)
         if error is not None:
             self._raise_error(error)
 
@@ -83,7 +83,7 @@ class ErrorReports:
             self._errors.end_fetch_errors(share_partition)
             self._wake_leaders()
             return
-        topic = self._metadata.names.get(share_partition.topic_id, "?")
+        topic = self._metadata.topic_names.get(share_partition.topic_id, "?")
         error = fetch_error(
             topic, share_partition.partition, result.code, result.message
         )

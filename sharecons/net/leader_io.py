@@ -60,7 +60,7 @@ class LeaderIO:
         task is woken only for events other than leases.
         """
         machine = self.machine
-        machine.answered(self._in_flight.pop(0), response, self._clock())
+        machine.on_response(self._in_flight.pop(0), response, self._clock())
         events, machine.events = machine.events, []
         leases: list[Lease] = []
         others: list[LeaderEvent] = []
@@ -69,8 +69,10 @@ class LeaderIO:
                 leases.append(each.lease)
             else:
                 others.append(each)
-        can_continue = not others and self._try_dispatch_acks() and bool(machine.wanted)
-        fetch_first = machine.backlog and not self._in_flight
+        can_continue = (
+            not others and self._try_dispatch_acks() and bool(machine.partitions)
+        )
+        fetch_first = machine.has_backlog and not self._in_flight
         if fetch_first and not can_continue:
             machine.events = events  # the task passes them on
             return None
@@ -95,7 +97,7 @@ class LeaderIO:
         """
         if self.machine.events or not self._try_dispatch_acks():
             return None
-        request = self.machine.next_behind(self._clock())
+        request = self.machine.next_pipelined_request(self._clock())
         return None if request is None else self._next_request(request)
 
     def _next_request(self, request: Any) -> NextRequest:
@@ -104,7 +106,7 @@ class LeaderIO:
         if not isinstance(request, ShareFetch):
             return NextRequest(request, timeout)
         self._counters.add("fetch-total")
-        on_partial = self._on_partial if self.machine.backlog else None
+        on_partial = self._on_partial if self.machine.has_backlog else None
         return NextRequest(request, timeout + request.max_wait, on_partial)
 
 

@@ -94,7 +94,7 @@ class LeaderTasks:
     @property
     def has_unsettled_records(self) -> bool:
         """True while records are neither settled nor lost."""
-        return any(leader_io.machine.batcher.held for leader_io in self._running)
+        return any(leader_io.machine.batcher.leases for leader_io in self._running)
 
     def start(self, tasks: TaskGroup) -> None:
         """Run leaders in this task group from now on."""
@@ -109,8 +109,8 @@ class LeaderTasks:
         for node_id in by_node.keys() - self._by_node.keys():
             self._start(node_id, self._tasks)
         for node_id, leader_io in list(self._by_node.items()):
-            leader_io.machine.topics = self._metadata.names
-            leader_io.machine.leaders = len(by_node)
+            leader_io.machine.topic_names = self._metadata.topic_names
+            leader_io.machine.leader_count = len(by_node)
             leader_io.machine.set_partitions(by_node.get(node_id, frozenset()))
             self._retire_idle(leader_io)
             leader_io.wakeup.set()
@@ -118,7 +118,7 @@ class LeaderTasks:
     def flush(self, waiter: CommitWaiter) -> None:
         """Send pending acknowledgements; `waiter` receives their results."""
         for leader_io in self._running:
-            leader_io.machine.batcher.freeze(waiter)
+            leader_io.machine.batcher.collect(waiter)
             leader_io.machine.flush_acks()
             leader_io.wakeup.set()
 
@@ -209,7 +209,7 @@ class LeaderTasks:
             self._retire_idle(leader_io)
 
     def _retire_idle(self, leader_io: LeaderIO) -> None:
-        if not leader_io.machine.wanted and leader_io.machine.is_idle(
+        if not leader_io.machine.partitions and leader_io.machine.is_idle(
             anyio.current_time()
         ):
             self._remove(leader_io)

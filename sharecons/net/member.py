@@ -165,7 +165,7 @@ class Member:
     def subscribe(self, topics: tuple[str, ...]) -> None:
         now = anyio.current_time()
         self.membership.subscribe(topics, now)
-        self.metadata.subscribed(topics, now)
+        self.metadata.set_subscription(topics, now)
         self._errors.on_subscribed()
         self._membership_wakeup.set()
         self._metadata_wakeup.set()
@@ -181,7 +181,7 @@ class Member:
         """
         waiter = CommitWaiter()
         self._leaders.flush(waiter)
-        while not waiter.done:
+        while not waiter.is_done:
             if self._stopped:
                 raise ClosedError(
                     f"the consumer of group {self._settings.group_id!r} was closed "
@@ -236,7 +236,7 @@ class Member:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The assigned partitions whose topic names are known."""
-        names = self.metadata.names
+        names = self.metadata.topic_names
         return frozenset(
             TopicPartition(names[topic_id], partition)
             for topic_id, partition in self.membership.assignment
@@ -287,8 +287,8 @@ class Member:
 
     def _on_membership_change(self) -> None:
         membership = self.membership
-        if membership.reported is not None:
-            error, membership.reported = membership.reported, None
+        if membership.error_to_report is not None:
+            error, membership.error_to_report = membership.error_to_report, None
             self._errors.on_heartbeat_rejected(error, anyio.current_time())
             self._metadata_wakeup.set()
         if membership.fatal_error is not None:
@@ -305,7 +305,7 @@ class Member:
             self._log.info("assigned", partitions=len(assignment))
         self._errors.on_assigned(assignment)
         self._leaders.pauses.keep_only(assignment)
-        self.metadata.assigned(assignment, anyio.current_time())
+        self.metadata.set_assignment(assignment, anyio.current_time())
         self._metadata_wakeup.set()
         self._leaders.update()
 
@@ -313,10 +313,12 @@ class Member:
         topic_errors, self.metadata.topic_errors = self.metadata.topic_errors, []
         self._errors.on_metadata(topic_errors)
         if topic_errors:
-            self.membership.forbid(self.metadata.forbidden(), anyio.current_time())
+            self.membership.exclude_topics(
+                self.metadata.unauthorized_topics(), anyio.current_time()
+            )
             self._membership_wakeup.set()
-        if self.metadata.appeared:
-            self.metadata.appeared = False
+        if self.metadata.has_new_topics:
+            self.metadata.has_new_topics = False
             self.membership.heartbeat_soon(anyio.current_time())
             self._membership_wakeup.set()
         self._leaders.update()
@@ -333,11 +335,11 @@ class Member:
                 self._listener.on_acquired([lease])
             case LeaderMoved(share_partition, leader):
                 now = anyio.current_time()
-                self.metadata.leader_moved(share_partition, leader, now)
+                self.metadata.on_leader_moved(share_partition, leader, now)
                 self._metadata_wakeup.set()
                 self._leaders.update()
             case EndpointsLearned(endpoints):
-                self.metadata.endpoints_learned(endpoints)
+                self.metadata.update_endpoints(endpoints)
             case LocksLost():
                 self._on_locks_lost(event)
             case MetadataStale(why):
@@ -352,7 +354,7 @@ class Member:
                 self._on_unexpected_response(event)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
-        self._log.warning("locks lost", reason=lost.why, leases=len(lost.leases))
+        self._log.warning("locks lost", reason=lost.reason, leases=len(lost.leases))
         self._listener.on_locks_lost(lost.leases)
 
     def _on_unexpected_response(

@@ -11,8 +11,8 @@ from zlib import crc32
 
 __all__ = ["Backoff", "spread_of"]
 
-FIRST: Final = 0.05
-LIMIT: Final = 1.0  # Kafka's retry.backoff.max.ms
+INITIAL_DELAY: Final = 0.05
+MAX_DELAY: Final = 1.0  # Kafka's retry.backoff.max.ms
 
 
 def spread_of(member_id: str) -> float:
@@ -24,7 +24,11 @@ class Backoff:
     """Doubles from `first` to `limit` seconds; `reset` once something went well."""
 
     def __init__(
-        self, spread: float = 1.0, *, first: float = FIRST, limit: float = LIMIT
+        self,
+        spread: float = 1.0,
+        *,
+        first: float = INITIAL_DELAY,
+        limit: float = MAX_DELAY,
     ) -> None:
         self._spread = spread
         self._first = first

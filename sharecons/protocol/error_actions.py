@@ -34,30 +34,30 @@ class ErrorAction(enum.Enum):
     """Join again from epoch 0, under the same member id."""
     FIND_COORDINATOR = enum.auto()
     """Look the coordinator up again; membership and assignment are kept."""
-    REOPEN = enum.auto()
+    REOPEN_SESSION = enum.auto()
     """Open the share session again; the locks outlive it (same member id)."""
     LOSE_SESSION = enum.auto()
     """As REOPEN, and what the session had acquired is no longer ours."""
-    MOVE = enum.auto()
+    FIND_LEADER = enum.auto()
     """Somebody else leads the partition: follow the hint, or ask for metadata."""
-    DESCRIBE = enum.auto()
+    REFRESH_METADATA = enum.auto()
     """Our metadata is old, or the topic is new: ask again, silently."""
     REPORT = enum.auto()
     """Raise it to the application once, and go on."""
-    REFUSE = enum.auto()
+    RAISE_FATAL = enum.auto()
     """Raise it to the application for good."""
-    SPLIT = enum.auto()
+    SPLIT_BATCH = enum.auto()
     """Something in it was not ours: all of it was refused; send it in parts."""
-    FAIL = enum.auto()
+    FAIL_BATCH = enum.auto()
     """The acknowledgement has failed; sending it again cannot help."""
 
 
 _SHARED: Final[Mapping[int, ErrorAction]] = {
     Code.NONE: ErrorAction.PROCEED,
-    Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.REFUSE,
-    Code.INVALID_REQUEST: ErrorAction.REFUSE,
-    Code.UNSUPPORTED_VERSION: ErrorAction.REFUSE,
-    Code.INVALID_GROUP_ID: ErrorAction.REFUSE,
+    Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.RAISE_FATAL,
+    Code.INVALID_REQUEST: ErrorAction.RAISE_FATAL,
+    Code.UNSUPPORTED_VERSION: ErrorAction.RAISE_FATAL,
+    Code.INVALID_GROUP_ID: ErrorAction.RAISE_FATAL,
 }
 
 HEARTBEAT: Final[Mapping[int, ErrorAction]] = {
@@ -70,8 +70,8 @@ HEARTBEAT: Final[Mapping[int, ErrorAction]] = {
     # Only a join makes a group again. In the answer to a join it says that the id
     # is a consumer group's: `membership` refuses then.
     Code.GROUP_ID_NOT_FOUND: ErrorAction.REJOIN,
-    Code.GROUP_MAX_SIZE_REACHED: ErrorAction.REFUSE,
-    Code.INCONSISTENT_GROUP_PROTOCOL: ErrorAction.REFUSE,
+    Code.GROUP_MAX_SIZE_REACHED: ErrorAction.RAISE_FATAL,
+    Code.INCONSISTENT_GROUP_PROTOCOL: ErrorAction.RAISE_FATAL,
     # The grant may come while we wait, so the member stays.
     Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.REPORT,
 }
@@ -79,19 +79,19 @@ HEARTBEAT: Final[Mapping[int, ErrorAction]] = {
 FETCH: Final[Mapping[int, ErrorAction]] = {
     **_SHARED,
     Code.SHARE_SESSION_NOT_FOUND: ErrorAction.LOSE_SESSION,
-    Code.INVALID_SHARE_SESSION_EPOCH: ErrorAction.REOPEN,
+    Code.INVALID_SHARE_SESSION_EPOCH: ErrorAction.REOPEN_SESSION,
     Code.SHARE_SESSION_LIMIT_REACHED: ErrorAction.RETRY,
 }
 """Top-level codes of ShareFetch and ShareAcknowledge."""
 
 FETCH_PARTITION: Final[Mapping[int, ErrorAction]] = {
     Code.NONE: ErrorAction.PROCEED,
-    Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.MOVE,
-    Code.FENCED_LEADER_EPOCH: ErrorAction.MOVE,
-    Code.LEADER_NOT_AVAILABLE: ErrorAction.MOVE,
-    Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.DESCRIBE,
-    Code.UNKNOWN_TOPIC_ID: ErrorAction.DESCRIBE,
-    Code.INCONSISTENT_TOPIC_ID: ErrorAction.DESCRIBE,
+    Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.FIND_LEADER,
+    Code.FENCED_LEADER_EPOCH: ErrorAction.FIND_LEADER,
+    Code.LEADER_NOT_AVAILABLE: ErrorAction.FIND_LEADER,
+    Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.REFRESH_METADATA,
+    Code.UNKNOWN_TOPIC_ID: ErrorAction.REFRESH_METADATA,
+    Code.INCONSISTENT_TOPIC_ID: ErrorAction.REFRESH_METADATA,
     Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.REPORT,
     Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.REPORT,
     Code.CORRUPT_MESSAGE: ErrorAction.REPORT,
@@ -100,22 +100,22 @@ FETCH_PARTITION: Final[Mapping[int, ErrorAction]] = {
 
 ACKNOWLEDGE: Final[Mapping[int, ErrorAction]] = {
     Code.NONE: ErrorAction.PROCEED,
-    Code.INVALID_RECORD_STATE: ErrorAction.SPLIT,
+    Code.INVALID_RECORD_STATE: ErrorAction.SPLIT_BATCH,
     Code.REQUEST_TIMED_OUT: ErrorAction.RETRY,
     Code.KAFKA_STORAGE_ERROR: ErrorAction.RETRY,
     Code.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
     Code.COORDINATOR_NOT_AVAILABLE: ErrorAction.RETRY,
     Code.NOT_COORDINATOR: ErrorAction.RETRY,
     # Retriable by name, but the lock went with the leader or the topic.
-    Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.FAIL,
-    Code.FENCED_LEADER_EPOCH: ErrorAction.FAIL,
-    Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.FAIL,
-    Code.UNKNOWN_TOPIC_ID: ErrorAction.FAIL,
-    Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.FAIL,
-    Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.FAIL,
-    Code.INVALID_REQUEST: ErrorAction.FAIL,
-    Code.FENCED_STATE_EPOCH: ErrorAction.FAIL,
-    Code.UNKNOWN_SERVER_ERROR: ErrorAction.FAIL,
+    Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.FAIL_BATCH,
+    Code.FENCED_LEADER_EPOCH: ErrorAction.FAIL_BATCH,
+    Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.FAIL_BATCH,
+    Code.UNKNOWN_TOPIC_ID: ErrorAction.FAIL_BATCH,
+    Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.FAIL_BATCH,
+    Code.GROUP_AUTHORIZATION_FAILED: ErrorAction.FAIL_BATCH,
+    Code.INVALID_REQUEST: ErrorAction.FAIL_BATCH,
+    Code.FENCED_STATE_EPOCH: ErrorAction.FAIL_BATCH,
+    Code.UNKNOWN_SERVER_ERROR: ErrorAction.FAIL_BATCH,
 }
 """Codes of one partition's acknowledgements."""
 

@@ -13,27 +13,27 @@ __all__ = [
     "JOIN_EPOCH",
     "LEAVE_EPOCH",
     "AlterGroupConfig",
-    "ConfigAltered",
-    "CoordinatorFound",
+    "AlterGroupConfigResponse",
     "DescribeGroupConfig",
-    "DescribeTopics",
+    "DescribeGroupConfigResponse",
     "Endpoint",
     "FetchSettings",
-    "FetchedPartition",
     "FindCoordinator",
-    "GroupConfig",
+    "FindCoordinatorResponse",
     "Heartbeat",
-    "HeartbeatAnswer",
+    "HeartbeatResponse",
+    "MetadataRequest",
+    "MetadataResponse",
     "PartitionLeader",
+    "PartitionResponse",
     "Range",
     "ShareAcknowledge",
-    "ShareAcknowledged",
+    "ShareAcknowledgeResponse",
     "ShareFetch",
-    "ShareFetched",
+    "ShareFetchResponse",
     "SharePartition",
     "TopicDescription",
     "TopicId",
-    "TopicsDescribed",
 ]
 
 JOIN_EPOCH = 0
@@ -96,7 +96,7 @@ class FindCoordinator:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CoordinatorFound:
+class FindCoordinatorResponse:
     error: int
     message: str | None
     node_id: int
@@ -115,7 +115,7 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatAnswer:
+class HeartbeatResponse:
     """`assignment` of None means "as before"; an empty one revokes everything."""
 
     error: int
@@ -127,7 +127,7 @@ class HeartbeatAnswer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeTopics:
+class MetadataRequest:
     """Metadata of topics by name and by id."""
 
     names: tuple[str, ...]
@@ -143,7 +143,7 @@ class TopicDescription:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicsDescribed:
+class MetadataResponse:
     brokers: Mapping[int, Endpoint]
     topics: tuple[TopicDescription, ...]
 
@@ -208,12 +208,12 @@ class ShareAcknowledge:
     group_id: str
     member_id: str
     share_session_epoch: int
-    renewing: bool
+    is_renew_ack: bool
     acknowledgements: Acknowledgements
 
 
 @dataclass(init=False, slots=True)
-class FetchedPartition:
+class PartitionResponse:
     """One partition's part of an answer; fetch and acknowledgement fail apart.
 
     `acquired` are ranges of first offset, last offset and delivery count. In the
@@ -251,12 +251,12 @@ class FetchedPartition:
 
 
 @dataclass(init=False, slots=True)
-class ShareFetched:
+class ShareFetchResponse:
     error: int
     message: str | None
     lock_timeout: float
     renewable: bool
-    partitions: tuple[FetchedPartition, ...]
+    partitions: tuple[PartitionResponse, ...]
     endpoints: Mapping[int, Endpoint]
     throttle: float
 
@@ -267,7 +267,7 @@ class ShareFetched:
         message: str | None,
         lock_timeout: float,
         renewable: bool,
-        partitions: tuple[FetchedPartition, ...],
+        partitions: tuple[PartitionResponse, ...],
         endpoints: Mapping[int, Endpoint],
         throttle: float,
     ) -> None:
@@ -281,11 +281,11 @@ class ShareFetched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareAcknowledged:
+class ShareAcknowledgeResponse:
     error: int
     message: str | None
     lock_timeout: float
-    partitions: tuple[FetchedPartition, ...]
+    partitions: tuple[PartitionResponse, ...]
     endpoints: Mapping[int, Endpoint]
     throttle: float
 
@@ -297,7 +297,7 @@ class DescribeGroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupConfig:
+class DescribeGroupConfigResponse:
     error: int
     message: str | None
     value: str | None
@@ -311,7 +311,7 @@ class AlterGroupConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigAltered:
+class AlterGroupConfigResponse:
     error: int
     message: str | None
 

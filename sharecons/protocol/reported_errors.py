@@ -25,14 +25,14 @@ class ReportedErrors:
     """The errors that stand, by topic and code, with those who say so."""
 
     def __init__(self) -> None:
-        self._standing: dict[tuple[str, int], set[Source]] = {}
-        self._unexplained: tuple[Error, float] | None = None
+        self._sources: dict[tuple[str, int], set[Source]] = {}
+        self._held: tuple[Error, float] | None = None
 
     def begin(self, topic: str, code: int, source: Source) -> bool:
         """Note an error; return whether it is to be raised."""
         # A group's authorization is that of all of its topics.
         where = "" if code == Code.GROUP_AUTHORIZATION_FAILED else topic
-        sources = self._standing.setdefault((where, code), set())
+        sources = self._sources.setdefault((where, code), set())
         is_new = not sources
         sources.add(source)
         return is_new
@@ -41,7 +41,7 @@ class ReportedErrors:
         """Return whether this source has said so already."""
         return any(
             source in sources
-            for (_, standing), sources in self._standing.items()
+            for (_, standing), sources in self._sources.items()
             if standing == code
         )
 
@@ -59,14 +59,14 @@ class ReportedErrors:
 
     def clear(self) -> None:
         """Note a new subscription: all errors are raised again."""
-        self._standing.clear()
-        self._unexplained = None
+        self._sources.clear()
+        self._held = None
 
     # A refused heartbeat does not name the topic; metadata does.
 
     def hold(self, error: Error, now: float) -> None:
         """Keep an error of the whole subscription until metadata is newer than it."""
-        self._unexplained = (error, now)
+        self._held = (error, now)
 
     def take_held(self, described_at: float) -> Error | None:
         """Return the error that was kept, if newer metadata explains it by no topic.
@@ -74,22 +74,22 @@ class ReportedErrors:
         Args:
             described_at: when the metadata was asked for.
         """
-        if self._unexplained is None or described_at < self._unexplained[1]:
+        if self._held is None or described_at < self._held[1]:
             return None
-        (error, _), self._unexplained = self._unexplained, None
-        return None if self._explains() else error
+        (error, _), self._held = self._held, None
+        return None if self._is_explained() else error
 
-    def _explains(self) -> bool:
+    def _is_explained(self) -> bool:
         return any(
             code == Code.TOPIC_AUTHORIZATION_FAILED and METADATA in sources
-            for (_, code), sources in self._standing.items()
+            for (_, code), sources in self._sources.items()
         )
 
     def _keep(self, keeps: Callable[[str, Source], bool]) -> None:
-        for (topic, code), sources in list(self._standing.items()):
+        for (topic, code), sources in list(self._sources.items()):
             sources.difference_update([s for s in sources if not keeps(topic, s)])
             if not sources:
-                del self._standing[topic, code]
+                del self._sources[topic, code]
 
 
 def topic_error(topic: str, code: int, doing: str = "") -> Error:

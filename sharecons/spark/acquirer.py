@@ -277,12 +277,12 @@ class Acquirer:
         While it is full, acquired records are not reported to the prefetch as handed
         out, so that it sends no fetch.
         """
-        member.prefetch.waiting = 0 if self.ledger_writer.is_full else 1
-        if member.prefetch.waiting:
+        member.prefetch.waiting_readers = 0 if self.ledger_writer.is_full else 1
+        if member.prefetch.waiting_readers:
             count, self._unreported = self._unreported, 0
             if count:
-                member.prefetch.handed_out(count, anyio.current_time())
-            member.prefetch.asked(anyio.current_time())
+                member.prefetch.on_delivered(count, anyio.current_time())
+            member.prefetch.on_requested(anyio.current_time())
             member.wake_leaders()
 
     async def _write_acquired(self) -> None:
@@ -341,7 +341,7 @@ class Acquirer:
 
         If not, other members may have acquired the records.
         """
-        has_locks = not lease.term.ended and anyio.current_time() < lease.deadline
+        has_locks = not lease.lock_scope.ended and anyio.current_time() < lease.deadline
         if not has_locks:
             self.stats.lost += lease.count
         return has_locks
@@ -386,5 +386,5 @@ def _accept(lease: Lease) -> None:
             for first, last, _ in lease.acquired
             for offset in range(first, last + 1)
         ]
-    lease.unpacked(offsets)
+    lease.set_offsets(offsets)
     lease.acknowledge_implicitly(0, len(offsets), AcknowledgeType.ACCEPT)

@@ -147,9 +147,9 @@ class _Fetcher:
                 request.request, self._timeout
             )
         except Error as error:
-            self._reader.failed(request, error, clock())
+            self._reader.on_error(request, error, clock())
         else:
-            for event in self._reader.answered(request, response, clock()):
+            for event in self._reader.on_response(request, response, clock()):
                 self._events.append(event)
                 self._queued_bytes += _size_of(event)
         self._wakeup.set()

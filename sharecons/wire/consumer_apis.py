@@ -7,9 +7,9 @@ from sharecons.errors import UnsupportedVersionError
 from sharecons.protocol.messages import (
     AlterGroupConfig,
     DescribeGroupConfig,
-    DescribeTopics,
     FindCoordinator,
     Heartbeat,
+    MetadataRequest,
     ShareAcknowledge,
     ShareFetch,
 )
@@ -30,7 +30,7 @@ __all__ = ["APIS", "check_record_limit", "check_share_groups", "choose_version"]
 APIS: Final[Mapping[type, Api[Any, Any]]] = {
     AlterGroupConfig: ALTER_GROUP_CONFIG,
     DescribeGroupConfig: DESCRIBE_GROUP_CONFIG,
-    DescribeTopics: METADATA,
+    MetadataRequest: METADATA,
     FindCoordinator: FIND_COORDINATOR,
     Heartbeat: SHARE_GROUP_HEARTBEAT,
     SaslAuthenticate: SASL_AUTHENTICATE,

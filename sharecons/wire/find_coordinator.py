@@ -7,7 +7,11 @@ which store the state of share partitions and receive no heartbeats (KIP-932).
 from importlib import import_module
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import CoordinatorFound, Endpoint, FindCoordinator
+from sharecons.protocol.messages import (
+    Endpoint,
+    FindCoordinator,
+    FindCoordinatorResponse,
+)
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["FIND_COORDINATOR"]
@@ -26,7 +30,7 @@ def _write(request: FindCoordinator, version: int) -> bytes:
     return write_entity(kind(key_type=GROUP, coordinator_keys=(request.group_id,)))
 
 
-def _read(frame: Frame, offset: int, version: int) -> CoordinatorFound:
+def _read(frame: Frame, offset: int, version: int) -> FindCoordinatorResponse:
     kind = _SCHEMAS[version].FindCoordinatorResponse
     response = read_entity(kind, frame, offset)
     if len(response.coordinators) != 1:
@@ -35,7 +39,7 @@ def _read(frame: Frame, offset: int, version: int) -> CoordinatorFound:
             f"{len(response.coordinators)} coordinators instead of 1"
         )
     found = response.coordinators[0]
-    return CoordinatorFound(
+    return FindCoordinatorResponse(
         error=int(found.error_code),
         message=found.error_message,
         node_id=found.node_id,
@@ -43,6 +47,6 @@ def _read(frame: Frame, offset: int, version: int) -> CoordinatorFound:
     )
 
 
-FIND_COORDINATOR: Api[FindCoordinator, CoordinatorFound] = Api(
+FIND_COORDINATOR: Api[FindCoordinator, FindCoordinatorResponse] = Api(
     key=10, name="FindCoordinator", versions=VERSIONS, write=_write, read=_read
 )

@@ -6,9 +6,9 @@ from typing import Any
 from sharecons.errors import ProtocolError
 from sharecons.protocol.messages import (
     AlterGroupConfig,
-    ConfigAltered,
+    AlterGroupConfigResponse,
     DescribeGroupConfig,
-    GroupConfig,
+    DescribeGroupConfigResponse,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
@@ -33,11 +33,13 @@ def _write_describe(request: DescribeGroupConfig, version: int) -> bytes:
     return write_entity(_describe.DescribeConfigsRequest(resources=(resource,)))
 
 
-def _read_describe(frame: Frame, offset: int, version: int) -> GroupConfig:
+def _read_describe(
+    frame: Frame, offset: int, version: int
+) -> DescribeGroupConfigResponse:
     response = read_entity(_describe.DescribeConfigsResponse, frame, offset)
     result = _only(response.results)
     values = [config.value for config in result.configs]
-    return GroupConfig(
+    return DescribeGroupConfigResponse(
         error=int(result.error_code),
         message=result.error_message,
         value=values[0] if values else None,
@@ -58,10 +60,12 @@ def _write_alter(request: AlterGroupConfig, version: int) -> bytes:
     )
 
 
-def _read_alter(frame: Frame, offset: int, version: int) -> ConfigAltered:
+def _read_alter(frame: Frame, offset: int, version: int) -> AlterGroupConfigResponse:
     response = read_entity(_alter.IncrementalAlterConfigsResponse, frame, offset)
     result = _only(response.responses)
-    return ConfigAltered(error=int(result.error_code), message=result.error_message)
+    return AlterGroupConfigResponse(
+        error=int(result.error_code), message=result.error_message
+    )
 
 
 def _only(results: tuple[Any, ...]) -> Any:
@@ -72,14 +76,14 @@ def _only(results: tuple[Any, ...]) -> Any:
     return results[0]
 
 
-DESCRIBE_GROUP_CONFIG: Api[DescribeGroupConfig, GroupConfig] = Api(
+DESCRIBE_GROUP_CONFIG: Api[DescribeGroupConfig, DescribeGroupConfigResponse] = Api(
     key=32,
     name="DescribeConfigs",
     versions=range(4, 5),
     write=_write_describe,
     read=_read_describe,
 )
-ALTER_GROUP_CONFIG: Api[AlterGroupConfig, ConfigAltered] = Api(
+ALTER_GROUP_CONFIG: Api[AlterGroupConfig, AlterGroupConfigResponse] = Api(
     key=44,
     name="IncrementalAlterConfigs",
     versions=range(1, 2),

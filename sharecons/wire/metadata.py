@@ -6,11 +6,11 @@
 from importlib import import_module
 
 from sharecons.protocol.messages import (
-    DescribeTopics,
     Endpoint,
+    MetadataRequest,
+    MetadataResponse,
     PartitionLeader,
     TopicDescription,
-    TopicsDescribed,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
@@ -24,7 +24,7 @@ _SCHEMAS = {
 }
 
 
-def _write(request: DescribeTopics, version: int) -> bytes:
+def _write(request: MetadataRequest, version: int) -> bytes:
     schema = _SCHEMAS[version]
     by_name = [
         schema.request.MetadataRequestTopic(topic_id=None, name=name)
@@ -44,9 +44,9 @@ def _write(request: DescribeTopics, version: int) -> bytes:
     )
 
 
-def _read(frame: Frame, offset: int, version: int) -> TopicsDescribed:
+def _read(frame: Frame, offset: int, version: int) -> MetadataResponse:
     response = read_entity(_SCHEMAS[version].MetadataResponse, frame, offset)
-    return TopicsDescribed(
+    return MetadataResponse(
         brokers={b.node_id: Endpoint(b.host, b.port) for b in response.brokers},
         topics=tuple(
             TopicDescription(
@@ -63,6 +63,6 @@ def _read(frame: Frame, offset: int, version: int) -> TopicsDescribed:
     )
 
 
-METADATA: Api[DescribeTopics, TopicsDescribed] = Api(
+METADATA: Api[MetadataRequest, MetadataResponse] = Api(
     key=3, name="Metadata", versions=VERSIONS, write=_write, read=_read
 )

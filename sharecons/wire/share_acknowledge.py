@@ -3,10 +3,10 @@
 from importlib import import_module
 
 from sharecons.protocol.messages import (
-    FetchedPartition,
     PartitionLeader,
+    PartitionResponse,
     ShareAcknowledge,
-    ShareAcknowledged,
+    ShareAcknowledgeResponse,
     SharePartition,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
@@ -27,7 +27,7 @@ _SCHEMAS = {
 def _write(request: ShareAcknowledge, version: int) -> bytes:
     schema = _SCHEMAS[version]
     acknowledgements = request.acknowledgements
-    mode = {"is_renew_ack": request.renewing} if version >= RENEW_SINCE else {}
+    mode = {"is_renew_ack": request.is_renew_ack} if version >= RENEW_SINCE else {}
     topics = tuple(
         schema.request.AcknowledgeTopic(
             topic_id=uuid_of(topic_id),
@@ -54,15 +54,15 @@ def _write(request: ShareAcknowledge, version: int) -> bytes:
     )
 
 
-def _read(frame: Frame, offset: int, version: int) -> ShareAcknowledged:
+def _read(frame: Frame, offset: int, version: int) -> ShareAcknowledgeResponse:
     response = read_entity(_SCHEMAS[version].ShareAcknowledgeResponse, frame, offset)
     lock = seconds(response.acquisition_lock_timeout) if version >= RENEW_SINCE else 0.0
-    return ShareAcknowledged(
+    return ShareAcknowledgeResponse(
         error=int(response.error_code),
         message=response.error_message,
         lock_timeout=max(0.0, lock),
         partitions=tuple(
-            FetchedPartition(
+            PartitionResponse(
                 share_partition=SharePartition(
                     topic_id_of(topic.topic_id), part.partition_index
                 ),
@@ -84,7 +84,7 @@ def _read(frame: Frame, offset: int, version: int) -> ShareAcknowledged:
     )
 
 
-SHARE_ACKNOWLEDGE: Api[ShareAcknowledge, ShareAcknowledged] = Api(
+SHARE_ACKNOWLEDGE: Api[ShareAcknowledge, ShareAcknowledgeResponse] = Api(
     key=79,
     name="ShareAcknowledge",
     versions=VERSIONS,

@@ -14,11 +14,11 @@ from typing import Final
 from sharecons.errors import ProtocolError
 from sharecons.protocol.messages import (
     Endpoint,
-    FetchedPartition,
     PartitionLeader,
+    PartitionResponse,
     Range,
     ShareFetch,
-    ShareFetched,
+    ShareFetchResponse,
     SharePartition,
 )
 from sharecons.wire.codec.api import Api, Frame
@@ -103,7 +103,7 @@ def _write_forgotten(parts: list[bytes], forgotten: Iterable[SharePartition]) ->
         parts.append(NO_TAGS)
 
 
-def _read(frame: Frame, offset: int, version: int) -> ShareFetched:
+def _read(frame: Frame, offset: int, version: int) -> ShareFetchResponse:
     reader = FieldReader(frame, offset)
     try:
         response = _decode(reader, version)
@@ -115,10 +115,10 @@ def _read(frame: Frame, offset: int, version: int) -> ShareFetched:
     return response
 
 
-def _decode(reader: FieldReader, version: int) -> ShareFetched:
+def _decode(reader: FieldReader, version: int) -> ShareFetchResponse:
     throttle, error, message = reader.int32(), reader.int16(), reader.text()
     lock_timeout = reader.int32()
-    partitions: list[FetchedPartition] = []
+    partitions: list[PartitionResponse] = []
     for _ in range(reader.count(TOPIC_SIZE)):
         topic_id = reader.topic_id()
         count = reader.count(PARTITION_SIZE)
@@ -129,7 +129,7 @@ def _decode(reader: FieldReader, version: int) -> ShareFetched:
         node_id = reader.int32()
         endpoints[node_id] = _endpoint(reader)
     reader.skip_tags()
-    return ShareFetched(
+    return ShareFetchResponse(
         error=error,
         message=message,
         lock_timeout=max(0.0, lock_timeout / 1000),
@@ -140,7 +140,7 @@ def _decode(reader: FieldReader, version: int) -> ShareFetched:
     )
 
 
-def _partition(reader: FieldReader, topic_id: bytes) -> FetchedPartition:
+def _partition(reader: FieldReader, topic_id: bytes) -> PartitionResponse:
     # Bypass the constructor, which is plain Python (see `protocol.messages`).
     share_partition = tuple.__new__(SharePartition, (topic_id, reader.int32()))
     error, message = reader.int16(), reader.text()
@@ -156,7 +156,7 @@ def _partition(reader: FieldReader, topic_id: bytes) -> FetchedPartition:
     records = reader.data()
     acquired = _acquired(reader, share_partition)
     reader.skip_tags()
-    return FetchedPartition(
+    return PartitionResponse(
         share_partition=share_partition,
         error=error,
         message=message,
@@ -197,7 +197,7 @@ def _endpoint(reader: FieldReader) -> Endpoint:
     return Endpoint(host, port)
 
 
-SHARE_FETCH: Final[Api[ShareFetch, ShareFetched]] = Api(
+SHARE_FETCH: Final[Api[ShareFetch, ShareFetchResponse]] = Api(
     key=78,
     name="ShareFetch",
     versions=VERSIONS,

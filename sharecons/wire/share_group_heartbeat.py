@@ -3,7 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from sharecons.protocol.messages import Heartbeat, HeartbeatAnswer, SharePartition
+from sharecons.protocol.messages import Heartbeat, HeartbeatResponse, SharePartition
 from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
 from sharecons.wire.topic_ids import topic_id_of
 
@@ -24,7 +24,7 @@ def _write(request: Heartbeat, version: int) -> bytes:
     )
 
 
-def _read(frame: Frame, offset: int, version: int) -> HeartbeatAnswer:
+def _read(frame: Frame, offset: int, version: int) -> HeartbeatResponse:
     response = read_entity(v1.ShareGroupHeartbeatResponse, frame, offset)
     assignment = None
     if response.assignment is not None:
@@ -35,7 +35,7 @@ def _read(frame: Frame, offset: int, version: int) -> HeartbeatAnswer:
             # Brokers have been observed (in another client's tests) to assign -1.
             if topic.topic_id is not None and partition >= 0
         )
-    return HeartbeatAnswer(
+    return HeartbeatResponse(
         error=int(response.error_code),
         message=response.error_message,
         member_epoch=response.member_epoch,
@@ -45,7 +45,7 @@ def _read(frame: Frame, offset: int, version: int) -> HeartbeatAnswer:
     )
 
 
-SHARE_GROUP_HEARTBEAT: Api[Heartbeat, HeartbeatAnswer] = Api(
+SHARE_GROUP_HEARTBEAT: Api[Heartbeat, HeartbeatResponse] = Api(
     key=76,
     name="ShareGroupHeartbeat",
     versions=range(1, 2),

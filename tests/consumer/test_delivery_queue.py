@@ -24,7 +24,7 @@ from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
-from tests.protocol.making import P0
+from tests.protocol.message_factories import P0
 
 pytestmark = pytest.mark.anyio
 
@@ -70,11 +70,11 @@ class Bench:
             payload=encode(records, base_offset=first),
             deadline=self.now + 30,
             lock_duration=30.0,
-            term=self.term,
+            lock_scope=self.term,
             owner=self.owner,
         )
-        self.owner.acquired(lease)
-        self.pace.acquired(count)
+        self.owner.add_lease(lease)
+        self.pace.on_acquired(count)
         self.deliveries.on_acquired([lease])
         return lease
 
@@ -181,7 +181,7 @@ async def test_waiting_loop_has_no_unacknowledged_records() -> None:
             await anext(loop)
 
         tasks.start_soon(ask)
-        while not bench.pace.waiting:
+        while not bench.pace.waiting_readers:
             await checkpoint()
 
         assert not bench.deliveries.has_unacknowledged

@@ -48,7 +48,7 @@ def test_results_without_a_callback_are_counted_once():
         ResultLog(lambda: None, lambda: 0.0),
         Listener(has_ack_callback=False),
     )
-    result_log.applied = 5
+    result_log.applied_count = 5
     result_log.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
     assert (True, [7, 2]) == dispatched(result_log, listener)

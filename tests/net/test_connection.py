@@ -13,9 +13,9 @@ from sharecons.errors import (
 )
 from sharecons.net.connection import Connection
 from sharecons.protocol.messages import (
-    CoordinatorFound,
     Endpoint,
     FindCoordinator,
+    FindCoordinatorResponse,
     ShareFetch,
 )
 from tests.net.interrupts import interruptions
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.anyio
 HERE = Endpoint("broker", 9092)
 REQUEST = FindCoordinator(group_id="billing")
 RESPONSE = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
-COORDINATOR = CoordinatorFound(
+COORDINATOR = FindCoordinatorResponse(
     error=0, message=None, node_id=1, endpoint=Endpoint("b1", 9092)
 )
 

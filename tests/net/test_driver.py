@@ -123,11 +123,11 @@ class Scripted:
     def next_deadline(self, now):
         return self._due
 
-    def answered(self, request, answer, now):
+    def on_response(self, request, response, now):
         self._script.pop(0)
-        self.log.append(f"answered {request}: {answer}")
+        self.log.append(f"answered {request}: {response}")
 
-    def failed(self, request, error, now):
+    def on_error(self, request, error, now):
         self._script.pop(0)
         self.log.append(f"failed {request}: {error}")
 
@@ -164,7 +164,7 @@ async def test_response_passed_by_send_is_not_passed_again():
 
     async def send_and_pass(request):
         await anyio.lowlevel.checkpoint()
-        machine.answered(request, "at once", 0.0)
+        machine.on_response(request, "at once", 0.0)
 
     await drive(machine, send_and_pass, AutoResetEvent(), machine.on_change)
 

@@ -11,9 +11,19 @@ from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.events import UnexpectedResponse
 from sharecons.protocol.fetch.leader import Leader
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.messages import Range, ShareFetch, ShareFetched, SharePartition
+from sharecons.protocol.messages import (
+    Range,
+    ShareFetch,
+    ShareFetchResponse,
+    SharePartition,
+)
 from sharecons.record import ACCEPT
-from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched, part
+from tests.protocol.message_factories import (
+    P0,
+    SETTINGS,
+    TOPIC,
+    TOPIC_ID,
+)
 
 LOST = ConnectionFailedError("the broker closed the connection")
 
@@ -28,11 +38,11 @@ class Application:
         self.leases: list[Lease] = []
         self.requests: list[ShareFetch] = []
         self.prefetch = Prefetch(500)
-        self.prefetch.waiting = 1
+        self.prefetch.waiting_readers = 1
         self.prefetch.allowance = 500
         batcher = AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0))
-        self.machine = Leader(NODE, SETTINGS, self.prefetch, batcher)
-        self.machine.topics = {TOPIC_ID: TOPIC}
+        self.machine = Leader(NODE_ID, SETTINGS, self.prefetch, batcher)
+        self.machine.topic_names = {TOPIC_ID: TOPIC}
         self.machine.set_partitions(frozenset({P0}))
         self.leader_io = LeaderIO(
             self.machine,
@@ -62,30 +72,30 @@ class Application:
     def process(self) -> None:
         for lease in self.leases:
             ((first, last, _),) = lease.acquired
-            lease.unpacked(range(first, last + 1))
-            self.prefetch.handed_out(lease.count, self.now)
+            lease.set_offsets(range(first, last + 1))
+            self.prefetch.on_delivered(lease.count, self.now)
             lease.acknowledge_open(0, lease.count, ACCEPT)
-            self.prefetch.asked(self.now + 1e-4)
+            self.prefetch.on_requested(self.now + 1e-4)
         self.leases.clear()
 
     def receive(self, offset: int) -> NextRequest | Deferred | None:
-        answer = fetched(part(P0, (offset, offset)))
-        assert isinstance(answer, ShareFetched)
+        answer = fetch_response(partition_response(P0, (offset, offset)))
+        assert isinstance(answer, ShareFetchResponse)
         return self.leader_io.on_response(answer)
 
     def receive_much(self, turn: int) -> NextRequest | Deferred | None:
-        answer = fetched(part(P0, (500 * turn, 500 * turn + 499)))
-        assert isinstance(answer, ShareFetched)
+        answer = fetch_response(partition_response(P0, (500 * turn, 500 * turn + 499)))
+        assert isinstance(answer, ShareFetchResponse)
         return self.leader_io.on_response(answer)
 
     def process_in(self, seconds: float) -> None:
         """Process all records, each lease in so many seconds, and read again."""
         for lease in self.leases:
-            lease.unpacked(range(lease.acquired[0][0], lease.acquired[0][1] + 1))
-            self.prefetch.handed_out(lease.count, self.now)
+            lease.set_offsets(range(lease.acquired[0][0], lease.acquired[0][1] + 1))
+            self.prefetch.on_delivered(lease.count, self.now)
             lease.acknowledge_open(0, lease.count, ACCEPT)
             self.now += seconds
-            self.prefetch.asked(self.now)
+            self.prefetch.on_requested(self.now)
         self.leases.clear()
 
     def receive_single(
@@ -147,7 +157,7 @@ def test_empty_response_resumes_no_reader():
     application.can_resume = True
     application.begin()
 
-    assert isinstance(application.leader_io.on_response(fetched()), Deferred)
+    assert isinstance(application.leader_io.on_response(fetch_response()), Deferred)
 
 
 SIX = frozenset(SharePartition(TOPIC_ID, number) for number in range(6))
@@ -229,7 +239,7 @@ def test_lost_connection_discards_requests_in_flight():
     assert first.on_partial is not None
     assert first.on_partial() is not None
 
-    application.machine.failed(first.request, LOST, application.now)
+    application.machine.on_error(first.request, LOST, application.now)
     application.machine.events.clear()  # as our task does
     application.now = application.machine.next_deadline(application.now)
     application.begin()

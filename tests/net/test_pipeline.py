@@ -21,7 +21,7 @@ from sharecons.protocol.messages import ShareFetch
 from sharecons.wire.codec import registry
 from tests.net.streams import SERVED, MemoryNetwork, frame
 from tests.net.test_connection import COORDINATOR, REQUEST, RESPONSE, connected, served
-from tests.protocol.making import SETTINGS
+from tests.protocol.message_factories import SETTINGS
 
 pytestmark = pytest.mark.anyio
 

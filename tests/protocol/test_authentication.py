@@ -1,5 +1,7 @@
 """The SASL exchange on one connection."""
 
+import math
+
 import pytest
 from scramp import ScramMechanism
 
@@ -21,7 +23,7 @@ from sharecons.protocol.sasl.credentials import (
 
 PLAIN = Credentials(mechanism="PLAIN", username="alice", password="secret")
 BEARER = Credentials(mechanism=OAUTHBEARER, extensions={"scope": "orders"})
-NEVER = float("inf")
+NEVER = math.inf
 
 
 def dialogue(credentials, token=""):
@@ -43,7 +45,7 @@ def shaken(credentials, token=""):
     machine = dialogue(credentials, token)
     request = machine.next_request(0.0)
     assert SaslHandshake(mechanism=credentials.mechanism) == request
-    machine.answered(request, handshaken())
+    machine.on_response(request, handshaken())
     return machine, machine.next_request(1.0)
 
 
@@ -51,7 +53,7 @@ def test_plain_sends_one_message():
     machine, request = shaken(PLAIN)
 
     assert SaslAuthenticate(payload=b"\0alice\0secret") == request
-    machine.answered(request, authenticated())
+    machine.on_response(request, authenticated())
     assert machine.finished
     assert machine.error is None
     assert machine.next_request(2.0) is None
@@ -62,7 +64,7 @@ def test_session_is_renewed_well_before_its_end():
     """Reckoned from the last request: the session began after that was sent."""
     machine, request = shaken(PLAIN)
 
-    machine.answered(request, authenticated(lifetime=100.0))
+    machine.on_response(request, authenticated(lifetime=100.0))
 
     assert machine.renew_at == pytest.approx(1.0 + 85.0)
 
@@ -81,10 +83,10 @@ def test_scram_with_a_server_that_knows_the_password(mechanism):
     machine, request = shaken(of(mechanism, "secret"))
 
     server.set_client_first(request.payload.decode())
-    machine.answered(request, authenticated(server.get_server_first().encode()))
+    machine.on_response(request, authenticated(server.get_server_first().encode()))
     request = machine.next_request(2.0)
     server.set_client_final(request.payload.decode())
-    machine.answered(request, authenticated(server.get_server_final().encode()))
+    machine.on_response(request, authenticated(server.get_server_final().encode()))
 
     assert machine.finished
     assert machine.error is None
@@ -96,9 +98,9 @@ def test_scram_verifies_the_server():
     machine, request = shaken(of("SCRAM-SHA-256", "secret"))
 
     server.set_client_first(request.payload.decode())
-    machine.answered(request, authenticated(server.get_server_first().encode()))
+    machine.on_response(request, authenticated(server.get_server_first().encode()))
     request = machine.next_request(2.0)
-    machine.answered(request, authenticated(b"v=AAAAAAAAAAAAAAAAAAAAAAAAAAA="))
+    machine.on_response(request, authenticated(b"v=AAAAAAAAAAAAAAAAAAAAAAAAAAA="))
 
     assert machine.finished
     assert isinstance(machine.error, AuthenticationError)
@@ -113,7 +115,7 @@ def test_scram_verifies_the_server():
 def test_scram_with_nonsense_for_a_challenge(nonsense):
     machine, request = shaken(of("SCRAM-SHA-512", "secret"))
 
-    machine.answered(request, authenticated(nonsense))
+    machine.on_response(request, authenticated(nonsense))
 
     assert isinstance(machine.error, AuthenticationError)
     assert machine.next_request(2.0) is None
@@ -134,7 +136,7 @@ def test_token_and_extensions():
     machine, request = shaken(BEARER, token="abc.def.")
 
     assert b"n,,\x01auth=Bearer abc.def.\x01scope=orders\x01\x01" == request.payload
-    machine.answered(request, authenticated())
+    machine.on_response(request, authenticated())
     assert machine.error is None
     assert machine.finished
 
@@ -142,12 +144,12 @@ def test_token_and_extensions():
 def test_rejected_token_is_confirmed_and_then_reported():
     machine, request = shaken(BEARER, token="abc")
 
-    machine.answered(request, authenticated(b'{"status":"invalid_token"}'))
+    machine.on_response(request, authenticated(b'{"status":"invalid_token"}'))
     assert not machine.finished
     request = machine.next_request(2.0)
     assert SaslAuthenticate(payload=b"\x01") == request
     failed = authenticated(error=Code.SASL_AUTHENTICATION_FAILED, message="invalid")
-    machine.answered(request, failed)
+    machine.on_response(request, failed)
 
     assert "broker b:1: OAUTHBEARER: invalid" == str(machine.error)
 
@@ -175,7 +177,7 @@ def test_extensions_that_cannot_be_sent(extensions):
 def test_wrong_password_error_has_the_brokers_message():
     machine, request = shaken(PLAIN)
 
-    machine.answered(
+    machine.on_response(
         request,
         authenticated(
             error=Code.SASL_AUTHENTICATION_FAILED,
@@ -195,7 +197,7 @@ def test_unsupported_mechanism_error_lists_supported_ones():
     machine = dialogue(PLAIN)
     request = machine.next_request(0.0)
 
-    machine.answered(
+    machine.on_response(
         request, handshaken(Code.UNSUPPORTED_SASL_MECHANISM, ("SCRAM-SHA-512", "X"))
     )
 
@@ -207,7 +209,7 @@ def test_listener_without_sasl_is_an_error():
     machine = dialogue(PLAIN)
     request = machine.next_request(0.0)
 
-    machine.answered(request, handshaken(Code.ILLEGAL_SASL_STATE))
+    machine.on_response(request, handshaken(Code.ILLEGAL_SASL_STATE))
 
     assert isinstance(machine.error, AuthenticationError)
     assert "connect without SASL" in str(machine.error)
@@ -217,10 +219,12 @@ def test_listener_without_sasl_is_an_error():
 def test_broker_failure_is_a_retriable_error(while_shaking):
     if while_shaking:
         machine = dialogue(PLAIN)
-        machine.answered(machine.next_request(0.0), handshaken(Code.NETWORK_EXCEPTION))
+        machine.on_response(
+            machine.next_request(0.0), handshaken(Code.NETWORK_EXCEPTION)
+        )
     else:
         machine, request = shaken(PLAIN)
-        machine.answered(
+        machine.on_response(
             request, authenticated(error=Code.NETWORK_EXCEPTION, message="later")
         )
 

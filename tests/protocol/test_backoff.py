@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.backoff import FIRST, LIMIT, Backoff, spread_of
-from tests.protocol.profile import EXAMPLES
+from sharecons.protocol.backoff import INITIAL_DELAY, MAX_DELAY, Backoff, spread_of
+from tests.protocol.hypothesis_profile import EXAMPLES
 
 
 def test_each_delay_is_twice_the_one_before_up_to_the_limit():
@@ -28,7 +28,7 @@ def test_delays_begin_at_the_first_and_end_at_the_limit_of_kafkas_own_clients():
 
     delays = [backoff.next_delay() for _ in range(20)]
 
-    assert (FIRST, LIMIT) == (delays[0], delays[-1])
+    assert (INITIAL_DELAY, MAX_DELAY) == (delays[0], delays[-1])
 
 
 def test_members_are_spread_by_their_ids_alone():
@@ -50,6 +50,6 @@ def test_no_delay_is_ever_nothing_or_longer_than_the_limit(
     backoff = Backoff(spread_of(member_id))
 
     for success in successes:
-        assert 0.8 * FIRST <= backoff.next_delay() <= 1.2 * LIMIT
+        assert 0.8 * INITIAL_DELAY <= backoff.next_delay() <= 1.2 * MAX_DELAY
         if success:
             backoff.reset()

@@ -2,7 +2,7 @@ import pytest
 
 from sharecons.errors import LockLostError
 from sharecons.protocol import error_actions
-from sharecons.protocol.acknowledge.ack_batches import PATIENCE, SPLITS
+from sharecons.protocol.acknowledge.ack_batches import MAX_PASSED_OVER, MAX_SPLITS
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
@@ -15,9 +15,15 @@ from sharecons.protocol.acknowledge.result_log import (
 from sharecons.protocol.acknowledge.results import CommitWaiter, join_results
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction
-from sharecons.protocol.messages import FetchedPartition, SharePartition
+from sharecons.protocol.messages import PartitionResponse, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
-from tests.protocol.making import P0, P1, TOPIC, each, part
+from tests.protocol.message_factories import (
+    P0,
+    P1,
+    TOPIC,
+    acks_by_offset,
+    partition_response,
+)
 
 Said = dict[int, int]
 OTHER = AcknowledgeError(Code.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR", "")
@@ -53,36 +59,41 @@ class Batcher:
             acquired=((offsets[0], offsets[-1], 1),),
             payload=b"",
             deadline=deadline,
-            term=self.term,
+            lock_scope=self.term,
             owner=self.machine,
         )
-        self.machine.acquired(lease)
-        lease.unpacked(offsets, gaps=gaps)
+        self.machine.add_lease(lease)
+        lease.set_offsets(offsets, gaps=gaps)
         return lease
 
     def take(self, now: float = 0.0) -> dict[SharePartition, Said]:
-        return {p: each(ranges) for p, ranges in self.machine.take(now).items()}
+        return {
+            p: acks_by_offset(ranges)
+            for p, ranges in self.machine.take_ranges(now).items()
+        }
 
     def answer(
         self,
-        *partitions: FetchedPartition,
+        *partitions: PartitionResponse,
         error: AcknowledgeError | None = None,
         renewed_until: float = 0.0,
         now: float = 0.0,
     ) -> None:
-        self.machine.answered(
+        self.machine.on_response(
             partitions, error=error, renewed_until=renewed_until, now=now
         )
 
     def exchange(self, code: int = 0, now: float = 0.0) -> dict[SharePartition, Said]:
         """Send what is to be sent now; each partition of it is answered by `code`."""
         said = self.take(now)
-        self.answer(*(part(p, acknowledge_error=code) for p in said), now=now)
+        self.answer(
+            *(partition_response(p, acknowledge_error=code) for p in said), now=now
+        )
         return said
 
     def freeze(self) -> CommitWaiter:
         ticket = CommitWaiter()
-        self.machine.freeze(ticket)
+        self.machine.collect(ticket)
         return ticket
 
     @property
@@ -106,7 +117,7 @@ def test_nothing_said_is_nothing_sent():
     batcher.lease(*range(10))
 
     assert {} == batcher.take()
-    assert not batcher.machine.pending
+    assert not batcher.machine.has_pending
 
 
 def test_a_mark_rings_and_is_pending():
@@ -115,7 +126,7 @@ def test_a_mark_rings_and_is_pending():
     batcher.lease(*range(10)).acknowledge(4, ACCEPT)
 
     assert 1 == batcher.rings
-    assert batcher.machine.pending
+    assert batcher.machine.has_pending
 
 
 def test_marks_of_many_leases_and_partitions_travel_in_one_request():
@@ -126,7 +137,7 @@ def test_marks_of_many_leases_and_partitions_travel_in_one_request():
 
     expected = {P0: {**accepted(0, 1, 2), 8: REJECT}, P1: {1: RELEASE}}
     assert expected == batcher.take()
-    assert not batcher.machine.pending
+    assert not batcher.machine.has_pending
 
 
 def test_leases_that_came_out_of_order_are_said_in_order():
@@ -134,7 +145,7 @@ def test_leases_that_came_out_of_order_are_said_in_order():
     for first in (20, 0, 10):
         batcher.lease(*range(first, first + 3)).acknowledge_open(0, 3, ACCEPT)
 
-    ranges = batcher.machine.take(now=0.0)[P0]
+    ranges = batcher.machine.take_ranges(now=0.0)[P0]
 
     assert [0, 10, 20] == [r.first_offset for r in ranges]
 
@@ -155,7 +166,7 @@ def test_what_is_said_while_a_request_is_under_way_goes_with_the_next_one():
 
     lease.acknowledge(1, ACCEPT)
     lease.acknowledge(2, ACCEPT)
-    batcher.answer(part(P0))
+    batcher.answer(partition_response(P0))
 
     assert {P0: accepted(1, 2)} == batcher.take()
 
@@ -203,10 +214,10 @@ def test_what_is_past_its_lock_gets_its_turn_though_fresh_ones_keep_coming():
         batcher.lease(offset, deadline=60.0).acknowledge(offset, ACCEPT)
         batcher.exchange(now=31.0)
         requests += 1
-        if ticket.done:
+        if ticket.is_done:
             break
 
-    assert PATIENCE + 1 == requests
+    assert MAX_PASSED_OVER + 1 == requests
 
 
 @pytest.mark.parametrize("deadlines", [(30.0, 30.0), (30.0, 20.0)])
@@ -242,7 +253,7 @@ def test_an_applied_acknowledgement_succeeds_and_its_lease_is_let_go():
     batcher.exchange()
 
     assert [(0, 2, ACCEPT, None)] == batcher.results
-    assert () == batcher.machine.held
+    assert () == batcher.machine.leases
 
 
 def test_what_nobody_hears_of_is_counted_without_gaps():
@@ -253,8 +264,8 @@ def test_what_nobody_hears_of_is_counted_without_gaps():
 
     batcher.exchange()
 
-    assert (5, []) == (batcher.journal.applied, batcher.journal.results)
-    assert () == batcher.machine.held
+    assert (5, []) == (batcher.journal.applied_count, batcher.journal.results)
+    assert () == batcher.machine.leases
 
 
 def test_a_failure_is_always_heard_of():
@@ -264,7 +275,7 @@ def test_a_failure_is_always_heard_of():
 
     batcher.exchange(code=Code.TOPIC_AUTHORIZATION_FAILED)
 
-    assert 0 == batcher.journal.applied
+    assert 0 == batcher.journal.applied_count
     assert [(0, 1, ACCEPT, "TOPIC_AUTHORIZATION_FAILED")] == batcher.results
 
 
@@ -277,7 +288,7 @@ def test_who_waits_hears_of_what_nobody_else_does():
     batcher.exchange()
 
     assert [(0, 1)] == [(r.first_offset, r.last_offset) for r in ticket.results]
-    assert 0 == batcher.journal.applied
+    assert 0 == batcher.journal.applied_count
 
 
 def test_a_lease_with_something_left_to_say_is_held():
@@ -287,7 +298,7 @@ def test_a_lease_with_something_left_to_say_is_held():
 
     batcher.exchange()
 
-    assert (lease,) == batcher.machine.held
+    assert (lease,) == batcher.machine.leases
     assert batcher.machine.has_open
 
 
@@ -302,7 +313,7 @@ def test_each_code_of_an_acknowledgement_has_its_outcome(code: int):
         case ErrorAction.PROCEED:
             assert [(0, 0, ACCEPT, None)] == batcher.results
         case ErrorAction.RETRY:
-            assert batcher.machine.to_retry
+            assert batcher.machine.needs_backoff
             assert [] == batcher.results
             assert {P0: accepted(0)} == batcher.take()
         case _:
@@ -316,7 +327,7 @@ def test_a_code_that_nobody_foresaw_is_sent_again():
 
     batcher.exchange(9_999)
 
-    assert batcher.machine.to_retry
+    assert batcher.machine.needs_backoff
     assert {P0: accepted(0)} == batcher.take()
 
 
@@ -327,7 +338,7 @@ def test_a_success_ends_the_patience():
 
     batcher.exchange()
 
-    assert not batcher.machine.to_retry
+    assert not batcher.machine.needs_backoff
     assert [(0, 0, ACCEPT, None)] == batcher.results
 
 
@@ -349,7 +360,9 @@ def test_an_error_of_one_partition_leaves_the_others_alone():
     batcher.take()
 
     code = Code.NOT_LEADER_OR_FOLLOWER
-    batcher.answer(part(P0), part(P1, acknowledge_error=code))
+    batcher.answer(
+        partition_response(P0), partition_response(P1, acknowledge_error=code)
+    )
 
     assert {(0, None), (1, code.name)} == {
         (r.partition, r.error and r.error.name) for r in batcher.journal.results
@@ -373,7 +386,7 @@ def test_a_partition_that_the_answer_leaves_out_has_failed():
     batcher.lease(0).acknowledge(0, ACCEPT)
     batcher.take()
 
-    batcher.answer(part(P1))
+    batcher.answer(partition_response(P1))
 
     assert [(0, 0, ACCEPT, "UNKNOWN_SERVER_ERROR")] == batcher.results
     assert "leaves the partition out" in str(batcher.journal.results[0].error)
@@ -384,7 +397,9 @@ def test_a_partition_that_was_not_asked_about_changes_nothing():
     batcher.lease(0).acknowledge(0, ACCEPT)
     batcher.take()
 
-    batcher.answer(part(P0), part(P1, acknowledge_error=SPLIT))
+    batcher.answer(
+        partition_response(P0), partition_response(P1, acknowledge_error=SPLIT)
+    )
 
     assert [(0, 0, ACCEPT, None)] == batcher.results
 
@@ -394,7 +409,9 @@ def test_the_brokers_words_are_passed_on():
     batcher.lease(0).acknowledge(0, ACCEPT)
     batcher.take()
 
-    batcher.answer(part(P0, acknowledge_error=SPLIT, acknowledge_message="not yours"))
+    batcher.answer(
+        partition_response(P0, acknowledge_error=SPLIT, acknowledge_message="not yours")
+    )
 
     error = AcknowledgeError(SPLIT, "INVALID_RECORD_STATE", "not yours")
     expected = AcknowledgeResult(TOPIC, 0, 0, 0, ACCEPT, error)
@@ -421,7 +438,7 @@ def refusing(batcher: Batcher, *bad: int, most: int = 500) -> list[Said]:
     while said := batcher.take():
         requests.append(said[P0])
         code = SPLIT if said[P0].keys() & set(bad) else 0
-        batcher.answer(part(P0, acknowledge_error=code))
+        batcher.answer(partition_response(P0, acknowledge_error=code))
         assert len(requests) <= most
     return requests
 
@@ -436,7 +453,7 @@ def test_one_bad_offset_is_singled_out_and_the_others_are_applied(bad: int):
     failed = [r for r in batcher.results if r[3] is not None]
     assert [(bad, bad, ACCEPT, SPLIT.name)] == failed
     assert 10 == sum(last - first + 1 for first, last, *_ in batcher.results)
-    assert () == batcher.machine.held
+    assert () == batcher.machine.leases
 
 
 def test_two_bad_offsets_are_singled_out_of_a_whole_window():
@@ -455,7 +472,7 @@ def test_a_lease_that_is_bad_throughout_is_given_up_after_a_number_of_requests()
 
     requests = refusing(batcher, *range(2_000))
 
-    assert 2 * SPLITS + 1 == len(requests)
+    assert 2 * MAX_SPLITS + 1 == len(requests)
     assert [(0, 1_999, ACCEPT, SPLIT.name)] == batcher.results
 
 
@@ -501,7 +518,7 @@ def test_what_is_past_its_lock_is_not_narrowed_down():
 
 
 def test_a_ticket_for_nothing_is_done():
-    assert Batcher().freeze().done
+    assert Batcher().freeze().is_done
 
 
 def test_a_ticket_waits_for_what_was_marked_and_what_is_under_way():
@@ -513,13 +530,13 @@ def test_a_ticket_waits_for_what_was_marked_and_what_is_under_way():
 
     ticket = batcher.freeze()
     lease.acknowledge(2, ACCEPT)
-    waiting = [ticket.done]
-    batcher.answer(part(P0))
-    waiting.append(ticket.done)
+    waiting = [ticket.is_done]
+    batcher.answer(partition_response(P0))
+    waiting.append(ticket.is_done)
     batcher.exchange()
 
     assert [False, False] == waiting
-    assert ticket.done
+    assert ticket.is_done
     assert [(0, ACCEPT), (1, RELEASE)] == [
         (r.first_offset, r.type) for r in ticket.results
     ]
@@ -532,7 +549,7 @@ def test_two_tickets_wait_for_one_record():
     tickets = [batcher.freeze(), batcher.freeze()]
     batcher.exchange()
 
-    assert [(True, 1), (True, 1)] == [(t.done, len(t.results)) for t in tickets]
+    assert [(True, 1), (True, 1)] == [(t.is_done, len(t.results)) for t in tickets]
 
 
 def test_a_ticket_waits_until_the_last_part_of_what_was_refused_is_judged():
@@ -542,12 +559,12 @@ def test_a_ticket_waits_until_the_last_part_of_what_was_refused_is_judged():
     done = []
 
     while said := batcher.take():
-        done.append(ticket.done)
+        done.append(ticket.is_done)
         bad = SPLIT if 3 in said[P0] else 0
-        batcher.answer(part(P0, acknowledge_error=bad))
+        batcher.answer(partition_response(P0, acknowledge_error=bad))
 
     assert not any(done)
-    assert ticket.done
+    assert ticket.is_done
     assert batcher.results == [
         (r.first_offset, r.last_offset, r.type, r.error and r.error.name)
         for r in join_results(ticket.results)
@@ -562,10 +579,10 @@ def test_a_ticket_waits_through_retries_and_what_is_sent_again():
     batcher.exchange(Code.REQUEST_TIMED_OUT)
     batcher.take()
     batcher.machine.resend()
-    waiting = ticket.done
+    waiting = ticket.is_done
     batcher.exchange()
 
-    assert (False, True, 1) == (waiting, ticket.done, len(ticket.results))
+    assert (False, True, 1) == (waiting, ticket.is_done, len(ticket.results))
 
 
 def test_a_ticket_waits_for_what_was_said_during_a_renewal():
@@ -576,11 +593,11 @@ def test_a_ticket_waits_for_what_was_said_during_a_renewal():
     lease.acknowledge(0, ACCEPT)
 
     ticket = batcher.freeze()
-    batcher.answer(part(P0), renewed_until=60.0)
-    waiting = ticket.done
+    batcher.answer(partition_response(P0), renewed_until=60.0)
+    waiting = ticket.is_done
     batcher.exchange()
 
-    assert (False, True) == (waiting, ticket.done)
+    assert (False, True) == (waiting, ticket.is_done)
     assert [RENEW, ACCEPT] == [r.type for r in ticket.results]
 
 
@@ -596,7 +613,7 @@ def test_every_ticket_is_done_when_the_session_is_lost():
 
     lose(batcher)
 
-    assert ticket.done
+    assert ticket.is_done
     assert [(0, REJECT), (0, RENEW), (1, ACCEPT), (2, ACCEPT)] == sorted(
         (r.first_offset, r.type) for r in ticket.results if r.error
     )
@@ -609,9 +626,9 @@ def test_a_renewal_is_seen_before_it_is_taken():
     batcher = Batcher()
     batcher.lease(0).acknowledge(0, RENEW)
 
-    batcher.machine.freeze()
+    batcher.machine.collect()
 
-    assert batcher.machine.renews
+    assert batcher.machine.has_renewals
 
 
 def test_a_renewed_lease_stays_held_and_is_acknowledged_in_the_end():
@@ -620,8 +637,8 @@ def test_a_renewed_lease_stays_held_and_is_acknowledged_in_the_end():
     lease.acknowledge(0, RENEW)
     batcher.take()
 
-    batcher.answer(part(P0), renewed_until=60.0)
-    held = batcher.machine.held
+    batcher.answer(partition_response(P0), renewed_until=60.0)
+    held = batcher.machine.leases
     lease.acknowledge(0, ACCEPT)
     batcher.exchange(now=31.0)
 
@@ -635,7 +652,7 @@ def test_renewed_records_are_not_mixed_with_those_near_their_end():
     lease = batcher.lease(0, 1)
     lease.acknowledge(0, RENEW)
     batcher.take()
-    batcher.answer(part(P0), renewed_until=60.0)
+    batcher.answer(partition_response(P0), renewed_until=60.0)
 
     lease.acknowledge_open(0, 2, ACCEPT)
 
@@ -650,11 +667,11 @@ def test_closing_renews_no_more_and_says_the_rest():
     lease.acknowledge(1, ACCEPT)
     ticket = batcher.freeze()
 
-    batcher.machine.stop_renewing()
+    batcher.machine.fail_renewals()
     said = batcher.exchange()
 
     assert {P0: accepted(1)} == said
-    assert ticket.done
+    assert ticket.is_done
     assert [(0, 0, RENEW, "SHARE_SESSION_NOT_FOUND"), (1, 1, ACCEPT, None)] == (
         batcher.results
     )
@@ -666,11 +683,11 @@ def test_closing_sends_what_was_said_beside_a_renewal(after: AcknowledgeType):
     batcher = Batcher()
     lease = batcher.lease(0)
     lease.acknowledge(0, RENEW)
-    batcher.machine.freeze()
+    batcher.machine.collect()
     lease.acknowledge(0, REJECT)
     lease.acknowledge(0, after)
 
-    batcher.machine.stop_renewing()
+    batcher.machine.fail_renewals()
 
     assert ({P0: {0: after}} if after == ACCEPT else {}) == batcher.take()
 
@@ -680,7 +697,7 @@ def test_closing_sends_what_was_said_beside_a_renewal(after: AcknowledgeType):
 
 def lose(batcher: Batcher) -> None:
     batcher.term.ended, batcher.term.reason = True, "the connection was lost"
-    batcher.machine.lost(batcher.term)
+    batcher.machine.on_session_lost(batcher.term)
 
 
 def test_whatever_was_said_and_not_confirmed_fails_with_the_session():
@@ -689,7 +706,7 @@ def test_whatever_was_said_and_not_confirmed_fails_with_the_session():
     lease.acknowledge(0, ACCEPT)
     batcher.take()
     lease.acknowledge(1, RELEASE)
-    batcher.machine.freeze()
+    batcher.machine.collect()
     lease.acknowledge(2, REJECT)
 
     lose(batcher)
@@ -698,8 +715,8 @@ def test_whatever_was_said_and_not_confirmed_fails_with_the_session():
     expected = [(0, 0, ACCEPT, name), (1, 1, RELEASE, name), (2, 2, REJECT, name)]
     assert expected == batcher.results
     assert "the connection was lost" in str(batcher.journal.results[0].error)
-    assert () == batcher.machine.held
-    assert not batcher.machine.pending
+    assert () == batcher.machine.leases
+    assert not batcher.machine.has_pending
 
 
 def test_what_is_accepted_implicitly_after_the_session_fails_and_wakes_the_shell():
@@ -714,7 +731,7 @@ def test_what_is_accepted_implicitly_after_the_session_fails_and_wakes_the_shell
     assert (3, 3, ACCEPT, name) in batcher.results
     assert [(0, 2), (3, 3), (4, 9)] == [r[:2] for r in batcher.results]
     assert 2 == batcher.wakes
-    assert not batcher.machine.pending
+    assert not batcher.machine.has_pending
 
 
 def test_a_verb_that_waited_for_a_renewal_fails_with_the_session():
@@ -738,8 +755,8 @@ def test_leases_whose_locks_ended_are_let_go():
     lease = batcher.lease(0, deadline=30.0)
     batcher.lease(1, deadline=31.0)
 
-    assert [lease] == batcher.machine.forget_ended(now=30.0)
-    assert 1 == len(batcher.machine.held)
+    assert [lease] == batcher.machine.forget_expired(now=30.0)
+    assert 1 == len(batcher.machine.leases)
 
 
 def test_a_lease_is_kept_as_long_as_its_last_renewal():
@@ -747,16 +764,16 @@ def test_a_lease_is_kept_as_long_as_its_last_renewal():
     lease = batcher.lease(0, 1, deadline=30.0)
     lease.acknowledge(1, RENEW)
     batcher.take()
-    batcher.answer(part(P0), renewed_until=60.0)
+    batcher.answer(partition_response(P0), renewed_until=60.0)
 
-    assert [] == batcher.machine.forget_ended(now=59.0)
-    assert [lease] == batcher.machine.forget_ended(now=60.0)
+    assert [] == batcher.machine.forget_expired(now=59.0)
+    assert [lease] == batcher.machine.forget_expired(now=60.0)
 
 
 def test_a_late_verb_is_sent_all_the_same_and_alone():
     batcher = Batcher()
     late = batcher.lease(0, deadline=30.0)
-    batcher.machine.forget_ended(now=31.0)
+    batcher.machine.forget_expired(now=31.0)
 
     late.acknowledge(0, ACCEPT)
     batcher.lease(5, deadline=60.0).acknowledge(5, ACCEPT)
@@ -770,13 +787,13 @@ def test_a_late_verb_is_sent_all_the_same_and_alone():
 def test_a_late_verb_fails_with_the_session_too(stage: str):
     batcher = Batcher()
     late = batcher.lease(0, deadline=30.0)
-    batcher.machine.forget_ended(now=31.0)
+    batcher.machine.forget_expired(now=31.0)
     if stage == "renewing":
         late.acknowledge(0, RENEW)
         batcher.take(now=31.0)
     late.acknowledge(0, ACCEPT)
     if stage == "frozen":
-        batcher.machine.freeze()
+        batcher.machine.collect()
     if stage == "under way":
         batcher.take(now=31.0)
 
@@ -788,7 +805,7 @@ def test_a_late_verb_fails_with_the_session_too(stage: str):
 def test_a_verb_after_lock_and_session_ended_raises():
     batcher = Batcher()
     late = batcher.lease(0, deadline=30.0)
-    batcher.machine.forget_ended(now=31.0)
+    batcher.machine.forget_expired(now=31.0)
     lose(batcher)
 
     with pytest.raises(LockLostError, match="connection"):
@@ -828,12 +845,12 @@ def test_a_packed_lease_whose_lock_ended_is_let_go_with_its_bytes():
         acquired=((0, 9, 1),),
         payload=b"records",
         deadline=30.0,
-        term=batcher.term,
+        lock_scope=batcher.term,
         owner=batcher.machine,
     )
-    batcher.machine.acquired(lease)
+    batcher.machine.add_lease(lease)
 
-    assert [lease] == batcher.machine.forget_ended(now=30.0)
+    assert [lease] == batcher.machine.forget_expired(now=30.0)
     assert not batcher.machine.has_open
 
 

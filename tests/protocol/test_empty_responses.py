@@ -3,21 +3,27 @@
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch.empty_responses import FREE, REOPEN, STALLED
+from sharecons.protocol.fetch.empty_responses import REOPEN, STALLED, WITHOUT_PAUSE
 from sharecons.protocol.fetch.events import Stalled
 from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT
-from tests.protocol.making import P0, P1, acknowledged, fetched, part
-from tests.protocol.talk import Talk
+from tests.protocol.leader_harness import LeaderHarness
+from tests.protocol.message_factories import (
+    P0,
+    P1,
+    acknowledge_response,
+    fetch_response,
+    partition_response,
+)
 
 ROUND_TRIP = 0.0002
 
 
-class Storm(Talk):
-    """A talk with a broker that returns nothing, at once."""
+class Storm(LeaderHarness):
+    """A harness with a broker that returns nothing, at once."""
 
     def opened(self) -> "Storm":
-        self.answer(self.fetch(), fetched())
+        self.respond(self.next_fetch(), fetch_response())
         return self
 
     def wait(self) -> float:
@@ -31,36 +37,36 @@ class Storm(Talk):
         pauses = []
         for _ in range(times):
             pauses.append(self.wait())
-            if isinstance(request := self.next(), ShareAcknowledge):
-                self.answer(request, acknowledged())
-                self.answer(self.fetch(), fetched())
+            if isinstance(request := self.next_request(), ShareAcknowledge):
+                self.respond(request, acknowledge_response())
+                self.respond(self.next_fetch(), fetch_response())
                 continue
             assert request is not None
             self.now += after
-            self.answer(request, fetched())
+            self.respond(request, fetch_response())
         return pauses
 
     def requests_in(self, seconds: float) -> int:
         end, count = self.now + seconds, 0
         while self.now < end:
             self.wait()
-            request = self.next()
+            request = self.next_request()
             assert request is not None
             self.now += ROUND_TRIP
             if isinstance(request, ShareFetch):
-                self.answer(request, fetched())
+                self.respond(request, fetch_response())
             else:
-                self.answer(request, acknowledged())
+                self.respond(request, acknowledge_response())
             count += 1
         return count
 
 
 def test_two_early_empty_responses_cost_no_time():
-    assert [0.0] * (FREE + 1) == Storm().opened().empty(FREE + 1)
+    assert [0.0] * (WITHOUT_PAUSE + 1) == Storm().opened().empty(WITHOUT_PAUSE + 1)
 
 
 def test_pauses_after_more_of_them_grow_up_to_max_wait():
-    pauses = Storm().opened().empty(REOPEN)[FREE + 1 :]
+    pauses = Storm().opened().empty(REOPEN)[WITHOUT_PAUSE + 1 :]
 
     assert 0.008 <= pauses[0] <= 0.012
     assert [pauses[0] * 2**n for n in range(5)] == pytest.approx(pauses)
@@ -79,10 +85,10 @@ def test_records_end_the_pauses():
     storm.empty(6)
     storm.wait()
 
-    storm.answer(storm.fetch(), fetched(part(P0, (0, 0))))
-    storm.leases()
+    storm.respond(storm.next_fetch(), fetch_response(partition_response(P0, (0, 0))))
+    storm.take_leases()
 
-    assert [0.0] * (FREE + 1) == storm.empty(FREE + 1)
+    assert [0.0] * (WITHOUT_PAUSE + 1) == storm.empty(WITHOUT_PAUSE + 1)
 
 
 def test_response_that_took_its_time_ends_the_pauses():
@@ -91,7 +97,7 @@ def test_response_that_took_its_time_ends_the_pauses():
 
     storm.empty(after=0.5)
 
-    assert [0.0] * (FREE + 1) == storm.empty(FREE + 1)
+    assert [0.0] * (WITHOUT_PAUSE + 1) == storm.empty(WITHOUT_PAUSE + 1)
 
 
 def test_idle_broker_that_waits_is_asked_again_at_once():
@@ -101,21 +107,26 @@ def test_idle_broker_that_waits_is_asked_again_at_once():
 @pytest.mark.parametrize(
     "answer",
     [
-        pytest.param(fetched(throttle=0.001), id="throttled"),
-        pytest.param(fetched(error=Code.UNKNOWN_SERVER_ERROR), id="error"),
-        pytest.param(fetched(part(P0, error=Code.KAFKA_STORAGE_ERROR)), id="partition"),
+        pytest.param(fetch_response(throttle=0.001), id="throttled"),
+        pytest.param(fetch_response(error=Code.UNKNOWN_SERVER_ERROR), id="error"),
+        pytest.param(
+            fetch_response(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)),
+            id="partition",
+        ),
     ],
 )
 def test_responses_with_another_reason_do_not_count(answer):
     storm = Storm().opened()
-    storm.empty(FREE)
-    storm.answer(storm.fetch(), answer)
+    storm.empty(WITHOUT_PAUSE)
+    storm.respond(storm.next_fetch(), answer)
     storm.now += 60.0
-    storm.answer(storm.fetch(), fetched())  # that opens the session, in one case
+    storm.respond(
+        storm.next_fetch(), fetch_response()
+    )  # that opens the session, in one case
 
     storm.wait()
     storm.now += 20.0  # until the quota lets it
-    assert storm.next() is not None
+    assert storm.next_request() is not None
 
 
 def test_fetches_that_change_the_session_do_not_count():
@@ -127,41 +138,44 @@ def test_fetches_that_change_the_session_do_not_count():
 
 def test_fetches_that_carry_acknowledgements_do_not_count():
     storm = Storm()
-    (lease,) = storm.open(part(P0, (0, 19)))
-    storm.pace.waiting = 1
+    (lease,) = storm.open_session(partition_response(P0, (0, 19)))
+    storm.prefetch.waiting_readers = 1
     for offset in range(20):
         lease.acknowledge(offset, ACCEPT)
         storm.leader.flush_acks()
-        request = storm.next()
+        request = storm.next_request()
         assert request is not None
         assert request.acknowledgements
         storm.now += ROUND_TRIP
-        storm.answer(request, fetched(part(P0)))
+        storm.respond(request, fetch_response(partition_response(P0)))
 
 
 def test_acknowledgements_leave_during_a_pause_and_end_it():
     storm = Storm(P0)
-    (lease,) = storm.open(part(P0, (0, 3)))
-    storm.pace.waiting = 1
+    (lease,) = storm.open_session(partition_response(P0, (0, 3)))
+    storm.prefetch.waiting_readers = 1
     storm.empty(REOPEN)
-    assert storm.next() is None
+    assert storm.next_request() is None
 
     lease.acknowledge(0, ACCEPT)
     before = storm.now
-    storm.answer(storm.flush(), acknowledged(part(P0)))
+    storm.respond(
+        storm.flush_acks(),
+        acknowledge_response(partition_response(P0)),
+    )
     assert storm.now - before < 0.01
 
-    assert isinstance(storm.next(), ShareFetch)
+    assert isinstance(storm.next_request(), ShareFetch)
 
 
 def test_another_partition_ends_the_pause():
     storm = Storm().opened()
     storm.empty(REOPEN - 1)
-    assert storm.next() is None
+    assert storm.next_request() is None
 
     storm.leader.set_partitions(frozenset({P0, P1}))
 
-    assert isinstance(storm.next(), ShareFetch)
+    assert isinstance(storm.next_request(), ShareFetch)
 
 
 def test_closing_does_not_wait_for_the_end_of_a_pause():
@@ -170,43 +184,43 @@ def test_closing_does_not_wait_for_the_end_of_a_pause():
 
     storm.leader.close()
 
-    assert -1 == storm.acknowledge().share_session_epoch
+    assert -1 == storm.next_acknowledge().share_session_epoch
 
 
 def test_session_is_opened_again_if_it_goes_on():
     storm = Storm().opened()
     storm.empty(REOPEN)
 
-    closing = storm.acknowledge()
-    storm.answer(closing, acknowledged())
-    opening = storm.fetch()
+    closing = storm.next_acknowledge()
+    storm.respond(closing, acknowledge_response())
+    opening = storm.next_fetch()
 
     assert [-1, 0] == [closing.share_session_epoch, opening.share_session_epoch]
     assert frozenset({P0}) == opening.added
     assert not storm.leader.finished
-    storm.answer(opening, fetched())
+    storm.respond(opening, fetch_response())
     assert [0.0] == storm.empty(), "once, and the pauses go on"
-    assert storm.next() is None
+    assert storm.next_request() is None
 
 
 def test_session_is_not_closed_while_records_are_held():
     storm = Storm()
-    storm.open(part(P0, (0, 3)))
-    storm.pace.waiting = 1
+    storm.open_session(partition_response(P0, (0, 3)))
+    storm.prefetch.waiting_readers = 1
 
     storm.empty(2 * REOPEN)
 
-    assert not isinstance(storm.next(), ShareAcknowledge)
+    assert not isinstance(storm.next_request(), ShareAcknowledge)
 
 
 def test_stalled_broker_is_reported_from_then_on():
     storm = Storm().opened()
     storm.requests_in(0.3)
-    assert [] == storm.happened(Stalled)
+    assert [] == storm.take_events(Stalled)
 
     storm.requests_in(4.0)
 
-    assert Stalled(1) in storm.happened(Stalled)
+    assert Stalled(1) in storm.take_events(Stalled)
     assert STALLED > REOPEN
 
 
@@ -215,19 +229,19 @@ def test_more_records_are_requested_each_time_to_pass_over_aborted_ones():
     limits = []
     for _ in range(7):
         storm.wait()
-        limits.append(storm.fetch().max_records)
-        storm.answer(storm.leader._sent[0].request, fetched())
+        limits.append(storm.next_fetch().max_records)
+        storm.respond(storm.leader._in_flight[0].request, fetch_response())
 
     assert [1, 1, 1, 4, 16, 64, 256] == limits
 
 
 def test_no_more_records_are_requested_than_max_records():
     storm = Storm().opened()
-    storm.pace.allowance = 200
+    storm.prefetch.allowance = 200
     storm.empty(6)
     storm.wait()
 
-    assert 256 == storm.fetch().max_records  # of 500; 200 times 64 is more
+    assert 256 == storm.next_fetch().max_records  # of 500; 200 times 64 is more
 
 
 def test_a_max_wait_of_zero_is_no_storm_and_no_stall():
@@ -236,6 +250,6 @@ def test_a_max_wait_of_zero_is_no_storm_and_no_stall():
     count = storm.requests_in(5.0)
 
     assert 80 < count < 130
-    assert [] == storm.happened(Stalled)
+    assert [] == storm.take_events(Stalled)
     storm.wait()
-    assert 1 == storm.fetch().max_records
+    assert 1 == storm.next_fetch().max_records

@@ -31,7 +31,7 @@ EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
             Code.GROUP_ID_NOT_FOUND,
         },
         ErrorAction.REPORT: {Code.TOPIC_AUTHORIZATION_FAILED},
-        ErrorAction.REFUSE: {
+        ErrorAction.RAISE_FATAL: {
             Code.GROUP_AUTHORIZATION_FAILED,
             Code.INVALID_REQUEST,
             Code.INVALID_GROUP_ID,
@@ -43,9 +43,9 @@ EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
     "FETCH": {
         ErrorAction.PROCEED: {Code.NONE},
         ErrorAction.RETRY: {Code.SHARE_SESSION_LIMIT_REACHED},
-        ErrorAction.REOPEN: {Code.INVALID_SHARE_SESSION_EPOCH},
+        ErrorAction.REOPEN_SESSION: {Code.INVALID_SHARE_SESSION_EPOCH},
         ErrorAction.LOSE_SESSION: {Code.SHARE_SESSION_NOT_FOUND},
-        ErrorAction.REFUSE: {
+        ErrorAction.RAISE_FATAL: {
             Code.GROUP_AUTHORIZATION_FAILED,
             Code.INVALID_REQUEST,
             Code.INVALID_GROUP_ID,
@@ -54,12 +54,12 @@ EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
     },
     "FETCH_PARTITION": {
         ErrorAction.PROCEED: {Code.NONE},
-        ErrorAction.MOVE: {
+        ErrorAction.FIND_LEADER: {
             Code.NOT_LEADER_OR_FOLLOWER,
             Code.FENCED_LEADER_EPOCH,
             Code.LEADER_NOT_AVAILABLE,
         },
-        ErrorAction.DESCRIBE: {
+        ErrorAction.REFRESH_METADATA: {
             Code.UNKNOWN_TOPIC_OR_PARTITION,
             Code.UNKNOWN_TOPIC_ID,
             Code.INCONSISTENT_TOPIC_ID,
@@ -73,7 +73,7 @@ EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
     },
     "ACKNOWLEDGE": {
         ErrorAction.PROCEED: {Code.NONE},
-        ErrorAction.SPLIT: {Code.INVALID_RECORD_STATE},
+        ErrorAction.SPLIT_BATCH: {Code.INVALID_RECORD_STATE},
         ErrorAction.RETRY: {
             Code.REQUEST_TIMED_OUT,
             Code.KAFKA_STORAGE_ERROR,
@@ -81,7 +81,7 @@ EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
             Code.COORDINATOR_NOT_AVAILABLE,
             Code.NOT_COORDINATOR,
         },
-        ErrorAction.FAIL: {
+        ErrorAction.FAIL_BATCH: {
             Code.NOT_LEADER_OR_FOLLOWER,
             Code.FENCED_LEADER_EPOCH,
             Code.UNKNOWN_TOPIC_OR_PARTITION,
@@ -127,7 +127,7 @@ def test_no_acknowledgement_is_sent_again_once_its_lock_went_with_the_leader():
         Code.UNKNOWN_TOPIC_ID,
     )
 
-    assert {ErrorAction.FAIL} == {
+    assert {ErrorAction.FAIL_BATCH} == {
         action_for(error_actions.ACKNOWLEDGE, code) for code in lost
     }
 

@@ -2,7 +2,14 @@
 
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.metadata import Metadata
-from tests.protocol.group import admitted, error, found, looking, member, said
+from tests.protocol.membership_harness import (
+    coordinator_response,
+    error_response,
+    heartbeat_response,
+    new_member,
+    next_find_coordinator,
+    next_heartbeat,
+)
 from tests.protocol.test_metadata import absent, described, exchange, topic
 
 FORBIDDEN = Code.TOPIC_AUTHORIZATION_FAILED
@@ -11,90 +18,96 @@ ORDERS = frozenset({"orders"})
 
 def rejected(*topics):
     """Return a member whose join was rejected, and the time of its next heartbeat."""
-    membership = member(*topics)
-    membership.answered(looking(membership, now=0.0), found(), now=0.0)
-    membership.answered(said(membership, now=0.0), error(FORBIDDEN), now=0.0)
+    membership = new_member(*topics)
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
+    )
+    membership.on_response(
+        next_heartbeat(membership, now=0.0), error_response(FORBIDDEN), now=0.0
+    )
     return membership, membership.next_deadline(0.0)
 
 
 def test_rejected_member_joins_without_the_forbidden_topic():
     membership, now = rejected("orders", "refunds")
-    membership.forbid(ORDERS, now)
+    membership.exclude_topics(ORDERS, now)
 
-    assert ("refunds",) == said(membership, now).topics
+    assert ("refunds",) == next_heartbeat(membership, now).topics
 
 
 def test_admitted_member_does_not_repeat_what_it_left_out():
     membership, now = rejected("orders", "refunds")
-    membership.forbid(ORDERS, now)
-    membership.answered(said(membership, now), admitted(), now)
+    membership.exclude_topics(ORDERS, now)
+    membership.on_response(next_heartbeat(membership, now), heartbeat_response(), now)
     now = membership.next_deadline(now)
 
-    assert said(membership, now).topics is None
+    assert next_heartbeat(membership, now).topics is None
 
 
 def test_allowed_topic_is_subscribed_at_once():
     membership, now = rejected("orders", "refunds")
-    membership.forbid(ORDERS, now)
-    membership.answered(said(membership, now), admitted(), now)
-    membership.forbid(frozenset(), now + 0.05)
+    membership.exclude_topics(ORDERS, now)
+    membership.on_response(next_heartbeat(membership, now), heartbeat_response(), now)
+    membership.exclude_topics(frozenset(), now + 0.05)
 
     assert now + 0.05 == membership.next_deadline(now + 0.05)
-    assert ("orders", "refunds") == said(membership, now + 0.05).topics
+    assert ("orders", "refunds") == next_heartbeat(membership, now + 0.05).topics
 
 
 def test_topic_that_is_allowed_while_a_heartbeat_is_in_flight_follows_it():
     membership, now = rejected("orders", "refunds")
-    membership.forbid(ORDERS, now)
-    request = said(membership, now)
-    membership.forbid(frozenset(), now)
-    membership.answered(request, admitted(), now)
+    membership.exclude_topics(ORDERS, now)
+    request = next_heartbeat(membership, now)
+    membership.exclude_topics(frozenset(), now)
+    membership.on_response(request, heartbeat_response(), now)
 
     assert now == membership.next_deadline(now)
-    assert ("orders", "refunds") == said(membership, now).topics
+    assert ("orders", "refunds") == next_heartbeat(membership, now).topics
 
 
 def test_member_whose_topics_are_all_forbidden_goes_on_asking_for_them():
     membership, now = rejected("orders")
-    membership.forbid(ORDERS, now)
+    membership.exclude_topics(ORDERS, now)
 
-    assert ("orders",) == said(membership, now).topics
+    assert ("orders",) == next_heartbeat(membership, now).topics
 
 
 def test_member_that_was_not_rejected_leaves_nothing_out():
     """Metadata may be older than an ACL."""
-    membership = member("orders", "refunds")
-    membership.answered(looking(membership, now=0.0), found(), now=0.0)
-    membership.forbid(ORDERS, 0.0)
+    membership = new_member("orders", "refunds")
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
+    )
+    membership.exclude_topics(ORDERS, 0.0)
 
-    assert ("orders", "refunds") == said(membership, now=0.0).topics
+    assert ("orders", "refunds") == next_heartbeat(membership, now=0.0).topics
 
 
 def test_new_subscription_is_tried_as_a_whole():
     membership, now = rejected("orders", "refunds")
-    membership.forbid(ORDERS, now)
+    membership.exclude_topics(ORDERS, now)
     membership.subscribe(("orders", "claims"), now)
 
-    assert ("orders", "claims") == said(membership, now).topics
+    assert ("orders", "claims") == next_heartbeat(membership, now).topics
 
 
 def test_metadata_names_the_forbidden_topics():
     routing = Metadata()
-    routing.subscribed(("orders", "refunds"), now=0.0)
+    routing.set_subscription(("orders", "refunds"), now=0.0)
     exchange(routing, described(absent("orders", error=FORBIDDEN), absent("refunds")))
-    forbidden = routing.forbidden()
+    forbidden = routing.unauthorized_topics()
     now = routing.next_deadline(0.0)
     exchange(routing, described(topic((1, 5))), now)
 
-    assert (ORDERS, frozenset()) == (forbidden, routing.forbidden())
+    assert (ORDERS, frozenset()) == (forbidden, routing.unauthorized_topics())
 
 
 def test_metadata_is_as_old_as_its_request():
     routing = Metadata()
-    routing.subscribed(("orders",), now=1.0)
+    routing.set_subscription(("orders",), now=1.0)
     request = routing.next_request(1.0)
-    before = routing.described_at
-    routing.answered(request, described(absent("orders", error=FORBIDDEN)), 2.0)
+    before = routing.requested_at
+    routing.on_response(request, described(absent("orders", error=FORBIDDEN)), 2.0)
 
     assert before < 1.0
-    assert 1.0 == routing.described_at
+    assert 1.0 == routing.requested_at

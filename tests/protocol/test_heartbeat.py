@@ -1,4 +1,5 @@
 import itertools
+import math
 
 import pytest
 
@@ -15,9 +16,9 @@ from sharecons.protocol.group.heartbeat import (
     DEFAULT_INTERVAL,
     EARLY_INTERVAL,
     EARLY_PERIOD,
-    MAX_REJOIN_PAUSE,
+    MAX_REJOIN_DELAY,
     MIN_INTERVAL,
-    REJOIN_PAUSE,
+    REJOIN_DELAY,
     TRANSITIONS,
     Membership,
     MembershipEvent,
@@ -27,22 +28,22 @@ from sharecons.protocol.messages import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
     Endpoint,
-    HeartbeatAnswer,
+    HeartbeatResponse,
     SharePartition,
 )
-from tests.protocol.group import (
-    HERE,
+from tests.protocol.membership_harness import (
+    COORDINATOR,
     MEMBER_ID,
-    admitted,
-    asked,
-    error,
-    found,
-    joined,
-    looking,
-    member,
-    said,
+    coordinator_response,
+    error_response,
+    heartbeat_response,
+    joined_member,
+    new_member,
+    next_find_coordinator,
+    next_heartbeat,
+    next_request,
 )
-from tests.protocol.making import EVER, P0, P1
+from tests.protocol.message_factories import P0, P1
 
 LOST = ConnectionFailedError("the connection broke")
 NOTHING: frozenset[SharePartition] = frozenset()
@@ -62,22 +63,24 @@ REFUSALS = {
 
 
 def test_a_member_without_topics_asks_nothing():
-    membership = member()
+    membership = new_member()
 
-    assert EVER == membership.next_deadline(now=0.0)
+    assert math.inf == membership.next_deadline(now=0.0)
     assert membership.next_request(now=1e9) is None
     assert not membership.finished
 
 
 def test_the_coordinator_is_looked_up_before_anything_is_said_to_it():
-    assert "billing" == looking(member("orders"), now=0.0).group_id
+    assert "billing" == next_find_coordinator(new_member("orders"), now=0.0).group_id
 
 
 def test_the_first_heartbeat_says_everything():
-    membership = member("orders", "refunds", rack="a")
-    membership.answered(looking(membership, now=0.0), found(), now=0.1)
+    membership = new_member("orders", "refunds", rack="a")
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.1
+    )
 
-    heartbeat = said(membership, now=0.1)
+    heartbeat = next_heartbeat(membership, now=0.1)
 
     assert ("billing", MEMBER_ID) == (heartbeat.group_id, heartbeat.member_id)
     assert JOIN_EPOCH == heartbeat.member_epoch
@@ -86,9 +89,9 @@ def test_the_first_heartbeat_says_everything():
 
 
 def test_later_heartbeats_say_only_that_the_member_is_alive():
-    membership = joined(epoch=3, rack="a")
+    membership = joined_member(epoch=3, rack="a")
 
-    heartbeat = said(membership, now=5.0)
+    heartbeat = next_heartbeat(membership, now=5.0)
 
     assert (3, None, None) == (
         heartbeat.member_epoch,
@@ -98,20 +101,22 @@ def test_later_heartbeats_say_only_that_the_member_is_alive():
 
 
 def test_the_heartbeat_goes_to_the_coordinator_that_was_found():
-    assert HERE == joined().coordinator
+    assert COORDINATOR == joined_member().coordinator
 
 
 def test_an_assignment_is_kept_until_another_comes():
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(said(membership, now=5.0), admitted(1), now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), heartbeat_response(1), now=5.0
+    )
 
     assert frozenset({P0}) == membership.assignment
 
 
 def test_an_empty_assignment_revokes_everything():
-    membership = joined()
-    nothing = HeartbeatAnswer(
+    membership = joined_member()
+    nothing = HeartbeatResponse(
         error=0,
         message=None,
         member_epoch=2,
@@ -120,31 +125,35 @@ def test_an_empty_assignment_revokes_everything():
         throttle=0.0,
     )
 
-    membership.answered(said(membership, now=5.0), nothing, now=5.0)
+    membership.on_response(next_heartbeat(membership, now=5.0), nothing, now=5.0)
 
     assert NOTHING == membership.assignment
     assert State.MEMBER == membership.state
 
 
 def test_the_epoch_of_the_answer_is_repeated_whatever_it_was_before():
-    membership = joined(epoch=7)
+    membership = joined_member(epoch=7)
 
-    membership.answered(said(membership, now=5.0), admitted(6), now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), heartbeat_response(6), now=5.0
+    )
 
-    assert 6 == said(membership, now=10.0).member_epoch
+    assert 6 == next_heartbeat(membership, now=10.0).member_epoch
 
 
 # The pace of heartbeats.
 
 
 def test_heartbeats_keep_the_interval_that_the_coordinator_names():
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(said(membership, 5.0), admitted(interval=2.0), now=5.1)
+    membership.on_response(
+        next_heartbeat(membership, 5.0), heartbeat_response(interval=2.0), now=5.1
+    )
 
     assert 7.1 == pytest.approx(membership.next_deadline(now=5.1))
     assert membership.next_request(now=7.0) is None
-    assert said(membership, now=7.11)
+    assert next_heartbeat(membership, now=7.11)
 
 
 @pytest.mark.parametrize(
@@ -154,64 +163,80 @@ def test_heartbeats_keep_the_interval_that_the_coordinator_names():
 def test_an_interval_of_nothing_does_not_make_heartbeats_spin(
     interval: float, kept: float
 ):
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(said(membership, 5.0), admitted(interval=interval), now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, 5.0), heartbeat_response(interval=interval), now=5.0
+    )
 
     assert 5.0 + kept == membership.next_deadline(now=5.0)
 
 
 def test_a_member_without_an_assignment_asks_early_for_a_while():
-    membership = member("orders")
-    membership.answered(looking(membership, now=0.0), found(), now=0.0)
-    membership.answered(said(membership, now=0.0), admitted(), now=0.0)
+    membership = new_member("orders")
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
+    )
+    membership.on_response(
+        next_heartbeat(membership, now=0.0), heartbeat_response(), now=0.0
+    )
     early = membership.next_deadline(now=0.0)
 
-    membership.answered(said(membership, early), admitted(), now=EARLY_PERIOD)
+    membership.on_response(
+        next_heartbeat(membership, early), heartbeat_response(), now=EARLY_PERIOD
+    )
 
     assert EARLY_INTERVAL == early
     assert EARLY_PERIOD + 5.0 == membership.next_deadline(now=EARLY_PERIOD)
 
 
 def test_an_assignment_ends_the_early_asking():
-    membership = member("orders")
-    membership.answered(looking(membership, now=0.0), found(), now=0.0)
-    membership.answered(said(membership, now=0.0), admitted(1, P0), now=0.5)
+    membership = new_member("orders")
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
+    )
+    membership.on_response(
+        next_heartbeat(membership, now=0.0), heartbeat_response(1, P0), now=0.5
+    )
 
     assert 5.5 == membership.next_deadline(now=0.5)
 
 
 def test_a_topic_that_appeared_makes_a_member_ask_early():
-    membership = joined()
+    membership = joined_member()
 
     membership.heartbeat_soon(now=2.0)
-    membership.answered(said(membership, now=2.0), admitted(), now=2.0)
+    membership.on_response(
+        next_heartbeat(membership, now=2.0), heartbeat_response(), now=2.0
+    )
 
     assert 2.0 + EARLY_INTERVAL == membership.next_deadline(now=2.0)
 
 
 def test_nobody_hurries_outside_the_group():
-    membership = member()
+    membership = new_member()
 
     membership.heartbeat_soon(now=2.0)
 
-    assert EVER == membership.next_deadline(now=2.0)
+    assert math.inf == membership.next_deadline(now=2.0)
 
 
 def test_a_throttled_member_waits_as_long_as_it_is_told():
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(said(membership, 5.0), admitted(throttle=9.0), now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, 5.0), heartbeat_response(throttle=9.0), now=5.0
+    )
 
     assert 14.0 == membership.next_deadline(now=5.0)
 
 
 def test_a_throttled_error_is_retried_no_earlier_than_told():
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(
-        said(membership, 5.0),
-        error(Code.COORDINATOR_LOAD_IN_PROGRESS, throttle=9.0),
+    membership.on_response(
+        next_heartbeat(membership, 5.0),
+        error_response(Code.COORDINATOR_LOAD_IN_PROGRESS, throttle=9.0),
         now=5.0,
     )
 
@@ -222,36 +247,36 @@ def test_a_throttled_error_is_retried_no_earlier_than_told():
 
 
 def test_a_new_subscription_is_announced_at_once_and_in_full():
-    membership = joined("orders")
+    membership = joined_member("orders")
 
     membership.subscribe(("orders", "refunds"), now=1.0)
 
-    assert ("orders", "refunds") == said(membership, now=1.0).topics
+    assert ("orders", "refunds") == next_heartbeat(membership, now=1.0).topics
 
 
 def test_a_subscription_made_during_a_heartbeat_is_announced_right_after_it():
-    membership = joined("orders")
-    under_way = said(membership, now=5.0)
+    membership = joined_member("orders")
+    under_way = next_heartbeat(membership, now=5.0)
 
     membership.subscribe(("refunds",), now=5.1)
-    membership.answered(under_way, admitted(), now=5.2)
+    membership.on_response(under_way, heartbeat_response(), now=5.2)
 
-    assert ("refunds",) == said(membership, now=5.2).topics
+    assert ("refunds",) == next_heartbeat(membership, now=5.2).topics
 
 
 def test_a_subscription_replaced_while_it_is_announced_is_announced_again():
-    membership = joined("orders")
+    membership = joined_member("orders")
     membership.subscribe(("refunds",), now=1.0)
-    under_way = said(membership, now=1.0)
+    under_way = next_heartbeat(membership, now=1.0)
 
     membership.subscribe(("orders",), now=1.1)
-    membership.answered(under_way, admitted(), now=1.2)
+    membership.on_response(under_way, heartbeat_response(), now=1.2)
 
-    assert ("orders",) == said(membership, now=1.2).topics
+    assert ("orders",) == next_heartbeat(membership, now=1.2).topics
 
 
 def test_subscribing_keeps_the_assignment_until_the_coordinator_says_otherwise():
-    membership = joined("orders")
+    membership = joined_member("orders")
 
     membership.subscribe(("refunds",), now=1.0)
 
@@ -259,21 +284,23 @@ def test_subscribing_keeps_the_assignment_until_the_coordinator_says_otherwise()
 
 
 def test_subscribing_to_nothing_leaves_the_group():
-    membership = joined()
+    membership = joined_member()
 
     membership.subscribe((), now=1.0)
 
     assert NOTHING == membership.assignment
-    assert LEAVE_EPOCH == said(membership, now=1.0).member_epoch
+    assert LEAVE_EPOCH == next_heartbeat(membership, now=1.0).member_epoch
 
 
 def test_a_member_that_left_may_subscribe_again():
-    membership = joined(epoch=4)
+    membership = joined_member(epoch=4)
     membership.subscribe((), now=1.0)
-    membership.answered(said(membership, now=1.0), admitted(), now=1.1)
+    membership.on_response(
+        next_heartbeat(membership, now=1.0), heartbeat_response(), now=1.1
+    )
 
     membership.subscribe(("orders",), now=2.0)
-    heartbeat = said(membership, now=2.0)
+    heartbeat = next_heartbeat(membership, now=2.0)
 
     assert (JOIN_EPOCH, ("orders",), MEMBER_ID) == (
         heartbeat.member_epoch,
@@ -283,13 +310,13 @@ def test_a_member_that_left_may_subscribe_again():
 
 
 def test_subscribing_while_the_leave_is_under_way_leaves_first_and_joins_then():
-    membership = joined(epoch=4)
+    membership = joined_member(epoch=4)
     membership.subscribe((), now=1.0)
-    leave = said(membership, now=1.0)
+    leave = next_heartbeat(membership, now=1.0)
 
     membership.subscribe(("refunds",), now=1.1)
-    membership.answered(leave, admitted(), now=1.2)
-    heartbeat = said(membership, now=1.2)
+    membership.on_response(leave, heartbeat_response(), now=1.2)
+    heartbeat = next_heartbeat(membership, now=1.2)
 
     assert (JOIN_EPOCH, ("refunds",)) == (heartbeat.member_epoch, heartbeat.topics)
 
@@ -299,10 +326,12 @@ def test_subscribing_while_the_leave_is_under_way_leaves_first_and_joins_then():
 
 @pytest.mark.parametrize("code", [*FENCING, Code.GROUP_ID_NOT_FOUND])
 def test_a_fenced_member_joins_again_at_once_under_its_id_saying_everything(code: Code):
-    membership = joined("orders", epoch=9, rack="a")
+    membership = joined_member("orders", epoch=9, rack="a")
 
-    membership.answered(said(membership, now=5.0), error(code), now=5.0)
-    heartbeat = said(membership, now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
+    )
+    heartbeat = next_heartbeat(membership, now=5.0)
 
     assert (MEMBER_ID, JOIN_EPOCH) == (heartbeat.member_id, heartbeat.member_epoch)
     assert (("orders",), "a") == (heartbeat.topics, heartbeat.rack)
@@ -312,26 +341,28 @@ def test_a_fenced_member_joins_again_at_once_under_its_id_saying_everything(code
 
 @pytest.mark.parametrize("code", FENCING)
 def test_a_member_fenced_again_and_again_does_not_join_at_round_trip_speed(code: Code):
-    membership = joined()
+    membership = joined_member()
     now = 5.0
     joins = 0
     while joins < 20:
-        request = asked(membership, now)
+        request = next_request(membership, now)
         joins += request.member_epoch == JOIN_EPOCH
-        membership.answered(request, error(code), now)
+        membership.on_response(request, error_response(code), now)
         now = max(now, membership.next_deadline(now))
 
     assert 5.0 + 10.0 < now
 
 
 def test_a_member_whose_join_is_fenced_leaves_for_its_former_self_and_joins():
-    membership = member("orders")
-    membership.answered(looking(membership, now=1.0), found(), now=1.0)
-    join = said(membership, now=1.0)
-    membership.answered(join, error(Code.FENCED_MEMBER_EPOCH), now=1.0)
-    leave = asked(membership, 2.0)
-    membership.answered(leave, error(Code.UNKNOWN_MEMBER_ID), now=2.1)
-    again = said(membership, now=2.1)
+    membership = new_member("orders")
+    membership.on_response(
+        next_find_coordinator(membership, now=1.0), coordinator_response(), now=1.0
+    )
+    join = next_heartbeat(membership, now=1.0)
+    membership.on_response(join, error_response(Code.FENCED_MEMBER_EPOCH), now=1.0)
+    leave = next_request(membership, 2.0)
+    membership.on_response(leave, error_response(Code.UNKNOWN_MEMBER_ID), now=2.1)
+    again = next_heartbeat(membership, now=2.1)
 
     assert [JOIN_EPOCH, LEAVE_EPOCH, JOIN_EPOCH] == [
         heartbeat.member_epoch for heartbeat in (join, leave, again)
@@ -340,14 +371,14 @@ def test_a_member_whose_join_is_fenced_leaves_for_its_former_self_and_joins():
 
 
 def test_a_member_that_rejoins_leaves_first_and_says_everything_anew():
-    membership = joined("orders", epoch=3, rack="a")
+    membership = joined_member("orders", epoch=3, rack="a")
 
     assert membership.rejoin(now=2.0)
     assert NOTHING == membership.assignment
-    leave = said(membership, now=2.0)
-    membership.answered(leave, admitted(LEAVE_EPOCH), now=2.1)
-    join = said(membership, now=2.1)
-    membership.answered(join, admitted(4, P1), now=2.2)
+    leave = next_heartbeat(membership, now=2.0)
+    membership.on_response(leave, heartbeat_response(LEAVE_EPOCH), now=2.1)
+    join = next_heartbeat(membership, now=2.1)
+    membership.on_response(join, heartbeat_response(4, P1), now=2.2)
 
     assert [LEAVE_EPOCH, JOIN_EPOCH] == [leave.member_epoch, join.member_epoch]
     assert (("orders",), "a") == (join.topics, join.rack)
@@ -356,50 +387,62 @@ def test_a_member_that_rejoins_leaves_first_and_says_everything_anew():
 
 
 def test_a_member_rejoins_although_a_heartbeat_is_under_way():
-    membership = joined("orders")
-    under_way = said(membership, now=5.0)
+    membership = joined_member("orders")
+    under_way = next_heartbeat(membership, now=5.0)
     assert membership.rejoin(now=5.0)
 
-    membership.answered(under_way, admitted(), now=5.1)
+    membership.on_response(under_way, heartbeat_response(), now=5.1)
     epochs, now = [], 5.1
     for _ in range(4):
         now = max(now, membership.next_deadline(now))
-        request = said(membership, now)
+        request = next_heartbeat(membership, now)
         epochs.append(request.member_epoch)
         known = request.member_epoch < 1 or JOIN_EPOCH in epochs
-        answer = admitted(2, P1) if known else error(Code.UNKNOWN_MEMBER_ID)
-        membership.answered(request, answer, now)
+        answer = (
+            heartbeat_response(2, P1)
+            if known
+            else error_response(Code.UNKNOWN_MEMBER_ID)
+        )
+        membership.on_response(request, answer, now)
 
     assert [LEAVE_EPOCH, JOIN_EPOCH] == [epoch for epoch in epochs if epoch < 1]
     assert frozenset({P1}) == membership.assignment
 
 
 def test_a_member_rejoins_ever_more_rarely():
-    membership = joined("orders")
+    membership = joined_member("orders")
     times, now = [], 0.0
     while now < 4000.0:
         if membership.rejoin(now):
             times.append(now)
-            membership.answered(said(membership, now), admitted(LEAVE_EPOCH), now)
-            membership.answered(said(membership, now), admitted(2, P1), now)
+            membership.on_response(
+                next_heartbeat(membership, now), heartbeat_response(LEAVE_EPOCH), now
+            )
+            membership.on_response(
+                next_heartbeat(membership, now), heartbeat_response(2, P1), now
+            )
         now += 1.0
 
     pauses = [later - time for time, later in itertools.pairwise(times)]
     assert [60, 120, 240, 480, 600, 600] == pauses[:6]
-    assert (60, 600) == (REJOIN_PAUSE, MAX_REJOIN_PAUSE)
+    assert (60, 600) == (REJOIN_DELAY, MAX_REJOIN_DELAY)
 
 
 def test_who_is_no_member_does_not_rejoin():
-    assert not member().rejoin(now=0.0)
-    assert not member("orders").rejoin(now=0.0)
+    assert not new_member().rejoin(now=0.0)
+    assert not new_member("orders").rejoin(now=0.0)
 
 
 @pytest.mark.parametrize("code", FENCING)
 def test_a_fenced_member_asks_early_for_its_new_assignment(code: Code):
-    membership = joined()
-    membership.answered(said(membership, now=5.0), error(code), now=5.0)
+    membership = joined_member()
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
+    )
 
-    membership.answered(said(membership, now=5.0), admitted(), now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), heartbeat_response(), now=5.0
+    )
 
     assert 5.0 + EARLY_INTERVAL == membership.next_deadline(now=5.0)
 
@@ -409,13 +452,19 @@ def test_a_fenced_member_asks_early_for_its_new_assignment(code: Code):
 
 @pytest.mark.parametrize("code", MOVED)
 def test_a_moved_coordinator_is_looked_up_while_the_assignment_is_kept(code: Code):
-    membership = joined("orders", epoch=3, rack="a")
+    membership = joined_member("orders", epoch=3, rack="a")
 
-    membership.answered(said(membership, now=5.0), error(code), now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
+    )
     due = membership.next_deadline(now=5.0)
     elsewhere = Endpoint("broker-2", 9092)
-    membership.answered(looking(membership, due), found(endpoint=elsewhere), now=due)
-    heartbeat = said(membership, due)
+    membership.on_response(
+        next_find_coordinator(membership, due),
+        coordinator_response(endpoint=elsewhere),
+        now=due,
+    )
+    heartbeat = next_heartbeat(membership, due)
 
     assert frozenset({P0}) == membership.assignment
     assert elsewhere == membership.coordinator
@@ -428,23 +477,27 @@ def test_a_moved_coordinator_is_looked_up_while_the_assignment_is_kept(code: Cod
 
 
 def test_a_lost_connection_has_the_coordinator_looked_up_and_everything_said_anew():
-    membership = joined("orders", epoch=3)
+    membership = joined_member("orders", epoch=3)
 
-    membership.failed(said(membership, now=5.0), LOST, now=5.0)
+    membership.on_error(next_heartbeat(membership, now=5.0), LOST, now=5.0)
     due = membership.next_deadline(now=5.0)
-    membership.answered(looking(membership, due), found(), now=due)
+    membership.on_response(
+        next_find_coordinator(membership, due), coordinator_response(), now=due
+    )
 
-    assert ("orders",) == said(membership, due).topics
+    assert ("orders",) == next_heartbeat(membership, due).topics
     assert frozenset({P0}) == membership.assignment
 
 
 def test_a_coordinator_that_cannot_be_found_is_asked_for_with_growing_pauses():
-    membership = member("orders")
+    membership = new_member("orders")
     pauses = []
     now = 0.0
     for _ in range(8):
-        membership.answered(
-            looking(membership, now), found(Code.COORDINATOR_NOT_AVAILABLE), now
+        membership.on_response(
+            next_find_coordinator(membership, now),
+            coordinator_response(Code.COORDINATOR_NOT_AVAILABLE),
+            now,
         )
         pauses.append(membership.next_deadline(now) - now)
         now = membership.next_deadline(now)
@@ -455,28 +508,32 @@ def test_a_coordinator_that_cannot_be_found_is_asked_for_with_growing_pauses():
 
 
 def test_a_coordinator_that_loads_is_asked_again_after_a_while_where_it_is():
-    membership = joined("orders", epoch=3)
+    membership = joined_member("orders", epoch=3)
 
-    membership.answered(
-        said(membership, 5.0), error(Code.COORDINATOR_LOAD_IN_PROGRESS), now=5.0
+    membership.on_response(
+        next_heartbeat(membership, 5.0),
+        error_response(Code.COORDINATOR_LOAD_IN_PROGRESS),
+        now=5.0,
     )
     due = membership.next_deadline(now=5.0)
 
     assert 5.0 < due < 5.1
     assert (3, ("orders",)) == (
-        said(membership, due).member_epoch,
-        said(membership, due).topics,
+        next_heartbeat(membership, due).member_epoch,
+        next_heartbeat(membership, due).topics,
     )
     assert frozenset({P0}) == membership.assignment
 
 
 def test_a_code_that_nobody_foresaw_is_retried():
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(said(membership, now=5.0), error(9_999), now=5.0)
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(9_999), now=5.0
+    )
 
     assert membership.fatal_error is None
-    assert said(membership, now=6.0)
+    assert next_heartbeat(membership, now=6.0)
 
 
 # Refusals, and what is reported.
@@ -484,10 +541,12 @@ def test_a_code_that_nobody_foresaw_is_retried():
 
 @pytest.mark.parametrize(("code", "kind"), REFUSALS.items())
 def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[Error]):
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(
-        said(membership, now=5.0), error(code, "so the broker says"), now=5.0
+    membership.on_response(
+        next_heartbeat(membership, now=5.0),
+        error_response(code, "so the broker says"),
+        now=5.0,
     )
 
     assert kind is type(membership.fatal_error)
@@ -497,35 +556,41 @@ def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[
     assert membership.finished
     assert NOTHING == membership.assignment
     assert membership.next_request(now=100.0) is None
-    assert EVER == membership.next_deadline(now=100.0)
+    assert math.inf == membership.next_deadline(now=100.0)
 
 
 def test_an_old_broker_is_told_to_be_old():
-    membership = joined()
+    membership = joined_member()
 
-    membership.answered(
-        said(membership, now=5.0), error(Code.UNSUPPORTED_VERSION), now=5.0
+    membership.on_response(
+        next_heartbeat(membership, now=5.0),
+        error_response(Code.UNSUPPORTED_VERSION),
+        now=5.0,
     )
 
     assert "Kafka 4.1" in str(membership.fatal_error)
 
 
 def test_a_broker_that_does_not_speak_the_request_ends_it_too():
-    membership = member("orders")
+    membership = new_member("orders")
     old = UnsupportedVersionError("the broker is too old")
 
-    membership.failed(looking(membership, now=0.0), old, now=0.0)
+    membership.on_error(next_find_coordinator(membership, now=0.0), old, now=0.0)
 
     assert old is membership.fatal_error
     assert membership.finished
 
 
 def test_a_group_id_of_a_group_of_another_kind_is_refused_at_the_join():
-    membership = member("orders")
-    membership.answered(looking(membership, now=0.0), found(), now=0.0)
+    membership = new_member("orders")
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
+    )
 
-    membership.answered(
-        said(membership, now=0.0), error(Code.GROUP_ID_NOT_FOUND), now=0.0
+    membership.on_response(
+        next_heartbeat(membership, now=0.0),
+        error_response(Code.GROUP_ID_NOT_FOUND),
+        now=0.0,
     )
 
     assert isinstance(membership.fatal_error, GroupError)
@@ -533,19 +598,23 @@ def test_a_group_id_of_a_group_of_another_kind_is_refused_at_the_join():
 
 
 def test_a_look_up_that_is_forbidden_refuses_the_member():
-    membership = member("orders")
+    membership = new_member("orders")
 
-    membership.answered(
-        looking(membership, now=0.0), found(Code.GROUP_AUTHORIZATION_FAILED), now=0.0
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0),
+        coordinator_response(Code.GROUP_AUTHORIZATION_FAILED),
+        now=0.0,
     )
 
     assert isinstance(membership.fatal_error, AuthorizationError)
 
 
 def test_a_refused_member_stays_refused():
-    membership = joined()
-    membership.answered(
-        said(membership, now=5.0), error(Code.GROUP_MAX_SIZE_REACHED), now=5.0
+    membership = joined_member()
+    membership.on_response(
+        next_heartbeat(membership, now=5.0),
+        error_response(Code.GROUP_MAX_SIZE_REACHED),
+        now=5.0,
     )
 
     membership.subscribe(("refunds",), now=6.0)
@@ -557,53 +626,55 @@ def test_a_refused_member_stays_refused():
 
 
 def test_a_forbidden_topic_is_reported_once_and_heartbeats_go_on():
-    membership = joined()
-    forbidden = error(Code.TOPIC_AUTHORIZATION_FAILED)
+    membership = joined_member()
+    forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
 
-    membership.answered(said(membership, now=5.0), forbidden, now=5.0)
-    reported, membership.reported = membership.reported, None
-    membership.answered(said(membership, now=6.5), forbidden, now=6.5)
+    membership.on_response(next_heartbeat(membership, now=5.0), forbidden, now=5.0)
+    reported, membership.error_to_report = membership.error_to_report, None
+    membership.on_response(next_heartbeat(membership, now=6.5), forbidden, now=6.5)
 
     assert isinstance(reported, AuthorizationError)
-    assert membership.reported is None
+    assert membership.error_to_report is None
     assert not membership.finished
-    assert said(membership, now=10.0)
+    assert next_heartbeat(membership, now=10.0)
 
 
 @pytest.mark.parametrize("between", ["granted", "subscribed anew"])
 def test_a_forbidden_topic_is_reported_again_after(between: str):
-    membership = joined()
-    forbidden = error(Code.TOPIC_AUTHORIZATION_FAILED)
-    membership.answered(said(membership, now=5.0), forbidden, now=5.0)
-    membership.reported = None
+    membership = joined_member()
+    forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
+    membership.on_response(next_heartbeat(membership, now=5.0), forbidden, now=5.0)
+    membership.error_to_report = None
 
     if between == "granted":
-        membership.answered(said(membership, now=6.5), admitted(), now=6.5)
+        membership.on_response(
+            next_heartbeat(membership, now=6.5), heartbeat_response(), now=6.5
+        )
     else:
         membership.subscribe(("orders",), now=6.5)
-    membership.answered(said(membership, now=20.0), forbidden, now=20.0)
+    membership.on_response(next_heartbeat(membership, now=20.0), forbidden, now=20.0)
 
-    assert isinstance(membership.reported, AuthorizationError)
+    assert isinstance(membership.error_to_report, AuthorizationError)
 
 
 # Leaving.
 
 
 def test_closing_says_goodbye_and_ends():
-    membership = joined(epoch=3)
+    membership = joined_member(epoch=3)
 
     membership.close(now=1.0)
-    leave = said(membership, now=1.0)
-    membership.answered(leave, admitted(LEAVE_EPOCH), now=1.1)
+    leave = next_heartbeat(membership, now=1.0)
+    membership.on_response(leave, heartbeat_response(LEAVE_EPOCH), now=1.1)
 
     assert (LEAVE_EPOCH, None, None) == (leave.member_epoch, leave.topics, leave.rack)
     assert NOTHING == membership.assignment
     assert membership.finished
-    assert EVER == membership.next_deadline(now=1.1)
+    assert math.inf == membership.next_deadline(now=1.1)
 
 
 def test_closing_before_subscribing_ends_at_once():
-    membership = member()
+    membership = new_member()
 
     membership.close(now=0.0)
 
@@ -611,21 +682,23 @@ def test_closing_before_subscribing_ends_at_once():
 
 
 def test_closing_before_the_coordinator_ever_heard_of_the_member_ends_at_once():
-    membership = member("orders")
-    under_way = looking(membership, now=0.0)
+    membership = new_member("orders")
+    under_way = next_find_coordinator(membership, now=0.0)
 
     membership.close(now=0.1)
     ended = membership.finished
-    membership.answered(under_way, found(), now=0.2)
+    membership.on_response(under_way, coordinator_response(), now=0.2)
 
     assert ended
     assert membership.next_request(now=0.3) is None
 
 
 def test_closing_twice_is_closing_once():
-    membership = joined()
+    membership = joined_member()
     membership.close(now=1.0)
-    membership.answered(said(membership, now=1.0), admitted(), now=1.1)
+    membership.on_response(
+        next_heartbeat(membership, now=1.0), heartbeat_response(), now=1.1
+    )
 
     membership.close(now=2.0)
 
@@ -636,54 +709,58 @@ def test_closing_twice_is_closing_once():
     "code", [Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND, Code.NOT_COORDINATOR, -1]
 )
 def test_whatever_the_leave_is_answered_the_member_is_gone(code: int):
-    membership = joined()
+    membership = joined_member()
     membership.close(now=1.0)
 
-    membership.answered(said(membership, now=1.0), error(code), now=1.1)
+    membership.on_response(
+        next_heartbeat(membership, now=1.0), error_response(code), now=1.1
+    )
 
     assert membership.finished
     assert membership.fatal_error is None
 
 
 def test_a_lost_leave_is_not_tried_again():
-    membership = joined()
+    membership = joined_member()
     membership.close(now=1.0)
 
-    membership.failed(said(membership, now=1.0), LOST, now=1.1)
+    membership.on_error(next_heartbeat(membership, now=1.0), LOST, now=1.1)
 
     assert membership.finished
 
 
 def test_a_leave_asked_for_during_a_heartbeat_follows_its_answer():
-    membership = joined(epoch=3)
-    under_way = said(membership, now=5.0)
+    membership = joined_member(epoch=3)
+    under_way = next_heartbeat(membership, now=5.0)
 
     membership.close(now=5.1)
-    membership.answered(under_way, admitted(4, P1), now=5.2)
+    membership.on_response(under_way, heartbeat_response(4, P1), now=5.2)
 
     assert NOTHING == membership.assignment
-    assert LEAVE_EPOCH == said(membership, now=5.2).member_epoch
+    assert LEAVE_EPOCH == next_heartbeat(membership, now=5.2).member_epoch
 
 
 def test_a_leave_asked_for_during_the_join_follows_its_answer():
-    membership = member("orders")
-    membership.answered(looking(membership, now=0.0), found(), now=0.0)
-    join = said(membership, now=0.0)
+    membership = new_member("orders")
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
+    )
+    join = next_heartbeat(membership, now=0.0)
 
     membership.close(now=0.1)
-    membership.answered(join, admitted(1, P0), now=0.2)
+    membership.on_response(join, heartbeat_response(1, P0), now=0.2)
 
-    assert LEAVE_EPOCH == said(membership, now=0.2).member_epoch
+    assert LEAVE_EPOCH == next_heartbeat(membership, now=0.2).member_epoch
 
 
 def test_a_leave_asked_for_during_a_heartbeat_that_is_lost_is_still_tried_once():
-    membership = joined()
-    under_way = said(membership, now=5.0)
+    membership = joined_member()
+    under_way = next_heartbeat(membership, now=5.0)
 
     membership.close(now=5.1)
-    membership.failed(under_way, LOST, now=5.2)
-    leave = said(membership, now=5.2)
-    membership.failed(leave, LOST, now=5.3)
+    membership.on_error(under_way, LOST, now=5.2)
+    leave = next_heartbeat(membership, now=5.2)
+    membership.on_error(leave, LOST, now=5.3)
 
     assert LEAVE_EPOCH == leave.member_epoch
     assert membership.finished
@@ -691,60 +768,66 @@ def test_a_leave_asked_for_during_a_heartbeat_that_is_lost_is_still_tried_once()
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_member_whose_coordinator_moved_finds_it_to_say_goodbye(lost: bool):
-    membership = joined()
-    under_way = said(membership, now=5.0)
+    membership = joined_member()
+    under_way = next_heartbeat(membership, now=5.0)
     if lost:
-        membership.failed(under_way, LOST, now=5.0)
+        membership.on_error(under_way, LOST, now=5.0)
     else:
-        membership.answered(under_way, error(Code.NOT_COORDINATOR), now=5.0)
+        membership.on_response(under_way, error_response(Code.NOT_COORDINATOR), now=5.0)
 
     membership.close(now=5.01)
-    membership.answered(looking(membership, now=5.01), found(), now=5.02)
+    membership.on_response(
+        next_find_coordinator(membership, now=5.01), coordinator_response(), now=5.02
+    )
 
-    assert LEAVE_EPOCH == said(membership, now=5.02).member_epoch
+    assert LEAVE_EPOCH == next_heartbeat(membership, now=5.02).member_epoch
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        found(Code.COORDINATOR_NOT_AVAILABLE),
-        found(Code.GROUP_AUTHORIZATION_FAILED),
+        coordinator_response(Code.COORDINATOR_NOT_AVAILABLE),
+        coordinator_response(Code.GROUP_AUTHORIZATION_FAILED),
         LOST,
         UnsupportedVersionError("too old"),
     ],
 )
 def test_a_coordinator_that_cannot_be_found_is_left_without_goodbye(answer: object):
-    membership = joined()
-    membership.failed(said(membership, now=5.0), LOST, now=5.0)
+    membership = joined_member()
+    membership.on_error(next_heartbeat(membership, now=5.0), LOST, now=5.0)
     membership.close(now=5.01)
 
-    look_up = looking(membership, now=5.01)
+    look_up = next_find_coordinator(membership, now=5.01)
     if isinstance(answer, Error):
-        membership.failed(look_up, answer, now=5.02)
+        membership.on_error(look_up, answer, now=5.02)
     else:
-        membership.answered(look_up, answer, now=5.02)
+        membership.on_response(look_up, answer, now=5.02)
 
     assert membership.finished
     assert membership.fatal_error is None
 
 
 def test_one_who_subscribed_again_is_refused_only_by_the_join_that_follows():
-    membership = joined()
-    membership.failed(said(membership, now=5.0), LOST, now=5.0)
+    membership = joined_member()
+    membership.on_error(next_heartbeat(membership, now=5.0), LOST, now=5.0)
     membership.subscribe((), now=5.01)
-    look_up = looking(membership, now=5.01)
+    look_up = next_find_coordinator(membership, now=5.01)
 
     membership.subscribe(("orders",), now=5.02)
-    membership.answered(look_up, found(Code.GROUP_AUTHORIZATION_FAILED), now=5.03)
+    membership.on_response(
+        look_up, coordinator_response(Code.GROUP_AUTHORIZATION_FAILED), now=5.03
+    )
 
     assert State.JOINING == membership.state
-    assert looking(membership, now=5.03)
+    assert next_find_coordinator(membership, now=5.03)
 
 
 def test_nothing_brings_a_closed_member_back():
-    membership = joined()
+    membership = joined_member()
     membership.close(now=1.0)
-    membership.answered(said(membership, now=1.0), admitted(), now=1.1)
+    membership.on_response(
+        next_heartbeat(membership, now=1.0), heartbeat_response(), now=1.1
+    )
 
     membership.subscribe(("orders",), now=2.0)
 
@@ -753,14 +836,14 @@ def test_nothing_brings_a_closed_member_back():
 
 
 def test_what_was_under_way_when_the_member_left_changes_nothing():
-    membership = member("orders")
-    look_up = looking(membership, now=0.0)
+    membership = new_member("orders")
+    look_up = next_find_coordinator(membership, now=0.0)
     membership.subscribe((), now=0.1)
 
-    membership.failed(look_up, LOST, now=0.2)
+    membership.on_error(look_up, LOST, now=0.2)
 
     assert State.OUT == membership.state
-    assert EVER == membership.next_deadline(now=0.2)
+    assert math.inf == membership.next_deadline(now=0.2)
 
 
 # The table.
@@ -800,13 +883,21 @@ def do(membership: Membership, action: str, now: float) -> None:
         if request is None:
             return
         if action == "lost":
-            membership.failed(request, LOST, now)
+            membership.on_error(request, LOST, now)
         elif hasattr(request, "member_epoch"):
-            answer = admitted(1, P0) if action == "good" else error(int(action))
-            membership.answered(request, answer, now)
+            answer = (
+                heartbeat_response(1, P0)
+                if action == "good"
+                else error_response(int(action))
+            )
+            membership.on_response(request, answer, now)
         else:
-            answered = found() if action == "good" else found(int(action))
-            membership.answered(request, answered, now)
+            answered = (
+                coordinator_response()
+                if action == "good"
+                else coordinator_response(int(action))
+            )
+            membership.on_response(request, answered, now)
 
 
 def test_no_sequence_of_calls_leaves_the_table_and_each_entry_is_gone_through(
@@ -817,7 +908,7 @@ def test_no_sequence_of_calls_leaves_the_table_and_each_entry_is_gone_through(
     actions = ("subscribe", "unsubscribe", "close", "good", "lost", "110", "30", "16")
 
     for sequence in itertools.product(actions, repeat=5):
-        membership = member()
+        membership = new_member()
         for turn, action in enumerate(sequence):
             do(membership, action, now=10.0 * turn)
 

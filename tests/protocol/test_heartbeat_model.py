@@ -1,5 +1,6 @@
 """The membership against a coordinator that loses, fences, moves, loads and forgets."""
 
+import math
 from collections import Counter
 
 from hypothesis import strategies as st
@@ -13,20 +14,20 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.heartbeat import Answer, Membership, Request, State
+from sharecons.protocol.group.heartbeat import Membership, Request, Response, State
 from sharecons.protocol.messages import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    CoordinatorFound,
     Endpoint,
     FindCoordinator,
+    FindCoordinatorResponse,
     Heartbeat,
-    HeartbeatAnswer,
+    HeartbeatResponse,
     SharePartition,
 )
-from tests.protocol.group import MEMBER_ID
-from tests.protocol.making import EVER, P0, P1, P2
-from tests.protocol.profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.membership_harness import MEMBER_ID
+from tests.protocol.message_factories import P0, P1, P2
 
 INTERVAL = 5.0
 LOST = ConnectionFailedError("the connection broke")
@@ -74,7 +75,7 @@ class Coordinator:
     def forget(self) -> None:
         self.epoch, self.topics = None, ()
 
-    def heartbeat(self, request: Heartbeat) -> HeartbeatAnswer:
+    def heartbeat(self, request: Heartbeat) -> HeartbeatResponse:
         assert ("billing", MEMBER_ID) == (request.group_id, request.member_id)
         if request.member_epoch == LEAVE_EPOCH:
             self.forget()
@@ -89,7 +90,7 @@ class Coordinator:
             assert request.member_epoch in self.given
         return self._admit(request)
 
-    def _admit(self, request: Heartbeat) -> HeartbeatAnswer:
+    def _admit(self, request: Heartbeat) -> HeartbeatResponse:
         assert self.epoch is not None
         if request.topics is None and request.member_epoch != JOIN_EPOCH:
             assert self.topics, "as before, but there is nothing before"
@@ -106,8 +107,8 @@ class Coordinator:
 
     def _answer(
         self, code: int, epoch: int, assignment: frozenset[SharePartition] | None
-    ) -> HeartbeatAnswer:
-        return HeartbeatAnswer(
+    ) -> HeartbeatResponse:
+        return HeartbeatResponse(
             error=code,
             message=None,
             member_epoch=epoch,
@@ -116,11 +117,11 @@ class Coordinator:
             throttle=0.0,
         )
 
-    def refuse(self, code: int) -> HeartbeatAnswer:
+    def refuse(self, code: int) -> HeartbeatResponse:
         return self._answer(code, 0, None)
 
-    def found(self, code: int = 0) -> CoordinatorFound:
-        return CoordinatorFound(
+    def found(self, code: int = 0) -> FindCoordinatorResponse:
+        return FindCoordinatorResponse(
             error=code, message=None, node_id=self.node, endpoint=self.endpoint
         )
 
@@ -186,18 +187,18 @@ class MemberAndCoordinator(RuleBasedStateMachine):
         if fate == "late":
             self.pass_until(self.now + 3 * INTERVAL)
         if fate == "lost before":
-            self.membership.failed(request, LOST, self.now)
+            self.membership.on_error(request, LOST, self.now)
             self.must_say_all = True
             return
         answer = self.answer(request, fate)
         if fate == "lost after":
-            self.membership.failed(request, LOST, self.now)
+            self.membership.on_error(request, LOST, self.now)
             self.must_say_all = True
         else:
-            self.membership.answered(request, answer, self.now)
+            self.membership.on_response(request, answer, self.now)
             self.note(answer)
 
-    def answer(self, request: Request, fate: str) -> Answer:
+    def answer(self, request: Request, fate: str) -> Response:
         coordinator = self.coordinator
         if isinstance(request, FindCoordinator):
             outside = fate in ("loading", "moved", "unheard of")
@@ -230,8 +231,8 @@ class MemberAndCoordinator(RuleBasedStateMachine):
                 assert self.wanted == request.topics
                 assert self.coordinator.rack == request.rack
 
-    def note(self, answer: Answer) -> None:
-        if isinstance(answer, HeartbeatAnswer):
+    def note(self, answer: Response) -> None:
+        if isinstance(answer, HeartbeatResponse):
             self.must_say_all = bool(answer.error) or answer.member_epoch < 0
 
     def pass_until(self, then: float) -> None:
@@ -265,7 +266,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
             if self.under_way is not None:
                 self.arrive("good")
             due = self.membership.next_deadline(self.now)
-            if due == EVER:
+            if due == math.inf:
                 break
             self.pass_until(due)
             self.send()
@@ -288,7 +289,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
                 self.arrive(fate)
 
         assert self.membership.finished
-        assert EVER == self.membership.next_deadline(self.now)
+        assert math.inf == self.membership.next_deadline(self.now)
 
     def teardown(self) -> None:
         if hasattr(self, "membership"):

@@ -7,8 +7,13 @@ import pytest
 
 from sharecons.protocol.fetch.batch_sizes import BatchSizes
 from sharecons.protocol.fetch.prefetch import HORIZON, Prefetch
-from tests.protocol.making import P0, batch, fetched, part
-from tests.protocol.talk import Talk
+from tests.protocol.leader_harness import LeaderHarness
+from tests.protocol.message_factories import (
+    P0,
+    batch_bytes,
+    fetch_response,
+    partition_response,
+)
 
 LOCK = 30.0
 LARGE = 1000  # records of 1 kB in a batch of 1 MB
@@ -17,7 +22,7 @@ LARGE = 1000  # records of 1 kB in a batch of 1 MB
 def measured(*payloads: bytes) -> BatchSizes:
     sizes = BatchSizes()
     for payload in payloads:
-        sizes.measure([part(P0, records=payload)])
+        sizes.measure([partition_response(P0, records=payload)])
     return sizes
 
 
@@ -30,19 +35,19 @@ class Handler:
         self.pace = Prefetch(max_records)
         self.now = 0.0
         self._seconds = seconds
-        self._payload = batch(batch_records)
+        self._payload = batch_bytes(batch_records)
         self.asked: list[int] = []
 
     def work(self, turns: int, leaders: int = 1) -> list[int]:
         """Fetch, process all, and ask again; return what each fetch asked for."""
         for _ in range(turns):
-            count = self.pace.share(leaders, partitions=9)
+            count = self.pace.record_limit(leaders, partitions=9)
             self.asked.append(count)
-            self.pace.acquired(count)
-            self.pace.measured([part(P0, records=self._payload)], LOCK)
-            self.pace.handed_out(count, self.now)
+            self.pace.on_acquired(count)
+            self.pace.measure([partition_response(P0, records=self._payload)], LOCK)
+            self.pace.on_delivered(count, self.now)
             self.now += count * self._seconds
-            self.pace.asked(self.now)
+            self.pace.on_requested(self.now)
         return self.asked
 
 
@@ -85,7 +90,7 @@ def test_whole_batches_fit_in_half_of_the_lock():
     handler.work(3)
 
     assert handler.pace.takes_whole_batches(leaders=1)
-    assert 501 == pytest.approx(handler.pace.share(1, partitions=9), abs=2)
+    assert 501 == pytest.approx(handler.pace.record_limit(1, partitions=9), abs=2)
     assert not handler.pace.takes_whole_batches(leaders=2), "each brings a batch"
 
 
@@ -110,9 +115,9 @@ def test_small_batches_change_nothing(batch_records: int):
     small, unknown = Handler(0.1, batch_records=batch_records), Prefetch(2000)
     asked = small.work(8)
     for count in asked:
-        unknown.acquired(count)
-        unknown.handed_out(count, now=0.0)
-        unknown.asked(now=count * 0.1)
+        unknown.on_acquired(count)
+        unknown.on_delivered(count, now=0.0)
+        unknown.on_requested(now=count * 0.1)
 
     assert int(10 * HORIZON) == unknown.allowance == small.pace.allowance
 
@@ -132,11 +137,11 @@ def test_max_records_bounds_what_half_of_the_lock_allows():
 
 def test_without_a_known_lock_duration_only_the_horizon_counts():
     pace = Prefetch(2000)
-    pace.batches.measure([part(P0, records=batch(LARGE))])
-    pace.acquired(1)
-    pace.handed_out(1, now=0.0)
+    pace.batches.measure([partition_response(P0, records=batch_bytes(LARGE))])
+    pace.on_acquired(1)
+    pace.on_delivered(1, now=0.0)
 
-    pace.asked(now=0.1)
+    pace.on_requested(now=0.1)
 
     assert 2 == pace.allowance
 
@@ -145,16 +150,16 @@ def test_handler_that_slows_down_in_the_middle_of_a_lease_is_measured_by_its_wor
     handler = Handler(0.1)
     handler.work(2)
     pace = handler.pace
-    pace.acquired(150)
-    pace.handed_out(150, now=100.0)
+    pace.on_acquired(150)
+    pace.on_delivered(150, now=100.0)
 
-    pace.asked(now=130.0, unworked=120)  # their locks have ended
+    pace.on_requested(now=130.0, expired=120)  # their locks have ended
 
     assert 15 == pace.allowance
 
 
 def test_sizes_are_those_of_the_batch_in_which_most_bytes_lie():
-    sizes = measured(batch(1) * 3 + batch(100))
+    sizes = measured(batch_bytes(1) * 3 + batch_bytes(100))
 
     assert 97 == pytest.approx(sizes.records, abs=2)
     assert 97_000 == pytest.approx(sizes.size, abs=2000)
@@ -162,14 +167,21 @@ def test_sizes_are_those_of_the_batch_in_which_most_bytes_lie():
 
 
 def test_sizes_follow_what_the_last_answers_held():
-    sizes = measured(batch(1000), *[batch(10)] * 20)
+    sizes = measured(batch_bytes(1000), *[batch_bytes(10)] * 20)
 
     assert 10 == pytest.approx(sizes.records, abs=1)
 
 
 @pytest.mark.parametrize(
     "payload",
-    [b"", b"\0" * 7, b"\0" * 61, b"\xff" * 200, batch(5)[:60], batch(0, 0)[:61]],
+    [
+        b"",
+        b"\0" * 7,
+        b"\0" * 61,
+        b"\xff" * 200,
+        batch_bytes(5)[:60],
+        batch_bytes(0, 0)[:61],
+    ],
 )
 def test_bytes_that_hold_no_batch_are_not_measured(payload: bytes):
     sizes = measured(payload)
@@ -178,39 +190,41 @@ def test_bytes_that_hold_no_batch_are_not_measured(payload: bytes):
 
 
 def test_batch_that_is_cut_off_is_measured_by_its_header():
-    sizes = measured(batch(1000)[:5000])
+    sizes = measured(batch_bytes(1000)[:5000])
 
     assert (1000, 1_000_000) == (sizes.records, sizes.size)
 
 
 def test_only_the_first_batches_of_an_answer_are_measured():
-    many = b"".join(batch(1, 100) for _ in range(200)) + batch(5000)
+    many = b"".join(batch_bytes(1, 100) for _ in range(200)) + batch_bytes(5000)
 
     assert 1 == measured(many).records
 
 
 def test_leader_requests_half_of_the_lock_from_the_second_fetch_on():
-    talk = Talk()
-    talk.open(part(P0, (0, 0), records=batch(LARGE)))
+    harness = LeaderHarness()
+    harness.open_session(partition_response(P0, (0, 0), records=batch_bytes(LARGE)))
 
-    talk.now = 0.1
-    talk.pace.asked(talk.now)
-    talk.pace.waiting = 1
-    request = talk.fetch()
+    harness.now = 0.1
+    harness.prefetch.on_requested(harness.now)
+    harness.prefetch.waiting_readers = 1
+    request = harness.next_fetch()
 
     assert (150, True) == (request.max_records, request.record_limit)
 
 
 def test_leader_uses_the_lock_duration_of_the_group():
-    talk = Talk()
-    talk.answer(
-        talk.fetch(),
-        fetched(part(P0, (0, 0), records=batch(LARGE)), lock_timeout=4.0),
+    harness = LeaderHarness()
+    harness.respond(
+        harness.next_fetch(),
+        fetch_response(
+            partition_response(P0, (0, 0), records=batch_bytes(LARGE)), lock_timeout=4.0
+        ),
     )
-    talk.leases()
+    harness.take_leases()
 
-    talk.now = 0.1
-    talk.pace.asked(talk.now)
-    request = talk.fetch()
+    harness.now = 0.1
+    harness.prefetch.on_requested(harness.now)
+    request = harness.next_fetch()
 
     assert 20 == request.max_records

@@ -1,5 +1,7 @@
 """How a leader's machine ends: by moving away, or closed."""
 
+import math
+
 import pytest
 
 from sharecons.errors import LockLostError
@@ -8,8 +10,14 @@ from sharecons.protocol.fetch.events import LocksLost, MetadataStale
 from sharecons.protocol.fetch.session_manager import CLOSING
 from sharecons.protocol.messages import ShareAcknowledge
 from sharecons.record import ACCEPT, RELEASE, RENEW
-from tests.protocol.making import EVER, P0, acknowledged, each, fetched, part
-from tests.protocol.talk import Talk
+from tests.protocol.leader_harness import LeaderHarness
+from tests.protocol.message_factories import (
+    P0,
+    acknowledge_response,
+    acks_by_offset,
+    fetch_response,
+    partition_response,
+)
 
 OUTSIDE = [Code.UNKNOWN_SERVER_ERROR, Code.SHARE_SESSION_LIMIT_REACHED, 9_999]
 
@@ -18,266 +26,284 @@ OUTSIDE = [Code.UNKNOWN_SERVER_ERROR, Code.SHARE_SESSION_LIMIT_REACHED, 9_999]
 
 
 def test_a_leader_with_nothing_to_fetch_and_nothing_held_has_moved_away():
-    talk = Talk()
-    talk.open()
+    harness = LeaderHarness()
+    harness.open_session()
 
-    talk.leader.set_partitions(frozenset())
+    harness.leader.set_partitions(frozenset())
 
-    assert talk.leader.is_idle(talk.now)
+    assert harness.leader.is_idle(harness.now)
 
 
 @pytest.mark.parametrize("why", ["wanted", "held", "pending", "under way"])
 def test_a_leader_has_not_moved_away_while_something_is(why: str):
-    talk = Talk()
-    leases = talk.open(part(P0, (0, 0))) if why != "under way" else talk.open()
+    harness = LeaderHarness()
+    leases = (
+        harness.open_session(partition_response(P0, (0, 0)))
+        if why != "under way"
+        else harness.open_session()
+    )
     if why == "under way":
-        talk.pace.waiting = 1
-        talk.fetch()
+        harness.prefetch.waiting_readers = 1
+        harness.next_fetch()
     if why != "wanted":
-        talk.leader.set_partitions(frozenset())
+        harness.leader.set_partitions(frozenset())
     if why == "pending":
         leases[0].acknowledge(0, ACCEPT)
 
-    assert not talk.leader.is_idle(talk.now)
+    assert not harness.leader.is_idle(harness.now)
 
 
 def test_what_a_last_fetch_brings_is_worked_before_the_leader_has_moved_away():
-    talk = Talk()
-    request = talk.fetch()
-    talk.leader.set_partitions(frozenset())
-    talk.answer(request, fetched(part(P0, (0, 0))))
-    talk.pace.waiting = 0
-    (lease,) = talk.leases()
+    harness = LeaderHarness()
+    request = harness.next_fetch()
+    harness.leader.set_partitions(frozenset())
+    harness.respond(request, fetch_response(partition_response(P0, (0, 0))))
+    harness.prefetch.waiting_readers = 0
+    (lease,) = harness.take_leases()
 
-    before = talk.leader.is_idle(talk.now)
+    before = harness.leader.is_idle(harness.now)
     lease.acknowledge(0, ACCEPT)
-    talk.answer(talk.flush(), acknowledged(part(P0)))
+    harness.respond(
+        harness.flush_acks(),
+        acknowledge_response(partition_response(P0)),
+    )
 
-    assert (False, True) == (before, talk.leader.is_idle(talk.now))
+    assert (False, True) == (before, harness.leader.is_idle(harness.now))
 
 
 def test_locks_that_ended_keep_no_leader():
-    talk = Talk()
-    talk.open(part(P0, (0, 0)))
-    talk.leader.set_partitions(frozenset())
+    harness = LeaderHarness()
+    harness.open_session(partition_response(P0, (0, 0)))
+    harness.leader.set_partitions(frozenset())
 
-    assert talk.leader.is_idle(now=30.0)
+    assert harness.leader.is_idle(now=30.0)
 
 
 # Closing.
 
 
 def test_closing_before_anything_was_sent_ends_at_once():
-    talk = Talk()
+    harness = LeaderHarness()
 
-    talk.leader.close()
+    harness.leader.close()
 
-    assert talk.leader.finished
-    assert EVER == talk.leader.next_deadline(talk.now)
+    assert harness.leader.finished
+    assert math.inf == harness.leader.next_deadline(harness.now)
 
 
 def test_closing_says_the_last_things_and_closes_the_session_in_one_request():
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge_open(0, 2, ACCEPT)
 
-    talk.leader.close()
-    request = talk.acknowledge()
-    talk.answer(request, acknowledged(part(P0)))
+    harness.leader.close()
+    request = harness.next_acknowledge()
+    harness.respond(request, acknowledge_response(partition_response(P0)))
 
     assert CLOSING == request.share_session_epoch
-    assert {0: ACCEPT, 1: ACCEPT} == each(request.acknowledgements[P0])
-    assert [None] == talk.errors
-    assert talk.leader.finished
-    assert lease.term.ended
+    assert {0: ACCEPT, 1: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
+    assert [None] == harness.errors
+    assert harness.leader.finished
+    assert lease.lock_scope.ended
 
 
 def test_a_session_with_nothing_to_say_is_closed_too():
-    talk = Talk()
-    talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    harness.open_session(partition_response(P0, (0, 3)))
 
-    talk.leader.close()
-    request = talk.acknowledge()
+    harness.leader.close()
+    request = harness.next_acknowledge()
 
     assert (CLOSING, {}) == (request.share_session_epoch, request.acknowledgements)
 
 
 def test_closing_fetches_no_more():
-    talk = Talk()
-    talk.open()
-    talk.pace.waiting = 1
+    harness = LeaderHarness()
+    harness.open_session()
+    harness.prefetch.waiting_readers = 1
 
-    talk.leader.close()
+    harness.leader.close()
 
-    assert isinstance(talk.next(), ShareAcknowledge)
+    assert isinstance(harness.next_request(), ShareAcknowledge)
 
 
 def test_closing_waits_for_the_fetch_that_is_under_way():
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
-    talk.pace.waiting = 1
-    under_way = talk.fetch()
+    harness.prefetch.waiting_readers = 1
+    under_way = harness.next_fetch()
 
-    talk.leader.close()
-    ended = talk.leader.finished
-    talk.answer(under_way, fetched(part(P0, (4, 5))))
-    request = talk.acknowledge()
+    harness.leader.close()
+    ended = harness.leader.finished
+    harness.respond(under_way, fetch_response(partition_response(P0, (4, 5))))
+    request = harness.next_acknowledge()
 
     assert not ended
-    assert [None] == talk.errors
+    assert [None] == harness.errors
     assert (CLOSING, {}) == (request.share_session_epoch, request.acknowledgements)
 
 
 def test_closing_during_the_opening_fetch_closes_what_it_opened():
-    talk = Talk()
-    opening = talk.fetch()
+    harness = LeaderHarness()
+    opening = harness.next_fetch()
 
-    talk.leader.close()
-    ended = talk.leader.finished
-    talk.answer(opening, fetched(part(P0, (0, 3))))
-    request = talk.acknowledge()
-    talk.answer(request, acknowledged())
+    harness.leader.close()
+    ended = harness.leader.finished
+    harness.respond(opening, fetch_response(partition_response(P0, (0, 3))))
+    request = harness.next_acknowledge()
+    harness.respond(request, acknowledge_response())
 
     assert (False, CLOSING) == (ended, request.share_session_epoch)
-    assert talk.leader.finished
+    assert harness.leader.finished
 
 
 @pytest.mark.parametrize("code", [*OUTSIDE, 122, 123])
 def test_closing_ends_when_the_opening_fetch_fails(code: int):
-    talk = Talk()
-    opening = talk.fetch()
-    talk.leader.close()
+    harness = LeaderHarness()
+    opening = harness.next_fetch()
+    harness.leader.close()
 
-    talk.answer(opening, fetched(error=code))
+    harness.respond(opening, fetch_response(error=code))
 
-    assert talk.next() is None
-    assert talk.leader.finished
+    assert harness.next_request() is None
+    assert harness.leader.finished
 
 
 def test_closing_ends_with_a_lost_connection():
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
-    talk.leader.close()
+    harness.leader.close()
 
-    talk.lose(talk.acknowledge())
+    harness.fail(harness.next_acknowledge())
 
-    assert talk.leader.finished
-    assert ["SHARE_SESSION_NOT_FOUND"] == talk.errors
-    assert [] == talk.happened(MetadataStale) + talk.happened(LocksLost)
+    assert harness.leader.finished
+    assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
+    assert [] == harness.take_events(MetadataStale) + harness.take_events(LocksLost)
 
 
 @pytest.mark.parametrize("code", [*OUTSIDE, 122, 123, 30, 42])
 def test_whatever_the_close_is_answered_it_is_done_and_told(code: int):
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
-    talk.leader.close()
+    harness.leader.close()
 
-    talk.answer(talk.acknowledge(), acknowledged(error=code))
+    harness.respond(harness.next_acknowledge(), acknowledge_response(error=code))
 
-    assert talk.leader.finished
-    assert 1 == len(talk.errors)
-    assert None not in talk.errors
+    assert harness.leader.finished
+    assert 1 == len(harness.errors)
+    assert None not in harness.errors
 
 
 @pytest.mark.parametrize("code", [Code.INVALID_RECORD_STATE, Code.REQUEST_TIMED_OUT])
 def test_what_the_close_could_not_say_has_failed(code: Code):
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge_open(0, 4, ACCEPT)
-    talk.leader.close()
+    harness.leader.close()
 
-    talk.answer(talk.acknowledge(), acknowledged(part(P0, acknowledge_error=code)))
+    harness.respond(
+        harness.next_acknowledge(),
+        acknowledge_response(partition_response(P0, acknowledge_error=code)),
+    )
 
-    assert talk.leader.finished
-    assert {"SHARE_SESSION_NOT_FOUND"} == set(talk.errors)
-    assert 4 == sum(r.last_offset - r.first_offset + 1 for r in talk.journal.results)
+    assert harness.leader.finished
+    assert {"SHARE_SESSION_NOT_FOUND"} == set(harness.errors)
+    assert 4 == sum(
+        r.last_offset - r.first_offset + 1 for r in harness.result_log.results
+    )
 
 
 def test_what_must_travel_apart_at_the_close_takes_a_request_more():
-    talk = Talk()
-    (early,) = talk.open(part(P0, (0, 0)))
-    talk.now = 25.0
-    (late,) = talk.open_more(part(P0, (5, 5)))
+    harness = LeaderHarness()
+    (early,) = harness.open_session(partition_response(P0, (0, 0)))
+    harness.now = 25.0
+    (late,) = harness.fetch_more(partition_response(P0, (5, 5)))
     early.acknowledge(0, ACCEPT)
     late.acknowledge(5, ACCEPT)
-    talk.now = 29.5
+    harness.now = 29.5
 
-    talk.leader.close()
-    first = talk.acknowledge()
-    talk.answer(first, acknowledged(part(P0)))
-    second = talk.acknowledge()
-    talk.answer(second, acknowledged(part(P0)))
+    harness.leader.close()
+    first = harness.next_acknowledge()
+    harness.respond(first, acknowledge_response(partition_response(P0)))
+    second = harness.next_acknowledge()
+    harness.respond(second, acknowledge_response(partition_response(P0)))
 
     assert ({0: ACCEPT}, {5: ACCEPT}) == (
-        each(first.acknowledgements[P0]),
-        each(second.acknowledgements[P0]),
+        acks_by_offset(first.acknowledgements[P0]),
+        acks_by_offset(second.acknowledgements[P0]),
     )
     assert CLOSING == second.share_session_epoch != first.share_session_epoch
-    assert [None, None] == talk.errors
+    assert [None, None] == harness.errors
 
 
 def test_a_retry_at_the_close_does_not_spin():
-    talk = Talk()
-    (early,) = talk.open(part(P0, (0, 0)))
-    talk.now = 20.0
-    (late,) = talk.open_more(part(P0, (5, 5)))
+    harness = LeaderHarness()
+    (early,) = harness.open_session(partition_response(P0, (0, 0)))
+    harness.now = 20.0
+    (late,) = harness.fetch_more(partition_response(P0, (5, 5)))
     early.acknowledge(0, ACCEPT)
     late.acknowledge(5, ACCEPT)
-    talk.now = 29.5
-    talk.leader.close()
+    harness.now = 29.5
+    harness.leader.close()
 
-    answer = part(P0, acknowledge_error=Code.REQUEST_TIMED_OUT)
-    talk.answer(talk.acknowledge(), acknowledged(answer))
+    answer = partition_response(P0, acknowledge_error=Code.REQUEST_TIMED_OUT)
+    harness.respond(harness.next_acknowledge(), acknowledge_response(answer))
 
-    assert talk.next() is None
-    assert 29.5 < talk.leader.next_deadline(talk.now) < 29.6
+    assert harness.next_request() is None
+    assert 29.5 < harness.leader.next_deadline(harness.now) < 29.6
 
 
 def test_a_renewal_at_the_close_is_no_renewal_any_more():
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, RENEW)
     lease.acknowledge(1, RELEASE)
 
-    talk.leader.close()
-    request = talk.acknowledge()
+    harness.leader.close()
+    request = harness.next_acknowledge()
 
-    assert (CLOSING, False) == (request.share_session_epoch, request.renewing)
-    assert {1: RELEASE} == each(request.acknowledgements[P0])
-    assert ["SHARE_SESSION_NOT_FOUND"] == talk.errors
+    assert (CLOSING, False) == (request.share_session_epoch, request.is_renew_ack)
+    assert {1: RELEASE} == acks_by_offset(request.acknowledgements[P0])
+    assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
 
 
 def test_closing_a_session_that_is_not_open_fails_what_waited_for_it():
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
-    talk.answer(talk.flush(), acknowledged(error=Code.INVALID_SHARE_SESSION_EPOCH))
+    harness.respond(
+        harness.flush_acks(),
+        acknowledge_response(error=Code.INVALID_SHARE_SESSION_EPOCH),
+    )
 
-    talk.leader.close()
+    harness.leader.close()
 
-    assert talk.leader.finished
-    assert ["SHARE_SESSION_NOT_FOUND"] == talk.errors
+    assert harness.leader.finished
+    assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
 
 
 def test_closing_is_not_held_up_by_a_pause():
-    talk = Talk()
-    talk.open()
-    talk.pace.waiting = 1
-    talk.answer(talk.fetch(), fetched(part(P0, error=Code.KAFKA_STORAGE_ERROR)))
+    harness = LeaderHarness()
+    harness.open_session()
+    harness.prefetch.waiting_readers = 1
+    harness.respond(
+        harness.next_fetch(),
+        fetch_response(partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)),
+    )
 
-    talk.leader.close()
+    harness.leader.close()
 
-    assert CLOSING == talk.acknowledge().share_session_epoch
+    assert CLOSING == harness.next_acknowledge().share_session_epoch
 
 
 def test_a_verb_after_the_close_raises():
-    talk = Talk()
-    (lease,) = talk.open(part(P0, (0, 3)))
-    talk.leader.close()
-    talk.answer(talk.acknowledge(), acknowledged())
+    harness = LeaderHarness()
+    (lease,) = harness.open_session(partition_response(P0, (0, 3)))
+    harness.leader.close()
+    harness.respond(harness.next_acknowledge(), acknowledge_response())
 
     with pytest.raises(LockLostError, match="the session was closed"):
         lease.acknowledge(0, ACCEPT)

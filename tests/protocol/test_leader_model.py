@@ -4,6 +4,7 @@ The driver is the one of `sharecons.net.driver`: it asks the machine when it was
 for or when the deadline came that the machine gave, and at no other time.
 """
 
+import math
 from typing import Final
 
 import pytest
@@ -30,21 +31,23 @@ from sharecons.protocol.fetch.events import (
     UnexpectedResponse,
 )
 from sharecons.protocol.fetch.leader import Leader, Request
+from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.fetch.turns import PART
 from sharecons.protocol.messages import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
-from tests.protocol.making import EVER, NODE, SETTINGS, TOPIC, TOPIC_ID
-from tests.protocol.model_application import Application, Held
-from tests.protocol.model_broker import LOCK, Answer, Broker, Fault
-from tests.protocol.profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.message_factories import NODE_ID, SETTINGS, TOPIC, TOPIC_ID
+from tests.protocol.simulated_application import Application, Held
+from tests.protocol.simulated_broker import LOCK, Answer, Broker, Fault
 
 LOST: Final = ConnectionFailedError("the connection broke")
 ROUND_TRIP: Final = 0.001
 UNTIL_A_CROWD: Final = 24  # fetches that bring one
 FEW: Final = 3
 """So many partitions are wanted one by one; the others all together or not at all."""
-PARTITIONS: Final = tuple(SharePartition(TOPIC_ID, n) for n in range(FEW + 2 * PART))
+PARTITIONS: Final = tuple(
+    SharePartition(TOPIC_ID, n) for n in range(FEW + 2 * PART_SIZE)
+)
 
 FAULTS: Final = {
     "good": Fault(),
@@ -103,8 +106,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.pace.allowance = min(allowance, most)
         self.journal = ResultLog(lambda: None, lambda: 0.0)
         self.acknowledgements = AckBatcher(self.ring, self.journal)
-        self.leader = Leader(NODE, SETTINGS, self.pace, self.acknowledgements)
-        self.leader.topics = {TOPIC_ID: TOPIC}
+        self.leader = Leader(NODE_ID, SETTINGS, self.pace, self.acknowledgements)
+        self.leader.topic_names = {TOPIC_ID: TOPIC}
         self.ready: list[Lease] = []
         self.under_way: list[Request] = []
         self.answer: Answer | None = None  # the broker's to the first of them
@@ -112,7 +115,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.bereft = False  # what it brings is locked for us no more
         self.fault = FAULTS[GOOD]
         self.rung = True
-        self.sleeps_until = EVER
+        self.sleeps_until = math.inf
         self.requests = 0
         self.want(wanted, many)
         for partition in wanted:
@@ -155,7 +158,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     @rule()
     def look_as_much_comes(self) -> None:
-        request = self.leader.next_behind(self.now)
+        request = self.leader.next_pipelined_request(self.now)
         if request is not None:
             assert len(self.under_way) == 1
             event("a second fetch, as much comes")
@@ -174,7 +177,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
             if isinstance(happening, LocksLost):
                 for lease in [x for x in self.ready if x in happening.leases]:
                     self.ready.remove(lease)
-                    self.pace.dropped(lease.count)
+                    self.pace.on_dropped(lease.count)
         self.hear()
 
     def hear(self) -> None:
@@ -208,7 +211,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         assert self.request is not None
         self.fault = FAULTS[fault]
         self.answer = self.broker.handle(self.request, self.now, self.fault)
-        if PART <= len(self.broker.session) < 2 * PART:
+        if PART_SIZE <= len(self.broker.session) < 2 * PART_SIZE:
             event("some of many partitions")
         wait = 0.0
         if isinstance(self.request, ShareFetch):
@@ -229,7 +232,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         assert answer is not None
         self.now = max(self.now, self.arrives_at)
         self.judge(request, answer)
-        self.leader.answered(request, answer, self.now)
+        self.leader.on_response(request, answer, self.now)
         self.tell()
         self.bereft = False
         self.rung = True
@@ -266,7 +269,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.broker.disconnected()
         for each in under_way:
             self.application.outcome(each.acknowledgements, excuse=True)
-        self.leader.failed(request, LOST, self.now)
+        self.leader.on_error(request, LOST, self.now)
         self.tell()
         self.rung = True
 
@@ -310,8 +313,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
         if self.ready:
             self.work(all_of_it=True, kind=kind)
             return
-        self.pace.asked(self.now)
-        self.pace.waiting = 1
+        self.pace.on_requested(self.now)
+        self.pace.waiting_readers = 1
         for _ in range(3):
             self.ring()
             self.drive()
@@ -371,25 +374,25 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule()
     def application_waits(self) -> None:
         if not self.ready:
-            self.pace.asked(self.now)
-            self.pace.waiting = 1
+            self.pace.on_requested(self.now)
+            self.pace.waiting_readers = 1
             self.ring()
 
     @rule()
     def application_is_busy(self) -> None:
-        self.pace.waiting = 0
+        self.pace.waiting_readers = 0
 
     @precondition(lambda self: self.ready)
     @rule(all_of_it=st.booleans(), kind=st.none() | kinds)
     def work(self, all_of_it: bool, kind: AcknowledgeType | None) -> None:
-        self.pace.waiting = 0
+        self.pace.waiting_readers = 0
         for lease in list(self.ready) if all_of_it else self.ready[:1]:
             self.ready.remove(lease)
-            if lease.term.ended or self.now >= lease.deadline:
-                self.pace.dropped(lease.count)
+            if lease.lock_scope.ended or self.now >= lease.deadline:
+                self.pace.on_dropped(lease.count)
                 continue
             self.application.unpack(lease)
-            self.pace.handed_out(lease.count, self.now)
+            self.pace.on_delivered(lease.count, self.now)
             self.ring()
             if kind is not None:
                 held = self.application.held[-1]
@@ -399,8 +402,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule()
     def drop_unworked(self) -> None:
         lease = self.ready.pop()
-        self.pace.dropped(lease.count)
-        if not lease.term.ended:
+        self.pace.on_dropped(lease.count)
+        if not lease.lock_scope.ended:
             self.application.let_go_packed(lease)
 
     def pick(self, which: int) -> Held | None:
@@ -445,7 +448,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule(which=numbers, cursor=numbers)
     def let_go(self, which: int, cursor: int) -> None:
         held = self.pick(which)
-        if held is not None and not held.lease.term.ended:
+        if held is not None and not held.lease.lock_scope.ended:
             held.lease.cursor = cursor % len(held.offsets)
             self.application.let_go(held)
 
@@ -453,7 +456,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     def commit(self) -> None:
         ticket = CommitWaiter()
         self.application.tickets.append(ticket)
-        self.acknowledgements.freeze(ticket)
+        self.acknowledgements.collect(ticket)
         self.leader.flush_acks()
         self.ring()
 
@@ -479,7 +482,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule(fault=faults, broken=st.booleans())
     def trouble_stays(self, fault: str, broken: bool) -> None:
         """Whatever goes wrong, it goes wrong at a walking pace."""
-        self.pace.waiting = int(not self.ready)
+        self.pace.waiting_readers = int(not self.ready)
         self.ring()
         self.drive()
         before, end = self.requests, self.now + 5.0
@@ -498,19 +501,19 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule()
     def all_goes_well_for_a_while(self) -> None:
         """Quiet: what was said gets its result, and then nothing moves any more."""
-        self.pace.waiting = 0
+        self.pace.waiting_readers = 0
         for _ in range(400):
             self.drive()
             if self.request is not None:
                 self.exchange()
-            elif self.sleeps_until == EVER or self.leader.finished:
+            elif self.sleeps_until == math.inf or self.leader.finished:
                 break
             else:
                 self.now = max(self.now, self.sleeps_until)
         else:
             raise AssertionError("it never comes to rest")
         self.tell()
-        assert not self.acknowledgements.pending
+        assert not self.acknowledgements.has_pending
         self.application.check_all_settled()
         self.application.check_renewals()
 

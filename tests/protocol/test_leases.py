@@ -1,4 +1,5 @@
 import itertools
+import math
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -14,7 +15,7 @@ from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.ranges import GAP, Run, ranges_of
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
-from tests.protocol.making import P0, TOPIC
+from tests.protocol.message_factories import P0, TOPIC
 
 KINDS = (ACCEPT, RELEASE, REJECT, RENEW)
 TERMINAL = (ACCEPT, RELEASE, REJECT)
@@ -31,7 +32,7 @@ class RecordingOwner:
         self.marks = 0
         self.forfeits: list[Run] = []
 
-    def marked(self, lease: Lease) -> None:
+    def on_acknowledged(self, lease: Lease) -> None:
         self.marks += 1
 
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
@@ -47,14 +48,14 @@ def packed(
         acquired=acquired or ((0, 9, 1),),
         payload=b"records",
         deadline=30.0,
-        term=LockScope(),
+        lock_scope=LockScope(),
         owner=owner or RecordingOwner(),
     )
 
 
 def holding(*offsets: int, owner: RecordingOwner | None = None) -> Lease:
     lease = packed((offsets[0], offsets[-1], 1), owner=owner)
-    lease.unpacked(offsets)
+    lease.set_offsets(offsets)
     return lease
 
 
@@ -69,15 +70,15 @@ def sparse(owner: RecordingOwner | None = None) -> Lease:
 
 def take(lease: Lease) -> list[Run]:
     """What is to be sent, whatever its deadline."""
-    return sorted(run for _, runs in lease.take() for run in runs)
+    return sorted(run for _, runs in lease.take_runs() for run in runs)
 
 
 def settle(lease: Lease, runs: Sequence[Run], *, renewed_until: float = 0.0) -> None:
-    lease.settled(ranges_of(runs), renewed_until=renewed_until)
+    lease.on_settled(ranges_of(runs), renewed_until=renewed_until)
 
 
 def lose(lease: Lease) -> list[Run]:
-    lease.term.ended = True
+    lease.lock_scope.ended = True
     return lease.abandon()
 
 
@@ -109,7 +110,7 @@ def test_a_record_locks_end_with_its_lease():
 def test_a_fresh_lease_has_nothing_to_send():
     owner = RecordingOwner()
 
-    assert [] == ten(owner).take()
+    assert [] == ten(owner).take_runs()
     assert 0 == owner.marks
 
 
@@ -252,7 +253,7 @@ def test_a_verb_said_in_turn_after_the_locks_were_lost_raises():
     lease = ten()
     lease.acknowledge(3, ACCEPT)
     lease.acknowledge(4, ACCEPT)
-    lease.term.ended = True
+    lease.lock_scope.ended = True
     unsent = lease.abandon()
 
     with pytest.raises(LockLostError):
@@ -277,7 +278,7 @@ def test_renewing_at_a_broker_that_cannot_says_so():
 
 def test_offsets_at_equal_steps_are_records_with_holes_between_them():
     lease = packed()
-    lease.unpacked(range(0, 10, 3))
+    lease.set_offsets(range(0, 10, 3))
 
     lease.acknowledge(6, ACCEPT)
     lease.acknowledge(9, RELEASE)
@@ -287,7 +288,7 @@ def test_offsets_at_equal_steps_are_records_with_holes_between_them():
 
 def test_each_acquired_offset_may_have_its_record():
     lease = packed((5, 7, 1))
-    lease.unpacked_whole()
+    lease.set_dense_offsets()
 
     assert lease.has_open
     lease.acknowledge(6, REJECT)
@@ -304,7 +305,7 @@ def test_leases_of_which_nothing_is_known_share_nothing():
 
     assert kept.has_open
     assert not kept.is_settled
-    kept.unpacked_whole()
+    kept.set_dense_offsets()
     kept.acknowledge_open(0, 10, ACCEPT)
     assert [Run(0, 9, ACCEPT)] == take(kept)
 
@@ -316,10 +317,10 @@ def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
     owner = RecordingOwner()
     lease = packed(owner=owner)
 
-    lease.unpacked(
+    lease.set_offsets(
         [0, 1, 5],
         gaps=[(2, 4), (9, 9)],
-        unfit=[(6, 8)],
+        undeliverable=[(6, 8)],
     )
 
     assert 1 == owner.marks
@@ -328,7 +329,7 @@ def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
 
 def test_gaps_are_sent_in_order_among_what_was_asked_for():
     lease = packed()
-    lease.unpacked([0, 1, 5], gaps=[(2, 4)])
+    lease.set_offsets([0, 1, 5], gaps=[(2, 4)])
 
     lease.acknowledge_open(0, 3, ACCEPT)
 
@@ -337,7 +338,7 @@ def test_gaps_are_sent_in_order_among_what_was_asked_for():
 
 def test_an_answer_for_gaps_settles_no_record_beside_them():
     lease = packed()
-    lease.unpacked([5], gaps=[(6, 9)])
+    lease.set_offsets([5], gaps=[(6, 9)])
     gaps = take(lease)
     lease.acknowledge(5, ACCEPT)
     record = take(lease)
@@ -351,7 +352,7 @@ def test_an_answer_for_gaps_settles_no_record_beside_them():
 
 def test_a_lease_of_gaps_alone_is_settled_once_they_are_taken():
     lease = packed()
-    lease.unpacked([], gaps=[(0, 9)])
+    lease.set_offsets([], gaps=[(0, 9)])
 
     before = lease.is_settled
     runs = take(lease)
@@ -450,7 +451,7 @@ def test_a_record_may_be_renewed_again_and_settled_in_the_end():
     lease.acknowledge(4, ACCEPT)
 
     assert 80.0 == lease.deadline_of(4)
-    assert [(80.0, [Run(4, 4, ACCEPT)])] == lease.take()
+    assert [(80.0, [Run(4, 4, ACCEPT)])] == lease.take_runs()
 
 
 def test_a_failed_renewal_leaves_the_record_open_with_the_old_deadline():
@@ -488,7 +489,7 @@ def test_a_verb_during_a_renewal_is_sent_once_the_renewal_is_answered(
 
     assert [] == during
     assert 2 == owner.marks
-    assert [(55.0, [Run(4, 4, kind)])] == lease.take()
+    assert [(55.0, [Run(4, 4, kind)])] == lease.take_runs()
 
 
 @pytest.mark.parametrize(("first", "last"), PAIRS)
@@ -581,7 +582,7 @@ def test_what_is_sent_is_grouped_by_the_locks_deadlines(make: Callable[[], Lease
         (30.0, [Run(0, 1, ACCEPT), Run(5, 5, ACCEPT), Run(9, 9, ACCEPT)]),
         (55.0, [Run(4, 4, ACCEPT)]),
     ]
-    assert expected == lease.take()
+    assert expected == lease.take_runs()
 
 
 # When the locks are gone.
@@ -610,7 +611,7 @@ def test_a_forsaken_packed_lease_is_settled_and_holds_no_bytes():
 def test_a_verb_after_the_locks_were_lost_raises_every_time(kind: AcknowledgeType):
     owner = RecordingOwner()
     lease = ten(owner)
-    lease.term.reason = "the connection to node 1 was lost"
+    lease.lock_scope.reason = "the connection to node 1 was lost"
     lose(lease)
 
     for _ in range(2):
@@ -631,10 +632,10 @@ def test_a_verb_repeated_after_its_acknowledgement_was_lost_raises(
     lease = ten()
     lease.acknowledge(4, kind)
     sent = take(lease) if state == "sent" else []
-    lease.term.ended = True
+    lease.lock_scope.ended = True
     settle(lease, sent)
     lease.abandon()
-    lease.lose(ranges_of(sent))
+    lease.fail_settled(ranges_of(sent))
 
     with pytest.raises(LockLostError):
         lease.acknowledge(4, kind)
@@ -676,10 +677,10 @@ def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: st
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
     renewal = take(lease) if state == "sent" else []
-    lease.term.ended = True
+    lease.lock_scope.ended = True
     settle(lease, renewal)
     lease.abandon()
-    lease.lose(ranges_of(renewal))
+    lease.fail_settled(ranges_of(renewal))
 
     with pytest.raises(LockLostError):
         lease.acknowledge(4, kind)
@@ -694,7 +695,7 @@ def test_the_locks_are_gone_with_the_session_though_nobody_told_the_lease(
 ):
     owner = RecordingOwner()
     lease = ten(owner)
-    lease.term.ended = True
+    lease.lock_scope.ended = True
 
     with pytest.raises(LockLostError):
         lease.acknowledge(4, kind)
@@ -750,7 +751,7 @@ def test_lost_records_are_not_held_and_their_deadline_is_past(how: str):
         owner.result_log.closed = True
 
     assert not lease.holds(4)
-    assert float("-inf") == lease.deadline_of(4)
+    assert -math.inf == lease.deadline_of(4)
 
 
 def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
@@ -758,7 +759,7 @@ def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
     lease = packed(owner=owner)
     lose(lease)
 
-    lease.unpacked([0], gaps=[(1, 9)])
+    lease.set_offsets([0], gaps=[(1, 9)])
     lease.acknowledge_implicitly(0, 1, ACCEPT)
 
     assert [Run(0, 0, ACCEPT)] == owner.forfeits
@@ -780,4 +781,4 @@ def test_an_ended_lock_alone_forsakes_nothing():
 
     lease.acknowledge(4, ACCEPT)
 
-    assert [(30.0, [Run(4, 4, ACCEPT)])] == lease.take()
+    assert [(30.0, [Run(4, 4, ACCEPT)])] == lease.take_runs()

@@ -26,12 +26,12 @@ from sharecons.protocol.log_reader.reader import (
     NodeRequest,
 )
 from sharecons.protocol.messages import (
-    DescribeTopics,
     Endpoint,
+    MetadataRequest,
+    MetadataResponse,
     PartitionLeader,
     SharePartition,
     TopicDescription,
-    TopicsDescribed,
 )
 from sharecons.records.columns_reader import next_offset
 from sharecons.records.encoder import NewRecord, encode
@@ -56,7 +56,7 @@ def described(leaders, *, topic_id=T, error=0, brokers=BROKERS):
         topic_id=topic_id,
         leaders={p: PartitionLeader(node, 5) for p, node in leaders.items()},
     )
-    return TopicsDescribed(brokers=brokers, topics=(topic,))
+    return MetadataResponse(brokers=brokers, topics=(topic,))
 
 
 def batch(first, count):
@@ -76,7 +76,7 @@ def led(*wanted, leaders=None, **options):
     machine = reading(*wanted, **options)
     (ask,) = machine.next_requests(0.0)
     where = leaders or {place.partition: 1 for place, *_ in wanted}
-    machine.answered(ask, described(where), 0.0)
+    machine.on_response(ask, described(where), 0.0)
     return machine
 
 
@@ -90,7 +90,7 @@ def test_leaders_are_asked_for_by_the_topics_ids():
 
     ask = only(machine.next_requests(0.0))
 
-    assert NodeRequest(None, DescribeTopics(names=(), ids=(T, U))) == ask
+    assert NodeRequest(None, MetadataRequest(names=(), ids=(T, U))) == ask
     assert [] == machine.next_requests(0.0)
 
 
@@ -113,7 +113,7 @@ def test_the_next_request_leaves_before_anything_is_decoded():
     ask = only(machine.next_requests(0.0))
     records = batch(0, 10)
 
-    happened = machine.answered(ask, fetched(part(FIRST, records)), 0.0)
+    happened = machine.on_response(ask, fetched(part(FIRST, records)), 0.0)
 
     assert [FetchedSlice(FIRST, [(5, 29, 1)], memoryview(records), ())] == happened
     assert 10 == only(machine.next_requests(0.0)).request.partitions[FIRST].offset
@@ -123,7 +123,7 @@ def test_it_is_finished_when_all_came():
     machine = led((FIRST, 5, 9))
     ask = only(machine.next_requests(0.0))
 
-    machine.answered(ask, fetched(part(FIRST, batch(0, 10))), 0.0)
+    machine.on_response(ask, fetched(part(FIRST, batch(0, 10))), 0.0)
 
     assert machine.finished
     assert machine.error is None
@@ -134,7 +134,7 @@ def test_partitions_without_records_go_first_next_time():
     machine = led((FIRST, 0, 99), (SECOND, 0, 99))
     ask = only(machine.next_requests(0.0))
 
-    machine.answered(ask, fetched(part(FIRST, batch(0, 10)), part(SECOND)), 0.0)
+    machine.on_response(ask, fetched(part(FIRST, batch(0, 10)), part(SECOND)), 0.0)
 
     again = only(machine.next_requests(0.0))
     assert [SECOND, FIRST] == list(again.request.partitions)
@@ -154,7 +154,7 @@ def test_empty_response_is_followed_by_a_pause():
     machine = led((FIRST, 0, 99))
     ask = only(machine.next_requests(0.0))
 
-    machine.answered(ask, fetched(part(FIRST)), 1.0)
+    machine.on_response(ask, fetched(part(FIRST)), 1.0)
 
     due = machine.next_deadline(1.0)
     assert 1.0 < due < 2.0
@@ -176,12 +176,12 @@ def test_error_looks_up_the_leader_again(answer):
     machine = led((FIRST, 0, 99))
     ask = only(machine.next_requests(0.0))
 
-    assert [] == machine.answered(ask, answer, 1.0)
+    assert [] == machine.on_response(ask, answer, 1.0)
 
     due = machine.next_deadline(1.0)
     asked = only(machine.next_requests(due))
-    assert NodeRequest(None, DescribeTopics(names=(), ids=(T,))) == asked
-    machine.answered(asked, described({0: 2}), due)
+    assert NodeRequest(None, MetadataRequest(names=(), ids=(T,))) == asked
+    machine.on_response(asked, described({0: 2}), due)
     assert 2 == only(machine.next_requests(due)).node_id
 
 
@@ -189,7 +189,7 @@ def test_broken_connection_looks_up_the_leader_again():
     machine = led((FIRST, 0, 99))
     ask = only(machine.next_requests(0.0))
 
-    machine.failed(ask, ConnectionFailedError("broken"), 1.0)
+    machine.on_error(ask, ConnectionFailedError("broken"), 1.0)
 
     assert [] == machine.next_requests(1.0)
     assert only(machine.next_requests(2.0)).node_id is None
@@ -200,7 +200,7 @@ def test_partitions_do_not_wait_for_failing_ones():
     ask = only(machine.next_requests(0.0))
     refused = part(SECOND, error=Code.NOT_LEADER_OR_FOLLOWER)
 
-    machine.answered(ask, fetched(part(FIRST, batch(0, 10)), refused), 1.0)
+    machine.on_response(ask, fetched(part(FIRST, batch(0, 10)), refused), 1.0)
 
     assert [FIRST] == list(only(machine.next_requests(1.0)).request.partitions)
 
@@ -213,14 +213,14 @@ def test_partitions_do_not_wait_for_failing_ones():
         described({}),
         described({0: 1}, topic_id=U),
         described({}, error=Code.LEADER_NOT_AVAILABLE),
-        TopicsDescribed(brokers={}, topics=()),
+        MetadataResponse(brokers={}, topics=()),
     ],
 )
 def test_without_a_leader_metadata_is_asked_again_after_a_pause(answer):
     machine = reading((FIRST, 0, 9))
     ask = only(machine.next_requests(0.0))
 
-    machine.answered(ask, answer, 1.0)
+    machine.on_response(ask, answer, 1.0)
 
     assert [] == machine.next_requests(1.0)
     assert only(machine.next_requests(2.0)).node_id is None
@@ -232,7 +232,7 @@ def test_without_a_leader_metadata_is_asked_again_after_a_pause(answer):
 def astray(*wanted, leader=1):
     machine = led(*wanted)
     ask = only(machine.next_requests(0.0))
-    machine.answered(
+    machine.on_response(
         ask, fetched(*(part(p, error=Code.OFFSET_OUT_OF_RANGE) for p, *_ in wanted)), 0
     )
     return machine, only(machine.next_requests(0.0))
@@ -257,7 +257,7 @@ def test_offset_out_of_range_looks_up_the_log_start():
 def test_offsets_before_the_log_are_lost_and_the_rest_is_read():
     machine, ask = astray((FIRST, 5, 29))
 
-    (lost,) = machine.answered(ask, listed((0, 20)), 0.0)
+    (lost,) = machine.on_response(ask, listed((0, 20)), 0.0)
 
     assert (FIRST, 5, 19) == lost[:3]
     assert 20 == only(machine.next_requests(0.0)).request.partitions[FIRST].offset
@@ -267,14 +267,14 @@ def test_offsets_beyond_the_log_are_lost_after_three_tries():
     machine, ask = astray((FIRST, 5, 29))
     now = 0.0
     for _ in range(2):
-        assert [] == machine.answered(ask, listed((0, 0)), now)
+        assert [] == machine.on_response(ask, listed((0, 0)), now)
         now += 2
-        machine.answered(only(machine.next_requests(now)), described({0: 1}), now)
+        machine.on_response(only(machine.next_requests(now)), described({0: 1}), now)
         out = part(FIRST, error=Code.OFFSET_OUT_OF_RANGE)
-        machine.answered(only(machine.next_requests(now)), fetched(out), now)
+        machine.on_response(only(machine.next_requests(now)), fetched(out), now)
         ask = only(machine.next_requests(now))
 
-    (lost,) = machine.answered(ask, listed((0, 0)), now)
+    (lost,) = machine.on_response(ask, listed((0, 0)), now)
 
     assert (FIRST, 5, 29) == lost[:3]
     assert machine.finished
@@ -286,9 +286,9 @@ def test_offsets_beyond_the_log_are_lost_after_three_tries():
 def test_unknown_log_start_is_retried(answer):
     machine, ask = astray((FIRST, 5, 29))
 
-    assert [] == machine.answered(ask, answer, 0.0)
+    assert [] == machine.on_response(ask, answer, 0.0)
 
-    machine.answered(only(machine.next_requests(2.0)), described({0: 1}), 2.0)
+    machine.on_response(only(machine.next_requests(2.0)), described({0: 1}), 2.0)
     assert isinstance(only(machine.next_requests(2.0)).request, Fetch)
 
 
@@ -298,7 +298,7 @@ def test_a_topic_that_stays_unknown_is_lost_after_a_while():
     now, lost = 0.0, []
     while not machine.finished:
         now = max(now, machine.next_deadline(now))
-        lost += machine.answered(only(machine.next_requests(now)), unknown, now)
+        lost += machine.on_response(only(machine.next_requests(now)), unknown, now)
 
     assert [(FIRST, 0, 9), (SECOND, 3, 9)] == [each[:3] for each in lost]
     assert UNKNOWN_TOPIC_TIMEOUT <= now < UNKNOWN_TOPIC_TIMEOUT + 2
@@ -308,10 +308,10 @@ def test_a_topic_that_becomes_known_again_is_read():
     machine = reading((FIRST, 0, 9))
     unknown = described({}, error=Code.UNKNOWN_TOPIC_ID)
     for now in (0.0, UNKNOWN_TOPIC_TIMEOUT - 1):
-        machine.answered(only(machine.next_requests(now)), unknown, now)
+        machine.on_response(only(machine.next_requests(now)), unknown, now)
 
     ask = only(machine.next_requests(UNKNOWN_TOPIC_TIMEOUT + 1))
-    assert [] == machine.answered(ask, described({0: 1}), UNKNOWN_TOPIC_TIMEOUT + 1)
+    assert [] == machine.on_response(ask, described({0: 1}), UNKNOWN_TOPIC_TIMEOUT + 1)
 
     assert isinstance(only(machine.next_requests(99.0)).request, Fetch)
 
@@ -324,7 +324,7 @@ def test_lasting_failures_end_with_an_error_that_names_partition_and_offset():
     now = 0.0
     while not machine.finished:
         now = max(now, machine.next_deadline(now))
-        machine.failed(
+        machine.on_error(
             only(machine.next_requests(now)), ConnectionFailedError("no way"), now
         )
 
@@ -338,10 +338,10 @@ def test_lasting_failures_end_with_an_error_that_names_partition_and_offset():
 def test_slow_caller_gets_the_minimum_number_of_tries():
     machine = led((FIRST, 0, 9), timeout=20.0)
     for now in (0.0, 500.0):
-        machine.answered(only(machine.next_requests(now)), fetched(part(FIRST)), now)
+        machine.on_response(only(machine.next_requests(now)), fetched(part(FIRST)), now)
 
     assert machine.error is None
-    machine.answered(only(machine.next_requests(501.0)), fetched(part(FIRST)), 501.0)
+    machine.on_response(only(machine.next_requests(501.0)), fetched(part(FIRST)), 501.0)
     assert isinstance(machine.error, RequestTimedOutError)
 
 
@@ -351,7 +351,7 @@ def test_time_of_other_partitions_is_no_failure():
         now = 100.0 * at
         ask = only(machine.next_requests(now))
         answer = fetched(part(FIRST, batch(10 * at, 10)), part(SECOND))
-        machine.answered(ask, answer, now)
+        machine.on_response(ask, answer, now)
 
     assert machine.error is None
 
@@ -362,11 +362,11 @@ def test_a_topic_that_may_not_be_read_ends_it(where):
     machine = reading((FIRST, 0, 9))
     ask = only(machine.next_requests(0.0))
     if where == "metadata":
-        machine.answered(ask, described({}, error=code), 0.0)
+        machine.on_response(ask, described({}, error=code), 0.0)
     else:
-        machine.answered(ask, described({0: 1}), 0.0)
+        machine.on_response(ask, described({0: 1}), 0.0)
         ask = only(machine.next_requests(0.0))
-        machine.answered(ask, fetched(part(FIRST, error=code)), 0.0)
+        machine.on_response(ask, fetched(part(FIRST, error=code)), 0.0)
 
     assert isinstance(machine.error, AuthorizationError)
     assert machine.finished
@@ -376,7 +376,7 @@ def test_a_broker_that_is_too_old_ends_it():
     machine = led((FIRST, 0, 9))
     error = UnsupportedVersionError("too old")
 
-    machine.failed(only(machine.next_requests(0.0)), error, 0.0)
+    machine.on_error(only(machine.next_requests(0.0)), error, 0.0)
 
     assert machine.error is error
 
@@ -415,7 +415,7 @@ ERROR = st.sampled_from(
 def answer_of(ask, of, error, room):
     """The responses of a broker."""
     match ask.request:
-        case DescribeTopics():
+        case MetadataRequest():
             if error == "unknown":
                 return described({}, error=Code.UNKNOWN_TOPIC_ID)
             return described(dict.fromkeys((p.partition for p in of), 1))
@@ -466,10 +466,10 @@ def test_every_requested_offset_is_returned_once_or_lost(of, wanted, errors, roo
         for ask in machine.next_requests(now):
             error = errors.pop() if errors else "none"
             if error == "cut":
-                machine.failed(ask, ConnectionFailedError("cut"), now)
+                machine.on_error(ask, ConnectionFailedError("cut"), now)
                 continue
             answer = answer_of(ask, places, error, room)
-            for happened in machine.answered(ask, answer, now):
+            for happened in machine.on_response(ask, answer, now):
                 place = happened.share_partition
                 if isinstance(happened, LostRange):
                     first, last = happened[1:3]

@@ -1,17 +1,19 @@
+import math
+
 import pytest
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.metadata import REFRESH, Metadata, TopicError
+from sharecons.protocol.group.metadata import REFRESH_INTERVAL, Metadata, TopicError
 from sharecons.protocol.messages import (
-    DescribeTopics,
     Endpoint,
+    MetadataRequest,
+    MetadataResponse,
     PartitionLeader,
     SharePartition,
     TopicDescription,
-    TopicsDescribed,
 )
-from tests.protocol.making import EVER, NOBODY, P0, P1, TOPIC, TOPIC_ID
+from tests.protocol.message_factories import NO_LEADER, P0, P1, TOPIC, TOPIC_ID
 
 LOST = ConnectionFailedError("the connection broke")
 BROKERS = {node: Endpoint(f"broker-{node}", 9092) for node in (0, 1, 2)}
@@ -42,33 +44,33 @@ def absent(
 
 def described(
     *topics: TopicDescription, brokers: dict[int, Endpoint] | None = None
-) -> TopicsDescribed:
-    return TopicsDescribed(
+) -> MetadataResponse:
+    return MetadataResponse(
         brokers=BROKERS if brokers is None else brokers, topics=topics
     )
 
 
-def asked(routing: Metadata, now: float) -> DescribeTopics:
+def asked(routing: Metadata, now: float) -> MetadataRequest:
     request = routing.next_request(now)
     assert request is not None
     return request
 
 
 def exchange(
-    routing: Metadata, answer: TopicsDescribed, now: float = 0.0
-) -> DescribeTopics:
+    routing: Metadata, answer: MetadataResponse, now: float = 0.0
+) -> MetadataRequest:
     request = asked(routing, now)
-    routing.answered(request, answer, now)
+    routing.on_response(request, answer, now)
     return request
 
 
 def knowing(*leaders: tuple[int, int]) -> Metadata:
     """Routing that knows the topic, whose partitions are all assigned."""
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
     exchange(routing, described(topic(*leaders)))
     partitions = (SharePartition(TOPIC_ID, i) for i in range(len(leaders)))
-    routing.assigned(frozenset(partitions), now=0.0)
+    routing.set_assignment(frozenset(partitions), now=0.0)
     return routing
 
 
@@ -79,32 +81,32 @@ def test_nothing_is_asked_before_somebody_subscribes():
     routing = Metadata()
 
     assert routing.next_request(now=1e9) is None
-    assert EVER == routing.next_deadline(now=0.0)
+    assert math.inf == routing.next_deadline(now=0.0)
 
 
 def test_the_subscribed_topics_are_described_at_once_by_name():
     routing = Metadata()
 
-    routing.subscribed((TOPIC, "refunds"), now=3.0)
+    routing.set_subscription((TOPIC, "refunds"), now=3.0)
 
     assert 3.0 == routing.next_deadline(now=3.0)
-    assert DescribeTopics(names=(TOPIC, "refunds"), ids=()) == asked(routing, now=3.0)
+    assert MetadataRequest(names=(TOPIC, "refunds"), ids=()) == asked(routing, now=3.0)
 
 
 def test_complete_metadata_is_refreshed_after_a_while():
     routing = knowing((1, 5))
 
-    assert routing.next_request(now=REFRESH - 1.0) is None
-    assert REFRESH == routing.next_deadline(now=0.0)
-    assert asked(routing, now=REFRESH)
+    assert routing.next_request(now=REFRESH_INTERVAL - 1.0) is None
+    assert REFRESH_INTERVAL == routing.next_deadline(now=0.0)
+    assert asked(routing, now=REFRESH_INTERVAL)
 
 
 def test_unsubscribing_asks_nothing_more():
     routing = knowing((1, 5))
 
-    routing.subscribed((), now=1.0)
+    routing.set_subscription((), now=1.0)
 
-    assert EVER == routing.next_deadline(now=1.0)
+    assert math.inf == routing.next_deadline(now=1.0)
 
 
 def test_closing_asks_nothing_more():
@@ -114,49 +116,49 @@ def test_closing_asks_nothing_more():
 
     assert routing.finished
     assert routing.next_request(now=1e9) is None
-    assert EVER == routing.next_deadline(now=0.0)
+    assert math.inf == routing.next_deadline(now=0.0)
 
 
 def test_topics_subscribed_during_a_request_are_described_soon_after_it():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
     under_way = asked(routing, now=0.0)
 
-    routing.subscribed(("refunds",), now=0.1)
-    routing.answered(under_way, described(topic((1, 5))), now=0.2)
+    routing.set_subscription(("refunds",), now=0.1)
+    routing.on_response(under_way, described(topic((1, 5))), now=0.2)
 
     assert ("refunds",) == asked(routing, now=0.3).names
 
 
 def test_topics_subscribed_during_a_request_that_is_lost_are_described_soon():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
     under_way = asked(routing, now=0.0)
 
-    routing.subscribed(("refunds",), now=0.1)
-    routing.failed(under_way, LOST, now=0.2)
+    routing.set_subscription(("refunds",), now=0.1)
+    routing.on_error(under_way, LOST, now=0.2)
 
     assert ("refunds",) == asked(routing, now=0.3).names
 
 
 def test_unsubscribing_during_a_request_asks_nothing_more():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
     under_way = asked(routing, now=0.0)
 
-    routing.subscribed((), now=0.1)
-    routing.answered(under_way, described(absent()), now=0.2)
+    routing.set_subscription((), now=0.1)
+    routing.on_response(under_way, described(absent()), now=0.2)
 
-    assert EVER == routing.next_deadline(now=0.2)
+    assert math.inf == routing.next_deadline(now=0.2)
 
 
 def test_a_lost_request_is_repeated_with_growing_pauses():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
     pauses = []
     now = 0.0
     for _ in range(8):
-        routing.failed(asked(routing, now), LOST, now)
+        routing.on_error(asked(routing, now), LOST, now)
         pauses.append(routing.next_deadline(now) - now)
         now = routing.next_deadline(now)
 
@@ -169,34 +171,34 @@ def test_a_lost_request_is_repeated_with_growing_pauses():
 
 def test_a_missing_topic_is_told_once_and_asked_for_until_it_appears():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
     exchange(routing, described(absent()))
     now = routing.next_deadline(now=0.0)
     exchange(routing, described(absent()), now)
     troubles, routing.topic_errors = routing.topic_errors, []
     now = routing.next_deadline(now)
-    before = routing.appeared
+    before = routing.has_new_topics
     exchange(routing, described(topic((1, 5))), now)
 
     assert now < 1.0
     assert [TopicError(TOPIC, Code.UNKNOWN_TOPIC_OR_PARTITION)] == troubles
     assert [TopicError(TOPIC, Code.NONE)] == routing.topic_errors
-    assert (False, True) == (before, routing.appeared)
-    assert now + REFRESH == routing.next_deadline(now)
+    assert (False, True) == (before, routing.has_new_topics)
+    assert now + REFRESH_INTERVAL == routing.next_deadline(now)
 
 
 def test_a_topic_that_was_there_from_the_start_is_no_news():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
 
     exchange(routing, described(topic((1, 5))))
 
-    assert ([], False) == (routing.topic_errors, routing.appeared)
+    assert ([], False) == (routing.topic_errors, routing.has_new_topics)
 
 
 def test_a_topics_new_error_is_told():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
     exchange(routing, described(absent()))
 
     forbidden = absent(error=Code.TOPIC_AUTHORIZATION_FAILED)
@@ -209,7 +211,7 @@ def test_a_topics_new_error_is_told():
 def test_a_topics_error_is_told_again_after_subscribing_anew():
     routing = Metadata()
     for turn in range(2):
-        routing.subscribed((TOPIC,), now=float(turn))
+        routing.set_subscription((TOPIC,), now=float(turn))
         exchange(routing, described(absent()), now=float(turn))
 
     code = Code.UNKNOWN_TOPIC_OR_PARTITION
@@ -218,7 +220,7 @@ def test_a_topics_error_is_told_again_after_subscribing_anew():
 
 def test_the_error_of_a_topic_that_nobody_subscribed_is_nobodys_trouble():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=0.0)
+    routing.set_subscription((TOPIC,), now=0.0)
 
     exchange(routing, described(topic((1, 5)), absent("refunds")))
 
@@ -240,7 +242,7 @@ def test_assigned_partitions_are_grouped_by_the_node_that_leads_them():
 def test_only_assigned_partitions_are_led():
     routing = knowing((1, 5), (2, 5))
 
-    routing.assigned(frozenset({P1}), now=1.0)
+    routing.set_assignment(frozenset({P1}), now=1.0)
 
     assert {2: frozenset({P1})} == routing.leaders()
 
@@ -255,37 +257,37 @@ def test_a_partition_led_by_a_broker_that_is_not_there_is_asked_for():
 def test_an_assignment_with_an_unknown_id_is_kept_and_asked_for_by_id():
     routing = knowing((1, 5))
 
-    routing.assigned(frozenset({P0, OTHER}), now=1.0)
+    routing.set_assignment(frozenset({P0, OTHER}), now=1.0)
     by_id = exchange(routing, described(topic((2, 1), topic_id=OTHER_ID)), now=1.0)
 
-    assert DescribeTopics(names=(), ids=(OTHER_ID,)) == by_id
+    assert MetadataRequest(names=(), ids=(OTHER_ID,)) == by_id
     assert {1: frozenset({P0}), 2: frozenset({OTHER})} == routing.leaders()
 
 
 def test_names_and_ids_take_turns_while_something_is_missing():
     routing = knowing((1, 5))
-    routing.assigned(frozenset({P0, OTHER}), now=1.0)
+    routing.set_assignment(frozenset({P0, OTHER}), now=1.0)
     requests = []
     now = 1.0
     for _ in range(4):
         requests.append(exchange(routing, described(topic((1, 5))), now))
         now = routing.next_deadline(now)
 
-    by_name = DescribeTopics(names=(TOPIC,), ids=())
-    by_id = DescribeTopics(names=(), ids=(OTHER_ID,))
+    by_name = MetadataRequest(names=(TOPIC,), ids=())
+    by_id = MetadataRequest(names=(), ids=(OTHER_ID,))
     assert [by_id, by_name, by_id, by_name] == requests
     assert now < 4.0
 
 
 def test_an_answer_without_a_name_or_an_id_teaches_nothing():
     routing = knowing((1, 5))
-    routing.assigned(frozenset({OTHER}), now=1.0)
+    routing.set_assignment(frozenset({OTHER}), now=1.0)
 
     unknown = topic(name=None, topic_id=OTHER_ID, error=Code.UNKNOWN_TOPIC_ID)
     exchange(routing, described(unknown), now=1.0)
 
     assert {} == routing.leaders()
-    assert {TOPIC_ID: TOPIC} == routing.names
+    assert {TOPIC_ID: TOPIC} == routing.topic_names
 
 
 def test_a_partition_without_a_leader_is_asked_for_until_it_has_one():
@@ -314,16 +316,16 @@ def test_brokers_that_left_the_cluster_lead_nothing():
 def test_an_answer_that_names_no_brokers_forgets_none():
     routing = knowing((1, 5))
 
-    exchange(routing, described(topic((1, 5)), brokers={}), now=REFRESH)
+    exchange(routing, described(topic((1, 5)), brokers={}), now=REFRESH_INTERVAL)
 
     assert BROKERS == routing.brokers
 
 
 def test_metadata_older_than_what_is_known_is_not_believed():
     routing = knowing((1, 5))
-    routing.leader_moved(P0, PartitionLeader(2, 6), now=1.0)
+    routing.on_leader_moved(P0, PartitionLeader(2, 6), now=1.0)
 
-    exchange(routing, described(topic((1, 5))), now=REFRESH)
+    exchange(routing, described(topic((1, 5))), now=REFRESH_INTERVAL)
 
     assert {2: frozenset({P0})} == routing.leaders()
 
@@ -335,17 +337,17 @@ def test_metadata_older_than_what_is_known_is_not_believed():
 def test_a_newer_hint_moves_the_partition_at_once_without_asking(node: int):
     routing = knowing((1, 5))
 
-    routing.leader_moved(P0, PartitionLeader(node, 6), now=1.0)
+    routing.on_leader_moved(P0, PartitionLeader(node, 6), now=1.0)
 
     assert {node: frozenset({P0})} == routing.leaders()
-    assert routing.next_request(now=REFRESH - 1.0) is None
+    assert routing.next_request(now=REFRESH_INTERVAL - 1.0) is None
 
 
 def test_node_0_at_epoch_0_is_a_hint():
     routing = knowing((1, 5))
-    routing.assigned(frozenset({OTHER}), now=1.0)
+    routing.set_assignment(frozenset({OTHER}), now=1.0)
 
-    routing.leader_moved(OTHER, PartitionLeader(0, 0), now=1.0)
+    routing.on_leader_moved(OTHER, PartitionLeader(0, 0), now=1.0)
 
     assert {0: frozenset({OTHER})} == routing.leaders()
 
@@ -353,7 +355,7 @@ def test_node_0_at_epoch_0_is_a_hint():
 def test_a_hint_of_nobody_leaves_the_partition_without_a_leader_and_asks():
     routing = knowing((1, 5))
 
-    routing.leader_moved(P0, NOBODY, now=1.0)
+    routing.on_leader_moved(P0, NO_LEADER, now=1.0)
 
     assert {} == routing.leaders()
     assert 1.0 < routing.next_deadline(now=1.0) <= 1.05
@@ -363,7 +365,7 @@ def test_a_hint_of_nobody_leaves_the_partition_without_a_leader_and_asks():
 def test_a_hint_that_is_no_newer_is_not_believed(epoch: int):
     routing = knowing((1, 5))
 
-    routing.leader_moved(P0, PartitionLeader(2, epoch), now=1.0)
+    routing.on_leader_moved(P0, PartitionLeader(2, epoch), now=1.0)
 
     assert {1: frozenset({P0})} == routing.leaders()
     assert asked(routing, now=1.1)
@@ -372,8 +374,8 @@ def test_a_hint_that_is_no_newer_is_not_believed(epoch: int):
 def test_a_hint_of_an_unknown_broker_is_believed_once_its_endpoint_is_told():
     routing = knowing((1, 5))
 
-    routing.endpoints_learned({7: Endpoint("broker-7", 9092)})
-    routing.leader_moved(P0, PartitionLeader(7, 6), now=1.0)
+    routing.update_endpoints({7: Endpoint("broker-7", 9092)})
+    routing.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
 
     assert {7: frozenset({P0})} == routing.leaders()
 
@@ -381,7 +383,7 @@ def test_a_hint_of_an_unknown_broker_is_believed_once_its_endpoint_is_told():
 def test_a_hint_of_an_unknown_broker_without_endpoint_asks():
     routing = knowing((1, 5))
 
-    routing.leader_moved(P0, PartitionLeader(7, 6), now=1.0)
+    routing.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
 
     assert {} == routing.leaders()
     assert asked(routing, now=1.1)
@@ -390,14 +392,14 @@ def test_a_hint_of_an_unknown_broker_without_endpoint_asks():
 def test_a_hint_about_a_partition_never_heard_of_asks():
     routing = knowing((1, 5))
 
-    routing.leader_moved(OTHER, NOBODY, now=1.0)
+    routing.on_leader_moved(OTHER, NO_LEADER, now=1.0)
 
     assert asked(routing, now=1.1)
 
 
 def test_the_leader_that_metadata_still_names_is_taken_back_after_a_hint_of_nobody():
     routing = knowing((1, 5))
-    routing.leader_moved(P0, NOBODY, now=1.0)
+    routing.on_leader_moved(P0, NO_LEADER, now=1.0)
 
     exchange(routing, described(topic((1, 5))), now=1.1)
 
@@ -426,7 +428,7 @@ def test_trouble_upon_trouble_asks_once():
 
 def test_trouble_puts_off_nothing_that_is_due_earlier():
     routing = Metadata()
-    routing.subscribed((TOPIC,), now=1.0)
+    routing.set_subscription((TOPIC,), now=1.0)
 
     routing.mark_stale(now=1.0)
 
@@ -435,19 +437,19 @@ def test_trouble_puts_off_nothing_that_is_due_earlier():
 
 def test_trouble_after_unsubscribing_asks_for_no_topic_at_all():
     routing = knowing((1, 5))
-    routing.subscribed((), now=1.0)
-    routing.assigned(frozenset(), now=1.0)
+    routing.set_subscription((), now=1.0)
+    routing.set_assignment(frozenset(), now=1.0)
 
     routing.mark_stale(now=2.0)
 
-    assert EVER == routing.next_deadline(now=2.0)
+    assert math.inf == routing.next_deadline(now=2.0)
 
 
 def test_trouble_that_came_during_a_request_is_not_forgotten():
     routing = knowing((1, 5))
-    under_way = asked(routing, now=REFRESH)
+    under_way = asked(routing, now=REFRESH_INTERVAL)
 
-    routing.leader_moved(P0, NOBODY, now=REFRESH + 0.1)
-    routing.answered(under_way, described(topic((1, 5))), now=REFRESH + 0.2)
+    routing.on_leader_moved(P0, NO_LEADER, now=REFRESH_INTERVAL + 0.1)
+    routing.on_response(under_way, described(topic((1, 5))), now=REFRESH_INTERVAL + 0.2)
 
-    assert routing.next_deadline(now=REFRESH + 0.2) < REFRESH + 1.0
+    assert routing.next_deadline(now=REFRESH_INTERVAL + 0.2) < REFRESH_INTERVAL + 1.0

@@ -1,5 +1,6 @@
 """The routing against a cluster whose leaders move and whose metadata lags."""
 
+import math
 from typing import Final
 
 from hypothesis import strategies as st
@@ -15,15 +16,14 @@ from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.messages import (
-    DescribeTopics,
     Endpoint,
+    MetadataRequest,
+    MetadataResponse,
     PartitionLeader,
     SharePartition,
     TopicDescription,
-    TopicsDescribed,
 )
-from tests.protocol.making import EVER
-from tests.protocol.profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE
 
 LOST: Final = ConnectionFailedError("the connection broke")
 IDS: Final = {"a": bytes([1] * 16), "b": bytes([2] * 16)}
@@ -56,8 +56,8 @@ class Cluster:
         self.history[partition].append(PartitionLeader(node, epoch))
 
     def describe(
-        self, request: DescribeTopics, *, lag: int, nodes: set[int]
-    ) -> TopicsDescribed:
+        self, request: MetadataRequest, *, lag: int, nodes: set[int]
+    ) -> MetadataResponse:
         assert not (request.names and request.ids), "for names or for ids, not for both"
         by_id = {i: name for name, i in IDS.items()}
         named = [self._topic(name, lag) for name in request.names]
@@ -67,7 +67,7 @@ class Cluster:
             if by_id[i] in self.topics or lag
         ]
         brokers = {node: endpoint(node) for node in sorted(nodes)}
-        return TopicsDescribed(brokers=brokers, topics=(*named, *told))
+        return MetadataResponse(brokers=brokers, topics=(*named, *told))
 
     def _topic(self, name: str, lag: int) -> TopicDescription:
         there = name in self.topics
@@ -91,7 +91,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
         self.routing = Metadata()
         self.subscribed: tuple[str, ...] = ()
         self.assigned: frozenset[SharePartition] = frozenset()
-        self.under_way: DescribeTopics | None = None
+        self.under_way: MetadataRequest | None = None
         self.epochs: dict[SharePartition, int] = {}
 
     # What the cluster does.
@@ -113,7 +113,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
     @rule(names=st.lists(st.sampled_from(sorted(IDS)), unique=True))
     def subscribe(self, names: list[str]) -> None:
         self.subscribed = tuple(names)
-        self.routing.subscribed(self.subscribed, self.now)
+        self.routing.set_subscription(self.subscribed, self.now)
         if not names:
             self.assign(frozenset())
 
@@ -121,7 +121,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
     @rule(assigned=st.frozensets(partitions))
     def assign(self, assigned: frozenset[SharePartition]) -> None:
         self.assigned = assigned
-        self.routing.assigned(assigned, self.now)
+        self.routing.set_assignment(assigned, self.now)
 
     @rule(seconds=st.sampled_from([0.01, 0.3, 2.0, 400.0]))
     def time_passes(self, seconds: float) -> None:
@@ -144,7 +144,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
         request, self.under_way = self.under_way, None
         assert request is not None
         answer = self.cluster.describe(request, lag=lag, nodes=nodes)
-        self.routing.answered(request, answer, self.now)
+        self.routing.on_response(request, answer, self.now)
         assert self.routing.next_deadline(self.now) > self.now
         if nodes:
             assert answer.brokers == self.routing.brokers
@@ -154,7 +154,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def metadata_is_lost(self) -> None:
         request, self.under_way = self.under_way, None
         assert request is not None
-        self.routing.failed(request, LOST, self.now)
+        self.routing.on_error(request, LOST, self.now)
         assert self.routing.next_deadline(self.now) > self.now
 
     # Hints.
@@ -163,11 +163,11 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def a_broker_hints(self, partition: SharePartition, lag: int, told: bool) -> None:
         hint = self.cluster.leader(partition, lag=lag)
         if told and hint.leader_id >= 0:
-            self.routing.endpoints_learned({hint.leader_id: endpoint(hint.leader_id)})
+            self.routing.update_endpoints({hint.leader_id: endpoint(hint.leader_id)})
         before = self.leader_of(partition)
         known = self.epochs.get(partition)
         reachable = hint.leader_id in self.routing.brokers
-        self.routing.leader_moved(partition, hint, self.now)
+        self.routing.on_leader_moved(partition, hint, self.now)
         if partition not in self.assigned:
             return
 
@@ -183,7 +183,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
 
     @rule(partition=partitions)
     def a_broker_does_not_know_who_leads(self, partition: SharePartition) -> None:
-        self.routing.leader_moved(partition, PartitionLeader(-1, -1), self.now)
+        self.routing.on_leader_moved(partition, PartitionLeader(-1, -1), self.now)
         assert self.leader_of(partition) is None
         if self.subscribed or self.assigned:
             self.a_describe_is_near()
@@ -251,7 +251,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def unsubscribe(self) -> None:
         self.subscribe([])
         if self.under_way is None:
-            assert EVER == self.routing.next_deadline(self.now)
+            assert math.inf == self.routing.next_deadline(self.now)
 
     def teardown(self) -> None:
         if hasattr(self, "routing"):

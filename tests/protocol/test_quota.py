@@ -8,9 +8,15 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.fetch.events import Throttled
 from sharecons.protocol.fetch.quota import HOLD, MAX_PAUSE, WINDOW, Quota
 from sharecons.record import ACCEPT
-from tests.protocol.making import P0, acknowledged, batch, fetched, part
-from tests.protocol.profile import EXAMPLES
-from tests.protocol.talk import Talk
+from tests.protocol.hypothesis_profile import EXAMPLES
+from tests.protocol.leader_harness import LeaderHarness
+from tests.protocol.message_factories import (
+    P0,
+    acknowledge_response,
+    batch_bytes,
+    fetch_response,
+    partition_response,
+)
 
 MB = 1_000_000
 RATE = 200_000  # bytes per second: 2 MB in a window
@@ -38,71 +44,71 @@ class Broker:
 
 def test_unknown_quota_limits_nothing():
     quota = Quota()
-    quota.received(100 * MB, now=1.0)
+    quota.on_received(100 * MB, now=1.0)
 
-    assert 2.0 == quota.due(MB, now=2.0)
-    assert 8 * MB == quota.limit(8 * MB, now=2.0)
+    assert 2.0 == quota.next_due(MB, now=2.0)
+    assert 8 * MB == quota.limit_bytes(8 * MB, now=2.0)
     assert not quota.is_known(2.0)
 
 
 def throttled_after_two_batches() -> Quota:
     """2 MB received at once, and a third MB lost: measured on 4.3.0 at 200 kB/s."""
     quota = Quota()
-    quota.received(MB, now=0.0)
-    quota.received(MB, now=0.17)
-    quota.throttled(4.77, lost=MB, now=0.28)
+    quota.on_received(MB, now=0.0)
+    quota.on_received(MB, now=0.17)
+    quota.on_throttled(4.77, lost=MB, now=0.28)
     return quota
 
 
 def test_fetch_after_a_throttled_response_waits_until_its_batch_fits():
     quota = throttled_after_two_batches()
 
-    due = quota.due(MB, now=5.05)  # when the broker's time to wait is over
+    due = quota.next_due(MB, now=5.05)  # when the broker's time to wait is over
 
     assert 11.0 < due < 12.0
-    assert due == quota.due(MB, now=due)
-    assert 2 * MB == pytest.approx(quota.limit(8 * MB, now=due), rel=0.05)
+    assert due == quota.next_due(MB, now=due)
+    assert 2 * MB == pytest.approx(quota.limit_bytes(8 * MB, now=due), rel=0.05)
 
 
 def test_what_was_received_before_leaves_less_for_the_next_fetch():
     quota = throttled_after_two_batches()
-    quota.received(MB // 2, now=13.0)
+    quota.on_received(MB // 2, now=13.0)
 
-    assert 13.0 == quota.due(MB, now=13.0)
-    assert 1.5 * MB == pytest.approx(quota.limit(8 * MB, now=13.0), rel=0.05)
+    assert 13.0 == quota.next_due(MB, now=13.0)
+    assert 1.5 * MB == pytest.approx(quota.limit_bytes(8 * MB, now=13.0), rel=0.05)
 
 
 def test_small_batches_fit_sooner_than_large_ones():
     quota = Quota()
     for second in range(5):
-        quota.received(400_000, now=float(second))
-    quota.throttled(5.0, lost=MB, now=5.0)
+        quota.on_received(400_000, now=float(second))
+    quota.on_throttled(5.0, lost=MB, now=5.0)
 
-    assert quota.due(10_000, now=6.0) < quota.due(MB, now=6.0)
+    assert quota.next_due(10_000, now=6.0) < quota.next_due(MB, now=6.0)
 
 
 def test_bytes_lost_are_no_more_than_a_broker_reads_at_once():
     """It reads 2 MB at most at 200 kB/s, though 8 MB were requested."""
     quota = Quota()
-    quota.received(2 * MB, now=0.0)
+    quota.on_received(2 * MB, now=0.0)
 
-    quota.throttled(10.0, lost=8 * MB, now=0.1)
+    quota.on_throttled(10.0, lost=8 * MB, now=0.1)
 
-    assert 2 * MB == quota.limit(8 * MB, now=20.0)
+    assert 2 * MB == quota.limit_bytes(8 * MB, now=20.0)
 
 
 def test_estimate_is_forgotten_after_a_while():
     quota = throttled_after_two_batches()
-    quota.received(2 * MB, now=HOLD)
+    quota.on_received(2 * MB, now=HOLD)
 
-    assert quota.due(MB, now=HOLD + 0.2) > HOLD + 1.0
-    assert HOLD + 0.3 == quota.due(MB, now=HOLD + 0.3)
+    assert quota.next_due(MB, now=HOLD + 0.2) > HOLD + 1.0
+    assert HOLD + 0.3 == quota.next_due(MB, now=HOLD + 0.3)
 
 
 def test_estimate_that_proves_right_again_is_kept_twice_as_long():
     quota = throttled_after_two_batches()
-    quota.received(2 * MB, now=HOLD + 1.0)
-    quota.throttled(5.0, lost=MB, now=HOLD + 2.0)
+    quota.on_received(2 * MB, now=HOLD + 1.0)
+    quota.on_throttled(5.0, lost=MB, now=HOLD + 2.0)
 
     assert quota.is_known(3 * HOLD)
     assert not quota.is_known(3 * HOLD + 3.0)
@@ -112,8 +118,8 @@ def test_client_that_receives_nothing_waits_longer_each_time():
     quota = Quota()
     now, pauses = 0.0, []
     for _ in range(6):
-        quota.throttled(5.0, lost=MB, now=now)
-        due = quota.due(MB, now)
+        quota.on_throttled(5.0, lost=MB, now=now)
+        due = quota.next_due(MB, now)
         pauses.append(due - now)
         now = due
 
@@ -124,9 +130,9 @@ def test_client_that_receives_nothing_waits_longer_each_time():
 
 def test_response_that_brings_records_ends_the_failures():
     quota = Quota()
-    quota.throttled(5.0, lost=MB, now=0.0)
+    quota.on_throttled(5.0, lost=MB, now=0.0)
 
-    quota.received(1000, now=12.0)
+    quota.on_received(1000, now=12.0)
 
     assert 0 == quota.failures
 
@@ -143,165 +149,177 @@ def test_after_one_throttled_response_few_others_are(size: int, rate: int, skew:
     now, received, lost = skew, 0, 0
     end = now + HOLD  # as long as the first estimate is kept
     while now < end:
-        request = max(size, min(quota.limit(8 * MB, now), 10 * rate) // size * size)
+        request = max(
+            size, min(quota.limit_bytes(8 * MB, now), 10 * rate) // size * size
+        )
         throttle = broker.respond(request, now)
         if throttle:
-            quota.throttled(throttle, lost=request, now=now)
+            quota.on_throttled(throttle, lost=request, now=now)
             lost += 1
         else:
-            quota.received(request, now)
+            quota.on_received(request, now)
             received += request
-        now = max(now + 0.01 + throttle, quota.due(size, now))
+        now = max(now + 0.01 + throttle, quota.next_due(size, now))
 
     assert lost <= 3
     assert received >= 0.4 * rate * HOLD
 
 
-def throttle(talk: Talk, seconds: float = 5.0) -> None:
-    talk.pace.waiting = 1
-    talk.answer(talk.fetch(), fetched(throttle=seconds))
+def throttle(harness: LeaderHarness, seconds: float = 5.0) -> None:
+    harness.prefetch.waiting_readers = 1
+    harness.respond(harness.next_fetch(), fetch_response(throttle=seconds))
 
 
 def test_leader_fetches_again_when_a_batch_fits_not_when_the_throttle_ends():
-    talk = Talk()
-    talk.open(part(P0, (0, 0), records=batch(1000)))
-    talk.pace.asked(0.1)
-    talk.now = 0.1
-    talk.open_more(part(P0, (1, 1), records=batch(1000)))
-    talk.pace.asked(0.2)
-    talk.now = 0.2
-    throttle(talk, 4.8)
+    harness = LeaderHarness()
+    harness.open_session(partition_response(P0, (0, 0), records=batch_bytes(1000)))
+    harness.prefetch.on_requested(0.1)
+    harness.now = 0.1
+    harness.fetch_more(partition_response(P0, (1, 1), records=batch_bytes(1000)))
+    harness.prefetch.on_requested(0.2)
+    harness.now = 0.2
+    throttle(harness, 4.8)
 
-    talk.now = 5.1
-    assert talk.next() is None
-    talk.now = talk.leader.next_deadline(talk.now)
-    request = talk.fetch()
+    harness.now = 5.1
+    assert harness.next_request() is None
+    harness.now = harness.leader.next_deadline(harness.now)
+    request = harness.next_fetch()
 
-    assert 11.0 < talk.now < 12.0
+    assert 11.0 < harness.now < 12.0
     assert request.max_bytes <= 2_100_000
 
 
 def test_leader_requests_one_record_while_every_response_is_throttled():
-    talk = Talk()
-    talk.pace.allowance = 500
-    throttle(talk)
+    harness = LeaderHarness()
+    harness.prefetch.allowance = 500
+    throttle(harness)
 
-    talk.now = talk.leader.next_deadline(talk.now)
-    request = talk.fetch()
+    harness.now = harness.leader.next_deadline(harness.now)
+    request = harness.next_fetch()
 
     assert (1, True) == (request.max_records, request.record_limit)
-    assert talk.now >= WINDOW
+    assert harness.now >= WINDOW
 
 
 def test_leader_reports_once_that_every_response_is_throttled():
-    talk = Talk()
+    harness = LeaderHarness()
     reports = []
     for _ in range(4):
-        throttle(talk)
-        reports.append([h.node_id for h in talk.happened(Throttled)])
-        talk.now = talk.leader.next_deadline(talk.now)
+        throttle(harness)
+        reports.append([h.node_id for h in harness.take_events(Throttled)])
+        harness.now = harness.leader.next_deadline(harness.now)
 
     assert [[], [1], [], []] == reports
 
 
 def test_leader_sends_nothing_behind_a_fetch_while_the_quota_is_known():
-    talk = Talk()
-    talk.open(part(P0, (0, 499), records=batch(500, 100)))
-    throttle(talk, 0.1)
-    talk.now = 20.0
-    talk.pace.allowance = 500
-    request = talk.fetch()
+    harness = LeaderHarness()
+    harness.open_session(
+        partition_response(P0, (0, 499), records=batch_bytes(500, 100))
+    )
+    throttle(harness, 0.1)
+    harness.now = 20.0
+    harness.prefetch.allowance = 500
+    request = harness.next_fetch()
 
-    assert talk.leader.next_behind(talk.now) is None
+    assert harness.leader.next_pipelined_request(harness.now) is None
     assert request.max_records > 1
 
 
 def test_empty_response_without_a_throttle_teaches_nothing():
-    talk = Talk()
-    talk.open(part(P0, (0, 0), records=batch(1000)))
-    talk.pace.waiting = 1
-    talk.answer(talk.fetch(), fetched())
+    harness = LeaderHarness()
+    harness.open_session(partition_response(P0, (0, 0), records=batch_bytes(1000)))
+    harness.prefetch.waiting_readers = 1
+    harness.respond(harness.next_fetch(), fetch_response())
 
-    assert talk.now == talk.leader.next_deadline(talk.now)
+    assert harness.now == harness.leader.next_deadline(harness.now)
 
 
-def lose_a_response(talk: Talk) -> Lease:
+def lose_a_response(harness: LeaderHarness) -> Lease:
     """Receive a record, and lose the response to the next fetch."""
-    (lease,) = talk.open(part(P0, (0, 0), records=batch(1000)))
-    talk.now = 0.1
-    talk.pace.asked(talk.now)
-    throttle(talk, 5.0)
-    talk.now = 5.1
+    (lease,) = harness.open_session(
+        partition_response(P0, (0, 0), records=batch_bytes(1000))
+    )
+    harness.now = 0.1
+    harness.prefetch.on_requested(harness.now)
+    throttle(harness, 5.0)
+    harness.now = 5.1
     return lease
 
 
 def test_leader_closes_the_session_to_release_what_a_response_has_lost():
-    talk = Talk()
-    lose_a_response(talk).acknowledge(0, ACCEPT)
-    last = talk.flush()
-    talk.answer(last, acknowledged(part(P0)))
+    harness = LeaderHarness()
+    lose_a_response(harness).acknowledge(0, ACCEPT)
+    last = harness.flush_acks()
+    harness.respond(last, acknowledge_response(partition_response(P0)))
 
-    closing = talk.acknowledge()
-    talk.answer(closing, acknowledged())
-    talk.now = talk.leader.next_deadline(talk.now)
-    again = talk.fetch()
+    closing = harness.next_acknowledge()
+    harness.respond(closing, acknowledge_response())
+    harness.now = harness.leader.next_deadline(harness.now)
+    again = harness.next_fetch()
 
     assert 0 < last.share_session_epoch
     assert (-1, {}) == (closing.share_session_epoch, closing.acknowledgements)
     assert (0, {P0}) == (again.share_session_epoch, again.added)
-    assert not talk.leader.finished
-    assert [] == talk.leader.events
-    assert talk.now > 11.0
+    assert not harness.leader.finished
+    assert [] == harness.leader.events
+    assert harness.now > 11.0
 
 
 def test_leader_keeps_the_session_while_the_application_holds_records():
-    talk = Talk()
-    lose_a_response(talk)
+    harness = LeaderHarness()
+    lose_a_response(harness)
 
-    assert talk.next() is None
-    talk.now = talk.leader.next_deadline(talk.now)
-    assert 0 < talk.fetch().share_session_epoch
+    assert harness.next_request() is None
+    harness.now = harness.leader.next_deadline(harness.now)
+    assert 0 < harness.next_fetch().share_session_epoch
 
 
 def test_leader_keeps_the_session_once_the_lost_locks_have_ended():
-    talk = Talk()
-    lease = lose_a_response(talk)
-    talk.now = 31.0
+    harness = LeaderHarness()
+    lease = lose_a_response(harness)
+    harness.now = 31.0
     lease.acknowledge(0, ACCEPT)
 
-    request = talk.next()
+    request = harness.next_request()
 
     assert request.share_session_epoch > 0
 
 
 def test_leader_keeps_the_session_while_every_response_is_throttled():
-    talk = Talk()
-    throttle(talk)
-    talk.now = 5.0
+    harness = LeaderHarness()
+    throttle(harness)
+    harness.now = 5.0
 
-    assert talk.next() is None
-    talk.now = talk.leader.next_deadline(talk.now)
-    assert 1 == talk.fetch().share_session_epoch
+    assert harness.next_request() is None
+    harness.now = harness.leader.next_deadline(harness.now)
+    assert 1 == harness.next_fetch().share_session_epoch
 
 
 def test_closing_a_leader_that_releases_finishes_it():
-    talk = Talk()
-    lose_a_response(talk).acknowledge(0, ACCEPT)
-    talk.answer(talk.flush(), acknowledged(part(P0)))
-    closing = talk.acknowledge()
+    harness = LeaderHarness()
+    lose_a_response(harness).acknowledge(0, ACCEPT)
+    harness.respond(
+        harness.flush_acks(),
+        acknowledge_response(partition_response(P0)),
+    )
+    closing = harness.next_acknowledge()
 
-    talk.leader.close()
-    talk.answer(closing, acknowledged())
+    harness.leader.close()
+    harness.respond(closing, acknowledge_response())
 
-    assert talk.leader.finished
+    assert harness.leader.finished
 
 
 def test_connection_lost_while_the_session_closes_is_opened_again():
-    talk = Talk()
-    lose_a_response(talk).acknowledge(0, ACCEPT)
-    talk.answer(talk.flush(), acknowledged(part(P0)))
+    harness = LeaderHarness()
+    lose_a_response(harness).acknowledge(0, ACCEPT)
+    harness.respond(
+        harness.flush_acks(),
+        acknowledge_response(partition_response(P0)),
+    )
 
-    talk.lose(talk.acknowledge())
-    talk.now = talk.leader.next_deadline(talk.now)
+    harness.fail(harness.next_acknowledge())
+    harness.now = harness.leader.next_deadline(harness.now)
 
-    assert 0 == talk.fetch().share_session_epoch
+    assert 0 == harness.next_fetch().share_session_epoch

@@ -13,7 +13,7 @@ from sharecons.protocol.acknowledge.ranges import (
     split,
 )
 from sharecons.protocol.messages import Range
-from tests.protocol.profile import EXAMPLES
+from tests.protocol.hypothesis_profile import EXAMPLES
 
 ACCEPT, RELEASE, REJECT, RENEW = b"\1", b"\2", b"\3", b"\4"
 

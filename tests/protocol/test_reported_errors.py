@@ -10,7 +10,7 @@ from sharecons.protocol.reported_errors import (
     fetch_error,
     topic_error,
 )
-from tests.protocol.making import P0, P1, P2
+from tests.protocol.message_factories import P0, P1, P2
 
 FORBIDDEN = Code.TOPIC_AUTHORIZATION_FAILED
 CODES = [FORBIDDEN, Code.CORRUPT_MESSAGE, Code.INVALID_REQUEST]

@@ -3,17 +3,17 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sharecons.protocol.fetch.session_manager import CLOSING, OPENING, ShareSession
 from sharecons.protocol.messages import SharePartition
-from tests.protocol.making import P0, P1, P2
-from tests.protocol.profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.message_factories import P0, P1, P2
 
 NONE: frozenset[SharePartition] = frozenset()
 
 
 def opened(*partitions: SharePartition) -> ShareSession:
     session = ShareSession()
-    session.changes(frozenset(partitions), NONE)
+    session.update(frozenset(partitions), NONE)
     session.next_epoch()
-    session.fetched()
+    session.on_fetch_response()
     return session
 
 
@@ -35,7 +35,7 @@ def test_fetches_and_acknowledgements_are_numbered_together():
     session = opened(P0)
 
     first = session.next_epoch()
-    session.changes(frozenset({P0}), NONE)
+    session.update(frozenset({P0}), NONE)
 
     assert [1, 2, 3] == [first, session.next_epoch(), session.epoch]
 
@@ -56,21 +56,21 @@ def test_no_number_of_a_living_session_closes_or_opens_it():
 def test_the_opening_fetch_lists_every_wanted_partition():
     session = ShareSession()
 
-    assert (frozenset({P0, P1}), NONE) == session.changes(frozenset({P0, P1}), NONE)
+    assert (frozenset({P0, P1}), NONE) == session.update(frozenset({P0, P1}), NONE)
 
 
 def test_a_partition_that_the_leader_knows_is_not_listed_again():
     session = opened(P0)
 
-    assert (frozenset({P1}), NONE) == session.changes(frozenset({P0, P1}), NONE)
+    assert (frozenset({P1}), NONE) == session.update(frozenset({P0, P1}), NONE)
 
 
 def test_a_partition_no_longer_wanted_is_forgotten_once():
     session = opened(P0, P1)
 
-    first = session.changes(frozenset({P1}), NONE)
-    session.fetched()
-    second = session.changes(frozenset({P1}), NONE)
+    first = session.update(frozenset({P1}), NONE)
+    session.on_fetch_response()
+    second = session.update(frozenset({P1}), NONE)
 
     assert (NONE, frozenset({P0})) == first
     assert (NONE, NONE) == second
@@ -79,19 +79,19 @@ def test_a_partition_no_longer_wanted_is_forgotten_once():
 def test_a_partition_is_forgotten_although_no_other_is_wanted():
     session = opened(P0)
 
-    assert (NONE, frozenset({P0})) == session.changes(NONE, NONE)
+    assert (NONE, frozenset({P0})) == session.update(NONE, NONE)
 
 
 def test_a_recreated_topic_is_forgotten_and_listed_in_one_request():
     session = opened(P0)
 
-    assert (frozenset({P1}), frozenset({P0})) == session.changes(frozenset({P1}), NONE)
+    assert (frozenset({P1}), frozenset({P0})) == session.update(frozenset({P1}), NONE)
 
 
 def test_a_partition_listed_for_its_acknowledgements_alone_is_forgotten_at_once():
     session = opened(P0)
 
-    added, forgotten = session.changes(frozenset({P0}), {P2})
+    added, forgotten = session.update(frozenset({P0}), {P2})
 
     assert NONE == added
     assert frozenset({P2}) == forgotten
@@ -100,34 +100,34 @@ def test_a_partition_listed_for_its_acknowledgements_alone_is_forgotten_at_once(
 def test_an_unanswered_fetch_changes_nothing_of_what_the_leader_knows():
     session = opened(P0)
 
-    session.changes(frozenset({P0, P1}), NONE)
+    session.update(frozenset({P0, P1}), NONE)
 
     assert frozenset({P0}) == session.partitions
 
 
 def test_a_session_reset_opens_anew_with_every_partition_and_keeps_its_life():
     session = opened(P0, P1)
-    term, resets = session.term, session.resets
+    term, resets = session.lock_scope, session.resets
 
     session.reset()
 
     assert resets + 1 == session.resets
     assert OPENING == session.epoch
-    assert (frozenset({P0}), NONE) == session.changes(frozenset({P0}), NONE)
-    assert term is session.term
+    assert (frozenset({P0}), NONE) == session.update(frozenset({P0}), NONE)
+    assert term is session.lock_scope
     assert not term.ended
 
 
 def test_a_lost_session_ends_its_life_and_says_why():
     session = opened(P0)
-    term = session.term
+    term = session.lock_scope
 
-    session.lost("the connection was lost")
+    session.on_lost("the connection was lost")
 
     assert (True, "the connection was lost") == (term.ended, term.reason)
     assert OPENING == session.epoch
     assert NONE == session.partitions
-    assert not session.term.ended
+    assert not session.lock_scope.ended
 
 
 class SessionAtALeader(RuleBasedStateMachine):
@@ -151,7 +151,7 @@ class SessionAtALeader(RuleBasedStateMachine):
         answered: bool,
     ) -> None:
         said = acknowledged if self.session.is_open else NONE
-        added, forgotten = self.session.changes(wanted, said)
+        added, forgotten = self.session.update(wanted, said)
         if not self.session.is_open:
             self.leaders_epoch, self.leaders_partitions = 0, set()
             assert wanted == added
@@ -162,9 +162,9 @@ class SessionAtALeader(RuleBasedStateMachine):
         self.leaders_partitions -= forgotten
         assert wanted == self.leaders_partitions
         if answered:
-            self.session.fetched()
+            self.session.on_fetch_response()
         else:
-            self.session.lost("no answer came")
+            self.session.on_lost("no answer came")
 
     @rule()
     def acknowledge(self) -> None:
@@ -178,7 +178,7 @@ class SessionAtALeader(RuleBasedStateMachine):
 
     @invariant()
     def the_life_goes_on(self) -> None:
-        assert not self.session.term.ended
+        assert not self.session.lock_scope.ended
 
 
 SessionAtALeader.TestCase.settings = MACHINE

@@ -15,7 +15,7 @@ from sharecons.record import DETACHED, AcknowledgeType
 from sharecons.records.batch import decode
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
-from tests.protocol.making import P0
+from tests.protocol.message_factories import P0
 from tests.records.reading import crafted, read, told, values
 
 
@@ -121,18 +121,18 @@ def test_records_speak_to_their_holder():
         acquired=((0, 1, 1),),
         payload=b"",
         deadline=100.0,
-        term=LockScope(),
+        lock_scope=LockScope(),
         owner=AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0)),
     )
     payload = encode([NewRecord(), NewRecord()])
     first, second = decode(payload, lease.acquired, "t", 0, lease).records
-    lease.unpacked(range(2))
+    lease.set_offsets(range(2))
 
     second.reject()
     first.accept()
 
     said = [Run(0, 0, AcknowledgeType.ACCEPT), Run(1, 1, AcknowledgeType.REJECT)]
-    assert [(100.0, said)] == lease.take()
+    assert [(100.0, said)] == lease.take_runs()
     assert 100.0 == second.lock_deadline
     assert 100.0 == second.lock_remaining
 

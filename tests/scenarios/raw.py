@@ -10,16 +10,16 @@ from sharecons.net.connection import Connection
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import (
-    CoordinatorFound,
-    FetchedPartition,
     FindCoordinator,
+    FindCoordinatorResponse,
     Heartbeat,
-    HeartbeatAnswer,
+    HeartbeatResponse,
+    PartitionResponse,
     Range,
     ShareAcknowledge,
-    ShareAcknowledged,
+    ShareAcknowledgeResponse,
     ShareFetch,
-    ShareFetched,
+    ShareFetchResponse,
     SharePartition,
 )
 
@@ -34,14 +34,14 @@ def acks(partition: SharePartition, *ranges: tuple[int, int, bytes]) -> Acks:
     return {partition: tuple(Range(*each) for each in ranges)}
 
 
-def offsets(partition: FetchedPartition | None) -> list[int]:
+def offsets(partition: PartitionResponse | None) -> list[int]:
     """Return the acquired offsets of a partition in a response."""
     if partition is None:
         return []
     return [o for first, last, _ in partition.acquired for o in range(first, last + 1)]
 
 
-def delivery_counts(partition: FetchedPartition | None) -> dict[int, int]:
+def delivery_counts(partition: PartitionResponse | None) -> dict[int, int]:
     """Return the delivery count of each acquired offset."""
     if partition is None:
         return {}
@@ -90,17 +90,17 @@ class RawMember:
         await self.coordinator.aclose()
         await self.leader.aclose()
 
-    async def find_coordinator(self) -> CoordinatorFound:
+    async def find_coordinator(self) -> FindCoordinatorResponse:
         while True:
-            found: CoordinatorFound = await self.coordinator.ask(
+            found: FindCoordinatorResponse = await self.coordinator.ask(
                 FindCoordinator(group_id=self.group), 10
             )
             if found.error == Code.NONE:
                 return found
             await anyio.sleep(0.05)
 
-    async def heartbeat(self, epoch: int, *topics: str) -> HeartbeatAnswer:
-        answer: HeartbeatAnswer = await self.coordinator.ask(
+    async def heartbeat(self, epoch: int, *topics: str) -> HeartbeatResponse:
+        answer: HeartbeatResponse = await self.coordinator.ask(
             Heartbeat(
                 group_id=self.group,
                 member_id=self.member,
@@ -156,16 +156,16 @@ class RawMember:
             acknowledgements=acknowledge or {},
         )
 
-    async def fetch(self, *added: SharePartition, **options: Any) -> ShareFetched:
+    async def fetch(self, *added: SharePartition, **options: Any) -> ShareFetchResponse:
         request = self.fetch_request(*added, **options)
-        answer: ShareFetched = await self.leader.ask(request, 20)
+        answer: ShareFetchResponse = await self.leader.ask(request, 20)
         if answer.error == Code.NONE and request.share_session_epoch >= 0:
             self.session_epoch = request.share_session_epoch + 1
         return answer
 
     async def fetch_one(
         self, partition: SharePartition, **options: Any
-    ) -> FetchedPartition | None:
+    ) -> PartitionResponse | None:
         """Fetch once; return the partition's part of the response, or None."""
         added = () if self.session_epoch else (partition,)
         answer = await self.fetch(*added, **options)
@@ -176,16 +176,16 @@ class RawMember:
 
     async def acknowledge(
         self, what: Acks, *, epoch: int | None = None, on: Connection | None = None
-    ) -> ShareAcknowledged:
+    ) -> ShareAcknowledgeResponse:
         number = self.session_epoch if epoch is None else epoch
         request = ShareAcknowledge(
             group_id=self.group,
             member_id=self.member,
             share_session_epoch=number,
-            renewing=False,
+            is_renew_ack=False,
             acknowledgements=what,
         )
-        answer: ShareAcknowledged = await (on or self.leader).ask(request, 20)
+        answer: ShareAcknowledgeResponse = await (on or self.leader).ask(request, 20)
         if answer.error == Code.NONE and number >= 0:
             self.session_epoch = number + 1
         return answer

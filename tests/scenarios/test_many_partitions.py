@@ -6,7 +6,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from sharecons.protocol.fetch.turns import PART
+from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.testing.broker.codec import decode_request
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, remaining_records
@@ -23,7 +23,8 @@ def count_partition_removals(network: WatchedNetwork) -> int:
     requests = [decode_request(data[4:])[1] for data in network.sent]
     forgotten = [getattr(request, "forgotten_topics_data", ()) for request in requests]
     return sum(
-        sum(len(topic.partitions) for topic in topics) >= PART for topics in forgotten
+        sum(len(topic.partitions) for topic in topics) >= PART_SIZE
+        for topics in forgotten
     )
 
 

@@ -13,7 +13,7 @@ from sharecons.spark.entries import Identity
 from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.loads import Load, Loads
-from tests.protocol.profile import EXAMPLES
+from tests.protocol.hypothesis_profile import EXAMPLES
 
 IDENTITY = Identity(ledger_id="l", group_id='the "billing" group', member_id="m")
 

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.store import Store
-from tests.protocol.profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE
 from tests.spark.memory_storage import Killed, MemoryStorage
 
 TOPIC_ID = bytes(range(16))

@@ -6,7 +6,11 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import CoordinatorFound, Endpoint, FindCoordinator
+from sharecons.protocol.messages import (
+    Endpoint,
+    FindCoordinator,
+    FindCoordinatorResponse,
+)
 from sharecons.wire.find_coordinator import FIND_COORDINATOR
 from tests.wire.oracle import read, schema, spelt, written
 
@@ -39,7 +43,7 @@ def test_request(version):
 
 @versions
 def test_answer(version):
-    expected = CoordinatorFound(
+    expected = FindCoordinatorResponse(
         error=0, message=None, node_id=1, endpoint=Endpoint("broker1", 9092)
     )
 
@@ -77,7 +81,7 @@ def answer_about(version, *groups):
 
 @versions
 def test_answer_that_kio_writes_is_read_as_it_was_meant(version):
-    expected = CoordinatorFound(
+    expected = FindCoordinatorResponse(
         error=15, message="later", node_id=-1, endpoint=Endpoint("", -1)
     )
 

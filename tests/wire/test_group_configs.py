@@ -8,9 +8,9 @@ from kio.schema.errors import ErrorCode
 from sharecons.errors import ProtocolError
 from sharecons.protocol.messages import (
     AlterGroupConfig,
-    ConfigAltered,
+    AlterGroupConfigResponse,
     DescribeGroupConfig,
-    GroupConfig,
+    DescribeGroupConfigResponse,
 )
 from sharecons.wire.group_configs import ALTER_GROUP_CONFIG, DESCRIBE_GROUP_CONFIG
 from tests.wire.oracle import read, schema, spelt, written
@@ -82,13 +82,13 @@ def test_request_to_alter():
 
 
 def test_answer_with_a_value():
-    expected = GroupConfig(error=0, message="", value="earliest")
+    expected = DescribeGroupConfigResponse(error=0, message="", value="earliest")
 
     assert expected == DESCRIBE_GROUP_CONFIG.read(spelt(DESCRIBED), 0, 4)
 
 
 def test_answer_to_an_alteration():
-    expected = ConfigAltered(error=30, message="no")
+    expected = AlterGroupConfigResponse(error=30, message="no")
 
     assert expected == ALTER_GROUP_CONFIG.read(spelt(ALTERED), 0, 1)
 
@@ -160,7 +160,7 @@ def described_by_kio(*values, results=1):
 def test_answer_that_kio_writes_is_read_as_it_was_meant(values, expected):
     got = DESCRIBE_GROUP_CONFIG.read(described_by_kio(*values), 0, 4)
 
-    assert GroupConfig(error=0, message=None, value=expected) == got
+    assert DescribeGroupConfigResponse(error=0, message=None, value=expected) == got
 
 
 @pytest.mark.parametrize("results", [0, 2])

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from sharecons.protocol.messages import (
-    DescribeTopics,
     Endpoint,
+    MetadataRequest,
+    MetadataResponse,
     PartitionLeader,
     TopicDescription,
-    TopicsDescribed,
 )
 from sharecons.wire.metadata import METADATA
 from tests.wire.oracle import read, schema, spelt, written
 
 ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
 
-REQUEST = DescribeTopics(names=("orders",), ids=(ORDERS,))
+REQUEST = MetadataRequest(names=("orders",), ids=(ORDERS,))
 REQUEST_BYTES = """
     03                                         Topics: two
       00000000000000000000000000000000         TopicId: null
@@ -62,7 +62,7 @@ END_13 = """
     00                                         (tagged fields)
 """
 
-EXPECTED = TopicsDescribed(
+EXPECTED = MetadataResponse(
     brokers={1: Endpoint("b1", 9092)},
     topics=(
         TopicDescription(
@@ -103,7 +103,7 @@ ids = st.binary(min_size=16, max_size=16).filter(any)
 def test_kio_reads_every_request_as_it_was_meant(version, names, ids):
     kind = schema("metadata", version).MetadataRequest
 
-    got = read(kind, METADATA.write(DescribeTopics(names=names, ids=ids), version))
+    got = read(kind, METADATA.write(MetadataRequest(names=names, ids=ids), version))
 
     assert names == tuple(t.name for t in got.topics if t.name is not None)
     assert ids == tuple(t.topic_id.bytes for t in got.topics if t.topic_id)
@@ -161,5 +161,5 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(version, brokers, 
         **({"error_code": ErrorCode.none} if version == 13 else {}),
     )
 
-    expected = TopicsDescribed(brokers=brokers, topics=topics)
+    expected = MetadataResponse(brokers=brokers, topics=topics)
     assert expected == METADATA.read(written(entity), 0, version)

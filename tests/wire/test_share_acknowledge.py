@@ -10,11 +10,11 @@ from kio.schema.errors import ErrorCode
 
 from sharecons.protocol.messages import (
     Endpoint,
-    FetchedPartition,
     PartitionLeader,
+    PartitionResponse,
     Range,
     ShareAcknowledge,
-    ShareAcknowledged,
+    ShareAcknowledgeResponse,
     SharePartition,
 )
 from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
@@ -27,7 +27,7 @@ REQUEST = ShareAcknowledge(
     group_id="billing",
     member_id="m",
     share_session_epoch=-1,
-    renewing=True,
+    is_renew_ack=True,
     acknowledgements={
         SharePartition(BILLS, 1): (Range(5, 5, bytes((4,))),),
         SharePartition(ORDERS, 0): (Range(10, 12, bytes((1, 2, 3))),),
@@ -84,7 +84,7 @@ ANSWER_TAIL = """
     00                                               (tagged fields)
 """
 
-PARTITION = FetchedPartition(
+PARTITION = PartitionResponse(
     share_partition=SharePartition(ORDERS, 0),
     error=0,
     message=None,
@@ -97,7 +97,7 @@ PARTITION = FetchedPartition(
 
 
 def acknowledged(lock_timeout):
-    return ShareAcknowledged(
+    return ShareAcknowledgeResponse(
         error=123,
         message="epoch",
         lock_timeout=lock_timeout,
@@ -160,7 +160,7 @@ def test_kio_reads_every_request_as_it_was_meant(version, said, epoch, renewing)
         group_id="g",
         member_id="m",
         share_session_epoch=epoch,
-        renewing=renewing,
+        is_renew_ack=renewing,
         acknowledgements=said,
     )
     kind = schema("share_acknowledge", version).ShareAcknowledgeRequest
@@ -220,7 +220,7 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
     got = SHARE_ACKNOWLEDGE.read(written(entity), 0, version)
 
     expected = tuple(
-        FetchedPartition(p, 0, None, error, message, leader, b"", ())
+        PartitionResponse(p, 0, None, error, message, leader, b"", ())
         for p, (error, message) in parts.items()
     )
     assert (code, expected, 1.0) == (got.error, got.partitions, got.throttle)

@@ -13,11 +13,11 @@ from kio.schema.errors import ErrorCode
 from sharecons.errors import ProtocolError
 from sharecons.protocol.messages import (
     Endpoint,
-    FetchedPartition,
     PartitionLeader,
+    PartitionResponse,
     Range,
     ShareFetch,
-    ShareFetched,
+    ShareFetchResponse,
     SharePartition,
 )
 from sharecons.wire.share_fetch import SHARE_FETCH
@@ -121,7 +121,7 @@ ANSWER = """
     00                                               (tagged fields)
 """
 
-FIRST = FetchedPartition(
+FIRST = PartitionResponse(
     share_partition=SharePartition(ORDERS, 0),
     error=0,
     message=None,
@@ -131,7 +131,7 @@ FIRST = FetchedPartition(
     records=b"xyz",
     acquired=((10, 12, 1), (14, 14, 3)),
 )
-SECOND = FetchedPartition(
+SECOND = PartitionResponse(
     share_partition=SharePartition(ORDERS, 2),
     error=6,
     message="gone",
@@ -143,7 +143,7 @@ SECOND = FetchedPartition(
 )
 
 
-def fetched(version: int, **changes: Any) -> ShareFetched:
+def fetched(version: int, **changes: Any) -> ShareFetchResponse:
     parts: dict[str, Any] = {
         "error": 0,
         "message": None,
@@ -153,7 +153,7 @@ def fetched(version: int, **changes: Any) -> ShareFetched:
         "endpoints": {3: Endpoint("host", 9092)},
         "throttle": 0.1,
     }
-    return ShareFetched(**(parts | changes))
+    return ShareFetchResponse(**(parts | changes))
 
 
 def test_request_in_version_1_has_no_acquire_mode() -> None:
@@ -164,7 +164,7 @@ def test_request_in_version_2_has_the_acquire_mode() -> None:
     assert spelt(HEAD + MODE + TAIL) == SHARE_FETCH.write(REQUEST, 2)
 
 
-def read_answer(answer: bytes, version: int = 2, at: int = 0) -> ShareFetched:
+def read_answer(answer: bytes, version: int = 2, at: int = 0) -> ShareFetchResponse:
     return read_alike(lambda frame: SHARE_FETCH.read(frame, at, version), answer)
 
 
@@ -256,14 +256,14 @@ def ascending(draw: st.DrawFn) -> tuple[tuple[int, int, int], ...]:
 
 
 answers = st.builds(
-    ShareFetched,
+    ShareFetchResponse,
     error=codes,
     message=texts,
     lock_timeout=st.integers(0, 0x7FFFFFFF).map(lambda ms: ms / 1000),
     renewable=st.just(value=True),
     partitions=st.lists(
         st.builds(
-            FetchedPartition,
+            PartitionResponse,
             partitions,
             codes,
             texts,
@@ -283,7 +283,7 @@ answers = st.builds(
 )
 
 
-def entity(answer: ShareFetched, version: int) -> Any:
+def entity(answer: ShareFetchResponse, version: int) -> Any:
     v = schema("share_fetch", version).response
     return v.ShareFetchResponse(
         throttle_time=timedelta(seconds=answer.throttle),
@@ -304,7 +304,7 @@ def entity(answer: ShareFetched, version: int) -> Any:
     )
 
 
-def _partition(v: Any, p: FetchedPartition) -> Any:
+def _partition(v: Any, p: PartitionResponse) -> Any:
     return v.PartitionData(
         partition_index=p.share_partition.partition,
         error_code=ErrorCode(p.error),
@@ -326,7 +326,7 @@ def _partition(v: Any, p: FetchedPartition) -> Any:
 
 @given(answer=answers)
 def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
-    answer: ShareFetched,
+    answer: ShareFetchResponse,
 ) -> None:
     assert answer == read_answer(written(entity(answer, 2)))
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from sharecons.protocol.messages import Heartbeat, HeartbeatAnswer, SharePartition
+from sharecons.protocol.messages import Heartbeat, HeartbeatResponse, SharePartition
 from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from tests.wire.oracle import read, schema, spelt, written
 
@@ -66,7 +66,7 @@ NO_NEWS = """
 
 
 def admitted(assignment):
-    return HeartbeatAnswer(
+    return HeartbeatResponse(
         error=0,
         message=None,
         member_epoch=5,
@@ -94,7 +94,7 @@ def test_answer_with_an_assignment():
 
 
 def test_answer_without_an_assignment_has_none():
-    expected = HeartbeatAnswer(
+    expected = HeartbeatResponse(
         error=110,
         message="fenced",
         member_epoch=0,
@@ -200,7 +200,7 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
         assignment=assignment,
     )
 
-    expected = HeartbeatAnswer(
+    expected = HeartbeatResponse(
         error=code.value,
         message=message,
         member_epoch=epoch,

@@ -45,7 +45,7 @@ class SaslSession:
             token=await self._token(),
         )
         while (request := authentication.next_request(self._clock())) is not None:
-            authentication.answered(request, await send(request))
+            authentication.on_response(request, await send(request))
         if authentication.error is not None:
             raise authentication.error
         self._renew_at = authentication.renew_at

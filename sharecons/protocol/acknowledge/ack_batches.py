@@ -26,28 +26,28 @@ from sharecons.protocol.acknowledge.result_log import (
 from sharecons.protocol.acknowledge.results import CommitWaiter, results_of
 from sharecons.protocol.messages import Range, SharePartition
 
-__all__ = ["AckBatch", "choose", "merged"]
+__all__ = ["AckBatch", "choose_batches", "merge_ranges"]
 
-NEAR_ITS_END: Final = 1.0
+NEAR_DEADLINE: Final = 1.0
 """Seconds before a lock's end in which an acknowledgement is not to be trusted:
 twice the longest fetch that it may wait behind."""
 
-PATIENCE: Final = 4
+MAX_PASSED_OVER: Final = 4
 """How many requests with something more urgent a piece lets pass."""
 
-SPLITS: Final = 32
+MAX_SPLITS: Final = 32
 """How often a piece and its parts are halved, all in all: enough to single out two
 bad offsets among 2,000 (the broker's default window)."""
 
 
 @final
-class Budget:
+class SplitBudget:
     """How many halvings are left to a piece and its parts."""
 
     __slots__ = ("splits",)
 
     def __init__(self) -> None:
-        self.splits = SPLITS
+        self.splits = MAX_SPLITS
 
 
 @final
@@ -79,18 +79,18 @@ class AckBatch:
         self.waiters: tuple[CommitWaiter, ...] = ()
         self.rejected = False
         self.passed_over = 0
-        self.budget = Budget()
+        self.budget = SplitBudget()
 
     @property
-    def renews(self) -> bool:
+    def has_renewals(self) -> bool:
         return any(RENEW in r.kinds for r in self.ranges)
 
     @property
-    def releases(self) -> bool:
+    def has_releases(self) -> bool:
         return any(RELEASE in r.kinds for r in self.ranges)
 
     @property
-    def records(self) -> int:
+    def record_count(self) -> int:
         """How many records it is about; gaps are none."""
         count = 0
         for first, last, kinds in self.ranges:
@@ -100,17 +100,17 @@ class AckBatch:
                 count += last - first + 1
         return count
 
-    def add_waiters(self, tickets: tuple[CommitWaiter, ...]) -> "AckBatch":
+    def add_waiters(self, waiters: tuple[CommitWaiter, ...]) -> "AckBatch":
         """Note who waits for it too; gives the piece."""
-        self.waiters += tickets
-        for ticket in tickets:
-            ticket.waiting += 1
+        self.waiters += waiters
+        for ticket in waiters:
+            ticket.outstanding += 1
         return self
 
     def results(self, error: AcknowledgeError | None) -> list[AcknowledgeResult]:
         return results_of(self.lease, runs_of(self.ranges), error)
 
-    def halves(self) -> "list[AckBatch]":
+    def split_in_half(self) -> "list[AckBatch]":
         """Give its parts; none if it is one offset, or the budget is spent."""
         first = self.ranges[0]
         single = len(self.ranges) == 1 and first.first_offset == first.last_offset
@@ -130,17 +130,19 @@ class AckBatch:
         left = self.deadline - now
         if left <= 0:
             return 2
-        return 0 if left < NEAR_ITS_END else 1
+        return 0 if left < NEAR_DEADLINE else 1
 
-    def fits(self, others: Sequence["AckBatch"]) -> bool:
+    def can_join(self, batches: Sequence["AckBatch"]) -> bool:
         """True if it may share a request with these of its partition."""
-        if not others:
+        if not batches:
             return True
-        if self.rejected or any(other.rejected for other in others):
+        if self.rejected or any(other.rejected for other in batches):
             return False
-        return all(other.lease is self.lease or self._apart(other) for other in others)
+        return all(
+            other.lease is self.lease or self._is_disjoint(other) for other in batches
+        )
 
-    def _apart(self, other: "AckBatch") -> bool:
+    def _is_disjoint(self, other: "AckBatch") -> bool:
         return (
             other.ranges[-1].last_offset < self.ranges[0].first_offset
             or self.ranges[-1].last_offset < other.ranges[0].first_offset
@@ -148,7 +150,7 @@ class AckBatch:
 
     def _parts(self, *parts: tuple[Range, ...]) -> "list[AckBatch]":
         for ticket in self.waiters:
-            ticket.waiting += len(parts) - 1
+            ticket.outstanding += len(parts) - 1
         return [self._part(ranges) for ranges in parts]
 
     def _part(self, ranges: tuple[Range, ...]) -> "AckBatch":
@@ -159,17 +161,17 @@ class AckBatch:
         return part
 
 
-def choose(
-    waiting: Sequence[AckBatch], now: float
+def choose_batches(
+    queued: Sequence[AckBatch], now: float
 ) -> tuple[dict[SharePartition, list[AckBatch]], list[AckBatch]]:
     """Give those for the next request, by partition, and those that wait on."""
-    urgencies = _urgencies(waiting, now)
+    urgencies = _urgencies(queued, now)
     chosen: dict[SharePartition, list[AckBatch]] = {}
     left: list[AckBatch] = []
-    for piece in waiting:
+    for piece in queued:
         share_partition = piece.lease.share_partition
         others = chosen.get(share_partition, [])
-        if piece.urgency(now) == urgencies[share_partition] and piece.fits(others):
+        if piece.urgency(now) == urgencies[share_partition] and piece.can_join(others):
             chosen.setdefault(share_partition, []).append(piece)
             piece.passed_over = 0
         else:
@@ -186,13 +188,13 @@ def _urgencies(waiting: Sequence[AckBatch], now: float) -> dict[SharePartition, 
         share_partition, urgency = piece.lease.share_partition, piece.urgency(now)
         known = urgencies.get(share_partition, urgency)
         urgencies[share_partition] = min(urgency, known)
-        if piece.passed_over >= PATIENCE:
+        if piece.passed_over >= MAX_PASSED_OVER:
             overdue.setdefault(share_partition, urgency)
     return urgencies | overdue
 
 
-def merged(pieces: Sequence[AckBatch]) -> tuple[Range, ...]:
+def merge_ranges(batches: Sequence[AckBatch]) -> tuple[Range, ...]:
     """Give the ranges of pieces that share a request."""
-    if len(pieces) == 1:
-        return pieces[0].ranges
-    return ranges_of(sorted(run for p in pieces for run in runs_of(p.ranges)))
+    if len(batches) == 1:
+        return batches[0].ranges
+    return ranges_of(sorted(run for p in batches for run in runs_of(p.ranges)))

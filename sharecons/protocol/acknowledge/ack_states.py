@@ -22,7 +22,7 @@ from typing import Final, final
 
 from sharecons._record import RENEW, AcknowledgeType
 
-__all__ = ["AFTER_RENEWAL", "FAILED", "FORSAKEN", "KIND", "SENT", "AckStates"]
+__all__ = ["AFTER_RENEWAL", "FAILED", "KIND", "LOST", "SENT", "AckStates"]
 
 OPEN: Final = 0x00
 SENT: Final = 0x10
@@ -30,14 +30,14 @@ SETTLED: Final = 0x20
 AFTER_RENEWAL: Final = 0x40
 KIND: Final = 0x0F
 
-FORSAKEN: Final = SETTLED
+LOST: Final = SETTLED
 """Settled without a type: the lock was lost before anything was said."""
 
 FAILED: Final = 0x80
 """With a type: that was said, and the lock was lost before the broker applied it."""
 
 _PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+")
-_FORSAKEN_RUNS: Final = re.compile(rb"\x20+")
+_LOST_RUNS: Final = re.compile(rb"\x20+")
 _LOST: Final = re.compile(rb"[\x20\x81-\x84]")
 _RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x44]+")
 
@@ -51,7 +51,7 @@ def _table(changes: Iterable[tuple[int, int]]) -> bytes:
 
 _KINDS: Final = (1, 2, 3, 4)
 _TERMINAL: Final = (1, 2, 3)
-_SAY: Final[Mapping[int, bytes]] = {
+_SET_PENDING: Final[Mapping[int, bytes]] = {
     RENEW: _table([(OPEN, RENEW)]),
     **{
         # A renewal settles nothing: what is said beside it does.
@@ -67,7 +67,7 @@ _SAY: Final[Mapping[int, bytes]] = {
         if kind != RENEW
     },
 }
-_SEND: Final = _table((kind, SENT | kind) for kind in _KINDS)
+_SET_SENT: Final = _table((kind, SENT | kind) for kind in _KINDS)
 # A renewed record is open again; a type that waited for the renewal is asked for.
 _SETTLE: Final = _table(
     [
@@ -76,12 +76,12 @@ _SETTLE: Final = _table(
         *((AFTER_RENEWAL | kind, kind) for kind in _KINDS),
     ]
 )
-_FORSAKE: Final = _table(
-    (state | kind, FAILED | kind if kind in _TERMINAL else FORSAKEN)
+_ABANDON: Final = _table(
+    (state | kind, FAILED | kind if kind in _TERMINAL else LOST)
     for state in (OPEN, SENT, AFTER_RENEWAL)
     for kind in (0, *_KINDS)
 )
-_LOSE: Final = _table((SETTLED | kind, FAILED | kind) for kind in _KINDS)
+_FAIL_SETTLED: Final = _table((SETTLED | kind, FAILED | kind) for kind in _KINDS)
 _SETTLED: Final = bytes(
     [*(SETTLED | kind for kind in (0, *_KINDS)), *(FAILED | kind for kind in _KINDS)]
 )
@@ -92,10 +92,10 @@ _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 class AckStates:
     """The marks of so many records, all of them open."""
 
-    __slots__ = ("_fresh", "_run_kind", "_run_start", "_run_stop", "_written")
+    __slots__ = ("_fresh", "_run_kind", "_run_start", "_run_stop", "_states")
 
     def __init__(self, count: int) -> None:
-        self._written = bytearray(count)
+        self._states = bytearray(count)
         # The latest of what was said, not written down yet.
         self._run_kind: AcknowledgeType | None = None
         self._run_start = 0
@@ -103,7 +103,7 @@ class AckStates:
         # From this index on nothing was said that is written down.
         self._fresh = 0
 
-    def follows(self, index: int, kind: AcknowledgeType) -> bool:
+    def extend_run(self, index: int, kind: AcknowledgeType) -> bool:
         """Mark a record, if it is told the same as the one before, and is fresh."""
         if kind is self._run_kind and index == self._run_stop and index >= self._fresh:
             self._run_stop = index + 1
@@ -111,106 +111,108 @@ class AckStates:
         return False
 
     def __getitem__(self, index: int) -> int:
-        return self._marks[index]
+        return self._current_states[index]
 
     def __setitem__(self, index: int, mark: int) -> None:
-        self._marks[index] = mark
+        self._current_states[index] = mark
 
-    def ask(self, index: int, kind: AcknowledgeType) -> None:
+    def set_pending(self, index: int, kind: AcknowledgeType) -> None:
         """Mark a record of which nothing was sent."""
-        self._marks[index] = kind
+        self._current_states[index] = kind
         self._fresh = max(self._fresh, index + 1)
         if kind != RENEW:
             self._run_kind = kind
             self._run_start = self._run_stop = index + 1
 
-    def ask_open(self, part: slice, kind: AcknowledgeType) -> bool:
+    def set_pending_if_open(self, part: slice, kind: AcknowledgeType) -> bool:
         """Mark those of a part that are open; tells whether there were any."""
-        before = self._marks[part]
-        said = before.translate(_SAY[kind])
+        before = self._current_states[part]
+        said = before.translate(_SET_PENDING[kind])
         self._fresh = max(self._fresh, part.stop)
         if said == before:
             return False
-        self._marks[part] = said
+        self._current_states[part] = said
         return True
 
-    def send(self) -> None:
+    def set_sent(self) -> None:
         """What was asked for is on its way."""
-        self._written = self._marks.translate(_SEND)
+        self._states = self._current_states.translate(_SET_SENT)
 
     def settle(self, start: int, stop: int) -> None:
         """What was sent of a part is settled, and a renewed record open again."""
-        marks = self._marks
+        marks = self._current_states
         if len(marks) == 1 and not start:
             marks[0] = _SETTLE[marks[0]]  # records come one by one, as in `asked`
         else:
             marks[start:stop] = marks[start:stop].translate(_SETTLE)
 
-    def settle_as(self, part: slice, kind: AcknowledgeType) -> None:
+    def set_failed(self, part: slice, kind: AcknowledgeType) -> None:
         """Note what was said of a part too late."""
-        self._marks[part] = bytes((FAILED | kind,)) * (part.stop - part.start)
+        self._current_states[part] = bytes((FAILED | kind,)) * (part.stop - part.start)
 
     def abandon(self) -> None:
         """The locks are gone: nothing is open, or asked for, any more."""
-        self._written = self._marks.translate(_FORSAKE)
+        self._states = self._current_states.translate(_ABANDON)
 
-    def lose(self, start: int, stop: int) -> None:
+    def fail_settled(self, start: int, stop: int) -> None:
         """What was sent of a part has failed, as the locks were lost."""
-        self._marks[start:stop] = self._marks[start:stop].translate(_LOSE)
+        self._current_states[start:stop] = self._current_states[start:stop].translate(
+            _FAIL_SETTLED
+        )
 
     @property
     def has_open(self) -> bool:
         """True while something may be said of a record that would settle it."""
-        marks = self._marks
+        marks = self._current_states
         return any(mark in marks for mark in _UNSETTLED)
 
     @property
-    def has_asked(self) -> bool:
+    def has_pending(self) -> bool:
         """True while something is to be sent."""
-        return _PENDING_RUNS.search(self._marks) is not None
+        return _PENDING_RUNS.search(self._current_states) is not None
 
     @property
-    def are_settled(self) -> bool:
-        marks = self._marks
+    def all_settled(self) -> bool:
+        marks = self._current_states
         if len(marks) == 1:
             return marks[0] in _SETTLED
         return not marks.translate(None, _SETTLED)
 
     def is_open(self, index: int) -> bool:
-        return self._marks[index] in _UNSETTLED
+        return self._current_states[index] in _UNSETTLED
 
     # Runs: index of the first, index after the last.
 
-    def asked(self) -> list[tuple[int, int]]:
+    def pending_runs(self) -> list[tuple[int, int]]:
         """Where there is something to be sent, of one kind each."""
-        if len(self._written) == 1:
+        if len(self._states) == 1:
             # Of records that come one by one, the search took most of this.
-            return [(0, 1)] if OPEN < self._marks[0] < SENT else []
-        return [found.span() for found in _PENDING_RUNS.finditer(self._marks)]
+            return [(0, 1)] if OPEN < self._current_states[0] < SENT else []
+        return [found.span() for found in _PENDING_RUNS.finditer(self._current_states)]
 
-    def abandoned(self, part: slice) -> list[tuple[int, int]]:
+    def lost_runs(self, part: slice) -> list[tuple[int, int]]:
         """Where, in a part, locks went before anything was said."""
-        return self._found(_FORSAKEN_RUNS, part)
+        return self._found(_LOST_RUNS, part)
 
     def has_lost(self, part: slice) -> bool:
         """Return whether a lock of a part was lost before its record was settled."""
-        return _LOST.search(self._marks[part]) is not None
+        return _LOST.search(self._current_states[part]) is not None
 
-    def renewing(self, part: slice) -> list[tuple[int, int]]:
+    def renewing_runs(self, part: slice) -> list[tuple[int, int]]:
         """Where, in a part, a renewal is under way."""
         return self._found(_RENEWING_RUNS, part)
 
     def _found(self, kind: re.Pattern[bytes], part: slice) -> list[tuple[int, int]]:
-        found = kind.finditer(self._marks[part])
+        found = kind.finditer(self._current_states[part])
         return [(part.start + each.start(), part.start + each.end()) for each in found]
 
     @property
-    def _marks(self) -> bytearray:
+    def _current_states(self) -> bytearray:
         """All of them, written down."""
         start, stop = self._run_start, self._run_stop
         if start < stop:
             assert self._run_kind is not None, "a run has a kind"
-            self._written[start:stop] = bytes((self._run_kind,)) * (stop - start)
+            self._states[start:stop] = bytes((self._run_kind,)) * (stop - start)
             self._run_start = stop
             self._fresh = max(self._fresh, stop)
-        return self._written
+        return self._states

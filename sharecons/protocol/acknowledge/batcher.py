@@ -20,7 +20,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sharecons.protocol import error_actions
-from sharecons.protocol.acknowledge.ack_batches import AckBatch, choose, merged
+from sharecons.protocol.acknowledge.ack_batches import (
+    AckBatch,
+    choose_batches,
+    merge_ranges,
+)
 from sharecons.protocol.acknowledge.archived import archived_by
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
@@ -39,7 +43,7 @@ from sharecons.protocol.acknowledge.results import (
 )
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.messages import FetchedPartition, Range, SharePartition
+from sharecons.protocol.messages import PartitionResponse, Range, SharePartition
 
 __all__ = [
     "AckBatcher",
@@ -61,102 +65,104 @@ class AckBatcher:
         redeliveries: which partitions' records are released again and again.
     """
 
-    def __init__(self, wake: Callable[[], None], journal: ResultLog) -> None:
+    def __init__(self, wake: Callable[[], None], result_log: ResultLog) -> None:
         self.renewable = True
-        self.to_retry = False
+        self.needs_backoff = False
         self.redeliveries = Redeliveries()
         self._wake = wake
-        self.result_log = journal
-        self._held: dict[Lease, None] = {}
-        self._dirty: list[Lease] = []
-        self._waiting: list[AckBatch] = []
-        self._under_way: dict[SharePartition, list[AckBatch]] = {}
+        self.result_log = result_log
+        self._leases: dict[Lease, None] = {}
+        self._uncollected: list[Lease] = []
+        self._queued: list[AckBatch] = []
+        self._in_flight: dict[SharePartition, list[AckBatch]] = {}
 
     @property
-    def pending(self) -> bool:
+    def has_pending(self) -> bool:
         """True while something is to be sent."""
-        return bool(self._dirty or self._waiting)
+        return bool(self._uncollected or self._queued)
 
     @property
-    def unseen(self) -> bool:
+    def has_uncollected(self) -> bool:
         """True while something was said that `freeze` did not see."""
-        return bool(self._dirty)
+        return bool(self._uncollected)
 
     @property
-    def in_flight(self) -> bool:
+    def has_in_flight(self) -> bool:
         """True while a request that carries some is not answered."""
-        return bool(self._under_way)
+        return bool(self._in_flight)
 
     @property
-    def held(self) -> tuple[Lease, ...]:
+    def leases(self) -> tuple[Lease, ...]:
         """Leases of which something is left to say, send or hear."""
-        return tuple(self._held)
+        return tuple(self._leases)
 
     @property
     def has_open(self) -> bool:
         """True while the application may say something of this leader's records."""
-        return any(lease.has_open for lease in self._held)
+        return any(lease.has_open for lease in self._leases)
 
     @property
-    def renews(self) -> bool:
+    def has_renewals(self) -> bool:
         """True while a renewal is to be sent; `freeze` first."""
-        return any(piece.renews for piece in self._waiting)
+        return any(piece.has_renewals for piece in self._queued)
 
     @property
-    def releases(self) -> bool:
+    def has_releases(self) -> bool:
         """True while a release is to be sent; `freeze` first."""
-        return any(piece.releases for piece in self._waiting)
+        return any(piece.has_releases for piece in self._queued)
 
     # What leases tell.
 
-    def acquired(self, lease: Lease) -> None:
-        self._held[lease] = None
+    def add_lease(self, lease: Lease) -> None:
+        self._leases[lease] = None
 
-    def marked(self, lease: Lease) -> None:
-        if lease.term.ended:
+    def on_acknowledged(self, lease: Lease) -> None:
+        if lease.lock_scope.ended:
             return
         self._wake()  # which may raise
-        self._dirty.append(lease)
+        self._uncollected.append(lease)
 
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
-        self.result_log.results += results_of(lease, runs, _session_lost(lease.term))
+        self.result_log.results += results_of(
+            lease, runs, _session_lost_error(lease.lock_scope)
+        )
         self.result_log.wake()
 
     # What the leader's requests take, and what becomes of them.
 
-    def freeze(self, ticket: CommitWaiter | None = None) -> None:
+    def collect(self, waiter: CommitWaiter | None = None) -> None:
         """Turn marks into pieces; a ticket waits for them, and for what went before."""
-        dirty, self._dirty = self._dirty, []
+        dirty, self._uncollected = self._uncollected, []
         for lease in dirty:
-            self._waiting += self._new_batches(lease)
-        if ticket is not None:
+            self._queued += self._new_batches(lease)
+        if waiter is not None:
             for piece in self._all_batches():
-                piece.add_waiters((ticket,))
+                piece.add_waiters((waiter,))
 
-    def stop_renewing(self) -> None:
+    def fail_renewals(self) -> None:
         """Fail what is to be renewed: the session is being closed.
 
         What was said beside a renewal is sent; the other records are let go.
         """
-        self.freeze()
-        while self.renews:
-            parts = [part for p in self._waiting for part in p.split_renewals()]
-            self._waiting = [part for part in parts if not part.renews]
-            self._failed([part for part in parts if part.renews], _CLOSING)
-            self.freeze()
+        self.collect()
+        while self.has_renewals:
+            parts = [part for p in self._queued for part in p.split_renewals()]
+            self._queued = [part for part in parts if not part.has_renewals]
+            self._fail([part for part in parts if part.has_renewals], _SESSION_CLOSING)
+            self.collect()
 
-    def take(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
+    def take_ranges(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
         """Pick what the next request carries; it is under way from here on."""
-        self.freeze()
-        self._under_way, self._waiting = choose(self._waiting, now)
+        self.collect()
+        self._in_flight, self._queued = choose_batches(self._queued, now)
         return {
-            share_partition: merged(pieces)
-            for share_partition, pieces in self._under_way.items()
+            share_partition: merge_ranges(pieces)
+            for share_partition, pieces in self._in_flight.items()
         }
 
-    def answered(
+    def on_response(
         self,
-        partitions: Sequence[FetchedPartition],
+        partitions: Sequence[PartitionResponse],
         *,
         error: AcknowledgeError | None,
         renewed_until: float,
@@ -167,120 +173,120 @@ class AckBatcher:
         `error` is one for all of it; else each partition has its own, and one
         that the answer leaves out has failed.
         """
-        self.to_retry = False
+        self.needs_backoff = False
         told = {answer.share_partition: answer for answer in partitions}
-        under_way, self._under_way = self._under_way, {}
+        under_way, self._in_flight = self._in_flight, {}
         for share_partition, pieces in under_way.items():
             if error is not None:
-                self._failed(pieces, error)
+                self._fail(pieces, error)
             elif share_partition not in told:
-                self._failed(pieces, _LEFT_OUT)
+                self._fail(pieces, _MISSING_IN_RESPONSE)
             else:
-                self._partition_answered(
+                self._on_partition_response(
                     pieces, told[share_partition], renewed_until, now
                 )
 
     def resend(self) -> None:
         """The request that carried the last `take` was not applied: send it again."""
-        self.to_retry = False
-        for pieces in self._under_way.values():
-            self._waiting += pieces
-        self._under_way = {}
+        self.needs_backoff = False
+        for pieces in self._in_flight.values():
+            self._queued += pieces
+        self._in_flight = {}
 
-    def lost(self, term: LockScope) -> None:
+    def on_session_lost(self, lock_scope: LockScope) -> None:
         """The session's life is over, and with it the locks of all its leases."""
-        self.to_retry = False
-        error = _session_lost(term)
-        leases = dict.fromkeys([*self._held, *self._dirty])
-        self._held = {}
-        self._dirty = []
+        self.needs_backoff = False
+        error = _session_lost_error(lock_scope)
+        leases = dict.fromkeys([*self._leases, *self._uncollected])
+        self._leases = {}
+        self._uncollected = []
         failed: list[AckBatch] = []
         while pieces := self._all_batches():
             failed += pieces
-            self._under_way, self._waiting = {}, []
-            self._failed(pieces, error)
+            self._in_flight, self._queued = {}, []
+            self._fail(pieces, error)
         leases |= dict.fromkeys(piece.lease for piece in failed)
         for lease in leases:
             self.result_log.results += results_of(lease, lease.abandon(), error)
         for piece in failed:
-            piece.lease.lose(piece.ranges)
+            piece.lease.fail_settled(piece.ranges)
 
-    def forget_ended(self, now: float) -> list[Lease]:
+    def forget_expired(self, now: float) -> list[Lease]:
         """Let go of leases whose locks have all ended; gives those with open records.
 
         What is said of them later is still sent, alone: the broker is the judge.
         """
-        ended = [lease for lease in self._held if lease.last_deadline() <= now]
+        ended = [lease for lease in self._leases if lease.last_deadline() <= now]
         for lease in ended:
-            del self._held[lease]
+            del self._leases[lease]
         return [lease for lease in ended if lease.has_open]
 
     # How one partition's answer is taken.
 
-    def _partition_answered(
+    def _on_partition_response(
         self,
         pieces: list[AckBatch],
-        answer: FetchedPartition,
+        answer: PartitionResponse,
         renewed_until: float,
         now: float,
     ) -> None:
         code = answer.acknowledge_error
         if code == Code.NONE:
             for piece in pieces:
-                self._done(piece, None, renewed_until)
+                self._finish(piece, None, renewed_until)
             return
         error = AcknowledgeError(
             code, code_name(code), answer.acknowledge_message or ""
         )
         match action_for(error_actions.ACKNOWLEDGE, code):
-            case ErrorAction.SPLIT:
-                self._rejected(pieces, error, now)
+            case ErrorAction.SPLIT_BATCH:
+                self._on_rejected(pieces, error, now)
             case ErrorAction.RETRY:
-                self.to_retry = True
-                self._waiting += [p for p in pieces if now < p.deadline]
-                self._failed([p for p in pieces if now >= p.deadline], error)
+                self.needs_backoff = True
+                self._queued += [p for p in pieces if now < p.deadline]
+                self._fail([p for p in pieces if now >= p.deadline], error)
             case _:
-                self._failed(pieces, error)
+                self._fail(pieces, error)
 
-    def _rejected(
+    def _on_rejected(
         self, pieces: list[AckBatch], error: AcknowledgeError, now: float
     ) -> None:
         for piece in pieces:
             piece.rejected = True
         if len(pieces) > 1:
             # Each by itself: none of them need be at fault.
-            self._waiting += pieces
+            self._queued += pieces
             return
         piece = pieces[0]
         if now >= piece.deadline:
             reason = lock_overrun(piece.lease, piece.deadline, now)
             message = f"{reason} ({error.message})" if error.message else reason
-            self._failed(pieces, AcknowledgeError(error.code, error.name, message))
+            self._fail(pieces, AcknowledgeError(error.code, error.name, message))
             return
-        halves = piece.halves()
+        halves = piece.split_in_half()
         if not halves:
-            self._failed(pieces, error)
-        self._waiting += halves
+            self._fail(pieces, error)
+        self._queued += halves
 
     def _new_batches(self, lease: Lease) -> list[AckBatch]:
         pieces = [
             AckBatch(lease, ranges_of(runs), deadline)
-            for deadline, runs in lease.take()
+            for deadline, runs in lease.take_runs()
         ]
         for piece in pieces:
-            if piece.releases or self.redeliveries.watches:
-                self.redeliveries.acknowledged(lease, piece.ranges)
+            if piece.has_releases or self.redeliveries.has_releases:
+                self.redeliveries.on_acknowledged(lease, piece.ranges)
         return pieces
 
     def _all_batches(self) -> list[AckBatch]:
-        under_way = (piece for pieces in self._under_way.values() for piece in pieces)
-        return [*self._waiting, *under_way]
+        under_way = (piece for pieces in self._in_flight.values() for piece in pieces)
+        return [*self._queued, *under_way]
 
-    def _failed(self, pieces: Sequence[AckBatch], error: AcknowledgeError) -> None:
+    def _fail(self, pieces: Sequence[AckBatch], error: AcknowledgeError) -> None:
         for piece in pieces:
-            self._done(piece, error, 0.0)
+            self._finish(piece, error, 0.0)
 
-    def _done(
+    def _finish(
         self, piece: AckBatch, error: AcknowledgeError | None, renewed_until: float
     ) -> None:
         results: list[AcknowledgeResult] = []
@@ -289,37 +295,37 @@ class AckBatcher:
             runs = runs_of(piece.ranges)
             self.result_log.archived += archived_by(piece.lease, runs, limit)
         if error is None and not piece.waiters and not self.result_log.has_listener:
-            self.result_log.applied += piece.records
+            self.result_log.applied_count += piece.record_count
         else:
             results = piece.results(error)
             self.result_log.results += results
         lease = piece.lease
-        lease.settled(piece.ranges, renewed_until=renewed_until)
-        if piece.waiters and piece.renews and lease.dirty:
+        lease.on_settled(piece.ranges, renewed_until=renewed_until)
+        if piece.waiters and piece.has_renewals and lease.is_queued:
             for said in self._new_batches(lease):
-                self._waiting.append(said.add_waiters(piece.waiters))
+                self._queued.append(said.add_waiters(piece.waiters))
         for ticket in piece.waiters:
-            ticket.waiting -= 1
+            ticket.outstanding -= 1
             ticket.results += results
-        if lease in self._held and lease.is_settled:
-            del self._held[lease]
+        if lease in self._leases and lease.is_settled:
+            del self._leases[lease]
 
 
-_LEFT_OUT: Final = AcknowledgeError(
+_MISSING_IN_RESPONSE: Final = AcknowledgeError(
     Code.UNKNOWN_SERVER_ERROR,
     "UNKNOWN_SERVER_ERROR",
     "the answer leaves the partition out: whether it was applied is unknown",
 )
 
 
-_CLOSING: Final = AcknowledgeError(
+_SESSION_CLOSING: Final = AcknowledgeError(
     Code.SHARE_SESSION_NOT_FOUND,
     Code.SHARE_SESSION_NOT_FOUND.name,
     "the session is being closed: the record is let go, not renewed",
 )
 
 
-def _session_lost(term: LockScope) -> AcknowledgeError:
+def _session_lost_error(term: LockScope) -> AcknowledgeError:
     code = Code.SHARE_SESSION_NOT_FOUND
     return AcknowledgeError(
         code, code.name, f"{term.reason}; the broker lets go what it had not heard of"

@@ -13,6 +13,7 @@ ends, its locks end: the lease is abandoned, and the record's verbs raise from t
 earlier and implicit acknowledgements are reported as failed.
 """
 
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, final
@@ -22,8 +23,8 @@ from sharecons.protocol.acknowledge import verb_errors
 from sharecons.protocol.acknowledge.ack_states import (
     AFTER_RENEWAL,
     FAILED,
-    FORSAKEN,
     KIND,
+    LOST,
     SENT,
     AckStates,
 )
@@ -32,21 +33,21 @@ from sharecons.protocol.acknowledge.ranges import GAP, Run, coalesce
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.messages import Range, SharePartition
 
-__all__ = ["Lease", "Owner"]
+__all__ = ["Lease", "LeaseOwner"]
 
-LOST: Final = float("-inf")
+NO_LOCK: Final = -math.inf
 """The deadline of locks that ended with their session."""
 
 _NONE: Final = AckStates(0)  # of leases that are not decoded yet
 
 
-class Owner(Protocol):
+class LeaseOwner(Protocol):
     """Whom a lease tells what was said of its records."""
 
     result_log: ResultLog
     renewable: bool
 
-    def marked(self, lease: "Lease") -> None:
+    def on_acknowledged(self, lease: "Lease") -> None:
         """Something is to be sent."""
 
     def reject_late_ack(self, lease: "Lease", runs: Sequence[Run]) -> None:
@@ -72,26 +73,26 @@ class Lease(AckTarget):
 
     __slots__ = (
         "_base",
-        "_beside",
-        "_dense",
+        "_extra_runs",
+        "_has_renewals",
+        "_is_dense",
+        "_is_packed",
         "_offsets",
         "_owner",
-        "_packed",
-        "_records",
-        "_renewed",
-        "_renews",
+        "_record_count",
+        "_renewed_until",
         "_result_log",
         "_states",
         "acquired",
         "count",
         "cursor",
         "deadline",
-        "dirty",
         "highest_delivery_count",
+        "is_queued",
         "lock_duration",
+        "lock_scope",
         "payload",
         "share_partition",
-        "term",
         "topic",
     )
 
@@ -103,8 +104,8 @@ class Lease(AckTarget):
         acquired: tuple[tuple[int, int, int], ...],
         payload: bytes | memoryview,
         deadline: float,
-        term: LockScope,
-        owner: Owner,
+        lock_scope: LockScope,
+        owner: LeaseOwner,
         lock_duration: float = 0.0,
     ) -> None:
         self.topic = topic
@@ -119,32 +120,32 @@ class Lease(AckTarget):
         self.payload: bytes | memoryview = payload
         self.deadline = deadline
         self.lock_duration = lock_duration
-        self.term = term
+        self.lock_scope = lock_scope
         self.cursor = 0
-        self.dirty = False
+        self.is_queued = False
         self._owner = owner
-        self._packed = True
+        self._is_packed = True
         self._result_log = owner.result_log
         self._states = _NONE
-        self._records = 0
+        self._record_count = 0
         self._offsets: Sequence[int] = ()  # where they are not `_dense`
         self._base = 0
-        self._dense = True
-        self._beside: list[Run] = []
-        self._renewed: dict[int, float] = {}
-        self._renews = False
+        self._is_dense = True
+        self._extra_runs: list[Run] = []
+        self._renewed_until: dict[int, float] = {}
+        self._has_renewals = False
 
     @property
     def has_open(self) -> bool:
         """True while the application may still say something of a record."""
-        return self._packed or self._states.has_open
+        return self._is_packed or self._states.has_open
 
     @property
     def is_settled(self) -> bool:
         """True once nothing of it is left to say, to send or to hear."""
-        if self._packed or self._beside:
+        if self._is_packed or self._extra_runs:
             return False
-        return self._states.are_settled
+        return self._states.all_settled
 
     def is_open(self, offset: int) -> bool:
         """True if nothing was said yet of a record that would settle it."""
@@ -152,9 +153,9 @@ class Lease(AckTarget):
 
     def deadline_of(self, offset: int) -> float:
         """When the lock of one record ends; LOST if it ended with the session."""
-        if self.term.ended or self._result_log.closed:
-            return LOST
-        return self._renewed.get(offset, self.deadline)
+        if self.lock_scope.ended or self._result_log.closed:
+            return NO_LOCK
+        return self._renewed_until.get(offset, self.deadline)
 
     def remaining_of(self, offset: int) -> float:
         """Return the seconds until `deadline_of`; 0.0 if it has passed."""
@@ -166,82 +167,86 @@ class Lease(AckTarget):
 
     def last_deadline(self) -> float:
         """When the last of its locks ends."""
-        if not self._renewed:
+        if not self._renewed_until:
             return self.deadline
-        return max([self.deadline, *self._renewed.values()])
+        return max([self.deadline, *self._renewed_until.values()])
 
     # What the application does.
 
-    def unpacked_whole(self) -> None:
+    def set_dense_offsets(self) -> None:
         """As `unpacked`, of one acquired range with a record at each offset."""
-        self._open_up()
-        self._records = self.count
-        self._states = AckStates(self._records)
+        self._drop_payload()
+        self._record_count = self.count
+        self._states = AckStates(self._record_count)
         self._base = self.acquired[0][0]
 
-    def unpacked(
+    def set_offsets(
         self,
         offsets: Sequence[int],
         *,
         gaps: Sequence[tuple[int, int]] = (),
-        unfit: Sequence[tuple[int, int]] = (),
+        undeliverable: Sequence[tuple[int, int]] = (),
     ) -> None:
         """Take the offsets of its records; tell gaps, and release the unfit."""
-        self._open_up()
-        self._records = len(offsets)
-        self._states = AckStates(self._records)
+        self._drop_payload()
+        self._record_count = len(offsets)
+        self._states = AckStates(self._record_count)
         if offsets:
             self._base = offsets[0]
-            self._dense = offsets[-1] - self._base + 1 == self._records
-        if not self._dense:
+            self._is_dense = offsets[-1] - self._base + 1 == self._record_count
+        if not self._is_dense:
             self._offsets = offsets
-        if gaps or unfit:
-            self._beside += [Run(first, last, GAP) for first, last in gaps]
-            self._beside += [Run(first, last, RELEASE) for first, last in unfit]
-            self._tell()
+        if gaps or undeliverable:
+            self._extra_runs += [Run(first, last, GAP) for first, last in gaps]
+            self._extra_runs += [
+                Run(first, last, RELEASE) for first, last in undeliverable
+            ]
+            self._notify_owner()
 
     def release_remaining(self) -> None:
         """Release what was not handed out."""
-        if self._packed:
-            self._open_up()
-            self._beside += [
+        if self._is_packed:
+            self._drop_payload()
+            self._extra_runs += [
                 Run(first, last, RELEASE) for first, last, _ in self.acquired
             ]
-            self._tell()
+            self._notify_owner()
         else:
-            self._say(slice(self.cursor, self._records), RELEASE)
+            self._acknowledge_part(slice(self.cursor, self._record_count), RELEASE)
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Mark one record; see `Record` for what it promises and raises."""
         journal = self._result_log
         if journal.this_thread() != journal.thread:
-            raise verb_errors.wrong_thread(kind, self._record(offset))
+            raise verb_errors.wrong_thread(kind, self._describe(offset))
         if (
-            self._dense
-            and not self.term.ended
+            self._is_dense
+            and not self.lock_scope.ended
             and not journal.closed
-            and self._states.follows(offset - self._base, kind)
+            and self._states.extend_run(offset - self._base, kind)
         ):
-            if not self.dirty:
-                self._tell()
+            if not self.is_queued:
+                self._notify_owner()
         else:
             self._acknowledge(offset, kind)
 
     def _acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
-        self._check_owner(kind)
+        self._check_allowed(kind)
         self._abandon_if_ended()
         index = self._index(offset)
         mark = self._states[index]
         if mark < SENT:
-            self._states.ask(index, kind)
-            self._tell()
+            self._states.set_pending(index, kind)
+            self._notify_owner()
         elif mark == SENT | RENEW or mark & AFTER_RENEWAL:
             if mark & KIND != kind:
                 self._states[index] = AFTER_RENEWAL | kind
-        elif mark == FORSAKEN or mark & FAILED:
-            raise verb_errors.lock_lost(kind, self._record(offset), self.term.reason)
+        elif mark == LOST or mark & FAILED:
+            raise verb_errors.lock_lost(
+                kind, self._describe(offset), self.lock_scope.reason
+            )
         elif mark & KIND != kind:
-            raise verb_errors.already_settled(kind, self._record(offset), mark & KIND)
+            raise verb_errors.already_settled(kind, self._describe(offset), mark & KIND)
 
     def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
         """Mark those of the records from index `start` to `stop` that are open.
@@ -253,14 +258,14 @@ class Lease(AckTarget):
             Others: as `acknowledge`.
         """
         if self._result_log.this_thread() != self._result_log.thread:
-            what = self._record(self._offset(start))
+            what = self._describe(self._offset(start))
             raise verb_errors.wrong_thread(kind, what)
-        self._check_owner(kind)
+        self._check_allowed(kind)
         part = slice(start, stop)
         if self._abandon_if_ended() and self._states.has_lost(part):
             what = f"records of {self._name}"
-            raise verb_errors.lock_lost(kind, what, self.term.reason)
-        self._say(part, kind)
+            raise verb_errors.lock_lost(kind, what, self.lock_scope.reason)
+        self._acknowledge_part(part, kind)
 
     def acknowledge_implicitly(
         self, start: int, stop: int, kind: AcknowledgeType
@@ -271,23 +276,25 @@ class Lease(AckTarget):
         the consumer is closed this does nothing: the records were released.
         """
         if not self._result_log.closed:
-            self._say(slice(start, stop), kind)
+            self._acknowledge_part(slice(start, stop), kind)
 
     # What the batcher does.
 
-    def take(self) -> list[tuple[float, list[Run]]]:
+    def take_runs(self) -> list[tuple[float, list[Run]]]:
         """Give what is to be sent, by the locks' deadlines, and hold it for sent."""
-        self.dirty = False
-        runs, self._beside = self._beside, []
-        for start, stop in self._states.asked():
+        self.is_queued = False
+        runs, self._extra_runs = self._extra_runs, []
+        for start, stop in self._states.pending_runs():
             runs += self._runs(start, stop, self._states[start])
         groups = self._by_deadline(runs)
-        self._states.send()
+        self._states.set_sent()
         return groups
 
-    def settled(self, ranges: Iterable[Range], *, renewed_until: float = 0.0) -> None:
+    def on_settled(
+        self, ranges: Iterable[Range], *, renewed_until: float = 0.0
+    ) -> None:
         """The broker has spoken on these ranges, for good or ill."""
-        if not self._records:
+        if not self._record_count:
             return
         for first, last, _ in ranges:
             start, stop = self._bounds(first, last)
@@ -295,22 +302,22 @@ class Lease(AckTarget):
                 if renewed_until:
                     self._note_renewals(slice(start, stop), renewed_until)
                 self._states.settle(start, stop)
-        if self._renews and self._states.has_asked:
-            self._tell()  # it waited for the renewal
+        if self._has_renewals and self._states.has_pending:
+            self._notify_owner()  # it waited for the renewal
 
     def abandon(self) -> list[Run]:
         """Its locks are gone; gives what was asked for, not sent, and so has failed."""
-        unsent = [run for _, runs in self.take() for run in runs]
-        self._open_up()
+        unsent = [run for _, runs in self.take_runs() for run in runs]
+        self._drop_payload()
         self._states.abandon()
         return sorted(unsent)
 
-    def lose(self, ranges: Iterable[Range]) -> None:
+    def fail_settled(self, ranges: Iterable[Range]) -> None:
         """What was sent of these ranges has failed, as the locks were lost."""
         for first, last, _ in ranges:
             start, stop = self._bounds(first, last)
             if start < stop:
-                self._states.lose(start, stop)
+                self._states.fail_settled(start, stop)
 
     # Small things.
 
@@ -318,58 +325,58 @@ class Lease(AckTarget):
     def _name(self) -> str:
         return f"{self.topic}-{self.share_partition.partition}"
 
-    def _record(self, offset: int) -> str:
+    def _describe(self, offset: int) -> str:
         return f"{self._name}@{offset}"
 
-    def _open_up(self) -> None:
-        self._packed = False
+    def _drop_payload(self) -> None:
+        self._is_packed = False
         self.payload = b""
 
-    def _tell(self) -> None:
-        if not self.dirty:
-            self._owner.marked(self)  # which may raise
-            self.dirty = True
+    def _notify_owner(self) -> None:
+        if not self.is_queued:
+            self._owner.on_acknowledged(self)  # which may raise
+            self.is_queued = True
 
-    def _say(self, part: slice, kind: AcknowledgeType) -> None:
+    def _acknowledge_part(self, part: slice, kind: AcknowledgeType) -> None:
         if self._abandon_if_ended():
             self._reject_late_acks(part, kind)
             return
-        if self._states.ask_open(part, kind):
-            self._tell()
+        if self._states.set_pending_if_open(part, kind):
+            self._notify_owner()
 
     def _abandon_if_ended(self) -> bool:
         """Tell whether the session is over, and the locks with it."""
-        if self.term.ended:
+        if self.lock_scope.ended:
             self._states.abandon()
-        return self.term.ended
+        return self.lock_scope.ended
 
     def _reject_late_acks(self, part: slice, kind: AcknowledgeType) -> None:
         runs: list[Run] = []
-        for start, stop in self._states.abandoned(part):
+        for start, stop in self._states.lost_runs(part):
             runs += self._runs(start, stop, kind)
             if kind != RENEW:
-                self._states.settle_as(slice(start, stop), kind)
+                self._states.set_failed(slice(start, stop), kind)
         if runs:
             self._owner.reject_late_ack(self, runs)
 
-    def _check_owner(self, kind: AcknowledgeType) -> None:
+    def _check_allowed(self, kind: AcknowledgeType) -> None:
         if self._result_log.closed:
             raise verb_errors.closed(kind, f"a record of {self._name}")
         if kind == RENEW:
             if not self._owner.renewable:
                 raise verb_errors.not_renewable(f"a record of {self._name}")
-            self._renews = True
+            self._has_renewals = True
 
     def _offset(self, index: int) -> int:
-        return self._base + index if self._dense else self._offsets[index]
+        return self._base + index if self._is_dense else self._offsets[index]
 
     def _index(self, offset: int) -> int:
-        if self._dense:
+        if self._is_dense:
             return offset - self._base
         return bisect_left(self._offsets, offset)
 
     def _runs(self, start: int, end: int, kind: int) -> list[Run]:
-        if self._dense:
+        if self._is_dense:
             first, last = self._base + start, self._base + end - 1
             # Past the constructor, which stays plain Python (`values` tells more).
             return [tuple.__new__(Run, (first, last, kind))]
@@ -379,7 +386,7 @@ class Lease(AckTarget):
     def _by_deadline(self, runs: list[Run]) -> list[tuple[float, list[Run]]]:
         if not runs:
             return []
-        if not self._renewed:
+        if not self._renewed_until:
             return [(self.deadline, sorted(runs))]
         groups: dict[float, list[Run]] = {}
         for first, last, kind in sorted(runs):
@@ -389,12 +396,12 @@ class Lease(AckTarget):
         return [(deadline, coalesce(group)) for deadline, group in groups.items()]
 
     def _bounds(self, first: int, last: int) -> tuple[int, int]:
-        if self._dense:
+        if self._is_dense:
             return max(first - self._base, 0), max(last - self._base + 1, 0)
         low = bisect_left(self._offsets, first)
         return low, bisect_right(self._offsets, last)
 
     def _note_renewals(self, part: slice, until: float) -> None:
-        for start, stop in self._states.renewing(part):
+        for start, stop in self._states.renewing_runs(part):
             for first, last, _ in self._runs(start, stop, RENEW):
-                self._renewed.update(dict.fromkeys(range(first, last + 1), until))
+                self._renewed_until.update(dict.fromkeys(range(first, last + 1), until))

@@ -10,11 +10,10 @@ broker no longer than those may gather: nothing can be sent past a waiting fetch
 What lets a record go does not gather: another consumer may be waiting for it.
 """
 
+import math
 from typing import Final
 
 __all__ = ["ACK_DELAY", "AckLinger"]
-
-NEVER: Final = float("inf")
 
 ACK_DELAY: Final = 0.0045
 """Seconds that an acknowledgement waits for others; a broker, which is told of whole
@@ -28,22 +27,22 @@ class AckLinger:
     """Says when; one for each leader.
 
     Attributes:
-        due: when what has gathered leaves by itself, `NEVER` if nothing has.
+        due: when what has gathered leaves by itself, `math.inf` if nothing has.
         urgent: somebody waits for it.
     """
 
     def __init__(self) -> None:
-        self.due = NEVER
+        self.due = math.inf
         self.urgent = False
 
     def begin(self, now: float) -> None:
         """Something is to be sent, perhaps since earlier."""
-        if self.due == NEVER:
+        if self.due == math.inf:
             self.due = now + ACK_DELAY
 
     def end(self) -> None:
         """Nothing is left to send, or it is on its way."""
-        self.due = NEVER
+        self.due = math.inf
         self.urgent = False
 
     def is_due(self, now: float) -> bool:

@@ -16,6 +16,7 @@ Other members fetch the records meanwhile. Each of them pauses as well if it rel
 them.
 """
 
+import math
 from typing import Final, final
 
 from sharecons._record import ACCEPT, REJECT, RELEASE
@@ -24,15 +25,13 @@ from sharecons.protocol.messages import Range, SharePartition
 
 __all__ = ["PAUSES", "Redeliveries"]
 
-NEVER: Final = float("-inf")
-
 PAUSES: Final[tuple[float, ...]] = (0.0, 0.0, 1.0, 3.0, 5.0)
 """Seconds after the release of a record with so many deliveries, or more. With a
 delivery limit of 5, an outage of up to 9 s archives nothing."""
 
-LAST: Final = len(PAUSES) - 1
+LAST_PAUSE: Final = len(PAUSES) - 1
 
-FADING: Final = 0.5
+DECAY: Final = 0.5
 """How much of the counts is left after each response with records."""
 
 
@@ -52,7 +51,7 @@ class History:
         self.released = 0.0
         self.accepted = 0.0
         self.highest = 0
-        self.until = NEVER
+        self.until = -math.inf
 
 
 @final
@@ -63,26 +62,26 @@ class Redeliveries:
         self._histories: dict[SharePartition, History] = {}
 
     @property
-    def watches(self) -> bool:
+    def has_releases(self) -> bool:
         """True if records of some partition were released lately."""
         return bool(self._histories)
 
-    def keep_only(self, wanted: frozenset[SharePartition]) -> None:
+    def keep_only(self, partitions: frozenset[SharePartition]) -> None:
         """Forget partitions that are no longer fetched."""
         if self._histories:
-            for each in [each for each in self._histories if each not in wanted]:
+            for each in [each for each in self._histories if each not in partitions]:
                 del self._histories[each]
 
-    def acquired(self, share_partition: SharePartition) -> None:
+    def on_acquired(self, share_partition: SharePartition) -> None:
         """Records of a partition came."""
         history = self._histories.get(share_partition)
         if history is not None:
-            history.released *= FADING
-            history.accepted *= FADING
-            if history.released < FADING:
+            history.released *= DECAY
+            history.accepted *= DECAY
+            if history.released < DECAY:
                 del self._histories[share_partition]
 
-    def acknowledged(self, lease: Lease, ranges: tuple[Range, ...]) -> None:
+    def on_acknowledged(self, lease: Lease, ranges: tuple[Range, ...]) -> None:
         """The application has acknowledged these records of a lease."""
         history = self._histories.get(lease.share_partition)
         for first, last, kinds in ranges:
@@ -98,37 +97,39 @@ class Redeliveries:
                     count = lease.highest_delivery_count
                     history.highest = max(history.highest, count)
 
-    def look(self, now: float) -> bool:
+    def update_pauses(self, now: float) -> bool:
         """Begin and end pauses; return whether one begins."""
         begins = False
         for history in self._histories.values():
             if history.accepted >= history.released:
-                history.until = NEVER
+                history.until = -math.inf
             elif history.highest:
-                pause = PAUSES[min(history.highest, LAST)]
+                pause = PAUSES[min(history.highest, LAST_PAUSE)]
                 begins |= pause > 0.0
                 history.until = max(history.until, now + pause)
             history.highest = 0
         return begins
 
     def fetchable(
-        self, wanted: frozenset[SharePartition], now: float
+        self, partitions: frozenset[SharePartition], now: float
     ) -> frozenset[SharePartition]:
         """Return those partitions that are not paused; `wanted` itself if all."""
         paused = [
             each for each, history in self._histories.items() if now < history.until
         ]
-        return wanted.difference(paused) if paused else wanted
+        return partitions.difference(paused) if paused else partitions
 
-    def next_end(self, wanted: frozenset[SharePartition], now: float) -> float:
+    def next_pause_end(
+        self, partitions: frozenset[SharePartition], now: float
+    ) -> float:
         """Return when the next pause of a wanted partition ends; infinity if none."""
         return min(
             (
                 history.until
                 for each, history in self._histories.items()
-                if now < history.until and each in wanted
+                if now < history.until and each in partitions
             ),
-            default=-NEVER,
+            default=math.inf,
         )
 
 

@@ -74,7 +74,7 @@ class ResultLog:
     """
 
     __slots__ = (
-        "applied",
+        "applied_count",
         "archived",
         "clock",
         "closed",
@@ -98,7 +98,7 @@ class ResultLog:
         self.closed = False
         self.results: list[AcknowledgeResult] = []
         self.has_listener = True
-        self.applied = 0
+        self.applied_count = 0
         self.delivery_limit = 0
         self.archived: list[ArchivedRange] = []
         self.wake = wake

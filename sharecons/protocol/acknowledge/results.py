@@ -84,12 +84,12 @@ def _short(seconds: float) -> str:
 class CommitWaiter:
     """What one commit() waits for."""
 
-    __slots__ = ("results", "waiting")
+    __slots__ = ("outstanding", "results")
 
     def __init__(self) -> None:
-        self.waiting = 0
+        self.outstanding = 0
         self.results: list[AcknowledgeResult] = []
 
     @property
-    def done(self) -> bool:
-        return self.waiting == 0
+    def is_done(self) -> bool:
+        return self.outstanding == 0

@@ -7,7 +7,7 @@ batches decides how many bytes a fetch of few records brings: see `pace`.
 from collections.abc import Sequence
 from typing import Final, final
 
-from sharecons.protocol.messages import FetchedPartition
+from sharecons.protocol.messages import PartitionResponse
 from sharecons.records.layout import HEADER_SIZE, MAGIC, Header
 
 __all__ = ["BatchSizes"]
@@ -45,7 +45,7 @@ class BatchSizes:
         self._weighted_bytes = 0.0
         self._largest = 0
 
-    def measure(self, partitions: Sequence[FetchedPartition]) -> None:
+    def measure(self, partitions: Sequence[PartitionResponse]) -> None:
         """Take a response into the averages; one without batches changes nothing."""
         self._count = self._bytes = self._largest = 0
         self._weighted_count = self._weighted_bytes = 0.0

@@ -20,36 +20,35 @@ Records, or a response that took its time, end the row. Responses to fetches tha
 the session, carry acknowledgements or must not wait do not count.
 """
 
+import math
 from typing import Final, final
 
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.messages import ShareFetch
 
-__all__ = ["FREE", "REOPEN", "STALLED", "EmptyResponses"]
+__all__ = ["REOPEN", "STALLED", "WITHOUT_PAUSE", "EmptyResponses"]
 
-NEVER: Final = float("-inf")
-
-FREE: Final = 2
+WITHOUT_PAUSE: Final = 2
 """So many early empty responses in a row cost no time."""
 
 REOPEN: Final = 8
 STALLED: Final = 12
 """With a `max_wait` of 0.5 s: after about 0.6 and 2.5 seconds."""
 
-FIRST: Final = 0.01
-MIN_LIMIT: Final = 0.05
+FIRST_PAUSE: Final = 0.01
+MIN_MAX_PAUSE: Final = 0.05
 """Seconds: the first pause, and the longest one where `max_wait` is shorter."""
 
-EARLY: Final = 0.5
+EARLY_FRACTION: Final = 0.5
 """A response is early if it took less than this part of the time allowed."""
 
-SHORTEST: Final = 0.002
+MIN_COUNTED_WAIT: Final = 0.002
 """Seconds. A fetch that may wait less tells nothing: brokers count milliseconds."""
 
 GROWTH: Final[tuple[int, ...]] = (1, 1, 1, 4, 16, 64, 256)
 """How many times as many records are requested after so many in a row."""
 
-LAST: Final = len(GROWTH) - 1
+LAST_GROWTH: Final = len(GROWTH) - 1
 
 
 @final
@@ -64,48 +63,50 @@ class EmptyResponses:
 
     def __init__(self, spread: float, max_wait: float) -> None:
         self.in_a_row = 0
-        self.due = NEVER
-        self.to_reopen = False
+        self.due = -math.inf
+        self.must_reopen = False
         self._never_waits = max_wait <= 0.0
-        limit = max(max_wait, MIN_LIMIT)
-        self._backoff = Backoff(spread, first=FIRST, limit=limit)
+        limit = max(max_wait, MIN_MAX_PAUSE)
+        self._backoff = Backoff(spread, first=FIRST_PAUSE, limit=limit)
 
     @property
     def growth(self) -> int:
         """How many times as many records the next fetch requests."""
-        return 1 if self._never_waits else GROWTH[min(self.in_a_row, LAST)]
+        return 1 if self._never_waits else GROWTH[min(self.in_a_row, LAST_GROWTH)]
 
     @property
     def is_stalled(self) -> bool:
         """Return whether nothing but leaving the group may help."""
         return self.in_a_row >= STALLED and not self._never_waits
 
-    def received(self, request: ShareFetch, sent_at: float, now: float) -> None:
+    def on_empty_response(
+        self, request: ShareFetch, sent_at: float, now: float
+    ) -> None:
         """Note an empty response to a fetch that changed nothing of its session."""
         allowed = request.max_wait
-        if allowed < SHORTEST and not self._never_waits:
+        if allowed < MIN_COUNTED_WAIT and not self._never_waits:
             return
-        if now - sent_at >= allowed * EARLY and not self._never_waits:
+        if now - sent_at >= allowed * EARLY_FRACTION and not self._never_waits:
             self.reset()
             return
         self.in_a_row += 1
-        if self.in_a_row > FREE:
+        if self.in_a_row > WITHOUT_PAUSE:
             self.due = now + self._backoff.next_delay()
         if self.in_a_row == REOPEN and not self._never_waits:
-            self.to_reopen = True
+            self.must_reopen = True
 
-    def changed(self) -> None:
+    def end_pause(self) -> None:
         """Something changed at the broker: the next fetch may be sent at once."""
-        self.due = NEVER
+        self.due = -math.inf
 
-    def reopened(self) -> None:
+    def on_reopened(self) -> None:
         """The session is being closed."""
-        self.to_reopen = False
-        self.changed()
+        self.must_reopen = False
+        self.end_pause()
 
     def reset(self) -> None:
         """Start a new row."""
         if self.in_a_row:
             self.in_a_row = 0
-            self.reopened()
+            self.on_reopened()
             self._backoff.reset()

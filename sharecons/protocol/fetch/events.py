@@ -20,10 +20,10 @@ from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.messages import (
     Endpoint,
-    FetchedPartition,
     PartitionLeader,
-    ShareAcknowledged,
-    ShareFetched,
+    PartitionResponse,
+    ShareAcknowledgeResponse,
+    ShareFetchResponse,
     SharePartition,
 )
 
@@ -75,13 +75,13 @@ class FetchRecovered(NamedTuple):
 
 
 class MetadataStale(NamedTuple):
-    why: str
+    reason: str
 
 
 class LocksLost(NamedTuple):
     """The session ended, and the locks of all that it had acquired."""
 
-    why: str
+    reason: str
     leases: tuple[Lease, ...]
 
 
@@ -132,13 +132,13 @@ LeaderEvent = (
 )
 
 
-def fetch_error_event(partition: FetchedPartition) -> list[LeaderEvent]:
+def fetch_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
     """Say what the error of one partition's fetch means for others, if anything."""
     share_partition = partition.share_partition
     match action_for(error_actions.FETCH_PARTITION, partition.error):
-        case ErrorAction.MOVE:
+        case ErrorAction.FIND_LEADER:
             return [LeaderMoved(share_partition, partition.leader)]
-        case ErrorAction.DESCRIBE:
+        case ErrorAction.REFRESH_METADATA:
             return [MetadataStale(code_name(partition.error))]
         case ErrorAction.REPORT:
             return [PartitionError(share_partition, partition.error, partition.message)]
@@ -146,7 +146,7 @@ def fetch_error_event(partition: FetchedPartition) -> list[LeaderEvent]:
             return []  # none, or one to be silent of: the next fetch asks again
 
 
-def ack_error_event(partition: FetchedPartition) -> list[LeaderEvent]:
+def ack_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
     """Say what the error of one partition's acknowledgements means for others."""
     moved = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
     if partition.acknowledge_error in moved and not partition.error:
@@ -155,17 +155,17 @@ def ack_error_event(partition: FetchedPartition) -> list[LeaderEvent]:
 
 
 def fatal_error(
-    group_id: str, node_id: int, answer: ShareFetched | ShareAcknowledged
+    group_id: str, node_id: int, response: ShareFetchResponse | ShareAcknowledgeResponse
 ) -> FatalError:
     """Say that a leader will not serve this member at all."""
-    name = code_name(answer.error)
-    said = f"{name} ({answer.message})" if answer.message else name
+    name = code_name(response.error)
+    said = f"{name} ({response.message})" if response.message else name
     text = (
         f"share group {group_id!r}: node {node_id} refuses to serve this member: {said}"
     )
-    if answer.error == Code.UNSUPPORTED_VERSION:
+    if response.error == Code.UNSUPPORTED_VERSION:
         return FatalError(UnsupportedVersionError(text))
-    if answer.error == Code.GROUP_AUTHORIZATION_FAILED:
+    if response.error == Code.GROUP_AUTHORIZATION_FAILED:
         text += "; the principal needs READ on the group"
-        return FatalError(AuthorizationError(text, code=answer.error, name=name))
-    return FatalError(BrokerError(text, code=answer.error, name=name))
+        return FatalError(AuthorizationError(text, code=response.error, name=name))
+    return FatalError(BrokerError(text, code=response.error, name=name))

@@ -8,6 +8,7 @@ The leaders of a member share one `FetchPauses`: a topic's authorization is the 
 all of them, and a partition's error outlives a change of its leader.
 """
 
+import math
 from collections.abc import Collection
 from typing import Final, final
 
@@ -15,11 +16,9 @@ from sharecons.protocol import error_actions
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.messages import FetchedPartition, SharePartition, TopicId
+from sharecons.protocol.messages import PartitionResponse, SharePartition, TopicId
 
 __all__ = ["FetchPauses", "FetchablePartitions"]
-
-NEVER: Final = float("inf")
 
 _OF_TOPIC: Final = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
 """What a leader says of every partition of a topic, before it looks at the log."""
@@ -33,7 +32,7 @@ class _Pause:
 
     def __init__(self, spread: float) -> None:
         self.backoff = Backoff(spread)
-        self.until = -NEVER
+        self.until = -math.inf
 
 
 @final
@@ -51,7 +50,7 @@ class FetchPauses:
         self._spread = spread
         self._pauses: dict[_Scope, _Pause] = {}
 
-    def failed(self, share_partition: SharePartition, code: int, now: float) -> None:
+    def on_error(self, share_partition: SharePartition, code: int, now: float) -> None:
         """Begin a pause, if the error is raised in the application.
 
         A topic's partitions that fail together share one.
@@ -69,8 +68,8 @@ class FetchPauses:
 
     def take_recovered(
         self,
-        asked: Collection[SharePartition],
-        answered: Collection[FetchedPartition],
+        requested: Collection[SharePartition],
+        responses: Collection[PartitionResponse],
     ) -> list[SharePartition]:
         """Forget the partitions that a response shows to be fetched again.
 
@@ -79,12 +78,12 @@ class FetchPauses:
         """
         if not self.codes:
             return []
-        failed = {each.share_partition for each in answered if each.error}
-        brought = {each.share_partition for each in answered if each.acquired}
+        failed = {each.share_partition for each in responses if each.error}
+        brought = {each.share_partition for each in responses if each.acquired}
         recovered = [
             each
             for each, code in self.codes.items()
-            if each in asked
+            if each in requested
             and each not in failed
             and (code in _OF_TOPIC or each in brought)
         ]
@@ -94,11 +93,15 @@ class FetchPauses:
             self.changes += 1
         return recovered
 
-    def other_failures(
-        self, answered: Collection[FetchedPartition], now: float
-    ) -> list[FetchedPartition]:
+    def unpaused_errors(
+        self, responses: Collection[PartitionResponse], now: float
+    ) -> list[PartitionResponse]:
         """Return the partitions whose errors have begun no pause here."""
-        return [p for p in answered if p.error and self.until(p.share_partition) <= now]
+        return [
+            p
+            for p in responses
+            if p.error and self.paused_until(p.share_partition) <= now
+        ]
 
     def keep_only(self, partitions: Collection[SharePartition]) -> None:
         """Forget all others: they are no longer assigned."""
@@ -109,13 +112,13 @@ class FetchPauses:
             del self._pauses[scope]
         self.changes += 1
 
-    def until(self, share_partition: SharePartition) -> float:
+    def paused_until(self, share_partition: SharePartition) -> float:
         """Return when the partition may be fetched."""
         code = self.codes.get(share_partition)
         if code is None:
-            return -NEVER
+            return -math.inf
         pause = self._pauses.get(_scope(share_partition, code))
-        return -NEVER if pause is None else pause.until
+        return -math.inf if pause is None else pause.until
 
 
 @final
@@ -128,36 +131,42 @@ class FetchablePartitions:
 
     def __init__(self, pauses: FetchPauses) -> None:
         self._pauses = pauses
-        self._of: frozenset[SharePartition] = frozenset()
+        self._partitions: frozenset[SharePartition] = frozenset()
         self._changes = -1
-        self._ends = -NEVER
-        self._found = self._of
+        self._next_end = -math.inf
+        self._fetchable = self._partitions
 
-    def at(
-        self, wanted: frozenset[SharePartition], now: float
+    def select(
+        self, partitions: frozenset[SharePartition], now: float
     ) -> frozenset[SharePartition]:
         """Return what may be fetched now."""
         if not self._pauses.codes:
-            return wanted
+            return partitions
         changes = self._pauses.changes
-        if wanted is self._of and changes == self._changes and now < self._ends:
-            return self._found
+        if (
+            partitions is self._partitions
+            and changes == self._changes
+            and now < self._next_end
+        ):
+            return self._fetchable
         paused = {
             each: until
             for each in self._pauses.codes
-            if each in wanted and (until := self._pauses.until(each)) > now
+            if each in partitions and (until := self._pauses.paused_until(each)) > now
         }
-        found = wanted.difference(paused) if paused else wanted
-        self._of, self._changes = wanted, changes
-        self._ends = min(paused.values(), default=NEVER)
-        if found != self._found or not paused:
-            self._found = found
-        return self._found
+        found = partitions.difference(paused) if paused else partitions
+        self._partitions, self._changes = partitions, changes
+        self._next_end = min(paused.values(), default=math.inf)
+        if found != self._fetchable or not paused:
+            self._fetchable = found
+        return self._fetchable
 
-    def next_end(self, wanted: frozenset[SharePartition], now: float) -> float:
+    def next_pause_end(
+        self, partitions: frozenset[SharePartition], now: float
+    ) -> float:
         """Return when the next pause ends."""
-        at = self.at(wanted, now)
-        return NEVER if at is wanted else self._ends
+        at = self.select(partitions, now)
+        return math.inf if at is partitions else self._next_end
 
 
 def _scope(share_partition: SharePartition, code: int) -> _Scope:

@@ -26,28 +26,27 @@ batches if they fit in it, else a limited number of records. The price: so many 
 are locked at a time, and use up a delivery if the process dies.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from sharecons.protocol.fetch.batch_sizes import BatchSizes
-from sharecons.protocol.messages import FetchedPartition
+from sharecons.protocol.messages import PartitionResponse
 
 __all__ = ["Prefetch"]
 
-NEVER: Final = float("inf")
-
 HORIZON: Final = 0.25
 LEAD: Final = 0.02
-PATIENCE: Final = 0.1
-MOMENTS: Final = 0.002
-DEMAND: Final = 0.5
+OVERDUE_LIMIT: Final = 0.1
+KEEP_UP_TIME: Final = 0.002
+DEMAND_PERIOD: Final = 0.5
 """How long an asking that was not served is remembered: poll(timeout=0) in a loop
 is never seen waiting."""
 
 WINDOW: Final = 2000
-HALF_A_WINDOW: Final = 1000
-QUARTER_OF_A_WINDOW: Final = 500
-ENOUGH: Final = 2000
+HALF_WINDOW: Final = 1000
+QUARTER_WINDOW: Final = 500
+MIN_QUARTER_TOTAL: Final = 2000
 """How many records of a partition a fetch asks for at most, on average, of the window
 that the broker lets be locked by default.
 
@@ -62,7 +61,7 @@ ROUNDS_AHEAD: Final = 2
 """Fetches may bring so many allowances before any of it is handed out: a fast consumer
 lets nobody else run while it works, so the next request must be on its way before."""
 
-MOST_SHARES: Final = 4
+MAX_BYTES_FACTOR: Final = 4
 """How many times `max_bytes` is asked for, at most, where partitions are many and
 records small."""
 
@@ -74,14 +73,14 @@ GROWTH: Final = 256
 """How many times more one round of fetches may bring than the one before, where batches
 are wasteful: one record is measured, then 256, then whole batches."""
 
-LOCK_SHARE: Final = 0.5
+LOCK_FRACTION: Final = 0.5
 """Which part of the lock duration may be filled with work."""
 
-MB: Final = 1 << 20
+DEFAULT_BATCH_SIZE: Final = 1 << 20
 """How large a batch is expected to be before one was received."""
 
 WEIGHT: Final = 0.5
-TELLING: Final = 0.005
+SIGNIFICANT_WORK: Final = 0.005
 """How much a faster measurement counts, and from how many seconds of work on a slower
 one counts at once: what is fetched on the strength of the old pace could not be worked
 before its lock ends. Less work tells less: often that of a lease of few records, which
@@ -107,49 +106,49 @@ class Prefetch:
         self.overlaps = True
         self.allowance = 1
         self.buffered = 0
-        self.waiting = 0
+        self.waiting_readers = 0
         self.batches = BatchSizes()
         self.lock_duration = 0.0
         self._max_records = max_records
-        self._reach = 0
+        self._batch_allowance = 0
         self._rate = 0.0
-        self._handed = 0
-        self._handed_at = 0.0
-        self._wanted_until = 0.0
+        self._delivered = 0
+        self._delivered_at = 0.0
+        self._demand_until = 0.0
 
     @property
-    def full_speed(self) -> bool:
+    def at_full_speed(self) -> bool:
         return self.allowance >= self._max_records
 
     @property
     def keeps_up(self) -> bool:
         """True if all that came is worked off in moments."""
-        left = self._handed + self.buffered
-        return self.overlaps and left <= self._rate * MOMENTS
+        left = self._delivered + self.buffered
+        return self.overlaps and left <= self._rate * KEEP_UP_TIME
 
-    def acquired(self, count: int) -> None:
+    def on_acquired(self, count: int) -> None:
         self.buffered += count
 
-    def measured(
-        self, partitions: Sequence[FetchedPartition], lock_duration: float
+    def measure(
+        self, partitions: Sequence[PartitionResponse], lock_duration: float
     ) -> None:
         """Measure what a response holds; its records are locked for so many seconds."""
         self.batches.measure(partitions)
         self.lock_duration = lock_duration
 
-    def dropped(self, count: int) -> None:
+    def on_dropped(self, count: int) -> None:
         """Records left the buffer without being handed out."""
         self.buffered -= count
 
-    def handed_out(self, count: int, now: float) -> None:
+    def on_delivered(self, count: int, now: float) -> None:
         self.buffered -= count
-        if not self._handed:
-            self._handed_at = now
-        self._handed += count
-        self._wanted_until = 0.0
+        if not self._delivered:
+            self._delivered_at = now
+        self._delivered += count
+        self._demand_until = 0.0
 
-    def asked(
-        self, now: float, *, unworked: int = 0, processing: int = 0, busy: int = 0
+    def on_requested(
+        self, now: float, *, expired: int = 0, processing: int = 0, busy: int = 0
     ) -> None:
         """Measure what the application has processed; it asks for more.
 
@@ -161,28 +160,28 @@ class Prefetch:
             processing: records that other tasks of the application are processing.
             busy: how many tasks these are.
         """
-        self._wanted_until = now + DEMAND
-        self._handed = max(0, self._handed - unworked)
-        processed = self._handed - processing
+        self._demand_until = now + DEMAND_PERIOD
+        self._delivered = max(0, self._delivered - expired)
+        processed = self._delivered - processing
         if processed <= 0 or processed < busy:
             return
-        seconds = max(now - self._handed_at, 1e-6)
+        seconds = max(now - self._delivered_at, 1e-6)
         rate = processed / seconds
         before = self._rate or rate
-        weight = WEIGHT if rate > before else min(1.0, seconds / TELLING)
+        weight = WEIGHT if rate > before else min(1.0, seconds / SIGNIFICANT_WORK)
         self._rate = before + (rate - before) * weight
-        self._handed, self._handed_at = processing, now
+        self._delivered, self._delivered_at = processing, now
         fitting = min(2 * self.allowance, int(self._rate * HORIZON), self._max_records)
-        self._reach = 0
+        self._batch_allowance = 0
         if self._is_wasteful(fitting):
-            self._reach = min(GROWTH * self.allowance, self._lock_limit())
-            fitting = min(self._reach, self._max_records)
+            self._batch_allowance = min(GROWTH * self.allowance, self._lock_limit())
+            fitting = min(self._batch_allowance, self._max_records)
         self.allowance = max(1, fitting)
 
     def restart(self) -> None:
         """Fetch one record next, and then grow as at the start."""
         self.allowance = 1
-        self._reach = 0
+        self._batch_allowance = 0
 
     def takes_whole_batches(self, leaders: int) -> bool:
         """Return whether fetches from so many leaders request whole batches.
@@ -191,12 +190,12 @@ class Prefetch:
         would be more than the application can process.
         """
         if not self._rate:
-            return self.allowance > 1 and self.full_speed
+            return self.allowance > 1 and self.at_full_speed
         whole = int(self.batches.records) * max(1, leaders)
-        if self._reach:
-            return whole <= self._reach
+        if self._batch_allowance:
+            return whole <= self._batch_allowance
         fits = not self.lock_duration or whole <= self._lock_limit()
-        return self.full_speed and fits
+        return self.at_full_speed and fits
 
     def _is_wasteful(self, records: int) -> bool:
         """Return whether a fetch of so many records brings a large batch in part."""
@@ -209,7 +208,7 @@ class Prefetch:
 
     def _lock_limit(self) -> int:
         """Return how many records are processed in half of the lock duration."""
-        return round(self._rate * self.lock_duration * LOCK_SHARE)
+        return round(self._rate * self.lock_duration * LOCK_FRACTION)
 
     def next_due(self, now: float, *, ahead: bool = True, coming: int = 0) -> float:
         """When a fetch is due if nothing else happens; at or before `now`: it is.
@@ -221,22 +220,22 @@ class Prefetch:
         more until it asks: what we know of its pace does not hold.
         """
         buffered = self.buffered + coming
-        if not buffered and (self.waiting or now < self._wanted_until):
+        if not buffered and (self.waiting_readers or now < self._demand_until):
             return now
         if not ahead or not self.overlaps:
-            return NEVER
+            return math.inf
         if buffered >= ROUNDS_AHEAD * self.allowance:
-            return NEVER
+            return math.inf
         if not self._rate:
-            return NEVER  # we do not know yet how fast they work
-        if not self._handed:
+            return math.inf  # we do not know yet how fast they work
+        if not self._delivered:
             # They have asked, and are about to be served.
             soon = 0 < buffered <= self._rate * LEAD
-            return now if soon else NEVER
-        done = self._handed_at + (self._handed + buffered) / self._rate
-        return done - LEAD if now < done + PATIENCE else NEVER
+            return now if soon else math.inf
+        done = self._delivered_at + (self._delivered + buffered) / self._rate
+        return done - LEAD if now < done + OVERDUE_LIMIT else math.inf
 
-    def share(self, leaders: int, partitions: int, growth: int = 1) -> int:
+    def record_limit(self, leaders: int, partitions: int, growth: int = 1) -> int:
         """How many records one of so many leaders is asked for, of its partitions.
 
         Args:
@@ -249,28 +248,33 @@ class Prefetch:
             allowance = max(allowance, min(grown, self._max_records))
         share = -(-allowance // max(1, leaders))
         partitions = max(1, partitions)
-        if self._reach and self.takes_whole_batches(leaders):
+        if self._batch_allowance and self.takes_whole_batches(leaders):
             # The last batch begins within what is requested, and comes whole.
-            room = self._reach // max(1, leaders) - int(self.batches.records) + 1
+            room = (
+                self._batch_allowance // max(1, leaders) - int(self.batches.records) + 1
+            )
             share = max(1, min(share, room))
         if not self.overlaps:
             return max(1, min(share, WINDOW * partitions))
-        room = max(QUARTER_OF_A_WINDOW * partitions, ENOUGH)
-        return max(1, min(share, room, HALF_A_WINDOW * partitions))
+        room = max(QUARTER_WINDOW * partitions, MIN_QUARTER_TOTAL)
+        return max(1, min(share, room, HALF_WINDOW * partitions))
 
-    def fitting(self, records: int, size: int) -> int:
+    def expected_records(self, records: int, size: int) -> int:
         """Guess how many records a fetch brings, of so many and so many bytes."""
         return min(records, size // max(1, int(self.batches.record_size)) + 1)
 
-    def leaves_room(self, records: int, partitions: int) -> bool:
+    def has_room_for_next(self, records: int, partitions: int) -> bool:
         """True if three such fetches at a time find room in the windows."""
-        return 3 * records <= HALF_A_WINDOW * partitions
+        return 3 * records <= HALF_WINDOW * partitions
 
     def expected_bytes(self, records: int) -> int:
         """Guess how many bytes a response with so many records has."""
-        return max(int(records * self.batches.record_size), self.batches.largest) or MB
+        return (
+            max(int(records * self.batches.record_size), self.batches.largest)
+            or DEFAULT_BATCH_SIZE
+        )
 
-    def bytes_for(self, records: int, partitions: int, max_bytes: int) -> int:
+    def byte_limit(self, records: int, partitions: int, max_bytes: int) -> int:
         """How many bytes to ask for, with so many records, of so many partitions.
 
         A broker splits them evenly over the session's partitions before it looks
@@ -282,4 +286,4 @@ class Prefetch:
         expected = records * int(self.batches.record_size)
         if expected > max_bytes:
             return max_bytes
-        return max(max_bytes, min(partitions * expected, MOST_SHARES * max_bytes))
+        return max(max_bytes, min(partitions * expected, MAX_BYTES_FACTOR * max_bytes))

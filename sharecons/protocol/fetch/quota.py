@@ -18,12 +18,11 @@ An estimate is kept for HOLD seconds, then for twice as long each time that it p
 right again: a quota may be raised, or removed.
 """
 
+import math
 from collections import deque
 from typing import Final, final
 
 __all__ = ["Quota"]
-
-NEVER: Final = float("inf")
 
 SPAN: Final = 10.0
 """Seconds over which a broker averages, at least."""
@@ -56,14 +55,14 @@ class Quota:
         self._samples: deque[tuple[float, float, int]] = deque()  # first, last, bytes
         self._sum = 0
         self._hold = HOLD
-        self._known_until = -NEVER
-        self._pause_until = -NEVER
+        self._known_until = -math.inf
+        self._pause_until = -math.inf
 
     def is_known(self, now: float) -> bool:
         """Return whether a throttled response was seen lately."""
         return now < self._known_until
 
-    def received(self, size: int, now: float) -> None:
+    def on_received(self, size: int, now: float) -> None:
         """Count a response that brought records."""
         self.failures = 0
         self._expire(now)
@@ -75,7 +74,7 @@ class Quota:
             self._samples.append((now, now, size))
         self._budget = max(self._budget, self._sum)
 
-    def throttled(self, seconds: float, lost: int, now: float) -> None:
+    def on_throttled(self, seconds: float, lost: int, now: float) -> None:
         """Learn from an empty response, which was throttled for so many seconds.
 
         Args:
@@ -91,12 +90,12 @@ class Quota:
             pause = WINDOW * 2.0 ** min(self.failures - 1, 10)
             self._pause_until = now + max(seconds, min(pause, MAX_PAUSE))
 
-    def due(self, batch: int, now: float) -> float:
+    def next_due(self, batch_size: int, now: float) -> float:
         """Return when a fetch fits that brings one batch of so many bytes."""
         if not self.is_known(now):
             return now
         self._expire(now)
-        excess = self._sum + min(batch, self._budget) - self._budget
+        excess = self._sum + min(batch_size, self._budget) - self._budget
         due = now
         for _, last, size in self._samples:
             if excess <= 0:
@@ -105,7 +104,7 @@ class Quota:
             due = last + WINDOW
         return max(due, self._pause_until)
 
-    def limit(self, max_bytes: int, now: float) -> int:
+    def limit_bytes(self, max_bytes: int, now: float) -> int:
         """Return how many bytes a fetch may ask for, `max_bytes` at most."""
         if not self.is_known(now):
             return max_bytes

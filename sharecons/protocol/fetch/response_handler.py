@@ -9,7 +9,7 @@ from typing import final
 
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.fetch.arrivals import Arrivals
+from sharecons.protocol.fetch.arrival_rate import ArrivalRate
 from sharecons.protocol.fetch.empty_responses import EmptyResponses
 from sharecons.protocol.fetch.events import (
     Acquired,
@@ -20,15 +20,15 @@ from sharecons.protocol.fetch.events import (
     UnexpectedResponse,
     fetch_error_event,
 )
+from sharecons.protocol.fetch.max_wait import MaxWait
 from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.fetch.request_builder import RequestBuilder, Sent
+from sharecons.protocol.fetch.request_builder import RequestBuilder, SentRequest
 from sharecons.protocol.fetch.session_manager import ShareSession
-from sharecons.protocol.fetch.waits import Waits
 from sharecons.protocol.messages import (
-    FetchedPartition,
+    PartitionResponse,
     ShareFetch,
-    ShareFetched,
+    ShareFetchResponse,
     SharePartition,
     TopicId,
 )
@@ -44,32 +44,32 @@ class ResponseHandler:
         self,
         node_id: int,
         session: ShareSession,
-        pace: Prefetch,
-        acknowledgements: AckBatcher,
-        arrivals: Arrivals,
-        requests: RequestBuilder,
-        waits: Waits,
-        empties: EmptyResponses,
+        prefetch: Prefetch,
+        batcher: AckBatcher,
+        arrival_rate: ArrivalRate,
+        request_builder: RequestBuilder,
+        max_wait: MaxWait,
+        empty_responses: EmptyResponses,
         pauses: FetchPauses,
     ) -> None:
         self._node_id = node_id
         self._session = session
-        self._pace = pace
-        self._acknowledgements = acknowledgements
-        self._arrivals = arrivals
-        self._requests = requests
-        self._waits = waits
-        self._empties = empties
+        self._prefetch = prefetch
+        self._batcher = batcher
+        self._arrival_rate = arrival_rate
+        self._request_builder = request_builder
+        self._max_wait = max_wait
+        self._empty_responses = empty_responses
         self._pauses = pauses
 
     def handle(
         self,
-        sent: Sent,
+        sent: SentRequest,
         request: ShareFetch,
-        answer: ShareFetched,
+        response: ShareFetchResponse,
         now: float,
-        topics: Mapping[TopicId, str],
-        happened: list[LeaderEvent],
+        topic_names: Mapping[TopicId, str],
+        events: list[LeaderEvent],
     ) -> bool:
         """Append leases and errors to `happened`; return whether more may lie ready.
 
@@ -79,60 +79,69 @@ class ResponseHandler:
             topics: names of topics by id.
         """
         # What an outlived session brings is locked for us all the same.
-        outlived = sent.resets != self._session.resets
-        known = sent.partitions if outlived else self._session.partitions
+        is_old_session = sent.session_resets != self._session.resets
+        session_partitions = (
+            sent.partitions if is_old_session else self._session.partitions
+        )
         seen: set[SharePartition] = set()
         got = size = 0
         failed = False
-        for partition in answer.partitions:
+        for partition in response.partitions:
             share_partition = partition.share_partition
-            asked = share_partition in known or (
+            was_requested = share_partition in session_partitions or (
                 share_partition in request.acknowledgements
             )
-            if share_partition in seen or not asked:
-                what = f"node {self._node_id} answered for {share_partition}, unasked"
-                happened.append(UnexpectedResponse(what))
+            if share_partition in seen or not was_requested:
+                description = (
+                    f"node {self._node_id} answered for {share_partition}, unasked"
+                )
+                events.append(UnexpectedResponse(description))
                 continue
             seen.add(share_partition)
             if partition.error:
                 failed = True
-                self._pauses.failed(share_partition, partition.error, now)
-                happened += fetch_error_event(partition)
+                self._pauses.on_error(share_partition, partition.error, now)
+                events += fetch_error_event(partition)
             if partition.acquired:
-                lease = self._lease(partition, sent.at, topics)
-                happened.append(Acquired(lease))
+                lease = self._add_lease(partition, sent.sent_at, topic_names)
+                events.append(Acquired(lease))
                 got += lease.count
                 size += len(partition.records)
-        recovered = self._pauses.take_recovered(known, answer.partitions)
-        happened += map(FetchRecovered, recovered)
+        recovered = self._pauses.take_recovered(session_partitions, response.partitions)
+        events += map(FetchRecovered, recovered)
         if got:
-            self._pace.measured(answer.partitions, self._waits.lock_timeout)
-            self._empties.reset()
-        elif sent.is_plain and not (outlived or answer.throttle or failed):
+            self._prefetch.measure(response.partitions, self._max_wait.lock_timeout)
+            self._empty_responses.reset()
+        elif sent.keeps_session and not (is_old_session or response.throttle or failed):
             if not request.acknowledgements:
-                self._empties.received(request, sent.at, now)
-            if self._empties.is_stalled:
-                happened.append(Stalled(self._node_id))
-        if self._requests.is_throttled(request, got, size, answer.throttle, now):
-            happened.append(Throttled(self._node_id))
-        self._arrivals.came(got, size, now, keeps_up=self._pace.keeps_up)
-        self._waits.ended(fruitful=got > 0 or bool(request.acknowledgements))
-        return self._requests.left_some(got, request)
+                self._empty_responses.on_empty_response(request, sent.sent_at, now)
+            if self._empty_responses.is_stalled:
+                events.append(Stalled(self._node_id))
+        if self._request_builder.count_response(
+            request, got, size, response.throttle, now
+        ):
+            events.append(Throttled(self._node_id))
+        self._arrival_rate.on_response(got, size, now, keeps_up=self._prefetch.keeps_up)
+        self._max_wait.on_response(useful=got > 0 or bool(request.acknowledgements))
+        return self._request_builder.found_backlog(got, request)
 
-    def _lease(
-        self, partition: FetchedPartition, at: float, topics: Mapping[TopicId, str]
+    def _add_lease(
+        self,
+        partition: PartitionResponse,
+        sent_at: float,
+        topic_names: Mapping[TopicId, str],
     ) -> Lease:
         lease = Lease(
-            topic=topics.get(partition.share_partition.topic_id, "?"),
+            topic=topic_names.get(partition.share_partition.topic_id, "?"),
             share_partition=partition.share_partition,
             acquired=partition.acquired,
             payload=partition.records,
-            deadline=at + self._waits.lock_timeout,
-            lock_duration=self._waits.lock_timeout,
-            term=self._session.term,
-            owner=self._acknowledgements,
+            deadline=sent_at + self._max_wait.lock_timeout,
+            lock_duration=self._max_wait.lock_timeout,
+            lock_scope=self._session.lock_scope,
+            owner=self._batcher,
         )
-        self._acknowledgements.acquired(lease)
-        self._acknowledgements.redeliveries.acquired(partition.share_partition)
-        self._pace.acquired(lease.count)
+        self._batcher.add_lease(lease)
+        self._batcher.redeliveries.on_acquired(partition.share_partition)
+        self._prefetch.on_acquired(lease.count)
         return lease

@@ -46,10 +46,10 @@ class ShareSession:
 
     def __init__(self) -> None:
         self.epoch = OPENING
-        self.term = LockScope()
+        self.lock_scope = LockScope()
         self.resets = 0
-        self._known: frozenset[SharePartition] = frozenset()
-        self._asked: frozenset[SharePartition] = frozenset()
+        self._partitions: frozenset[SharePartition] = frozenset()
+        self._requested: frozenset[SharePartition] = frozenset()
 
     @property
     def is_open(self) -> bool:
@@ -58,20 +58,20 @@ class ShareSession:
     @property
     def partitions(self) -> frozenset[SharePartition]:
         """What the leader believes us to fetch."""
-        return self._known
+        return self._partitions
 
-    def changes(
+    def update(
         self,
-        wanted: frozenset[SharePartition],
+        partitions: frozenset[SharePartition],
         acknowledged: AbstractSet[SharePartition],
     ) -> tuple[frozenset[SharePartition], frozenset[SharePartition]]:
         """Give what a fetch adds to the session and what it makes it forget."""
-        self._asked = wanted
-        if wanted is self._known:
+        self._requested = partitions
+        if partitions is self._partitions:
             # As it is where partitions are few; else there may be hundreds of them.
-            return NONE, frozenset(acknowledged - wanted)
-        added = wanted - self._known
-        forgotten = self._known.union(acknowledged) - wanted
+            return NONE, frozenset(acknowledged - partitions)
+        added = partitions - self._partitions
+        forgotten = self._partitions.union(acknowledged) - partitions
         return added, frozenset(forgotten)
 
     def next_epoch(self) -> int:
@@ -80,9 +80,9 @@ class ShareSession:
         self.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
         return epoch
 
-    def fetched(self) -> None:
+    def on_fetch_response(self) -> None:
         """A fetch was answered: the leader holds what the last one listed."""
-        self._known = self._asked
+        self._partitions = self._requested
 
     def reset(self) -> None:
         """Open anew; the locks outlive it, for they are the member's.
@@ -91,12 +91,12 @@ class ShareSession:
         session and releases nothing.
         """
         self.epoch = OPENING
-        self._known = frozenset()
+        self._partitions = frozenset()
         self.resets += 1
 
-    def lost(self, why: str) -> None:
+    def on_lost(self, reason: str) -> None:
         """The session ended at the leader's, and every lock taken in it."""
         self.reset()
-        self.term.ended = True
-        self.term.reason = why
-        self.term = LockScope()
+        self.lock_scope.ended = True
+        self.lock_scope.reason = reason
+        self.lock_scope = LockScope()

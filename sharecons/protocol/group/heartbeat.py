@@ -21,6 +21,7 @@ TRANSITIONS; docs/design.md draws its diagram from that table.
 """
 
 import enum
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -30,22 +31,20 @@ from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.group.heartbeat_status import HeartbeatStatus
-from sharecons.protocol.group.rejections import rejection
+from sharecons.protocol.group.rejections import rejection_error
 from sharecons.protocol.group.subscription import Subscription
 from sharecons.protocol.messages import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    CoordinatorFound,
     Endpoint,
     FindCoordinator,
+    FindCoordinatorResponse,
     Heartbeat,
-    HeartbeatAnswer,
+    HeartbeatResponse,
     SharePartition,
 )
 
 __all__ = ["TRANSITIONS", "Membership", "MembershipEvent", "State"]
-
-NEVER: Final = float("inf")
 
 EARLY_INTERVAL: Final = 0.1
 EARLY_PERIOD: Final = 3.0
@@ -54,8 +53,8 @@ EARLY_PERIOD: Final = 3.0
 DEFAULT_INTERVAL: Final = 5.0  # group.share.heartbeat.interval.ms, until told
 MIN_INTERVAL: Final = 0.1  # whatever a broker may be configured to say
 
-REJOIN_PAUSE: Final = 60.0
-MAX_REJOIN_PAUSE: Final = 600.0
+REJOIN_DELAY: Final = 60.0
+MAX_REJOIN_DELAY: Final = 600.0
 """Seconds between two times that a member leaves because a broker returns nothing:
 each takes its partitions away from it, and may give them to others, for a second."""
 
@@ -100,7 +99,7 @@ TRANSITIONS: Final[Mapping[tuple[State, MembershipEvent], State]] = {
 }
 
 Request = FindCoordinator | Heartbeat
-Answer = CoordinatorFound | HeartbeatAnswer
+Response = FindCoordinatorResponse | HeartbeatResponse
 
 
 class Membership:
@@ -120,21 +119,21 @@ class Membership:
         self.state = State.OUT
         self.assignment: frozenset[SharePartition] = frozenset()
         self.fatal_error: Error | None = None
-        self.reported: Error | None = None
+        self.error_to_report: Error | None = None
         self.coordinator: Endpoint | None = None
         self.heartbeats = HeartbeatStatus()
         self.member_epoch = JOIN_EPOCH
         self._rack = rack
         self._subscription = Subscription()
-        self._announced: tuple[str, ...] | None = None
+        self._confirmed_topics: tuple[str, ...] | None = None
         self._interval = DEFAULT_INTERVAL
-        self._due = NEVER
+        self._due = math.inf
         self._early_until = 0.0
         self._closing = False
         self._evicting_previous = False
         self._rejoin_after = 0.0
-        self._rejoin_pause = REJOIN_PAUSE
-        self._spoken = False  # since we were last out: a coordinator may know us
+        self._rejoin_delay = REJOIN_DELAY
+        self._has_contacted = False  # since we were last out: a coordinator may know us
         self._backoff = Backoff(spread_of(member_id))
 
     @property
@@ -152,13 +151,13 @@ class Membership:
         if not topics:
             self._leave(now)
             return
-        self._move(MembershipEvent.SUBSCRIBED)
+        self._transition(MembershipEvent.SUBSCRIBED)
         self.heartbeat_soon(now)
 
-    def forbid(self, topics: frozenset[str], now: float) -> None:
+    def exclude_topics(self, topics: frozenset[str], now: float) -> None:
         """Note the topics that may not be read: they would keep the others out."""
-        self._subscription.forbidden = topics
-        if self._subscription.news(self._announced) is not None:
+        self._subscription.unauthorized = topics
+        if self._subscription.changed_topics(self._confirmed_topics) is not None:
             self.heartbeat_soon(now)
 
     def heartbeat_soon(self, now: float) -> None:
@@ -171,9 +170,9 @@ class Membership:
         """Leave the group and join again at once; return False if it is too soon."""
         if self.state is not State.MEMBER or now < self._rejoin_after:
             return False
-        self._rejoin_after = now + self._rejoin_pause
-        self._rejoin_pause = min(2 * self._rejoin_pause, MAX_REJOIN_PAUSE)
-        self._fenced(now)
+        self._rejoin_after = now + self._rejoin_delay
+        self._rejoin_delay = min(2 * self._rejoin_delay, MAX_REJOIN_DELAY)
+        self._on_fenced(now)
         self._due = now
         self._evicting_previous = True
         return True
@@ -185,36 +184,36 @@ class Membership:
         self._leave(now)
 
     def next_deadline(self, now: float) -> float:
-        return NEVER if self.state in (State.OUT, State.REFUSED) else self._due
+        return math.inf if self.state in (State.OUT, State.REFUSED) else self._due
 
     def next_request(self, now: float) -> Request | None:
         if self.state in (State.OUT, State.REFUSED) or now < self._due:
             return None
         if self.coordinator is None:
             return FindCoordinator(group_id=self.group_id)
-        self._spoken = True
+        self._has_contacted = True
         if self.state is State.LEAVING or self._evicting_previous:
             return self._heartbeat(LEAVE_EPOCH, None, None)
         # Topics and rack travel only when they changed since the coordinator last
         # confirmed them; None means "as before".
-        news = self._subscription.news(self._announced)
-        rack = self._rack if self._announced is None else None
+        news = self._subscription.changed_topics(self._confirmed_topics)
+        rack = self._rack if self._confirmed_topics is None else None
         return self._heartbeat(self.member_epoch, rack, news)
 
-    def answered(self, request: Request, answer: Answer, now: float) -> None:
+    def on_response(self, request: Request, response: Response, now: float) -> None:
         if self.state is State.OUT:
             return  # left while this was under way: nothing is asked any more
-        if isinstance(answer, CoordinatorFound):
-            self._coordinator_answered(answer, now)
+        if isinstance(response, FindCoordinatorResponse):
+            self._on_find_coordinator_response(response, now)
         elif isinstance(request, Heartbeat):
-            self._heartbeat_answered(request, answer, now)
+            self._on_heartbeat_response(request, response, now)
 
-    def failed(self, request: Request, error: Error, now: float) -> None:
-        self.heartbeats.failed()
+    def on_error(self, request: Request, error: Error, now: float) -> None:
+        self.heartbeats.on_failed()
         if self.state is State.OUT:
             return
         if self.state is State.LEAVING:
-            self._leave_delayed(request, now)
+            self._on_error_while_leaving(request, now)
         elif isinstance(error, AuthenticationError | UnsupportedVersionError):
             self._fail(error)
         else:
@@ -222,20 +221,22 @@ class Membership:
 
     # What the answers mean.
 
-    def _coordinator_answered(self, answer: CoordinatorFound, now: float) -> None:
+    def _on_find_coordinator_response(
+        self, answer: FindCoordinatorResponse, now: float
+    ) -> None:
         match action_for(error_actions.HEARTBEAT, answer.error):
             case ErrorAction.PROCEED:
                 self.coordinator = answer.endpoint
                 self._due = now
             case _ if self.state is State.LEAVING:
-                self._left(now)
-            case ErrorAction.REFUSE:
-                self._fail(rejection(self.group_id, answer.error, answer.message))
+                self._on_left(now)
+            case ErrorAction.RAISE_FATAL:
+                self._fail(rejection_error(self.group_id, answer.error, answer.message))
             case _:
                 self._due = now + self._backoff.next_delay()
 
-    def _heartbeat_answered(
-        self, request: Heartbeat, answer: HeartbeatAnswer, now: float
+    def _on_heartbeat_response(
+        self, request: Heartbeat, answer: HeartbeatResponse, now: float
     ) -> None:
         if request.member_epoch == LEAVE_EPOCH and self._evicting_previous:
             self._evicting_previous = False
@@ -243,45 +244,49 @@ class Membership:
         elif request.member_epoch == LEAVE_EPOCH:
             # Whatever it says: UNKNOWN_MEMBER_ID means gone already, and an error
             # is not worth holding up the close for.
-            self._left(now)
+            self._on_left(now)
         elif self.state is State.LEAVING:
             # We were told to leave while this heartbeat was under way: its answer
             # is old news, and the leave is still to be sent.
             self._due = now
         else:
-            self._handle_error(request, answer, now)
+            self._handle_heartbeat(request, answer, now)
 
-    def _handle_error(
-        self, request: Heartbeat, answer: HeartbeatAnswer, now: float
+    def _handle_heartbeat(
+        self, request: Heartbeat, answer: HeartbeatResponse, now: float
     ) -> None:
-        self.heartbeats.failed()
+        self.heartbeats.on_failed()
         match action_for(error_actions.HEARTBEAT, answer.error):
             case ErrorAction.PROCEED:
-                self._admitted(request, answer, now)
-            case ErrorAction.REJOIN if not self._is_another_kind(request, answer):
-                self._fenced(now)
+                self._on_accepted(request, answer, now)
+            case ErrorAction.REJOIN if not self._is_other_group_type(request, answer):
+                self._on_fenced(now)
                 self._evicting_previous = self._is_previous_member(request, answer)
             case ErrorAction.FIND_COORDINATOR:
                 self._find_coordinator(now)
-            case ErrorAction.REJOIN | ErrorAction.REFUSE:
-                self._fail(rejection(self.group_id, answer.error, answer.message))
+            case ErrorAction.REJOIN | ErrorAction.RAISE_FATAL:
+                self._fail(rejection_error(self.group_id, answer.error, answer.message))
             case ErrorAction.REPORT:
-                if self._subscription.rejected(answer.error):
-                    self.reported = rejection(
+                if self._subscription.on_rejected(answer.error):
+                    self.error_to_report = rejection_error(
                         self.group_id, answer.error, answer.message
                     )
                 self._retry(answer, now)
             case _:
                 self._retry(answer, now)
 
-    def _is_another_kind(self, request: Heartbeat, answer: HeartbeatAnswer) -> bool:
+    def _is_other_group_type(
+        self, request: Heartbeat, answer: HeartbeatResponse
+    ) -> bool:
         """A join makes a share group unless its id is a group of another kind."""
         return (
             answer.error == Code.GROUP_ID_NOT_FOUND
             and request.member_epoch == JOIN_EPOCH
         )
 
-    def _is_previous_member(self, request: Heartbeat, answer: HeartbeatAnswer) -> bool:
+    def _is_previous_member(
+        self, request: Heartbeat, answer: HeartbeatResponse
+    ) -> bool:
         """Kafka 4.1 fences a join under an id that it knows under a later epoch.
 
         Such a member leaves in the name of who had the id before, and joins then;
@@ -292,39 +297,39 @@ class Membership:
             and request.member_epoch == JOIN_EPOCH
         )
 
-    def _admitted(
-        self, request: Heartbeat, answer: HeartbeatAnswer, now: float
+    def _on_accepted(
+        self, request: Heartbeat, answer: HeartbeatResponse, now: float
     ) -> None:
         if self.state is State.JOINING:
             self._early_until = now + EARLY_PERIOD  # however long that took
-        self._move(MembershipEvent.ADMITTED)
+        self._transition(MembershipEvent.ADMITTED)
         self._backoff.reset()
-        self._subscription.admitted()
+        self._subscription.on_accepted()
         self.member_epoch = answer.member_epoch
         interval = answer.heartbeat_interval
         known = interval if interval > 0.0 else DEFAULT_INTERVAL
         self._interval = max(known, MIN_INTERVAL)
         if request.topics is not None:
-            self._announced = request.topics
+            self._confirmed_topics = request.topics
         if answer.assignment is not None:
             self.assignment = answer.assignment
             if answer.assignment:
                 self._early_until = now
-        self._due = now + max(self._pause(now), answer.throttle)
-        self.heartbeats.accepted(now, self._due + self._interval)
+        self._due = now + max(self._next_interval(now), answer.throttle)
+        self.heartbeats.on_accepted(now, self._due + self._interval)
 
-    def _pause(self, now: float) -> float:
-        if self._subscription.news(self._announced) is not None:
+    def _next_interval(self, now: float) -> float:
+        if self._subscription.changed_topics(self._confirmed_topics) is not None:
             return 0.0  # subscribed otherwise while this heartbeat was under way
         if now < self._early_until:
             return min(EARLY_INTERVAL, self._interval)
         return self._interval
 
-    def _fenced(self, now: float) -> None:
-        self._move(MembershipEvent.FENCED)
+    def _on_fenced(self, now: float) -> None:
+        self._transition(MembershipEvent.FENCED)
         self.member_epoch = JOIN_EPOCH
         self.assignment = frozenset()
-        self._announced = None
+        self._confirmed_topics = None
         # At once the first time, as the KIP has it; a coordinator that goes on
         # fencing us is not asked at the speed of a round trip.
         self._due = (
@@ -336,31 +341,31 @@ class Membership:
         # The new coordinator may know nothing of us, and the old one may not have
         # heard us: say everything again.
         self.coordinator = None
-        self._announced = None
+        self._confirmed_topics = None
         self._due = now + self._backoff.next_delay()
 
-    def _retry(self, answer: HeartbeatAnswer, now: float) -> None:
-        self._announced = None
+    def _retry(self, answer: HeartbeatResponse, now: float) -> None:
+        self._confirmed_topics = None
         self._due = now + max(self._backoff.next_delay(), answer.throttle)
 
     def _fail(self, error: Error) -> None:
-        self._move(MembershipEvent.REFUSED)
+        self._transition(MembershipEvent.REFUSED)
         self.fatal_error = error
         self.assignment = frozenset()
 
     # Leaving.
 
     def _leave(self, now: float) -> None:
-        self.heartbeats.failed()
-        self._move(MembershipEvent.ASKED_TO_LEAVE)
+        self.heartbeats.on_failed()
+        self._transition(MembershipEvent.ASKED_TO_LEAVE)
         self.assignment = frozenset()
         if self.state is State.LEAVING:
             self._due = now
-            if self.coordinator is None and not self._spoken:
+            if self.coordinator is None and not self._has_contacted:
                 # Nobody to tell, and no reason to look for one.
-                self._left(now)
+                self._on_left(now)
 
-    def _leave_delayed(self, request: Request, now: float) -> None:
+    def _on_error_while_leaving(self, request: Request, now: float) -> None:
         """A request was lost while we are to leave.
 
         The leave is worth one try, and one look for a coordinator that is lost: a
@@ -370,22 +375,22 @@ class Membership:
         if isinstance(request, Heartbeat) and request.member_epoch != LEAVE_EPOCH:
             self._due = now
         else:
-            self._left(now)
+            self._on_left(now)
 
-    def _left(self, now: float) -> None:
-        self._move(MembershipEvent.LEFT)
-        self._spoken = False
+    def _on_left(self, now: float) -> None:
+        self._transition(MembershipEvent.LEFT)
+        self._has_contacted = False
         self.member_epoch = JOIN_EPOCH
-        self._announced = None
-        self._due = NEVER
+        self._confirmed_topics = None
+        self._due = math.inf
         if self._subscription.topics:
-            self._move(MembershipEvent.SUBSCRIBED)
+            self._transition(MembershipEvent.SUBSCRIBED)
             self.heartbeat_soon(now)
 
     # Small things.
 
-    def _move(self, happening: MembershipEvent) -> None:
-        self.state = TRANSITIONS[self.state, happening]
+    def _transition(self, event: MembershipEvent) -> None:
+        self.state = TRANSITIONS[self.state, event]
 
     def _heartbeat(
         self, epoch: int, rack: str | None, topics: tuple[str, ...] | None

@@ -1,8 +1,8 @@
 """Whether the group coordinator accepts a member's heartbeats."""
 
-__all__ = ["HeartbeatStatus"]
+import math
 
-NEVER = float("-inf")
+__all__ = ["HeartbeatStatus"]
 
 
 class HeartbeatStatus:
@@ -14,16 +14,16 @@ class HeartbeatStatus:
 
     def __init__(self) -> None:
         self.last_accepted: float | None = None
-        self._valid_until = NEVER
+        self._valid_until = -math.inf
 
-    def accepted(self, now: float, valid_until: float) -> None:
+    def on_accepted(self, now: float, valid_until: float) -> None:
         """Note an accepted heartbeat; the next one is expected before `valid_until`."""
         self.last_accepted = now
         self._valid_until = valid_until
 
-    def failed(self) -> None:
+    def on_failed(self) -> None:
         """Note a rejected or unanswered heartbeat, or that the member leaves."""
-        self._valid_until = NEVER
+        self._valid_until = -math.inf
 
     def is_connected(self, now: float) -> bool:
         """Return whether the last one was accepted and the next is not overdue."""

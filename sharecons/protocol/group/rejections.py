@@ -9,10 +9,10 @@ from sharecons.errors import (
 )
 from sharecons.protocol.codes import Code, code_name
 
-__all__ = ["rejection"]
+__all__ = ["rejection_error"]
 
 
-def rejection(group_id: str, code: int, message: str | None) -> Error:
+def rejection_error(group_id: str, code: int, message: str | None) -> Error:
     """Return the error to raise for what a coordinator rejected a member with."""
     said = f"{code_name(code)}: {message}" if message else code_name(code)
     text = f"share group {group_id!r} does not admit this member: {said}"

@@ -24,7 +24,7 @@ class Subscription:
 
     def __init__(self) -> None:
         self.topics: tuple[str, ...] = ()
-        self.forbidden: frozenset[str] = frozenset()
+        self.unauthorized: frozenset[str] = frozenset()
         self._is_rejected = False
         self._code = NONE
 
@@ -35,24 +35,28 @@ class Subscription:
         self._code = NONE
 
     @property
-    def admissible(self) -> tuple[str, ...]:
+    def allowed_topics(self) -> tuple[str, ...]:
         """The topics to send: without the forbidden ones, if that was rejected."""
         if not self._is_rejected:
             return self.topics
-        return tuple(t for t in self.topics if t not in self.forbidden) or self.topics
+        return (
+            tuple(t for t in self.topics if t not in self.unauthorized) or self.topics
+        )
 
-    def news(self, announced: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def changed_topics(
+        self, confirmed: tuple[str, ...] | None
+    ) -> tuple[str, ...] | None:
         """Return the topics to send, or None if these were announced."""
-        topics = self.admissible
-        return topics if topics != announced else None
+        topics = self.allowed_topics
+        return topics if topics != confirmed else None
 
-    def rejected(self, code: int) -> bool:
+    def on_rejected(self, code: int) -> bool:
         """Note that a heartbeat was rejected; return whether the error is a new one."""
         is_new = code != self._code
         self._is_rejected = True
         self._code = code
         return is_new
 
-    def admitted(self) -> None:
+    def on_accepted(self) -> None:
         """Note that a heartbeat was accepted."""
         self._code = NONE

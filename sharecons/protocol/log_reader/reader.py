@@ -42,12 +42,12 @@ from sharecons.protocol.log_reader.messages import (
     FetchPosition,
 )
 from sharecons.protocol.messages import (
-    DescribeTopics,
     Endpoint,
+    MetadataRequest,
+    MetadataResponse,
     SharePartition,
     TopicDescription,
     TopicId,
-    TopicsDescribed,
 )
 from sharecons.records.columns_reader import next_offset
 
@@ -66,8 +66,8 @@ _UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 OffsetsListed = Mapping[TopicPartition, Reply[LogOffset]]
 
-Request = Fetch | ListOffsets | DescribeTopics
-Answer = Fetched | OffsetsListed | TopicsDescribed
+Request = Fetch | ListOffsets | MetadataRequest
+Answer = Fetched | OffsetsListed | MetadataResponse
 
 
 class NodeRequest(NamedTuple):
@@ -158,7 +158,7 @@ class LogReader:
             ids = dict.fromkeys(
                 cursor.share_partition.topic_id for cursor in leaderless
             )
-            yield NodeRequest(None, DescribeTopics(names=(), ids=tuple(sorted(ids))))
+            yield NodeRequest(None, MetadataRequest(names=(), ids=tuple(sorted(ids))))
 
     def _next_by_node(self, now: float) -> Iterator[NodeRequest]:
         by_leader: dict[int, list[Cursor]] = {}
@@ -200,7 +200,7 @@ class LogReader:
 
     # Responses.
 
-    def answered(
+    def on_response(
         self, request: NodeRequest, answer: Answer, now: float
     ) -> list[ReadEvent]:
         self._busy.discard(request.node_id)
@@ -208,8 +208,8 @@ class LogReader:
             case Fetched():
                 assert isinstance(request.request, Fetch)
                 events = self._on_fetched(request.request, answer, now)
-            case TopicsDescribed():
-                assert isinstance(request.request, DescribeTopics)
+            case MetadataResponse():
+                assert isinstance(request.request, MetadataRequest)
                 events = self._on_topics(request.request, answer, now)
             case _:
                 assert isinstance(request.request, ListOffsets)
@@ -217,7 +217,7 @@ class LogReader:
         self._cursors = {p: c for p, c in self._cursors.items() if not c.finished}
         return events
 
-    def failed(self, request: NodeRequest, error: Error, now: float) -> None:
+    def on_error(self, request: NodeRequest, error: Error, now: float) -> None:
         """Handle a request without a response: look up leaders again."""
         self._busy.discard(request.node_id)
         if isinstance(error, UnsupportedVersionError):
@@ -232,7 +232,7 @@ class LogReader:
                 keys: Iterable[SharePartition] = request.partitions
             case ListOffsets():
                 keys = self._out_of_range(request)
-            case DescribeTopics():
+            case MetadataRequest():
                 keys = [c.share_partition for c in self._leaderless()]
         return [self._cursors[key] for key in keys if key in self._cursors]
 
@@ -316,7 +316,7 @@ class LogReader:
     # Leaders.
 
     def _on_topics(
-        self, request: DescribeTopics, answer: TopicsDescribed, now: float
+        self, request: MetadataRequest, answer: MetadataResponse, now: float
     ) -> list[ReadEvent]:
         if answer.brokers:
             self.brokers = dict(answer.brokers)

@@ -101,7 +101,7 @@ class Authentication:
         request, self._next = self._next, None
         return request
 
-    def answered(
+    def on_response(
         self, request: Request, answer: SaslHandshakeResponse | SaslAuthenticateResponse
     ) -> None:
         match answer:

@@ -31,7 +31,7 @@ API_LOCATIONS: Final[Mapping[str, str]] = {
     "DescribeFeatures": "features.FEATURES",
     "DescribeGroupConfig": "group_configs.DESCRIBE_GROUP_CONFIG",
     "DescribeShareGroups": "share_group_describe.SHARE_GROUP_DESCRIBE",
-    "DescribeTopics": "metadata.METADATA",
+    "MetadataRequest": "metadata.METADATA",
     "Fetch": "fetch.FETCH",
     "FindCoordinator": "find_coordinator.FIND_COORDINATOR",
     "FindCoordinators": "find_coordinators.FIND_COORDINATORS",

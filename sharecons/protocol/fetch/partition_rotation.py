@@ -15,18 +15,18 @@ from zlib import crc32
 
 from sharecons.protocol.messages import SharePartition
 
-__all__ = ["MOST_WHOLE", "PART", "Turns"]
+__all__ = ["MAX_FULL_FETCHES", "PART_SIZE", "PartitionRotation"]
 
-PART: Final = 12
+PART_SIZE: Final = 12
 """How many partitions a part has, and some more where they do not come out even. With
 24 the broker's CPU was the same and ours a tenth more; with 6 nothing was gained."""
 
-MOST_WHOLE: Final = 64
+MAX_FULL_FETCHES: Final = 64
 """So many fetches for all partitions are between two tries at most."""
 
 
 @final
-class Turns:
+class PartitionRotation:
     """Those of one leader's partitions.
 
     Members begin at different parts, by `member_id`: a broker lets one fetch at a time
@@ -37,41 +37,44 @@ class Turns:
         self._all: frozenset[SharePartition] = frozenset()
         self._parts: list[frozenset[SharePartition]] = []
         self._turn = crc32(member_id.encode())
-        self._whole = 0
-        self._whole_next = 1
+        self._full_fetches = 0
+        self._next_full_fetches = 1
 
-    def next(self, wanted: frozenset[SharePartition]) -> frozenset[SharePartition]:
+    def next(self, partitions: frozenset[SharePartition]) -> frozenset[SharePartition]:
         """Give what to ask for, where much lies ready: `wanted`, or a part of it."""
-        if wanted is not self._all:
-            self._divide(wanted)
+        if partitions is not self._all:
+            self._divide(partitions)
         if not self._parts:
-            return wanted
-        if self._whole:
-            self._whole -= 1
-            return wanted
+            return partitions
+        if self._full_fetches:
+            self._full_fetches -= 1
+            return partitions
         self._turn = (self._turn + 1) % len(self._parts)
         return self._parts[self._turn]
 
-    def next_is_all(self, wanted: frozenset[SharePartition]) -> bool:
+    def is_undivided(self, partitions: frozenset[SharePartition]) -> bool:
         """True if these are few enough to be asked together, always."""
-        return wanted is self._all and not self._parts
+        return partitions is self._all and not self._parts
 
-    def answered(self, asked: frozenset[SharePartition], *, full: bool) -> bool:
+    def on_response(self, requested: frozenset[SharePartition], *, full: bool) -> bool:
         """A fetch for these brought as much as it could, or not.
 
         Give True if it was for a part, which tells nothing of the others.
         """
-        if not self._parts or asked is not self._parts[self._turn % len(self._parts)]:
+        if (
+            not self._parts
+            or requested is not self._parts[self._turn % len(self._parts)]
+        ):
             return False
         if full:
-            self._whole_next = 1
+            self._next_full_fetches = 1
         else:
-            self._whole = self._whole_next
-            self._whole_next = min(2 * self._whole_next, MOST_WHOLE)
+            self._full_fetches = self._next_full_fetches
+            self._next_full_fetches = min(2 * self._next_full_fetches, MAX_FULL_FETCHES)
         return True
 
-    def _divide(self, wanted: frozenset[SharePartition]) -> None:
-        self._all = wanted
-        count = len(wanted) // PART
-        ordered = sorted(wanted) if count > 1 else []
+    def _divide(self, partitions: frozenset[SharePartition]) -> None:
+        self._all = partitions
+        count = len(partitions) // PART_SIZE
+        ordered = sorted(partitions) if count > 1 else []
         self._parts = [frozenset(ordered[n::count]) for n in range(count) if ordered]

@@ -16,7 +16,7 @@ from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.messages import Acknowledgements, SharePartition
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
-from tests.protocol.model_broker import Broker
+from tests.protocol.simulated_broker import Broker
 
 __all__ = ["Application", "Held", "gap", "unfit"]
 
@@ -83,10 +83,10 @@ class Application:
             elif not gap(offset):
                 held.offsets.append(offset)
         gaps = [offset for offset in held.acquired() if gap(offset)]
-        lease.unpacked(
+        lease.set_offsets(
             held.offsets,
             gaps=spans(gaps),
-            unfit=spans([*held.last]),
+            undeliverable=spans([*held.last]),
         )
         self._hold(held)
 
@@ -95,7 +95,7 @@ class Application:
         try:
             held.lease.acknowledge(offset, kind)
         except LockLostError:
-            assert held.lease.term.ended
+            assert held.lease.lock_scope.ended
             return
         except RecordStateError:
             assert held.last.get(offset, kind) != kind, "nothing else was said before"
@@ -111,7 +111,7 @@ class Application:
         try:
             held.lease.acknowledge_open(start, stop, kind)
         except LockLostError:
-            assert held.lease.term.ended
+            assert held.lease.lock_scope.ended
             held.lease.acknowledge_implicitly(start, stop, kind)
         for offset in held.offsets[start:stop]:
             if offset not in held.last:
@@ -198,7 +198,7 @@ class Application:
         assert asked
         assert any(
             offset in held.excused
-            or held.lease.term.ended
+            or held.lease.lock_scope.ended
             or held.lease.deadline_of(offset) - MARGIN <= now
             or len(holders) > 1
             for held in asked
@@ -214,9 +214,9 @@ class Application:
         for held in self.held:
             expected.update((held.where, o, int(kind)) for o, kind in held.last.items())
         assert expected == +self.settled
-        assert all(ticket.done for ticket in self.tickets)
+        assert all(ticket.is_done for ticket in self.tickets)
         for ticket in self.tickets:
-            assert ticket.waiting == 0
+            assert ticket.outstanding == 0
 
     def check_renewals(self) -> None:
         asked: Counter[tuple[SharePartition, int]] = Counter()

@@ -4,33 +4,33 @@ from typing import Final
 
 from sharecons.protocol.group.heartbeat import Membership, Request
 from sharecons.protocol.messages import (
-    CoordinatorFound,
     Endpoint,
     FindCoordinator,
+    FindCoordinatorResponse,
     Heartbeat,
-    HeartbeatAnswer,
+    HeartbeatResponse,
     SharePartition,
 )
-from tests.protocol.making import P0
+from tests.protocol.message_factories import P0
 
 __all__ = [
-    "HERE",
+    "COORDINATOR",
     "MEMBER_ID",
-    "admitted",
-    "asked",
-    "error",
-    "found",
-    "joined",
-    "looking",
-    "member",
-    "said",
+    "coordinator_response",
+    "error_response",
+    "heartbeat_response",
+    "joined_member",
+    "new_member",
+    "next_find_coordinator",
+    "next_heartbeat",
+    "next_request",
 ]
 
-HERE: Final = Endpoint("broker-1", 9092)
+COORDINATOR: Final = Endpoint("broker-1", 9092)
 MEMBER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def member(*topics: str, rack: str | None = None) -> Membership:
+def new_member(*topics: str, rack: str | None = None) -> Membership:
     """A member that has subscribed at 0.0; without topics it has not."""
     membership = Membership("billing", MEMBER_ID, rack=rack)
     if topics:
@@ -38,18 +38,22 @@ def member(*topics: str, rack: str | None = None) -> Membership:
     return membership
 
 
-def found(error: int = 0, endpoint: Endpoint = HERE) -> CoordinatorFound:
-    return CoordinatorFound(error=error, message=None, node_id=1, endpoint=endpoint)
+def coordinator_response(
+    error: int = 0, endpoint: Endpoint = COORDINATOR
+) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        error=error, message=None, node_id=1, endpoint=endpoint
+    )
 
 
-def admitted(
+def heartbeat_response(
     epoch: int = 1,
     *assignment: SharePartition,
     interval: float = 5.0,
     throttle: float = 0.0,
-) -> HeartbeatAnswer:
+) -> HeartbeatResponse:
     """An answer without error; without partitions the assignment is as before."""
-    return HeartbeatAnswer(
+    return HeartbeatResponse(
         error=0,
         message=None,
         member_epoch=epoch,
@@ -59,10 +63,10 @@ def admitted(
     )
 
 
-def error(
+def error_response(
     code: int, message: str | None = None, throttle: float = 0.0
-) -> HeartbeatAnswer:
-    return HeartbeatAnswer(
+) -> HeartbeatResponse:
+    return HeartbeatResponse(
         error=code,
         message=message,
         member_epoch=0,
@@ -72,31 +76,35 @@ def error(
     )
 
 
-def asked(membership: Membership, now: float) -> Request:
+def next_request(membership: Membership, now: float) -> Request:
     """The request that must be due."""
     request = membership.next_request(now)
     assert request is not None, "a request is due"
     return request
 
 
-def said(membership: Membership, now: float) -> Heartbeat:
+def next_heartbeat(membership: Membership, now: float) -> Heartbeat:
     """The heartbeat that must be due."""
-    request = asked(membership, now)
+    request = next_request(membership, now)
     assert isinstance(request, Heartbeat), "a heartbeat is due"
     return request
 
 
-def looking(membership: Membership, now: float) -> FindCoordinator:
-    request = asked(membership, now)
+def next_find_coordinator(membership: Membership, now: float) -> FindCoordinator:
+    request = next_request(membership, now)
     assert isinstance(request, FindCoordinator), "the coordinator is looked up"
     return request
 
 
-def joined(
+def joined_member(
     *topics: str, epoch: int = 1, rack: str | None = None, now: float = 0.0
 ) -> Membership:
     """A member that was given P0 at `now`; the next heartbeat is due in 5 s."""
-    membership = member(*(topics or ("orders",)), rack=rack)
-    membership.answered(looking(membership, now), found(), now)
-    membership.answered(said(membership, now), admitted(epoch, P0), now)
+    membership = new_member(*(topics or ("orders",)), rack=rack)
+    membership.on_response(
+        next_find_coordinator(membership, now), coordinator_response(), now
+    )
+    membership.on_response(
+        next_heartbeat(membership, now), heartbeat_response(epoch, P0), now
+    )
     return membership

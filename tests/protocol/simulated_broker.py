@@ -12,13 +12,13 @@ from typing import Final
 from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import (
     Acknowledgements,
-    FetchedPartition,
     PartitionLeader,
+    PartitionResponse,
     Range,
     ShareAcknowledge,
-    ShareAcknowledged,
+    ShareAcknowledgeResponse,
     ShareFetch,
-    ShareFetched,
+    ShareFetchResponse,
     SharePartition,
 )
 
@@ -36,7 +36,7 @@ FINAL: Final = (ACKNOWLEDGED, ARCHIVED)
 NOBODY: Final = PartitionLeader(-1, -1)
 
 Request = ShareFetch | ShareAcknowledge
-Answer = ShareFetched | ShareAcknowledged
+Answer = ShareFetchResponse | ShareAcknowledgeResponse
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,7 @@ class Broker:
                 after = last
         renews = any(RENEW in r.kinds for ranges in said.values() for r in ranges)
         if isinstance(request, ShareAcknowledge):
-            assert renews == request.renewing
+            assert renews == request.is_renew_ack
             assert request.share_session_epoch != 0
             assert not (renews and request.share_session_epoch == -1)
             return
@@ -241,7 +241,7 @@ class Broker:
 
     def _acknowledge(
         self, said: Acknowledgements, now: float, fault: Fault
-    ) -> dict[SharePartition, FetchedPartition]:
+    ) -> dict[SharePartition, PartitionResponse]:
         parts = {}
         for share_partition, ranges in said.items():
             code = fault.acknowledge_error
@@ -253,7 +253,7 @@ class Broker:
     def _fetch(
         self,
         request: ShareFetch,
-        parts: dict[SharePartition, FetchedPartition],
+        parts: dict[SharePartition, PartitionResponse],
         now: float,
         fault: Fault,
     ) -> None:
@@ -286,10 +286,10 @@ class Broker:
         return self._answer(request, code, ())
 
     def _answer(
-        self, request: Request, code: int, parts: Iterable[FetchedPartition]
+        self, request: Request, code: int, parts: Iterable[PartitionResponse]
     ) -> Answer:
         if isinstance(request, ShareFetch):
-            return ShareFetched(
+            return ShareFetchResponse(
                 error=code,
                 message=None,
                 lock_timeout=LOCK,
@@ -298,7 +298,7 @@ class Broker:
                 endpoints={},
                 throttle=0.0,
             )
-        return ShareAcknowledged(
+        return ShareAcknowledgeResponse(
             error=code,
             message=None,
             lock_timeout=LOCK,
@@ -313,8 +313,8 @@ def _part(
     *,
     acknowledge_error: int = 0,
     acquired: tuple[tuple[int, int, int], ...] = (),
-) -> FetchedPartition:
-    return FetchedPartition(
+) -> PartitionResponse:
+    return PartitionResponse(
         share_partition=share_partition,
         error=0,
         message=None,

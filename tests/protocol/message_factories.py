@@ -7,40 +7,38 @@ from typing import Final
 from sharecons.protocol.acknowledge.ranges import runs_of
 from sharecons.protocol.messages import (
     Endpoint,
-    FetchedPartition,
     FetchSettings,
     PartitionLeader,
+    PartitionResponse,
     Range,
-    ShareAcknowledged,
-    ShareFetched,
+    ShareAcknowledgeResponse,
+    ShareFetchResponse,
     SharePartition,
 )
 
 __all__ = [
-    "EVER",
-    "NOBODY",
-    "NODE",
+    "NODE_ID",
+    "NO_LEADER",
     "P0",
     "P1",
     "P2",
     "SETTINGS",
     "TOPIC",
     "TOPIC_ID",
-    "acknowledged",
-    "batch",
-    "each",
-    "fetched",
-    "part",
+    "acknowledge_response",
+    "acks_by_offset",
+    "batch_bytes",
+    "fetch_response",
+    "partition_response",
 ]
 
-EVER: Final = float("inf")
 TOPIC: Final = "orders"
 TOPIC_ID: Final = bytes([7] * 16)
 P0: Final = SharePartition(TOPIC_ID, 0)
 P1: Final = SharePartition(TOPIC_ID, 1)
 P2: Final = SharePartition(TOPIC_ID, 2)
-NODE: Final = 1
-NOBODY: Final = PartitionLeader(-1, -1)
+NODE_ID: Final = 1
+NO_LEADER: Final = PartitionLeader(-1, -1)
 
 SETTINGS: Final = FetchSettings(
     group_id="billing",
@@ -53,19 +51,19 @@ SETTINGS: Final = FetchSettings(
 )
 
 
-def part(
+def partition_response(
     share_partition: SharePartition,
     *acquired: tuple[int, int],
     error: int = 0,
     message: str | None = None,
     acknowledge_error: int = 0,
     acknowledge_message: str | None = None,
-    leader: PartitionLeader = NOBODY,
+    leader: PartitionLeader = NO_LEADER,
     delivery_count: int = 1,
     records: bytes = b"",
-) -> FetchedPartition:
+) -> PartitionResponse:
     """One partition of an answer; `acquired` are first and last offsets."""
-    return FetchedPartition(
+    return PartitionResponse(
         share_partition=share_partition,
         error=error,
         message=message,
@@ -77,7 +75,7 @@ def part(
     )
 
 
-def batch(records: int, record_size: int = 1000, base_offset: int = 0) -> bytes:
+def batch_bytes(records: int, record_size: int = 1000, base_offset: int = 0) -> bytes:
     """A batch as the client measures it: its header, and as many bytes as it has."""
     size = records * record_size
     header = struct.pack(
@@ -99,16 +97,16 @@ def batch(records: int, record_size: int = 1000, base_offset: int = 0) -> bytes:
     return header.ljust(size, b"\0")
 
 
-def fetched(
-    *partitions: FetchedPartition,
+def fetch_response(
+    *partitions: PartitionResponse,
     error: int = 0,
     message: str | None = None,
     lock_timeout: float = 30.0,
     renewable: bool = True,
     endpoints: Mapping[int, Endpoint] | None = None,
     throttle: float = 0.0,
-) -> ShareFetched:
-    return ShareFetched(
+) -> ShareFetchResponse:
+    return ShareFetchResponse(
         error=error,
         message=message,
         lock_timeout=lock_timeout,
@@ -119,15 +117,15 @@ def fetched(
     )
 
 
-def acknowledged(
-    *partitions: FetchedPartition,
+def acknowledge_response(
+    *partitions: PartitionResponse,
     error: int = 0,
     message: str | None = None,
     lock_timeout: float = 0.0,
     endpoints: Mapping[int, Endpoint] | None = None,
     throttle: float = 0.0,
-) -> ShareAcknowledged:
-    return ShareAcknowledged(
+) -> ShareAcknowledgeResponse:
+    return ShareAcknowledgeResponse(
         error=error,
         message=message,
         lock_timeout=lock_timeout,
@@ -137,7 +135,7 @@ def acknowledged(
     )
 
 
-def each(ranges: Iterable[Range]) -> dict[int, int]:
+def acks_by_offset(ranges: Iterable[Range]) -> dict[int, int]:
     """What ranges say of each offset, however they are cut."""
     return {
         offset: kind

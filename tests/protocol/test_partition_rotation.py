@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.fetch.turns import MOST_WHOLE, PART, Turns
+from sharecons.protocol.fetch.partition_rotation import (
+    MAX_FULL_FETCHES,
+    PART_SIZE,
+    PartitionRotation,
+)
 from sharecons.protocol.messages import SharePartition
-from tests.protocol.making import TOPIC_ID
-from tests.protocol.profile import EXAMPLES
+from tests.protocol.hypothesis_profile import EXAMPLES
+from tests.protocol.message_factories import TOPIC_ID
 
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAA"
 
@@ -20,61 +24,61 @@ def those(count: int) -> frozenset[SharePartition]:
 
 
 def test_few_partitions_are_asked_all_at_once():
-    turns = Turns(MEMBER)
-    few = those(2 * PART - 1)
+    turns = PartitionRotation(MEMBER)
+    few = those(2 * PART_SIZE - 1)
 
-    assert not turns.next_is_all(few), "nobody asked yet"
+    assert not turns.is_undivided(few), "nobody asked yet"
     assert few is turns.next(few)
-    assert turns.next_is_all(few)
-    assert not turns.next_is_all(those(2 * PART - 1)), "others, perhaps"
-    assert not turns.answered(few, full=True)
+    assert turns.is_undivided(few)
+    assert not turns.is_undivided(those(2 * PART_SIZE - 1)), "others, perhaps"
+    assert not turns.on_response(few, full=True)
 
 
 @EXAMPLES
-@given(st.integers(2 * PART, 700), st.text(min_size=1))
+@given(st.integers(2 * PART_SIZE, 700), st.text(min_size=1))
 def test_each_of_many_has_its_turn(count: int, member_id: str):
-    turns = Turns(member_id)
+    turns = PartitionRotation(member_id)
     many = those(count)
-    rounds = count // PART
+    rounds = count // PART_SIZE
     parts = []
-    assert not turns.next_is_all(many)
+    assert not turns.is_undivided(many)
     for _ in range(rounds):
         parts.append(turns.next(many))
-        assert turns.answered(parts[-1], full=True)
+        assert turns.on_response(parts[-1], full=True)
 
     assert Counter(many) == Counter(p for part in parts for p in part)
-    assert all(PART <= len(part) < 2 * PART for part in parts)
+    assert all(PART_SIZE <= len(part) < 2 * PART_SIZE for part in parts)
     assert parts[0] is turns.next(many), "and then it begins anew"
 
 
 def test_members_begin_at_different_parts():
     many = those(500)
 
-    assert 20 < len({Turns(f"member-{n}").next(many) for n in range(100)})
+    assert 20 < len({PartitionRotation(f"member-{n}").next(many) for n in range(100)})
 
 
 def test_when_a_part_disappoints_all_are_asked_and_twice_as_often_each_time():
-    turns = Turns(MEMBER)
+    turns = PartitionRotation(MEMBER)
     many = those(50)
     tries = []
     for number in range(600):
         asked = turns.next(many)
-        if turns.answered(asked, full=asked is many):
+        if turns.on_response(asked, full=asked is many):
             tries.append(number)
     between = [after - before - 1 for before, after in pairwise(tries)]
 
     assert 0 == tries[0]
-    assert [1, 2, 4, 8, 16, 32, 64, MOST_WHOLE, MOST_WHOLE] == between[:9]
+    assert [1, 2, 4, 8, 16, 32, 64, MAX_FULL_FETCHES, MAX_FULL_FETCHES] == between[:9]
 
 
 def test_a_part_that_brings_enough_takes_back_what_was_held_against_them():
-    turns = Turns(MEMBER)
+    turns = PartitionRotation(MEMBER)
     many = those(50)
     for _ in range(4):  # a part in vain, all, a part in vain, all
-        turns.answered(turns.next(many), full=False)
+        turns.on_response(turns.next(many), full=False)
     turns.next(many)
-    assert turns.answered(turns.next(many), full=True)
-    assert turns.answered(turns.next(many), full=False)
+    assert turns.on_response(turns.next(many), full=True)
+    assert turns.on_response(turns.next(many), full=False)
 
     assert many is turns.next(many)
     assert many is not turns.next(many)
@@ -82,10 +86,10 @@ def test_a_part_that_brings_enough_takes_back_what_was_held_against_them():
 
 @pytest.mark.parametrize("count", [24, 60])
 def test_what_an_answer_to_other_partitions_brought_changes_nothing(count: int):
-    turns = Turns(MEMBER)
+    turns = PartitionRotation(MEMBER)
     before = turns.next(those(50))
     now = those(count)
     turns.next(now)
 
-    assert not turns.answered(before, full=False)
+    assert not turns.on_response(before, full=False)
     assert turns.next(now) is not now

@@ -8,41 +8,48 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.events import Acquired
-from sharecons.protocol.fetch.leader import Answer, Leader, Request
+from sharecons.protocol.fetch.leader import Leader, Request, Response
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.messages import (
-    FetchedPartition,
+    PartitionResponse,
     ShareAcknowledge,
     ShareFetch,
     SharePartition,
 )
-from tests.protocol.making import NODE, P0, SETTINGS, TOPIC, TOPIC_ID, fetched
+from tests.protocol.message_factories import (
+    NODE_ID,
+    P0,
+    SETTINGS,
+    TOPIC,
+    TOPIC_ID,
+    fetch_response,
+)
 
-__all__ = ["LOST", "Talk"]
+__all__ = ["CONNECTION_LOST", "LeaderHarness"]
 
-LOST: Final = ConnectionFailedError("the broker closed the connection")
+CONNECTION_LOST: Final = ConnectionFailedError("the broker closed the connection")
 
 
-class Talk:
+class LeaderHarness:
     """A leader machine, the application's waiting, and the clock."""
 
     def __init__(self, *wanted: SharePartition, **settings: object) -> None:
         self.now = 0.0
-        self.pace = Prefetch(500)
-        self.pace.waiting = 1
-        self.journal = ResultLog(lambda: None, lambda: 0.0)
-        self.acknowledgements = AckBatcher(lambda: None, self.journal)
+        self.prefetch = Prefetch(500)
+        self.prefetch.waiting_readers = 1
+        self.result_log = ResultLog(lambda: None, lambda: 0.0)
+        self.batcher = AckBatcher(lambda: None, self.result_log)
         known = {
             field.name: getattr(SETTINGS, field.name) for field in fields(SETTINGS)
         }
         changed = {**known, **settings}
         self.leader = Leader(
-            NODE, type(SETTINGS)(**changed), self.pace, self.acknowledgements
+            NODE_ID, type(SETTINGS)(**changed), self.prefetch, self.batcher
         )
-        self.leader.topics = {TOPIC_ID: TOPIC}
+        self.leader.topic_names = {TOPIC_ID: TOPIC}
         self.leader.set_partitions(frozenset(wanted or {P0}))
 
-    def next(self) -> Request | None:
+    def next_request(self) -> Request | None:
         """The request that is due now; the contract's two questions agree."""
         due = self.leader.next_deadline(self.now)
         request = self.leader.next_request(self.now)
@@ -51,52 +58,52 @@ class Talk:
             assert self.leader.next_deadline(self.now) > self.now
         return request
 
-    def fetch(self) -> ShareFetch:
-        request = self.next()
+    def next_fetch(self) -> ShareFetch:
+        request = self.next_request()
         assert isinstance(request, ShareFetch)
         return request
 
-    def acknowledge(self) -> ShareAcknowledge:
-        request = self.next()
+    def next_acknowledge(self) -> ShareAcknowledge:
+        request = self.next_request()
         assert isinstance(request, ShareAcknowledge)
         return request
 
-    def answer(self, request: Request, answer: Answer) -> None:
-        self.leader.answered(request, answer, self.now)
+    def respond(self, request: Request, answer: Response) -> None:
+        self.leader.on_response(request, answer, self.now)
 
-    def lose(self, request: Request) -> None:
-        self.leader.failed(request, LOST, self.now)
+    def fail(self, request: Request) -> None:
+        self.leader.on_error(request, CONNECTION_LOST, self.now)
 
-    def open(self, *partitions: FetchedPartition) -> list[Lease]:
+    def open_session(self, *partitions: PartitionResponse) -> list[Lease]:
         """Open the session, with what the first fetch brings; nobody waits then."""
-        self.answer(self.fetch(), fetched(*partitions))
-        self.pace.waiting = 0
-        return self.leases()
+        self.respond(self.next_fetch(), fetch_response(*partitions))
+        self.prefetch.waiting_readers = 0
+        return self.take_leases()
 
-    def open_more(self, *partitions: FetchedPartition) -> list[Lease]:
-        self.pace.waiting = 1
-        return self.open(*partitions)
+    def fetch_more(self, *partitions: PartitionResponse) -> list[Lease]:
+        self.prefetch.waiting_readers = 1
+        return self.open_session(*partitions)
 
-    def leases(self) -> list[Lease]:
+    def take_leases(self) -> list[Lease]:
         """Unpack what came: a record at each offset."""
-        leases = [h.lease for h in self.happened(Acquired)]
+        leases = [h.lease for h in self.take_events(Acquired)]
         for lease in leases:
             first, last, _ = lease.acquired[0]
-            lease.unpacked(range(first, last + 1))
-            self.pace.handed_out(lease.count, self.now)
+            lease.set_offsets(range(first, last + 1))
+            self.prefetch.on_delivered(lease.count, self.now)
         return leases
 
-    def happened(self, kind: type) -> list:
+    def take_events(self, kind: type) -> list:
         these = [h for h in self.leader.events if isinstance(h, kind)]
         self.leader.events = [h for h in self.leader.events if h not in these]
         return these
 
-    def flush(self) -> ShareAcknowledge:
+    def flush_acks(self) -> ShareAcknowledge:
         """The acknowledgement request that follows marks, after its delay."""
-        assert self.next() is None
+        assert self.next_request() is None
         self.now = self.leader.next_deadline(self.now)
-        return self.acknowledge()
+        return self.next_acknowledge()
 
     @property
     def errors(self) -> list[str | None]:
-        return [r.error and r.error.name for r in self.journal.results]
+        return [r.error and r.error.name for r in self.result_log.results]
