@@ -190,7 +190,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     def produce(self, partition: int, count: int) -> None:
         self.broker.partitions[PARTITIONS[partition]].produce(count)
 
-    @precondition(lambda self: len(self.leader.wanted) > FEW)
+    @precondition(lambda self: len(self.leader.partitions) > FEW)
     @rule(count=st.integers(1, 12))
     def produce_everywhere(self, count: int) -> None:
         for partition in self.broker.partitions.values():
