@@ -1,9 +1,7 @@
-"""How long to wait after trouble, before the same is tried again.
+"""Exponential backoff between retries.
 
-Rule 1: every retry of this client waits for a `Backoff`; nothing retries at the
-speed of a round trip.
-Rule 2: no chance in here. A crowd of members is kept from marching in step by
-`spread`, a factor that each draws once from its member id.
+Every retry of this client waits for a `Backoff`. Instead of random jitter, `spread`, a
+factor derived from the member id, keeps members from retrying at the same time.
 """
 
 from typing import Final
@@ -16,12 +14,12 @@ MAX_DELAY: Final = 1.0  # Kafka's retry.backoff.max.ms
 
 
 def spread_of(member_id: str) -> float:
-    """A factor between 0.8 and 1.2, as Kafka's own clients spread (KIP-580)."""
+    """Return a factor between 0.8 and 1.2, the jitter of Kafka's clients (KIP-580)."""
     return 0.8 + crc32(member_id.encode()) % 1000 / 2500
 
 
 class Backoff:
-    """Doubles from `first` to `limit` seconds; `reset` once something went well."""
+    """A delay that doubles from `first` to `limit` seconds; `reset` after a success."""
 
     def __init__(
         self,
@@ -36,7 +34,7 @@ class Backoff:
         self._next = first
 
     def next_delay(self) -> float:
-        """Give this try's delay in seconds, and make the next one longer."""
+        """Return the delay in seconds, and double the next one."""
         delay = self._next * self._spread
         self._next = min(self._next * 2, self._limit)
         return delay

@@ -1,8 +1,4 @@
-"""The error codes of Kafka that this client knows by name.
-
-Rule 1: numbers of the wire have their names here and nowhere else.
-Rule 2: what is done about a code is not said here, but in `reactions`.
-"""
+"""Kafka's error codes by name; `error_actions` has the action for each."""
 
 import enum
 
@@ -10,7 +6,7 @@ __all__ = ["Code", "code_name"]
 
 
 class Code(enum.IntEnum):
-    """Kafka's error codes, as far as consumers and administration meet them."""
+    """The error codes that consumers and administration requests receive."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -70,5 +66,5 @@ _NAMES = {code.value: code.name for code in Code}
 
 
 def code_name(code: int) -> str:
-    """Kafka's name for a code; unknown ones are given by number."""
+    """Return Kafka's name of a code, or "error code <number>" if it is unknown."""
     return _NAMES.get(code, f"error code {code}")

@@ -1,12 +1,11 @@
-"""What is done about each error code, request by request.
+"""The action for each error code, by request.
 
-Rule 1: every reaction to a code of the broker's is an entry of a table here.
-Rule 2: a code without an entry is answered by RETRY (after a backoff): a newer
-broker's new error must neither crash nor spin.
+Every action is an entry of a table here. A code without an entry means RETRY after a
+backoff: a new error of a newer broker must cause neither a crash nor a busy loop.
 
-Sources: "Supported errors" in Kafka's message files and KIP-932; what peers do
-where those are silent (never resend an acknowledgement after its lock is lost,
-however "retriable" the code is called).
+Sources: "Supported errors" in Kafka's message files and KIP-932. Where they say
+nothing, other clients' behaviour: an acknowledgement whose lock is lost is never sent
+again, even if the code is called retriable.
 """
 
 import enum
@@ -29,27 +28,28 @@ class ErrorAction(enum.Enum):
     PROCEED = enum.auto()
     """No error."""
     RETRY = enum.auto()
-    """The same again, after a backoff."""
+    """Send the same again after a backoff."""
     REJOIN = enum.auto()
-    """Join again from epoch 0, under the same member id."""
+    """Join again with epoch 0 and the same member id."""
     FIND_COORDINATOR = enum.auto()
-    """Look the coordinator up again; membership and assignment are kept."""
+    """Look up the coordinator again; keep the membership and the assignment."""
     REOPEN_SESSION = enum.auto()
-    """Open the share session again; the locks outlive it (same member id)."""
+    """Open a new share session; the locks stay, as they are the member's."""
     LOSE_SESSION = enum.auto()
-    """As REOPEN, and what the session had acquired is no longer ours."""
+    """Open a new share session; the locks acquired in the old one are lost."""
     FIND_LEADER = enum.auto()
-    """Somebody else leads the partition: follow the hint, or ask for metadata."""
+    """The leader has changed: use the leader in the response, or request metadata."""
     REFRESH_METADATA = enum.auto()
-    """Our metadata is old, or the topic is new: ask again, silently."""
+    """Metadata is stale, or the topic is new: request it again, without a report."""
     REPORT = enum.auto()
-    """Raise it to the application once, and go on."""
+    """Raise the error in the application once, and continue."""
     RAISE_FATAL = enum.auto()
-    """Raise it to the application for good."""
+    """Raise the error in the application and stop."""
     SPLIT_BATCH = enum.auto()
-    """Something in it was not ours: all of it was refused; send it in parts."""
+    """An offset was not locked by this member, so the broker rejected the whole batch:
+    send it in parts."""
     FAIL_BATCH = enum.auto()
-    """The acknowledgement has failed; sending it again cannot help."""
+    """The acknowledgement has failed; sending it again cannot succeed."""
 
 
 _SHARED: Final[Mapping[int, ErrorAction]] = {
@@ -67,12 +67,12 @@ HEARTBEAT: Final[Mapping[int, ErrorAction]] = {
     Code.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
     Code.UNKNOWN_MEMBER_ID: ErrorAction.REJOIN,
     Code.FENCED_MEMBER_EPOCH: ErrorAction.REJOIN,
-    # Only a join makes a group again. In the answer to a join it says that the id
-    # is a consumer group's: `membership` refuses then.
+    # A join creates the group again. In the response to a join the code means that the
+    # id is a group of another type: `heartbeat` fails then.
     Code.GROUP_ID_NOT_FOUND: ErrorAction.REJOIN,
     Code.GROUP_MAX_SIZE_REACHED: ErrorAction.RAISE_FATAL,
     Code.INCONSISTENT_GROUP_PROTOCOL: ErrorAction.RAISE_FATAL,
-    # The grant may come while we wait, so the member stays.
+    # Authorization may be granted later, so the member stays.
     Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.REPORT,
 }
 
@@ -106,7 +106,7 @@ ACKNOWLEDGE: Final[Mapping[int, ErrorAction]] = {
     Code.COORDINATOR_LOAD_IN_PROGRESS: ErrorAction.RETRY,
     Code.COORDINATOR_NOT_AVAILABLE: ErrorAction.RETRY,
     Code.NOT_COORDINATOR: ErrorAction.RETRY,
-    # Retriable by name, but the lock went with the leader or the topic.
+    # Called retriable, but the locks are lost with the leader or the topic.
     Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.FAIL_BATCH,
     Code.FENCED_LEADER_EPOCH: ErrorAction.FAIL_BATCH,
     Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.FAIL_BATCH,
@@ -121,5 +121,5 @@ ACKNOWLEDGE: Final[Mapping[int, ErrorAction]] = {
 
 
 def action_for(table: Mapping[int, ErrorAction], code: int) -> ErrorAction:
-    """Look up what to do about a code; RETRY for those that nobody foresaw."""
+    """Return the action for a code; RETRY if the table has no entry."""
     return table.get(code, ErrorAction.RETRY)

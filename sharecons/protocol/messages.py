@@ -1,7 +1,7 @@
-"""What the machines say and hear: requests, answers and their parts.
+"""Requests and responses of the state machines, and their parts.
 
-Rule 1: these are plain values with the KIP's names, in seconds and sets.
-Rule 2: nothing here knows how they look on the wire; `sharecons.wire` does.
+Plain values with the KIP's names; times are seconds. `sharecons.wire` encodes and
+decodes them.
 """
 
 from base64 import urlsafe_b64encode
@@ -40,12 +40,12 @@ JOIN_EPOCH = 0
 LEAVE_EPOCH = -1
 
 TopicId = bytes
-"""A topic's id as its sixteen bytes: they are looked up for each partition of each
-answer, and hashing or sorting UUIDs takes ten times as long."""
+"""A topic's id as sixteen bytes. It is looked up for each partition of each response,
+and hashing or sorting UUIDs takes ten times as long."""
 
 
 class Endpoint(NamedTuple):
-    """Where a broker listens."""
+    """The host and port of a broker's listener."""
 
     host: str
     port: int
@@ -59,20 +59,20 @@ class Endpoint(NamedTuple):
 
 
 class SharePartition(NamedTuple):
-    """A partition by its topic's id: ids stay apart when a topic is made anew."""
+    """A partition, by topic id: a topic that is created again has another id."""
 
     topic_id: TopicId
     partition: int
 
     def __str__(self) -> str:
-        # As Kafka's own logs spell it.
+        # As in Kafka's logs.
         return f"{urlsafe_b64encode(self.topic_id).decode()[:22]}-{self.partition}"
 
 
 class Range(NamedTuple):
     """Offsets to acknowledge, both ends included (KIP-932, "AcknowledgementBatch").
 
-    `kinds` holds one acknowledge type for all of them, or one for each.
+    `kinds` holds one acknowledge type for all offsets, or one per offset.
     """
 
     first_offset: int
@@ -81,7 +81,7 @@ class Range(NamedTuple):
 
 
 class PartitionLeader(NamedTuple):
-    """Who leads a partition; a leader of -1 says that nobody does just now."""
+    """A partition's leader and its epoch; a `leader_id` of -1 means no leader."""
 
     leader_id: int
     leader_epoch: int
@@ -105,7 +105,7 @@ class FindCoordinatorResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """ShareGroupHeartbeat. `topics` and `rack` of None mean "as before"."""
+    """ShareGroupHeartbeat; `topics` and `rack` are None if unchanged."""
 
     group_id: str
     member_id: str
@@ -116,7 +116,7 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatResponse:
-    """`assignment` of None means "as before"; an empty one revokes everything."""
+    """`assignment` is None if unchanged; an empty one revokes all partitions."""
 
     error: int
     message: str | None
@@ -148,17 +148,17 @@ class MetadataResponse:
     topics: tuple[TopicDescription, ...]
 
 
-# The constructors of what each exchange has are written out: a dataclass's, and a named
-# tuple's, stay plain Python where this is compiled, and took a twelfth of the time of a
-# record that comes alone.
+# The classes of each ShareFetch have explicit constructors: mypyc does not compile
+# those of dataclasses and named tuples, and they took a twelfth of the time of a record
+# that is fetched alone.
 
 
 @dataclass(init=False, slots=True)
 class ShareFetch:
-    """`share_session_epoch` 0 opens; `added` join the session, `forgotten` leave it.
+    """A ShareFetch request; `share_session_epoch` 0 opens a session.
 
-    Acknowledgements ride along; a partition that carries some joins the session
-    too, as the broker sees it, unless it is forgotten in the same request.
+    `added` and `forgotten` change the session's partitions. The broker also adds a
+    partition with acknowledgements, unless the same request forgets it.
     """
 
     group_id: str
@@ -203,7 +203,7 @@ class ShareFetch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShareAcknowledge:
-    """`share_session_epoch` -1 closes the session, letting go what it still holds."""
+    """`share_session_epoch` -1 closes the session and releases its records."""
 
     group_id: str
     member_id: str
@@ -214,10 +214,10 @@ class ShareAcknowledge:
 
 @dataclass(init=False, slots=True)
 class PartitionResponse:
-    """One partition's part of an answer; fetch and acknowledgement fail apart.
+    """One partition of a response; fetch and acknowledgement have separate errors.
 
-    `acquired` are ranges of first offset, last offset and delivery count. In the
-    answer to a ShareAcknowledge the fetch's parts are empty.
+    `acquired` are ranges of first offset, last offset and delivery count. In a
+    ShareAcknowledge response the fields of the fetch are empty.
     """
 
     share_partition: SharePartition
@@ -318,7 +318,7 @@ class AlterGroupConfigResponse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSettings:
-    """What the user says about fetching; seconds and bytes."""
+    """The user's fetch settings, in seconds and bytes."""
 
     group_id: str
     member_id: str

@@ -1,4 +1,4 @@
-"""Numbers of the wire to which newer brokers may add."""
+"""Enumerations that newer brokers may extend."""
 
 import enum
 from typing import Self
@@ -7,7 +7,7 @@ __all__ = ["OpenEnum"]
 
 
 class OpenEnum(enum.IntEnum):
-    """An IntEnum that takes every number.
+    """An IntEnum that accepts any number.
 
     A number that is not listed becomes a value named UNKNOWN_<number>; its `is_known`
     is False. It is equal to the number, and is not among the members.

@@ -1,8 +1,8 @@
-"""Which errors the application has been told of: each one is raised once.
+"""The errors already raised in the application: each one is raised once.
 
-A topic's error begins when the first partition of it fails, or its metadata has an
-error, and ends when no partition does and the metadata has none. In between it is the
-same error, however many partitions and leaders repeat it.
+A topic's error begins when its first partition fails, or when its metadata has an
+error. It ends when no partition fails and the metadata has no error. Until then it is
+one error, however many partitions and leaders repeat it.
 """
 
 from collections.abc import Callable, Collection
@@ -15,14 +15,14 @@ from sharecons.protocol.messages import SharePartition
 __all__ = ["METADATA", "ReportedErrors", "fetch_error", "topic_error"]
 
 METADATA: Final = None
-"""The source of an error that is no partition's."""
+"""The source of an error that does not belong to one partition."""
 
 Source = SharePartition | None
 
 
 @final
 class ReportedErrors:
-    """The errors that stand, by topic and code, with those who say so."""
+    """The current errors by topic and code, each with its sources."""
 
     def __init__(self) -> None:
         self._sources: dict[tuple[str, int], set[Source]] = {}
@@ -38,11 +38,11 @@ class ReportedErrors:
         return is_new
 
     def is_known(self, code: int, source: Source) -> bool:
-        """Return whether this source has said so already."""
+        """Return whether this source has already reported the code."""
         return any(
             source in sources
-            for (_, standing), sources in self._sources.items()
-            if standing == code
+            for (_, reported), sources in self._sources.items()
+            if reported == code
         )
 
     def end_fetch_errors(self, share_partition: SharePartition) -> None:
@@ -62,17 +62,17 @@ class ReportedErrors:
         self._sources.clear()
         self._held = None
 
-    # A refused heartbeat does not name the topic; metadata does.
+    # A rejected heartbeat does not name the topic; metadata does.
 
     def hold(self, error: Error, now: float) -> None:
         """Keep an error of the whole subscription until metadata is newer than it."""
         self._held = (error, now)
 
     def take_held(self, described_at: float) -> Error | None:
-        """Return the error that was kept, if newer metadata explains it by no topic.
+        """Return the kept error, if newer metadata has no topic that explains it.
 
         Args:
-            described_at: when the metadata was asked for.
+            described_at: when the metadata was requested.
         """
         if self._held is None or described_at < self._held[1]:
             return None
@@ -93,7 +93,7 @@ class ReportedErrors:
 
 
 def topic_error(topic: str, code: int, doing: str = "") -> Error:
-    """Return the error of a whole topic, with what was done when it came."""
+    """Return the error of a whole topic; `doing` is the operation that failed."""
     name = code_name(code)
     if code == Code.INVALID_TOPIC_EXCEPTION:
         return BrokerError(f"{topic!r} is no name for a topic", code=code, name=name)

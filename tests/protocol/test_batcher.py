@@ -389,7 +389,7 @@ def test_a_partition_that_the_answer_leaves_out_has_failed():
     batcher.answer(partition_response(P1))
 
     assert [(0, 0, ACCEPT, "UNKNOWN_SERVER_ERROR")] == batcher.results
-    assert "leaves the partition out" in str(batcher.journal.results[0].error)
+    assert "does not contain the partition" in str(batcher.journal.results[0].error)
 
 
 def test_a_partition_that_was_not_asked_about_changes_nothing():

@@ -1,16 +1,13 @@
-"""Pieces: what is acknowledged together, and what may share a request.
-
-Rule 1: which pieces the next request carries is decided here.
-Rule 2: this file does not know what became of a piece; `acknowledgements` does.
+"""Acknowledgement batches, and which of them share a request.
 
 Theory of operation
 -------------------
-A broker applies a partition's acknowledgements all or nothing (measured on 4.3.0):
-one offset whose lock has ended spoils all those beside it. So what is near its
-lock's end travels apart from the rest and first, and what is past it apart and
-last: last, but not never. What was refused once travels alone from then on. Nor do
-two leases share a request that may have an offset in common: a lock of ours that
-ended may have become ours again since.
+A broker applies a partition's acknowledgements all or nothing (measured on 4.3.0): one
+offset without a lock makes it reject all of them. So batches near their lock's deadline
+are sent first, in a request without the others, and batches past it last, also by
+themselves. A batch that was rejected once is sent alone from then on. Two leases with
+overlapping offsets do not share a request either: a record whose lock has expired may
+have been acquired by this member again.
 """
 
 from collections.abc import Sequence
@@ -29,20 +26,20 @@ from sharecons.protocol.messages import Range, SharePartition
 __all__ = ["AckBatch", "choose_batches", "merge_ranges"]
 
 NEAR_DEADLINE: Final = 1.0
-"""Seconds before a lock's end in which an acknowledgement is not to be trusted:
+"""Seconds before the lock's deadline in which the broker may reject an acknowledgement:
 twice the longest fetch that it may wait behind."""
 
 MAX_PASSED_OVER: Final = 4
-"""How many requests with something more urgent a piece lets pass."""
+"""How many requests with more urgent batches may pass a batch over."""
 
 MAX_SPLITS: Final = 32
-"""How often a piece and its parts are halved, all in all: enough to single out two
-bad offsets among 2,000 (the broker's default window)."""
+"""How many times a batch and its parts are split in total: enough to isolate two bad
+offsets among 2,000 (the broker's default limit of records in flight)."""
 
 
 @final
 class SplitBudget:
-    """How many halvings are left to a piece and its parts."""
+    """How many splits are left to a batch and its parts."""
 
     __slots__ = ("splits",)
 
@@ -55,9 +52,9 @@ class AckBatch:
     """A part of a lease that is acknowledged together.
 
     Attributes:
-        tickets: who waits for what becomes of it.
-        refused: it travels alone.
-        passed_over: how many requests went without it since it is waiting.
+        waiters: the commits that wait for its result.
+        rejected: the broker rejected it once, so it is sent alone.
+        passed_over: how many requests were sent without it since it was queued.
     """
 
     __slots__ = (
@@ -91,7 +88,7 @@ class AckBatch:
 
     @property
     def record_count(self) -> int:
-        """How many records it is about; gaps are none."""
+        """The number of records, without gaps."""
         count = 0
         for first, last, kinds in self.ranges:
             if len(kinds) > 1:
@@ -101,17 +98,17 @@ class AckBatch:
         return count
 
     def add_waiters(self, waiters: tuple[CommitWaiter, ...]) -> "AckBatch":
-        """Note who waits for it too; gives the piece."""
+        """Add commits that wait for the result; return the batch."""
         self.waiters += waiters
-        for ticket in waiters:
-            ticket.outstanding += 1
+        for waiter in waiters:
+            waiter.outstanding += 1
         return self
 
     def results(self, error: AcknowledgeError | None) -> list[AcknowledgeResult]:
         return results_of(self.lease, runs_of(self.ranges), error)
 
     def split_in_half(self) -> "list[AckBatch]":
-        """Give its parts; none if it is one offset, or the budget is spent."""
+        """Return two parts; none if it is one offset, or no split is left."""
         first = self.ranges[0]
         single = len(self.ranges) == 1 and first.first_offset == first.last_offset
         if single or self.budget.splits == 0:
@@ -120,7 +117,7 @@ class AckBatch:
         return self._parts(*split(self.ranges))
 
     def split_renewals(self) -> "list[AckBatch]":
-        """Give a part that renews, and one that does not; either may be all of it."""
+        """Return the part with the renewals and the part without, if not empty."""
         kinds: dict[bool, list[Run]] = {}
         for run in runs_of(self.ranges):
             kinds.setdefault(run.kind == RENEW, []).append(run)
@@ -133,7 +130,7 @@ class AckBatch:
         return 0 if left < NEAR_DEADLINE else 1
 
     def can_join(self, batches: Sequence["AckBatch"]) -> bool:
-        """True if it may share a request with these of its partition."""
+        """Return whether it may share a request with these batches of its partition."""
         if not batches:
             return True
         if self.rejected or any(other.rejected for other in batches):
@@ -149,8 +146,8 @@ class AckBatch:
         )
 
     def _parts(self, *parts: tuple[Range, ...]) -> "list[AckBatch]":
-        for ticket in self.waiters:
-            ticket.outstanding += len(parts) - 1
+        for waiter in self.waiters:
+            waiter.outstanding += len(parts) - 1
         return [self._part(ranges) for ranges in parts]
 
     def _part(self, ranges: tuple[Range, ...]) -> "AckBatch":
@@ -164,37 +161,37 @@ class AckBatch:
 def choose_batches(
     queued: Sequence[AckBatch], now: float
 ) -> tuple[dict[SharePartition, list[AckBatch]], list[AckBatch]]:
-    """Give those for the next request, by partition, and those that wait on."""
+    """Return the batches for the next request, by partition, and the others."""
     urgencies = _urgencies(queued, now)
     chosen: dict[SharePartition, list[AckBatch]] = {}
     left: list[AckBatch] = []
-    for piece in queued:
-        share_partition = piece.lease.share_partition
+    for batch in queued:
+        share_partition = batch.lease.share_partition
         others = chosen.get(share_partition, [])
-        if piece.urgency(now) == urgencies[share_partition] and piece.can_join(others):
-            chosen.setdefault(share_partition, []).append(piece)
-            piece.passed_over = 0
+        if batch.urgency(now) == urgencies[share_partition] and batch.can_join(others):
+            chosen.setdefault(share_partition, []).append(batch)
+            batch.passed_over = 0
         else:
-            left.append(piece)
-            piece.passed_over += 1
+            left.append(batch)
+            batch.passed_over += 1
     return chosen, left
 
 
 def _urgencies(waiting: Sequence[AckBatch], now: float) -> dict[SharePartition, int]:
-    """Say which kind of piece each partition's turn is."""
+    """Return the urgency of the batches to send next, by partition."""
     urgencies: dict[SharePartition, int] = {}
     overdue: dict[SharePartition, int] = {}
-    for piece in waiting:
-        share_partition, urgency = piece.lease.share_partition, piece.urgency(now)
+    for batch in waiting:
+        share_partition, urgency = batch.lease.share_partition, batch.urgency(now)
         known = urgencies.get(share_partition, urgency)
         urgencies[share_partition] = min(urgency, known)
-        if piece.passed_over >= MAX_PASSED_OVER:
+        if batch.passed_over >= MAX_PASSED_OVER:
             overdue.setdefault(share_partition, urgency)
     return urgencies | overdue
 
 
 def merge_ranges(batches: Sequence[AckBatch]) -> tuple[Range, ...]:
-    """Give the ranges of pieces that share a request."""
+    """Return the ranges of batches that share a request."""
     if len(batches) == 1:
         return batches[0].ranges
     return ranges_of(sorted(run for p in batches for run in runs_of(p.ranges)))

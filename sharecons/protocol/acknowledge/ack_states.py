@@ -1,18 +1,16 @@
-"""The marks of a lease's records: what was said of each, and how far that has come.
+"""The acknowledgement state of each record of a lease.
 
-Rule 1: a record is known here by its index; what its offset is, `leases` knows.
-Rule 2: nothing here is told to anybody.
+Records are numbered by index; `leases` maps offsets to indexes.
 
 Theory of operation
 -------------------
-Each record has a mark, one byte: open; an acknowledge type that was asked for;
-the same, sent; the same, settled. One more state is a type asked for while a
-renewal is under way: it is sent when the renewal is answered. Marks live in a
-bytearray, so that runs are found and states moved by the C code behind `re` and
-`bytes.translate`; a lease of 1,200 records costs about as much as one of 12.
+The state is one byte: open, or an acknowledge type that is pending, sent or settled. An
+acknowledgement during a renewal in flight has a state of its own; it becomes pending
+with the response to the renewal. The states are a bytearray: `re` and `bytes.translate`
+find and change runs in C, so a lease of 1,200 records costs about as much as one of 12.
 
-In an explicit loop most records are told the same as the one before. Such a run is
-two numbers, until somebody looks at the marks: `follows` is all that happens per
+A loop that acknowledges explicitly mostly repeats the type of the record before. This
+run is kept as two numbers until the states are read: `extend_run` is the only call per
 record.
 """
 
@@ -31,10 +29,10 @@ AFTER_RENEWAL: Final = 0x40
 KIND: Final = 0x0F
 
 LOST: Final = SETTLED
-"""Settled without a type: the lock was lost before anything was said."""
+"""Settled without a type: the lock was lost before an acknowledgement."""
 
 FAILED: Final = 0x80
-"""With a type: that was said, and the lock was lost before the broker applied it."""
+"""With a type: the lock was lost before the broker applied the acknowledgement."""
 
 _PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+")
 _LOST_RUNS: Final = re.compile(rb"\x20+")
@@ -54,7 +52,7 @@ _TERMINAL: Final = (1, 2, 3)
 _SET_PENDING: Final[Mapping[int, bytes]] = {
     RENEW: _table([(OPEN, RENEW)]),
     **{
-        # A renewal settles nothing: what is said beside it does.
+        # A renewal does not settle a record: a later type does.
         kind: _table(
             [
                 (OPEN, kind),
@@ -68,7 +66,7 @@ _SET_PENDING: Final[Mapping[int, bytes]] = {
     },
 }
 _SET_SENT: Final = _table((kind, SENT | kind) for kind in _KINDS)
-# A renewed record is open again; a type that waited for the renewal is asked for.
+# A renewed record is open again; a type that waited for the renewal is pending.
 _SETTLE: Final = _table(
     [
         *((SENT | kind, SETTLED | kind) for kind in _KINDS),
@@ -90,21 +88,21 @@ _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 @final
 class AckStates:
-    """The marks of so many records, all of them open."""
+    """The states of `count` records, initially open."""
 
     __slots__ = ("_fresh", "_run_kind", "_run_start", "_run_stop", "_states")
 
     def __init__(self, count: int) -> None:
         self._states = bytearray(count)
-        # The latest of what was said, not written down yet.
+        # The latest run, not yet written to `_states`.
         self._run_kind: AcknowledgeType | None = None
         self._run_start = 0
         self._run_stop = 0
-        # From this index on nothing was said that is written down.
+        # From this index on all of `_states` is open.
         self._fresh = 0
 
     def extend_run(self, index: int, kind: AcknowledgeType) -> bool:
-        """Mark a record, if it is told the same as the one before, and is fresh."""
+        """Set a record pending, and return True, if it continues the latest run."""
         if kind is self._run_kind and index == self._run_stop and index >= self._fresh:
             self._run_stop = index + 1
             return True
@@ -113,11 +111,11 @@ class AckStates:
     def __getitem__(self, index: int) -> int:
         return self._current_states[index]
 
-    def __setitem__(self, index: int, mark: int) -> None:
-        self._current_states[index] = mark
+    def __setitem__(self, index: int, state: int) -> None:
+        self._current_states[index] = state
 
     def set_pending(self, index: int, kind: AcknowledgeType) -> None:
-        """Mark a record of which nothing was sent."""
+        """Set a record pending of which nothing was sent."""
         self._current_states[index] = kind
         self._fresh = max(self._fresh, index + 1)
         if kind != RENEW:
@@ -125,73 +123,73 @@ class AckStates:
             self._run_start = self._run_stop = index + 1
 
     def set_pending_if_open(self, part: slice, kind: AcknowledgeType) -> bool:
-        """Mark those of a part that are open; tells whether there were any."""
+        """Set the open records of a part pending; return whether there were any."""
         before = self._current_states[part]
-        said = before.translate(_SET_PENDING[kind])
+        after = before.translate(_SET_PENDING[kind])
         self._fresh = max(self._fresh, part.stop)
-        if said == before:
+        if after == before:
             return False
-        self._current_states[part] = said
+        self._current_states[part] = after
         return True
 
     def set_sent(self) -> None:
-        """What was asked for is on its way."""
+        """Change pending to sent."""
         self._states = self._current_states.translate(_SET_SENT)
 
     def settle(self, start: int, stop: int) -> None:
-        """What was sent of a part is settled, and a renewed record open again."""
-        marks = self._current_states
-        if len(marks) == 1 and not start:
-            marks[0] = _SETTLE[marks[0]]  # records come one by one, as in `asked`
+        """Change sent to settled in a part; renewed records are open again."""
+        states = self._current_states
+        if len(states) == 1 and not start:
+            states[0] = _SETTLE[states[0]]  # faster, as in `pending_runs`
         else:
-            marks[start:stop] = marks[start:stop].translate(_SETTLE)
+            states[start:stop] = states[start:stop].translate(_SETTLE)
 
     def set_failed(self, part: slice, kind: AcknowledgeType) -> None:
-        """Note what was said of a part too late."""
+        """Note an acknowledgement of a part after its locks were lost."""
         self._current_states[part] = bytes((FAILED | kind,)) * (part.stop - part.start)
 
     def abandon(self) -> None:
-        """The locks are gone: nothing is open, or asked for, any more."""
+        """Settle all records, as their locks are lost."""
         self._states = self._current_states.translate(_ABANDON)
 
     def fail_settled(self, start: int, stop: int) -> None:
-        """What was sent of a part has failed, as the locks were lost."""
+        """Change settled to failed in a part, as its locks were lost."""
         self._current_states[start:stop] = self._current_states[start:stop].translate(
             _FAIL_SETTLED
         )
 
     @property
     def has_open(self) -> bool:
-        """True while something may be said of a record that would settle it."""
-        marks = self._current_states
-        return any(mark in marks for mark in _UNSETTLED)
+        """True if a record can still be acknowledged."""
+        states = self._current_states
+        return any(state in states for state in _UNSETTLED)
 
     @property
     def has_pending(self) -> bool:
-        """True while something is to be sent."""
+        """True if an acknowledgement is to be sent."""
         return _PENDING_RUNS.search(self._current_states) is not None
 
     @property
     def all_settled(self) -> bool:
-        marks = self._current_states
-        if len(marks) == 1:
-            return marks[0] in _SETTLED
-        return not marks.translate(None, _SETTLED)
+        states = self._current_states
+        if len(states) == 1:
+            return states[0] in _SETTLED
+        return not states.translate(None, _SETTLED)
 
     def is_open(self, index: int) -> bool:
         return self._current_states[index] in _UNSETTLED
 
-    # Runs: index of the first, index after the last.
+    # Runs: the index of the first record, and the index after the last.
 
     def pending_runs(self) -> list[tuple[int, int]]:
-        """Where there is something to be sent, of one kind each."""
+        """Return the runs to send, each of one type."""
         if len(self._states) == 1:
-            # Of records that come one by one, the search took most of this.
+            # For a single record the search would take most of the time.
             return [(0, 1)] if OPEN < self._current_states[0] < SENT else []
         return [found.span() for found in _PENDING_RUNS.finditer(self._current_states)]
 
     def lost_runs(self, part: slice) -> list[tuple[int, int]]:
-        """Where, in a part, locks went before anything was said."""
+        """Return the runs of a part whose locks were lost before an acknowledgement."""
         return self._found(_LOST_RUNS, part)
 
     def has_lost(self, part: slice) -> bool:
@@ -199,7 +197,7 @@ class AckStates:
         return _LOST.search(self._current_states[part]) is not None
 
     def renewing_runs(self, part: slice) -> list[tuple[int, int]]:
-        """Where, in a part, a renewal is under way."""
+        """Return the runs of a part with a renewal in flight."""
         return self._found(_RENEWING_RUNS, part)
 
     def _found(self, kind: re.Pattern[bytes], part: slice) -> list[tuple[int, int]]:
@@ -208,7 +206,7 @@ class AckStates:
 
     @property
     def _current_states(self) -> bytearray:
-        """All of them, written down."""
+        """The states, with the latest run written to them."""
         start, stop = self._run_start, self._run_stop
         if start < stop:
             assert self._run_kind is not None, "a run has a kind"

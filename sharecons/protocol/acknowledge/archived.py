@@ -1,4 +1,4 @@
-"""Which records a release has archived: those on their last delivery."""
+"""The records that a release archives: those on their last delivery."""
 
 from collections.abc import Iterable
 

@@ -1,19 +1,18 @@
-"""The acknowledgement batcher of one leader: what is to be said, in which request.
+"""The acknowledgement batcher of one leader.
 
-Rule 1: an acknowledgement is sent to the leader that its record came from, in
-the session's life in which it came, or it fails; it is never sent elsewhere.
-Rule 2: this file does not know when requests go out; `leader` decides that.
+An acknowledgement is sent to the leader that returned its record, in the same share
+session, or it fails. `leader` decides when requests are sent.
 
 Theory of operation
 -------------------
-Leases say that something was marked; `take` turns the marks into pieces, one for
-a lease, and takes those that `pieces` lets share the next request. A piece that
-was refused is halved and sent again, until the offsets that spoil it stand alone;
-a budget bounds that.
+A lease reports pending acknowledgements. `take_ranges` turns them into batches, one per
+lease, and takes those that may share the next request (`ack_batches`). A batch that the
+broker rejects is split and sent again, until the offsets at fault are alone; the number
+of splits is limited.
 
-Every piece ends in results, for the callback and for whoever waits in commit():
-a `Ticket` counts the pieces that it waits for. What was said during a renewal is
-waited for as the renewal is.
+Every batch ends in results, for the callback and for commit(): a `CommitWaiter` counts
+its outstanding batches. It also waits for acknowledgements made during a renewal that
+it waits for.
 """
 
 from collections.abc import Callable, Sequence
@@ -56,13 +55,13 @@ __all__ = [
 
 
 class AckBatcher:
-    """Collects what is said of one leader's records; the owner of their leases.
+    """The acknowledgements of one leader's records; the owner of their leases.
 
     Attributes:
-        journal: the consumer's.
-        renewable: the leader knows Renew (ShareAcknowledge version 2).
-        to_retry: the last answer asked for patience before sending again.
-        redeliveries: which partitions' records are released again and again.
+        result_log: the results of the consumer's acknowledgements.
+        renewable: the leader supports Renew (ShareAcknowledge version 2).
+        needs_backoff: the last response had an error to retry after a backoff.
+        redeliveries: the partitions whose records are released again and again.
     """
 
     def __init__(self, wake: Callable[[], None], result_log: ResultLog) -> None:
@@ -78,40 +77,40 @@ class AckBatcher:
 
     @property
     def has_pending(self) -> bool:
-        """True while something is to be sent."""
+        """True if an acknowledgement is to be sent."""
         return bool(self._uncollected or self._queued)
 
     @property
     def has_uncollected(self) -> bool:
-        """True while something was said that `freeze` did not see."""
+        """True if an acknowledgement is not in a batch yet; see `collect`."""
         return bool(self._uncollected)
 
     @property
     def has_in_flight(self) -> bool:
-        """True while a request that carries some is not answered."""
+        """True if a request with acknowledgements is in flight."""
         return bool(self._in_flight)
 
     @property
     def leases(self) -> tuple[Lease, ...]:
-        """Leases of which something is left to say, send or hear."""
+        """The leases with records that are not settled."""
         return tuple(self._leases)
 
     @property
     def has_open(self) -> bool:
-        """True while the application may say something of this leader's records."""
+        """True if the application can still acknowledge a record of this leader."""
         return any(lease.has_open for lease in self._leases)
 
     @property
     def has_renewals(self) -> bool:
-        """True while a renewal is to be sent; `freeze` first."""
-        return any(piece.has_renewals for piece in self._queued)
+        """True if a renewal is to be sent; call `collect` first."""
+        return any(batch.has_renewals for batch in self._queued)
 
     @property
     def has_releases(self) -> bool:
-        """True while a release is to be sent; `freeze` first."""
-        return any(piece.has_releases for piece in self._queued)
+        """True if a release is to be sent; call `collect` first."""
+        return any(batch.has_releases for batch in self._queued)
 
-    # What leases tell.
+    # Calls of leases.
 
     def add_lease(self, lease: Lease) -> None:
         self._leases[lease] = None
@@ -128,21 +127,21 @@ class AckBatcher:
         )
         self.result_log.wake()
 
-    # What the leader's requests take, and what becomes of them.
+    # Calls of the leader.
 
     def collect(self, waiter: CommitWaiter | None = None) -> None:
-        """Turn marks into pieces; a ticket waits for them, and for what went before."""
+        """Make batches of pending acknowledgements; `waiter` waits for all batches."""
         dirty, self._uncollected = self._uncollected, []
         for lease in dirty:
             self._queued += self._new_batches(lease)
         if waiter is not None:
-            for piece in self._all_batches():
-                piece.add_waiters((waiter,))
+            for batch in self._all_batches():
+                batch.add_waiters((waiter,))
 
     def fail_renewals(self) -> None:
-        """Fail what is to be renewed: the session is being closed.
+        """Fail all renewals, as the session is being closed.
 
-        What was said beside a renewal is sent; the other records are let go.
+        Other acknowledgements of their records are sent; the rest is released.
         """
         self.collect()
         while self.has_renewals:
@@ -152,12 +151,12 @@ class AckBatcher:
             self.collect()
 
     def take_ranges(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
-        """Pick what the next request carries; it is under way from here on."""
+        """Return the ranges for the next request; from now on they are in flight."""
         self.collect()
         self._in_flight, self._queued = choose_batches(self._queued, now)
         return {
-            share_partition: merge_ranges(pieces)
-            for share_partition, pieces in self._in_flight.items()
+            share_partition: merge_ranges(batches)
+            for share_partition, batches in self._in_flight.items()
         }
 
     def on_response(
@@ -168,145 +167,148 @@ class AckBatcher:
         renewed_until: float,
         now: float,
     ) -> None:
-        """The request that carried the last `take` was answered.
+        """Handle the response to the request with the last `take_ranges`.
 
-        `error` is one for all of it; else each partition has its own, and one
-        that the answer leaves out has failed.
+        Args:
+            partitions: the response's partitions; one that is missing has failed.
+            error: an error of the whole request, or None.
+            renewed_until: the new deadline of renewed records; 0.0 without renewals.
+            now: the time of the response.
         """
         self.needs_backoff = False
-        told = {answer.share_partition: answer for answer in partitions}
-        under_way, self._in_flight = self._in_flight, {}
-        for share_partition, pieces in under_way.items():
+        by_partition = {response.share_partition: response for response in partitions}
+        in_flight, self._in_flight = self._in_flight, {}
+        for share_partition, batches in in_flight.items():
             if error is not None:
-                self._fail(pieces, error)
-            elif share_partition not in told:
-                self._fail(pieces, _MISSING_IN_RESPONSE)
+                self._fail(batches, error)
+            elif share_partition not in by_partition:
+                self._fail(batches, _MISSING_IN_RESPONSE)
             else:
                 self._on_partition_response(
-                    pieces, told[share_partition], renewed_until, now
+                    batches, by_partition[share_partition], renewed_until, now
                 )
 
     def resend(self) -> None:
-        """The request that carried the last `take` was not applied: send it again."""
+        """Queue the last request's batches again: the broker did not apply them."""
         self.needs_backoff = False
-        for pieces in self._in_flight.values():
-            self._queued += pieces
+        for batches in self._in_flight.values():
+            self._queued += batches
         self._in_flight = {}
 
     def on_session_lost(self, lock_scope: LockScope) -> None:
-        """The session's life is over, and with it the locks of all its leases."""
+        """Fail all acknowledgements: the session has ended, and all locks with it."""
         self.needs_backoff = False
         error = _session_lost_error(lock_scope)
         leases = dict.fromkeys([*self._leases, *self._uncollected])
         self._leases = {}
         self._uncollected = []
         failed: list[AckBatch] = []
-        while pieces := self._all_batches():
-            failed += pieces
+        while batches := self._all_batches():
+            failed += batches
             self._in_flight, self._queued = {}, []
-            self._fail(pieces, error)
-        leases |= dict.fromkeys(piece.lease for piece in failed)
+            self._fail(batches, error)
+        leases |= dict.fromkeys(batch.lease for batch in failed)
         for lease in leases:
             self.result_log.results += results_of(lease, lease.abandon(), error)
-        for piece in failed:
-            piece.lease.fail_settled(piece.ranges)
+        for batch in failed:
+            batch.lease.fail_settled(batch.ranges)
 
     def forget_expired(self, now: float) -> list[Lease]:
-        """Let go of leases whose locks have all ended; gives those with open records.
+        """Drop leases whose locks have all expired; return those with open records.
 
-        What is said of them later is still sent, alone: the broker is the judge.
+        Later acknowledgements of them are still sent, alone: the broker decides.
         """
         ended = [lease for lease in self._leases if lease.last_deadline() <= now]
         for lease in ended:
             del self._leases[lease]
         return [lease for lease in ended if lease.has_open]
 
-    # How one partition's answer is taken.
+    # Responses.
 
     def _on_partition_response(
         self,
-        pieces: list[AckBatch],
-        answer: PartitionResponse,
+        batches: list[AckBatch],
+        response: PartitionResponse,
         renewed_until: float,
         now: float,
     ) -> None:
-        code = answer.acknowledge_error
+        code = response.acknowledge_error
         if code == Code.NONE:
-            for piece in pieces:
-                self._finish(piece, None, renewed_until)
+            for batch in batches:
+                self._finish(batch, None, renewed_until)
             return
         error = AcknowledgeError(
-            code, code_name(code), answer.acknowledge_message or ""
+            code, code_name(code), response.acknowledge_message or ""
         )
         match action_for(error_actions.ACKNOWLEDGE, code):
             case ErrorAction.SPLIT_BATCH:
-                self._on_rejected(pieces, error, now)
+                self._on_rejected(batches, error, now)
             case ErrorAction.RETRY:
                 self.needs_backoff = True
-                self._queued += [p for p in pieces if now < p.deadline]
-                self._fail([p for p in pieces if now >= p.deadline], error)
+                self._queued += [p for p in batches if now < p.deadline]
+                self._fail([p for p in batches if now >= p.deadline], error)
             case _:
-                self._fail(pieces, error)
+                self._fail(batches, error)
 
     def _on_rejected(
-        self, pieces: list[AckBatch], error: AcknowledgeError, now: float
+        self, batches: list[AckBatch], error: AcknowledgeError, now: float
     ) -> None:
-        for piece in pieces:
-            piece.rejected = True
-        if len(pieces) > 1:
-            # Each by itself: none of them need be at fault.
-            self._queued += pieces
+        for batch in batches:
+            batch.rejected = True
+        if len(batches) > 1:
+            # Send each one alone: only one of them may be at fault.
+            self._queued += batches
             return
-        piece = pieces[0]
-        if now >= piece.deadline:
-            reason = lock_overrun(piece.lease, piece.deadline, now)
+        batch = batches[0]
+        if now >= batch.deadline:
+            reason = lock_overrun(batch.lease, batch.deadline, now)
             message = f"{reason} ({error.message})" if error.message else reason
-            self._fail(pieces, AcknowledgeError(error.code, error.name, message))
+            self._fail(batches, AcknowledgeError(error.code, error.name, message))
             return
-        halves = piece.split_in_half()
-        if not halves:
-            self._fail(pieces, error)
-        self._queued += halves
+        parts = batch.split_in_half()
+        if not parts:
+            self._fail(batches, error)
+        self._queued += parts
 
     def _new_batches(self, lease: Lease) -> list[AckBatch]:
-        pieces = [
+        batches = [
             AckBatch(lease, ranges_of(runs), deadline)
             for deadline, runs in lease.take_runs()
         ]
-        for piece in pieces:
-            if piece.has_releases or self.redeliveries.has_releases:
-                self.redeliveries.on_acknowledged(lease, piece.ranges)
-        return pieces
+        for batch in batches:
+            if batch.has_releases or self.redeliveries.has_releases:
+                self.redeliveries.on_acknowledged(lease, batch.ranges)
+        return batches
 
     def _all_batches(self) -> list[AckBatch]:
-        under_way = (piece for pieces in self._in_flight.values() for piece in pieces)
-        return [*self._queued, *under_way]
+        in_flight = (batch for batches in self._in_flight.values() for batch in batches)
+        return [*self._queued, *in_flight]
 
-    def _fail(self, pieces: Sequence[AckBatch], error: AcknowledgeError) -> None:
-        for piece in pieces:
-            self._finish(piece, error, 0.0)
+    def _fail(self, batches: Sequence[AckBatch], error: AcknowledgeError) -> None:
+        for batch in batches:
+            self._finish(batch, error, 0.0)
 
     def _finish(
-        self, piece: AckBatch, error: AcknowledgeError | None, renewed_until: float
+        self, batch: AckBatch, error: AcknowledgeError | None, renewed_until: float
     ) -> None:
         results: list[AcknowledgeResult] = []
         limit = self.result_log.delivery_limit
-        if error is None and 0 < limit <= piece.lease.highest_delivery_count:
-            runs = runs_of(piece.ranges)
-            self.result_log.archived += archived_by(piece.lease, runs, limit)
-        if error is None and not piece.waiters and not self.result_log.has_listener:
-            self.result_log.applied_count += piece.record_count
+        if error is None and 0 < limit <= batch.lease.highest_delivery_count:
+            runs = runs_of(batch.ranges)
+            self.result_log.archived += archived_by(batch.lease, runs, limit)
+        if error is None and not batch.waiters and not self.result_log.has_listener:
+            self.result_log.applied_count += batch.record_count
         else:
-            results = piece.results(error)
+            results = batch.results(error)
             self.result_log.results += results
-        lease = piece.lease
-        lease.on_settled(piece.ranges, renewed_until=renewed_until)
-        if piece.waiters and piece.has_renewals and lease.is_queued:
-            for said in self._new_batches(lease):
-                self._queued.append(said.add_waiters(piece.waiters))
-        for ticket in piece.waiters:
-            ticket.outstanding -= 1
-            ticket.results += results
+        lease = batch.lease
+        lease.on_settled(batch.ranges, renewed_until=renewed_until)
+        if batch.waiters and batch.has_renewals and lease.is_queued:
+            for following in self._new_batches(lease):
+                self._queued.append(following.add_waiters(batch.waiters))
+        for waiter in batch.waiters:
+            waiter.outstanding -= 1
+            waiter.results += results
         if lease in self._leases and lease.is_settled:
             del self._leases[lease]
 
@@ -314,19 +316,22 @@ class AckBatcher:
 _MISSING_IN_RESPONSE: Final = AcknowledgeError(
     Code.UNKNOWN_SERVER_ERROR,
     "UNKNOWN_SERVER_ERROR",
-    "the answer leaves the partition out: whether it was applied is unknown",
+    "the response does not contain the partition: whether the acknowledgement was "
+    "applied is unknown",
 )
 
 
 _SESSION_CLOSING: Final = AcknowledgeError(
     Code.SHARE_SESSION_NOT_FOUND,
     Code.SHARE_SESSION_NOT_FOUND.name,
-    "the session is being closed: the record is let go, not renewed",
+    "the session is being closed: the record is released, not renewed",
 )
 
 
-def _session_lost_error(term: LockScope) -> AcknowledgeError:
+def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
     code = Code.SHARE_SESSION_NOT_FOUND
     return AcknowledgeError(
-        code, code.name, f"{term.reason}; the broker lets go what it had not heard of"
+        code,
+        code.name,
+        f"{lock_scope.reason}; the broker releases unacknowledged records",
     )

@@ -42,16 +42,16 @@ _NONE: Final = AckStates(0)  # of leases that are not decoded yet
 
 
 class LeaseOwner(Protocol):
-    """Whom a lease tells what was said of its records."""
+    """The owner of leases, which sends their acknowledgements."""
 
     result_log: ResultLog
     renewable: bool
 
     def on_acknowledged(self, lease: "Lease") -> None:
-        """Something is to be sent."""
+        """Note that the lease has pending acknowledgements."""
 
     def reject_late_ack(self, lease: "Lease", runs: Sequence[Run]) -> None:
-        """Something was said after the locks had gone with the session."""
+        """Report acknowledgements made after the session ended as failed."""
 
 
 @final
@@ -63,17 +63,17 @@ class Lease(AckTarget):
         acquired: ranges of first offset, last offset, delivery count, ascending.
         count: number of acquired offsets, with or without a record.
         highest_delivery_count: of any of them.
-        payload: the bytes of the response, until `unpacked`.
+        payload: the bytes of the response, until the offsets are set.
         cursor: number of records that were returned to the application.
         deadline, lock_duration: when locks that were not renewed end, and the seconds
             from the acquisition until then.
-        term: the session in which they were acquired.
-        dirty: there is something to send, and the owner knows.
+        lock_scope: the session in which they were acquired.
+        is_queued: the owner knows of pending acknowledgements.
     """
 
     __slots__ = (
         "_base",
-        "_extra_runs",
+        "_extra",
         "_has_renewals",
         "_is_dense",
         "_is_packed",
@@ -128,31 +128,31 @@ class Lease(AckTarget):
         self._result_log = owner.result_log
         self._states = _NONE
         self._record_count = 0
-        self._offsets: Sequence[int] = ()  # where they are not `_dense`
+        self._offsets: Sequence[int] = ()  # if not dense
         self._base = 0
         self._is_dense = True
-        self._extra_runs: list[Run] = []
+        self._extra: list[Run] = []
         self._renewed_until: dict[int, float] = {}
         self._has_renewals = False
 
     @property
     def has_open(self) -> bool:
-        """True while the application may still say something of a record."""
+        """True if a record can still be acknowledged."""
         return self._is_packed or self._states.has_open
 
     @property
     def is_settled(self) -> bool:
-        """True once nothing of it is left to say, to send or to hear."""
-        if self._is_packed or self._extra_runs:
+        """True if the acknowledgements of all records have results."""
+        if self._is_packed or self._extra:
             return False
         return self._states.all_settled
 
     def is_open(self, offset: int) -> bool:
-        """True if nothing was said yet of a record that would settle it."""
+        """Return whether a record can still be acknowledged."""
         return self._states.is_open(self._index(offset))
 
     def deadline_of(self, offset: int) -> float:
-        """When the lock of one record ends; LOST if it ended with the session."""
+        """Return when the lock of one record ends; NO_LOCK if its session has ended."""
         if self.lock_scope.ended or self._result_log.closed:
             return NO_LOCK
         return self._renewed_until.get(offset, self.deadline)
@@ -166,15 +166,15 @@ class Lease(AckTarget):
         return self.remaining_of(offset) > 0.0 and self.is_open(offset)
 
     def last_deadline(self) -> float:
-        """When the last of its locks ends."""
+        """Return when the last of its locks ends."""
         if not self._renewed_until:
             return self.deadline
         return max([self.deadline, *self._renewed_until.values()])
 
-    # What the application does.
+    # Calls of the consumer.
 
     def set_dense_offsets(self) -> None:
-        """As `unpacked`, of one acquired range with a record at each offset."""
+        """Set the offsets: one acquired range with a record at each offset."""
         self._drop_payload()
         self._record_count = self.count
         self._states = AckStates(self._record_count)
@@ -187,7 +187,7 @@ class Lease(AckTarget):
         gaps: Sequence[tuple[int, int]] = (),
         undeliverable: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Take the offsets of its records; tell gaps, and release the unfit."""
+        """Set the record offsets; queue gaps, and releases of undeliverable records."""
         self._drop_payload()
         self._record_count = len(offsets)
         self._states = AckStates(self._record_count)
@@ -197,32 +197,28 @@ class Lease(AckTarget):
         if not self._is_dense:
             self._offsets = offsets
         if gaps or undeliverable:
-            self._extra_runs += [Run(first, last, GAP) for first, last in gaps]
-            self._extra_runs += [
-                Run(first, last, RELEASE) for first, last in undeliverable
-            ]
+            self._extra += [Run(first, last, GAP) for first, last in gaps]
+            self._extra += [Run(first, last, RELEASE) for first, last in undeliverable]
             self._notify_owner()
 
     def release_remaining(self) -> None:
-        """Release what was not handed out."""
+        """Release the records that were not delivered."""
         if self._is_packed:
             self._drop_payload()
-            self._extra_runs += [
-                Run(first, last, RELEASE) for first, last, _ in self.acquired
-            ]
+            self._extra += [Run(low, high, RELEASE) for low, high, _ in self.acquired]
             self._notify_owner()
         else:
             self._acknowledge_part(slice(self.cursor, self._record_count), RELEASE)
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
-        """Mark one record; see `Record` for what it promises and raises."""
-        journal = self._result_log
-        if journal.this_thread() != journal.thread:
+        """Acknowledge one record; see `Record` for its guarantees and errors."""
+        result_log = self._result_log
+        if result_log.this_thread() != result_log.thread:
             raise verb_errors.wrong_thread(kind, self._describe(offset))
         if (
             self._is_dense
             and not self.lock_scope.ended
-            and not journal.closed
+            and not result_log.closed
             and self._states.extend_run(offset - self._base, kind)
         ):
             if not self.is_queued:
@@ -234,28 +230,26 @@ class Lease(AckTarget):
         self._check_allowed(kind)
         self._abandon_if_ended()
         index = self._index(offset)
-        mark = self._states[index]
-        if mark < SENT:
+        state = self._states[index]
+        if state < SENT:
             self._states.set_pending(index, kind)
             self._notify_owner()
-        elif mark == SENT | RENEW or mark & AFTER_RENEWAL:
-            if mark & KIND != kind:
+        elif state == SENT | RENEW or state & AFTER_RENEWAL:
+            if state & KIND != kind:
                 self._states[index] = AFTER_RENEWAL | kind
-        elif mark == LOST or mark & FAILED:
-            raise verb_errors.lock_lost(
-                kind, self._describe(offset), self.lock_scope.reason
-            )
-        elif mark & KIND != kind:
-            raise verb_errors.already_settled(kind, self._describe(offset), mark & KIND)
+        elif state == LOST or state & FAILED:
+            what = self._describe(offset)
+            raise verb_errors.lock_lost(kind, what, self.lock_scope.reason)
+        elif state & KIND != kind:
+            what = self._describe(offset)
+            raise verb_errors.already_settled(kind, what, state & KIND)
 
     def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
-        """Mark those of the records from index `start` to `stop` that are open.
-
-        Renewed ones are: the last word is still to be said of them.
+        """Acknowledge the open records, renewed ones too, from `start` to `stop`.
 
         Raises:
-            LockLostError: their locks, or some of them, were lost.
-            Others: as `acknowledge`.
+            LockLostError: some of their locks were lost.
+            Other errors: as `acknowledge`.
         """
         if self._result_log.this_thread() != self._result_log.thread:
             what = self._describe(self._offset(start))
@@ -272,18 +266,18 @@ class Lease(AckTarget):
     ) -> None:
         """As `acknowledge_open`, but report lost locks as failed, and do not raise.
 
-        For what the library does by itself, such as accepting in implicit mode. Once
-        the consumer is closed this does nothing: the records were released.
+        For acknowledgements of the library, as in implicit mode. Does nothing once the
+        consumer is closed, as the records were released.
         """
         if not self._result_log.closed:
             self._acknowledge_part(slice(start, stop), kind)
 
-    # What the batcher does.
+    # Calls of the batcher.
 
     def take_runs(self) -> list[tuple[float, list[Run]]]:
-        """Give what is to be sent, by the locks' deadlines, and hold it for sent."""
+        """Return the pending runs by deadline, and set them sent."""
         self.is_queued = False
-        runs, self._extra_runs = self._extra_runs, []
+        runs, self._extra = self._extra, []
         for start, stop in self._states.pending_runs():
             runs += self._runs(start, stop, self._states[start])
         groups = self._by_deadline(runs)
@@ -293,7 +287,7 @@ class Lease(AckTarget):
     def on_settled(
         self, ranges: Iterable[Range], *, renewed_until: float = 0.0
     ) -> None:
-        """The broker has spoken on these ranges, for good or ill."""
+        """Settle these ranges, whether applied or failed."""
         if not self._record_count:
             return
         for first, last, _ in ranges:
@@ -303,23 +297,21 @@ class Lease(AckTarget):
                     self._note_renewals(slice(start, stop), renewed_until)
                 self._states.settle(start, stop)
         if self._has_renewals and self._states.has_pending:
-            self._notify_owner()  # it waited for the renewal
+            self._notify_owner()  # acknowledged during the renewal
 
     def abandon(self) -> list[Run]:
-        """Its locks are gone; gives what was asked for, not sent, and so has failed."""
+        """Settle all records, as the locks are lost; return the unsent runs."""
         unsent = [run for _, runs in self.take_runs() for run in runs]
         self._drop_payload()
         self._states.abandon()
         return sorted(unsent)
 
     def fail_settled(self, ranges: Iterable[Range]) -> None:
-        """What was sent of these ranges has failed, as the locks were lost."""
+        """Change settled to failed in these ranges, as their locks were lost."""
         for first, last, _ in ranges:
             start, stop = self._bounds(first, last)
             if start < stop:
                 self._states.fail_settled(start, stop)
-
-    # Small things.
 
     @property
     def _name(self) -> str:
@@ -345,7 +337,7 @@ class Lease(AckTarget):
             self._notify_owner()
 
     def _abandon_if_ended(self) -> bool:
-        """Tell whether the session is over, and the locks with it."""
+        """Abandon the lease if its session has ended; return whether it has."""
         if self.lock_scope.ended:
             self._states.abandon()
         return self.lock_scope.ended
@@ -378,7 +370,7 @@ class Lease(AckTarget):
     def _runs(self, start: int, end: int, kind: int) -> list[Run]:
         if self._is_dense:
             first, last = self._base + start, self._base + end - 1
-            # Past the constructor, which stays plain Python (`values` tells more).
+            # Bypasses the constructor, which mypyc does not compile (see `messages`).
             return [tuple.__new__(Run, (first, last, kind))]
         offsets = self._offsets[start:end]
         return coalesce(Run(offset, offset, kind) for offset in offsets)

@@ -1,13 +1,12 @@
-"""When acknowledgements leave: soon, but together, and not with every fetch.
+"""How long acknowledgements linger before they are sent.
 
-A broker writes acknowledgements down before it answers the fetch that carries them;
-what is produced meanwhile waits for that (0.3 ms on 4.3.0, half of what a record
-takes that comes alone). So where records come one by one, acknowledgements gather
-for moments, and ride with the last fetch that is likely to go out by then: where
-records are further apart than that, with the first. The fetches between wait at the
-broker no longer than those may gather: nothing can be sent past a waiting fetch.
+A broker persists the acknowledgements in a fetch before it returns records; new records
+wait meanwhile (0.3 ms on 4.3.0, half the latency of a single record). So where records
+arrive one by one, acknowledgements linger for up to ACK_DELAY, and are sent with the
+last fetch expected in that time; if records are further apart, with the first. Fetches
+in between wait at the broker no longer than that, as no request can overtake them.
 
-What lets a record go does not gather: another consumer may be waiting for it.
+Releases do not linger: another consumer may be waiting for the record.
 """
 
 import math
@@ -16,19 +15,19 @@ from typing import Final
 __all__ = ["ACK_DELAY", "AckLinger"]
 
 ACK_DELAY: Final = 0.0045
-"""Seconds that an acknowledgement waits for others; a broker, which is told of whole
-milliseconds, may hold it up for half of one more. Where a record comes each millisecond
-one fetch of five has some then. With one of three p50 was 1.16 of that on a broker half
-as fast (its JVM without C2), on a fast one the same; with one of seven 0.78 and 0.93,
-and 0.96 (a process that changed over every quarter of a second)."""
+"""Seconds that an acknowledgement waits for others; since brokers count milliseconds,
+half a millisecond may be added. With a record per millisecond, one fetch of five then
+has acknowledgements. With one of three p50 was 1.16 times as high on a broker half as
+fast (JVM without C2), the same on a fast one; with one of seven 0.78 and 0.93 times,
+0.96 when one process alternated every quarter of a second."""
 
 
 class AckLinger:
-    """Says when; one for each leader.
+    """The linger time of one leader's acknowledgements.
 
     Attributes:
-        due: when what has gathered leaves by itself, `math.inf` if nothing has.
-        urgent: somebody waits for it.
+        due: when they are sent without a fetch; infinity if there are none.
+        urgent: a commit waits for them.
     """
 
     def __init__(self) -> None:
@@ -36,19 +35,23 @@ class AckLinger:
         self.urgent = False
 
     def begin(self, now: float) -> None:
-        """Something is to be sent, perhaps since earlier."""
+        """Start the linger time, if it is not running."""
         if self.due == math.inf:
             self.due = now + ACK_DELAY
 
     def end(self) -> None:
-        """Nothing is left to send, or it is on its way."""
+        """Stop: nothing is left to send, or it is being sent."""
         self.due = math.inf
         self.urgent = False
 
     def is_due(self, now: float) -> bool:
-        """True if it leaves by itself, where no fetch is due."""
+        """Return whether to send acknowledgements without a fetch."""
         return self.urgent or now >= self.due
 
     def can_piggyback(self, now: float, following: float) -> bool:
-        """True if it takes the fetch that is due; the next is so many seconds later."""
+        """Return whether to send acknowledgements with the fetch that is due now.
+
+        Args:
+            following: seconds until the next fetch.
+        """
         return self.urgent or now + following >= self.due

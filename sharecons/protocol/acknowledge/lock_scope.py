@@ -7,11 +7,11 @@ __all__ = ["LockScope"]
 
 @final
 class LockScope:
-    """How long locks hold: until the share session they were acquired in ends.
+    """A share session, until whose end its acquisition locks hold.
 
     Attributes:
         ended: the session has ended, and its locks with it.
-        reason: why, for messages.
+        reason: why it ended, for error messages.
     """
 
     __slots__ = ("ended", "reason")

@@ -1,10 +1,7 @@
-"""Offsets with an acknowledge type, as runs, and as the ranges that the wire takes.
+"""Offsets with acknowledge types: as runs of one type, and as request ranges.
 
-Rule 1: whatever makes the wire's ranges ascending, disjoint and short is here.
-Rule 2: nothing here knows who asked for what.
-
-KIP-932 ("ShareFetch API") wants ranges ascending and without overlap; each holds
-one acknowledge type for all of its offsets, or one for each.
+KIP-932 ("ShareFetch API") requires ascending ranges without overlap; each has one
+acknowledge type for all of its offsets, or one per offset.
 """
 
 from collections.abc import Iterable
@@ -15,14 +12,14 @@ from sharecons.protocol.messages import Range
 __all__ = ["GAP", "Run", "coalesce", "ranges_of", "runs_of", "split"]
 
 GAP: Final = 0
-"""The type for an offset that has no record; the broker archives it."""
+"""The type of an offset without a record; the broker archives it."""
 
 RANGE_COST: Final = 18
-"""Bytes of a range beside its types: two offsets, a length, tagged fields."""
+"""Bytes of a range without its types: two offsets, a length, tagged fields."""
 
 
 class Run(NamedTuple):
-    """Offsets of one kind, both ends included."""
+    """Offsets with one acknowledge type; both ends are included."""
 
     first: int
     last: int
@@ -30,7 +27,7 @@ class Run(NamedTuple):
 
 
 def coalesce(runs: Iterable[Run]) -> list[Run]:
-    """Join neighbours of one kind; the runs must be ascending."""
+    """Join adjacent runs of one type; the runs must be ascending."""
     joined: list[Run] = []
     for run in runs:
         if joined and joined[-1].last + 1 == run.first and joined[-1].kind == run.kind:
@@ -41,7 +38,7 @@ def coalesce(runs: Iterable[Run]) -> list[Run]:
 
 
 def ranges_of(runs: Iterable[Run]) -> tuple[Range, ...]:
-    """Write ascending runs as ranges, in the form that takes fewer bytes."""
+    """Return ascending runs as ranges, in the form with fewer bytes."""
     ranges: list[Range] = []
     block: list[Run] = []
     for run in coalesce(runs):
@@ -53,7 +50,7 @@ def ranges_of(runs: Iterable[Run]) -> tuple[Range, ...]:
 
 
 def _block(runs: list[Run]) -> list[Range]:
-    """Runs without a hole between them: as one range, or as one each."""
+    """Return adjacent runs as one range, or as one range each."""
     length = runs[-1].last - runs[0].first + 1
     if len(runs) == 1 or length > RANGE_COST * (len(runs) - 1):
         return [Range(run.first, run.last, bytes((run.kind,))) for run in runs]
@@ -62,7 +59,7 @@ def _block(runs: list[Run]) -> list[Range]:
 
 
 def runs_of(ranges: Iterable[Range]) -> list[Run]:
-    """Read ranges back as runs."""
+    """Return ranges as runs."""
     runs: list[Run] = []
     for first, last, kinds in ranges:
         if len(kinds) == 1:
@@ -74,7 +71,7 @@ def runs_of(ranges: Iterable[Range]) -> list[Run]:
 
 
 def split(ranges: tuple[Range, ...]) -> tuple[tuple[Range, ...], tuple[Range, ...]]:
-    """Halve ranges by the number of their offsets; needs two offsets or more."""
+    """Split ranges in two halves; they must have at least two offsets."""
     runs = runs_of(ranges)
     half = sum(run.last - run.first + 1 for run in runs) // 2
     left: list[Run] = []

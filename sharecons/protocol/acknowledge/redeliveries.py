@@ -6,11 +6,12 @@ record within milliseconds, and the broker archives it.
 
 Theory of operation
 -------------------
-The first release of a record costs no time: another consumer may be able to process it.
-If records that came again are released again, and more records of their partition are
+The first release of a record causes no pause: another consumer may be able to process
+it. If redelivered records are released again, and more records of their partition are
 released than accepted, the partition is not fetched for a while: the longer, the more
-deliveries the records have used up. Nothing is held during such a pause, and fetches
-for other partitions go on. Afterwards one record is fetched first (`Pace.restart`).
+deliveries the records have used up. No records are held during the pause, and other
+partitions are still fetched. Afterwards one record is fetched first
+(`Prefetch.restart`).
 
 Other members fetch the records meanwhile. Each of them pauses as well if it releases
 them.
@@ -26,23 +27,23 @@ from sharecons.protocol.messages import Range, SharePartition
 __all__ = ["PAUSES", "Redeliveries"]
 
 PAUSES: Final[tuple[float, ...]] = (0.0, 0.0, 1.0, 3.0, 5.0)
-"""Seconds after the release of a record with so many deliveries, or more. With a
-delivery limit of 5, an outage of up to 9 s archives nothing."""
+"""Pauses in seconds by the delivery count of the released record; the last one is for
+all higher counts. With a delivery limit of 5, an outage of 9 s archives no record."""
 
 LAST_PAUSE: Final = len(PAUSES) - 1
 
 DECAY: Final = 0.5
-"""How much of the counts is left after each response with records."""
+"""The factor that each response with records applies to the counts."""
 
 
 @final
 class History:
-    """What became of one partition's records lately.
+    """Recent acknowledgements of one partition.
 
     Attributes:
-        released, accepted: records; fading.
-        highest: the highest delivery count of those released since the last look.
-        until: the partition is not fetched before.
+        released, accepted: numbers of records, decaying.
+        highest: the highest delivery count released since the last `update_pauses`.
+        until: the partition is not fetched before this time.
     """
 
     __slots__ = ("accepted", "highest", "released", "until")
@@ -56,14 +57,14 @@ class History:
 
 @final
 class Redeliveries:
-    """Those from one leader. Partitions without a released record have no history."""
+    """The partitions of one leader of which records were released recently."""
 
     def __init__(self) -> None:
         self._histories: dict[SharePartition, History] = {}
 
     @property
     def has_releases(self) -> bool:
-        """True if records of some partition were released lately."""
+        """True if records of some partition were released recently."""
         return bool(self._histories)
 
     def keep_only(self, partitions: frozenset[SharePartition]) -> None:
@@ -73,7 +74,7 @@ class Redeliveries:
                 del self._histories[each]
 
     def on_acquired(self, share_partition: SharePartition) -> None:
-        """Records of a partition came."""
+        """Note acquired records of a partition."""
         history = self._histories.get(share_partition)
         if history is not None:
             history.released *= DECAY
@@ -82,7 +83,7 @@ class Redeliveries:
                 del self._histories[share_partition]
 
     def on_acknowledged(self, lease: Lease, ranges: tuple[Range, ...]) -> None:
-        """The application has acknowledged these records of a lease."""
+        """Note acknowledged records of a lease."""
         history = self._histories.get(lease.share_partition)
         for first, last, kinds in ranges:
             size = last - first + 1
@@ -98,7 +99,7 @@ class Redeliveries:
                     history.highest = max(history.highest, count)
 
     def update_pauses(self, now: float) -> bool:
-        """Begin and end pauses; return whether one begins."""
+        """Start and end pauses; return whether one starts."""
         begins = False
         for history in self._histories.values():
             if history.accepted >= history.released:
@@ -113,7 +114,7 @@ class Redeliveries:
     def fetchable(
         self, partitions: frozenset[SharePartition], now: float
     ) -> frozenset[SharePartition]:
-        """Return those partitions that are not paused; `wanted` itself if all."""
+        """Return the partitions that are not paused; the same object if none is."""
         paused = [
             each for each, history in self._histories.items() if now < history.until
         ]
@@ -122,7 +123,7 @@ class Redeliveries:
     def next_pause_end(
         self, partitions: frozenset[SharePartition], now: float
     ) -> float:
-        """Return when the next pause of a wanted partition ends; infinity if none."""
+        """Return when the next pause of these partitions ends; infinity if none."""
         return min(
             (
                 history.until

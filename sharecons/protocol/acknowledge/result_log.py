@@ -1,7 +1,4 @@
-"""The journal of one consumer: what became of what it said, and whether it still may.
-
-Rule: this file knows nothing of leases, which ask it before they take a word.
-"""
+"""The log of a consumer's acknowledgement results, shared by all its leaders."""
 
 from collections.abc import Callable
 from typing import NamedTuple, Optional, final
@@ -16,7 +13,7 @@ class AcknowledgeError(NamedTuple):
 
     Attributes:
         code, name: Kafka's error code and its name.
-        message: what the broker said of it, or an explanation by this client.
+        message: the broker's error message, or an explanation by this client.
     """
 
     code: int
@@ -28,7 +25,7 @@ class AcknowledgeResult(NamedTuple):
     """The result of acknowledging a range of records.
 
     Attributes:
-        topic, partition: where the records lie.
+        topic, partition: the records' partition.
         first_offset, last_offset: the range, both inclusive.
         type: how they were acknowledged.
         error: None if the broker applied it. An error means that it did not, or that
@@ -59,16 +56,16 @@ def _same_thread() -> int:
 
 @final
 class ResultLog:
-    """What the acknowledgements of one consumer, to all its leaders, have in common.
+    """The state that the acknowledgements to all leaders of a consumer share.
 
     Attributes:
-        clock: returns the current time; for `held`, which applications read.
-        closed: nothing may be said any more.
-        results: what became of acknowledgements; taken by the shell.
-        hears: of those that were applied, too, though no commit() waits for them.
-        applied: how many were of which nobody hears; taken by the shell.
-        delivery_limit: after so many deliveries a release archives; 0 if not known.
-        archived: what releases have archived; taken by the shell.
+        clock: returns the current time, for `Record.held`.
+        closed: records can no longer be acknowledged.
+        results: the results to report; emptied by the caller.
+        has_listener: also log applied acknowledgements that no commit() waits for.
+        applied_count: applied records not in `results`; reset by the caller.
+        delivery_limit: the group's delivery limit; 0 if not known.
+        archived: the records that releases have archived; emptied by the caller.
         thread: the identity of the only thread that may acknowledge records.
         this_thread: returns the identity of the calling thread.
     """

@@ -1,8 +1,4 @@
-"""What became of acknowledgements, and who is told.
-
-Rule 1: how an outcome looks to the application is said here.
-Rule 2: this file does not know how it came about; `acknowledgements` does.
-"""
+"""Acknowledgement results, as the application receives them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final, final
@@ -18,14 +14,14 @@ from sharecons.protocol.acknowledge.result_log import (
 __all__ = ["CommitWaiter", "join_results", "lock_overrun", "results_of", "summarize"]
 
 
-# By number: asking the enumeration takes longer than all else here.
+# By number: a call of the enumeration would take most of the time here.
 _TYPES: Final = {kind.value: kind for kind in AcknowledgeType}
 
 
 def results_of(
     lease: Lease, runs: Iterable[Run], error: AcknowledgeError | None
 ) -> list[AcknowledgeResult]:
-    """Say what became of runs of a lease; gaps are nobody's concern."""
+    """Return the results of runs of a lease, without gaps."""
     partition = lease.share_partition.partition
     return [
         AcknowledgeResult(lease.topic, partition, first, last, _TYPES[kind], error)
@@ -35,7 +31,7 @@ def results_of(
 
 
 def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult]:
-    """Sort results, and make one of neighbours with the same fate."""
+    """Sort results, and join adjacent ranges with the same type and error."""
     joined: list[AcknowledgeResult] = []
     for result in sorted(results, key=lambda result: result[:3]):
         before = joined[-1] if joined else None
@@ -52,7 +48,7 @@ def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult
 
 
 def lock_overrun(lease: Lease, deadline: float, now: float) -> str:
-    """Return what to do about a lock that ended at `deadline`, before its use ended."""
+    """Return the error message for a lock that expired before its acknowledgement."""
     seconds = now - deadline + lease.lock_duration
     return (
         f"processing took {_short(seconds)} s, the lock lasts "
@@ -82,7 +78,7 @@ def _short(seconds: float) -> str:
 
 @final
 class CommitWaiter:
-    """What one commit() waits for."""
+    """The acknowledgement batches that one commit() waits for."""
 
     __slots__ = ("outstanding", "results")
 

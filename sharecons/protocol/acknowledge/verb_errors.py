@@ -52,7 +52,7 @@ def not_renewable(what: str) -> UnsupportedVersionError:
 
 
 def wrong_thread(kind: AcknowledgeType, what: str) -> WrongThreadError:
-    """Return the error for a call outside of the thread of the event loop."""
+    """Return the error for a call outside the event loop's thread."""
     verb = _verb(kind)
     return WrongThreadError(
         f"cannot {verb} {what} in this thread, which is not that of the consumer's "

@@ -1,9 +1,9 @@
-"""How far apart the records of one leader come, and what its next fetch makes of that.
+"""The rate at which the records of one leader arrive, and the next fetch's `min_bytes`.
 
-Where they come in crowds, a fetch that is answered with the first of them leaves the
-others for the next: many fetches, which bring little each. They are work for the broker
-all the same, and on a machine that has no more to give, what is produced then waits for
-it. So the broker is to wait until some are together, which it knows best.
+If records arrive at a high rate, a fetch returns the first one and leaves the others to
+the next fetch: many fetches with few records each. They cost the broker CPU time, and
+on a machine without any to spare, producers wait for it. So the fetch lets the broker
+wait until several records are there.
 """
 
 import math
@@ -13,31 +13,31 @@ __all__ = ["DENSE_INTERVAL", "GATHER_TIME", "MAX_GATHER_TIME", "ArrivalRate"]
 
 MAX_INTERVAL: Final = 0.006
 WEIGHT: Final = 0.2
-"""How many seconds one may seem at most to have been in coming, and how much that
-counts. More than acknowledgements gather for: see `gathering`."""
+"""The limit in seconds of a measured interval, and the weight of a measurement. Longer
+than acknowledgements linger: see `linger`."""
 
 DENSE_INTERVAL: Final = 0.0001
-"""Seconds from record to record below which they are gathered: where they come at half
-the rate, a broker has time for a fetch of each."""
+"""Seconds between records below which a fetch waits for several: at half the rate, a
+broker has time for one fetch per record."""
 
-MIN_INTERVAL: Final = 1e-9  # in virtual time they come at one instant
+MIN_INTERVAL: Final = 1e-9  # records may arrive at one instant in virtual time
 
 GATHER_TIME: Final = 0.002
 MAX_GATHER_TIME: Final = 0.003
-"""For how many seconds what comes is worth waiting for, and how long at most, should
-less come. Measured at 20,000/s with all of it on two cores: of these 0.53 are idle with
-one millisecond and 0.76 with two, and the client takes 0.25 or 0.16 of one. p50 is 1.4
-to 1.9 ms and 2.0; how late the last hundredth is depends on what is idle."""
+"""Seconds of arrivals that a fetch waits for, and the longest wait if fewer arrive.
+Measured at 20,000/s with everything on two cores: with one millisecond 0.53 cores are
+idle, with two 0.76; the client takes 0.25 and 0.16 cores. p50 is 1.4 to 1.9 ms and
+2.0 ms; p99 depends on the idle CPU."""
 
 
 class ArrivalRate:
-    """Says what is asked for; one for each leader.
+    """The arrival rate of one leader's records.
 
     Attributes:
-        least: how many bytes the next fetch waits for, at most for `MOST_GATHERED`;
-            0 if it is to take what there is.
-        between: seconds from one that brought records to the next, on average, as far
-            as `SEEMING`.
+        min_bytes: how many bytes the next fetch waits for, for MAX_GATHER_TIME at most;
+            0 if it waits for any record.
+        fetch_interval: average seconds between responses with records, up to
+            MAX_INTERVAL.
     """
 
     def __init__(self) -> None:
@@ -49,9 +49,12 @@ class ArrivalRate:
     def on_response(
         self, records: int, size: int, now: float, *, keeps_up: bool
     ) -> None:
-        """A fetch brought so many records, in so many bytes.
+        """Handle a fetch response.
 
-        `keeps_up` says that the application works them in moments.
+        Args:
+            records, size: the number of records and their bytes.
+            now: the time of the response.
+            keeps_up: the application processes records about as fast as they arrive.
         """
         self.min_bytes = 0
         if not records:

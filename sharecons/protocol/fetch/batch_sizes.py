@@ -1,7 +1,7 @@
 """How large the producer batches are that a broker returns.
 
 A broker returns every batch whole that holds an acquired record. So the size of the
-batches decides how many bytes a fetch of few records brings: see `pace`.
+batches decides how many bytes a fetch of few records brings: see `prefetch`.
 """
 
 from collections.abc import Sequence

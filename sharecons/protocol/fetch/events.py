@@ -1,9 +1,4 @@
-"""What a leader's answers bring for others than the leader itself.
-
-Rule 1: a machine that has something to tell beyond its next request, tells it
-with one of these.
-Rule 2: these are told once, in order; whoever takes them does what they ask.
-"""
+"""The events of a leader's state machine, in the order of its responses."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -48,17 +43,17 @@ __all__ = [
 
 @dataclass(init=False, slots=True)
 class Acquired:
-    """Records came."""
+    """Records were acquired."""
 
     lease: Lease
 
-    # Written out, as those of `values` are.
+    # Explicit, as in `messages`.
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
 
 
 class LeaderMoved(NamedTuple):
-    """Somebody else leads a partition; -1 where the broker does not know who."""
+    """A partition has another leader; `leader_id` is -1 if it is not known."""
 
     share_partition: SharePartition
     leader: PartitionLeader
@@ -69,7 +64,7 @@ class EndpointsLearned(NamedTuple):
 
 
 class FetchRecovered(NamedTuple):
-    """A partition is fetched again that was `Troubled`."""
+    """A partition with a `PartitionError` is fetched again."""
 
     share_partition: SharePartition
 
@@ -79,14 +74,14 @@ class MetadataStale(NamedTuple):
 
 
 class LocksLost(NamedTuple):
-    """The session ended, and the locks of all that it had acquired."""
+    """The session ended, and all locks acquired in it."""
 
     reason: str
     leases: tuple[Lease, ...]
 
 
 class PartitionError(NamedTuple):
-    """An error to raise once; `share_partition` is whose it is."""
+    """A partition's error, to raise once."""
 
     share_partition: SharePartition
     code: int
@@ -100,19 +95,19 @@ class FatalError(NamedTuple):
 
 
 class Throttled(NamedTuple):
-    """Every response of a node is throttled, and so has no records."""
+    """A node throttles every response, so none has records."""
 
     node_id: int
 
 
 class Stalled(NamedTuple):
-    """A node goes on returning empty responses at once: see `EmptyResponses`."""
+    """A node keeps returning empty responses early: see `EmptyResponses`."""
 
     node_id: int
 
 
 class UnexpectedResponse(NamedTuple):
-    """The broker said something that it should not; worth a warning."""
+    """A response violates the protocol; logged as a warning."""
 
     description: str
 
@@ -133,7 +128,7 @@ LeaderEvent = (
 
 
 def fetch_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
-    """Say what the error of one partition's fetch means for others, if anything."""
+    """Return the events for the error of one partition's fetch."""
     share_partition = partition.share_partition
     match action_for(error_actions.FETCH_PARTITION, partition.error):
         case ErrorAction.FIND_LEADER:
@@ -143,11 +138,11 @@ def fetch_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
         case ErrorAction.REPORT:
             return [PartitionError(share_partition, partition.error, partition.message)]
         case _:
-            return []  # none, or one to be silent of: the next fetch asks again
+            return []  # no error, or one that the next fetch retries
 
 
 def ack_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
-    """Say what the error of one partition's acknowledgements means for others."""
+    """Return the events for the error of one partition's acknowledgements."""
     moved = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
     if partition.acknowledge_error in moved and not partition.error:
         return [LeaderMoved(partition.share_partition, partition.leader)]
@@ -157,12 +152,10 @@ def ack_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
 def fatal_error(
     group_id: str, node_id: int, response: ShareFetchResponse | ShareAcknowledgeResponse
 ) -> FatalError:
-    """Say that a leader will not serve this member at all."""
+    """Return the event for an error with which a leader rejects this member."""
     name = code_name(response.error)
-    said = f"{name} ({response.message})" if response.message else name
-    text = (
-        f"share group {group_id!r}: node {node_id} refuses to serve this member: {said}"
-    )
+    error = f"{name} ({response.message})" if response.message else name
+    text = f"share group {group_id!r}: node {node_id} rejects this member: {error}"
     if response.error == Code.UNSUPPORTED_VERSION:
         return FatalError(UnsupportedVersionError(text))
     if response.error == Code.GROUP_AUTHORIZATION_FAILED:

@@ -1,28 +1,27 @@
-"""One leader of share partitions: what to ask it next, and what its answers mean.
+"""The state machine of one partition leader: its next request, and its responses.
 
-Whether a ShareFetch or a ShareAcknowledge goes out, and when, is decided here;
-numbers come from `session`, contents from `acknowledgements`, amounts from `pace`.
+It decides whether to send a ShareFetch or a ShareAcknowledge, and when. Session epochs
+come from `session_manager`, contents from `request_builder`, amounts from `prefetch`.
 
 Theory of operation
 -------------------
-One request at a time, but where much comes. A fetch that waits at the broker holds up
-everything else on its session, and an acknowledgement sent beside it, on another
-connection, would end it with an error and cost a delivery (measured on 4.3.0): `waits`
-says how long one may.
+One request is in flight, except while a large response arrives. A fetch that waits at
+the broker blocks its session, and an acknowledgement on another connection would end it
+with an error and cost a delivery (measured on 4.3.0): `max_wait` limits the wait.
 
-Where more records lie ready than a fetch brings, the next one is sent while these
-are worked. Where none do, it waits until the application asks: it then carries the
-acknowledgements of these, and may wait long; where they come in crowds, until some are
-together: see `arrivals`. Where a fetch brings much, another one is sent behind it while
-that comes, which the broker turns to as soon as it has sent its answer. It does not
-wait, and changes nothing of the session.
+If more records are available than a fetch returned, the next fetch is sent while the
+application processes these. If not, it is sent when the application asks for records:
+it then carries the acknowledgements of these, and may wait long, or until several
+records are there (`arrival_rate`). While a large response arrives, another fetch is
+pipelined, which the broker handles as soon as it has sent the response. That fetch does
+not wait, and changes nothing in the session.
 
-Acknowledgements ride on a fetch that is due, or go by themselves; `gathering` says
-when. Renewals never ride on a fetch: a renewing fetch may not fetch.
+Acknowledgements are sent with a fetch that is due, or alone; `linger` decides when.
+Renewals are sent alone, as Kafka does not allow them to fetch.
 
-What the answers bring for others, `happened` collects: leases for the consumer,
-hints of new leaders, errors to raise. A lost connection ends the session's term;
-what was under way then has an unknown outcome and is not sent again.
+`events` collects leases, hints of new leaders and errors to raise. A lost connection
+ends the session and its locks; acknowledgements in flight then have an unknown result
+and are not sent again.
 """
 
 import math
@@ -68,15 +67,15 @@ Response = ShareFetchResponse | ShareAcknowledgeResponse
 
 
 class Leader:
-    """The machine of one leader; its contract is the package's.
+    """The state machine of one leader; see `sharecons.protocol` for its contract.
 
     Attributes:
-        wanted: the partitions to fetch from this leader.
-        topics: the names of topics by id; set by the shell.
-        acknowledgements: what is said of the records that came from it.
-        happened: what its answers brought; taken by the shell.
-        leaders: how many leaders share the allowance; set by the shell.
-        backlog: more lies ready than the last fetch brought.
+        partitions: the partitions to fetch from this leader.
+        topic_names: topic names by id; set by the caller.
+        batcher: the acknowledgements of its records.
+        events: what its responses lead to; emptied by the caller.
+        leader_count: how many leaders share the prefetch allowance; set by the caller.
+        has_backlog: more records are available than the last fetch returned.
     """
 
     def __init__(
@@ -106,7 +105,7 @@ class Leader:
         self._linger = AckLinger()
         self._closing = False
         self._max_wait = MaxWait(settings.max_wait)
-        self._request_builder = RequestBuilder(
+        self._builder = RequestBuilder(
             settings,
             self._session,
             prefetch,
@@ -123,7 +122,7 @@ class Leader:
             prefetch,
             batcher,
             self._arrival_rate,
-            self._request_builder,
+            self._builder,
             self._max_wait,
             self._empty_responses,
             self._pauses,
@@ -131,28 +130,28 @@ class Leader:
         self._in_flight: list[SentRequest] = []
         self.has_backlog = True
 
-    # What the shell tells.
+    # Calls of the driver.
 
     def set_partitions(self, partitions: frozenset[SharePartition]) -> None:
-        """Fetch these from now on; the others are forgotten with the next fetch."""
+        """Fetch these partitions; the next fetch removes others from the session."""
         if partitions != self.partitions:
             self._empty_responses.reset()
             self.batcher.redeliveries.keep_only(partitions)
         self.partitions = partitions
 
     def flush_acks(self) -> None:
-        """Somebody waits for acknowledgements: do not let them gather."""
+        """Send acknowledgements without lingering."""
         self._linger.urgent = True
 
     def close(self) -> None:
-        """Fetch no more; say what is to be said, and close the session."""
+        """Stop fetching, send pending acknowledgements and close the session."""
         self._closing = True
         self._not_before = 0.0
         if not self._session.is_open and not self._in_flight:
             self._finish("the consumer was closed")
 
     def is_idle(self, now: float) -> bool:
-        """True once nothing is fetched here and nothing more can be said here."""
+        """Return whether no partition, lease or request is left."""
         self.batcher.forget_expired(now)
         busy = self.batcher.leases or self.batcher.has_pending
         return not (self.partitions or busy or self._in_flight)
@@ -163,11 +162,9 @@ class Leader:
         if self.finished:
             return math.inf
         due = self._linger.due
-        acknowledgements = self.batcher
-        at_once = (
-            self._linger.urgent or due == math.inf or acknowledgements.has_uncollected
-        )
-        if self._closing or (at_once and acknowledgements.has_pending):
+        batcher = self.batcher
+        at_once = self._linger.urgent or due == math.inf or batcher.has_uncollected
+        if self._closing or (at_once and batcher.has_pending):
             due = now
         if self.partitions:
             due = min(due, self._fetch_due(now))
@@ -181,18 +178,15 @@ class Leader:
         return self._track(self._choose_request(now), now)
 
     def next_pipelined_request(self, now: float) -> Request | None:
-        """Give a fetch to be sent behind the one under way, if one is due.
+        """Return a fetch to send while another is in flight, or None.
 
-        To be asked when a part of that one's answer is here, and more to come. It is
-        answered after the other.
+        Call this when a part of that fetch's response has arrived.
         """
-        if not self._can_pipeline(now) or self._acknowledgement_is_due(
-            now, fetching=True
-        ):
+        if not self._can_pipeline(now) or self._ack_is_due(now, fetching=True):
             return None
         if self.batcher.redeliveries.has_releases:
             return None
-        request = self._request_builder.build_fetch(
+        request = self._builder.build_fetch(
             now, self.partitions, self.leader_count, backlog=True, pipelined=True
         )
         return self._track(request, now)
@@ -201,7 +195,7 @@ class Leader:
         sent = self._in_flight.pop(0)
         if response.endpoints:
             self.events.append(EndpointsLearned(dict(response.endpoints)))
-        # Of two requests under way, the second does not end the first one's pause.
+        # The second response does not shorten the throttle time of the first.
         self._not_before = max(self._not_before, now + response.throttle)
         match action_for(error_actions.FETCH, response.error):
             case ErrorAction.PROCEED:
@@ -218,7 +212,7 @@ class Leader:
                 self.events.append(
                     fatal_error(self._settings.group_id, self.node_id, response)
                 )
-                self._finish("the broker refuses to serve this member")
+                self._finish("the broker rejected this member")
             case _:
                 # Whether the broker counted this request is unknown.
                 self._reopen_session(sent, response, now, applied=True)
@@ -243,83 +237,76 @@ class Leader:
             self.events.append(MetadataStale(f"node {self.node_id}: {error}"))
             self._back_off(now, 0.0)
 
-    # Which request.
+    # The next request.
 
     def _choose_request(self, now: float) -> Request | None:
         if self._closing:
             return self._closing_request(now)
         if self._must_reopen(now):
-            return self._request_builder.build_acknowledge(now, closing=True)
-        self._request_builder.update_release_pauses(now)
+            return self._builder.build_acknowledge(now, closing=True)
+        self._builder.update_release_pauses(now)
         fetching = bool(self.partitions) and self._fetch_due(now) <= now
-        if self._acknowledgement_is_due(now, fetching):
-            return self._request_builder.build_acknowledge(now)
+        if self._ack_is_due(now, fetching):
+            return self._builder.build_acknowledge(now)
         if fetching:
-            backlog = self.has_backlog
-            return self._request_builder.build_fetch(
-                now, self.partitions, self.leader_count, backlog=backlog
+            backlog, leaders = self.has_backlog, self.leader_count
+            return self._builder.build_fetch(
+                now, self.partitions, leaders, backlog=backlog
             )
         if self.batcher.has_pending and not self._session.is_open:
-            return self._request_builder.build_fetch(
+            return self._builder.build_fetch(
                 now, self.partitions, self.leader_count, opening_only=True
             )
         return None
 
     def _fetch_due(self, now: float) -> float:
-        return self._request_builder.next_due(
-            now, self.partitions, ahead=self.has_backlog
-        )
+        return self._builder.next_due(now, self.partitions, ahead=self.has_backlog)
 
     def _can_pipeline(self, now: float) -> bool:
-        """True if a fetch may be sent behind what is under way, which brings much."""
+        """Return whether a fetch may be sent while another is in flight."""
         if len(self._in_flight) != 1 or self._closing or now < self._not_before:
             return False
         sent = self._in_flight[0]
-        wanted = self._request_builder.fetchable(self.partitions, now)
-        if not sent.keeps_session or wanted is not self._session.partitions:
+        partitions = self._builder.fetchable(self.partitions, now)
+        if not sent.keeps_session or partitions is not self._session.partitions:
             return False
-        return self.has_backlog and self._request_builder.can_pipeline(
-            sent, wanted, now
-        )
+        return self.has_backlog and self._builder.can_pipeline(sent, partitions, now)
 
     def _must_reopen(self, now: float) -> bool:
         """Return whether to close the session and open another one.
 
-        That releases records that a throttled response did not have: else they stay
-        locked. It releases all others too, so there may be none. A broker that goes on
-        returning empty responses at once may return records in another session.
+        This releases records missing in a throttled response, which stay locked
+        otherwise, and all other records: so no lease may be left. A broker that keeps
+        returning empty responses early may return records in another session.
         """
-        acknowledgements = self.batcher
+        batcher = self.batcher
         return (
-            (
-                self._request_builder.has_lost_records(now)
-                or self._empty_responses.must_reopen
-            )
+            (self._builder.has_lost_records(now) or self._empty_responses.must_reopen)
             and self._session.is_open
-            and not acknowledgements.leases
-            and not acknowledgements.has_pending
+            and not batcher.leases
+            and not batcher.has_pending
         )
 
     def _closing_request(self, now: float) -> ShareAcknowledge | None:
         if not self._session.is_open:
             self._finish("the consumer was closed")
             return None
-        # A renewal has no sense any more: its record is given back.
+        # Closing the session releases renewed records.
         self.batcher.fail_renewals()
-        return self._request_builder.build_acknowledge(now, closing=True)
+        return self._builder.build_acknowledge(now, closing=True)
 
-    def _acknowledgement_is_due(self, now: float, fetching: bool) -> bool:
-        """True if acknowledgements are due by themselves."""
-        acknowledgements = self.batcher
-        acknowledgements.collect()
-        if not acknowledgements.has_pending:
+    def _ack_is_due(self, now: float, fetching: bool) -> bool:
+        """Return whether to send acknowledgements without a fetch."""
+        batcher = self.batcher
+        batcher.collect()
+        if not batcher.has_pending:
             self._linger.end()
             return False
         if not self._session.is_open:
             self._linger.due = now
             return False
         self._linger.begin(now)
-        if acknowledgements.has_renewals:
+        if batcher.has_renewals:
             return True
         return not fetching and self._linger.is_due(now)
 
@@ -328,85 +315,86 @@ class Leader:
             self._in_flight.append(SentRequest(request, now, self._session))
         return request
 
-    # What the answers mean.
+    # Responses.
 
-    def _on_success(self, sent: SentRequest, answer: Response, now: float) -> None:
+    def _on_success(self, sent: SentRequest, response: Response, now: float) -> None:
         request = sent.request
-        self._max_wait.set_lock_timeout(answer.lock_timeout)
-        if isinstance(request, ShareFetch) and isinstance(answer, ShareFetchResponse):
+        self._max_wait.set_lock_timeout(response.lock_timeout)
+        if isinstance(request, ShareFetch) and isinstance(response, ShareFetchResponse):
             if sent.session_resets == self._session.resets:
                 self._session.on_fetch_response()
-            self.batcher.renewable = answer.renewable
+            self.batcher.renewable = response.renewable
             self.has_backlog = self._response_handler.handle(
-                sent, request, answer, now, self.topic_names, self.events
+                sent, request, response, now, self.topic_names, self.events
             )
         if request.acknowledgements:
             self.batcher.on_response(
-                answer.partitions,
+                response.partitions,
                 error=None,
                 renewed_until=self._renewed_until(request, now),
                 now=now,
             )
             self._empty_responses.end_pause()
-        for partition in answer.partitions:
+        for partition in response.partitions:
             if partition.acknowledge_error:
                 self.events += ack_error_event(partition)
-        self._back_off_on_errors(request, answer, now)
+        self._back_off_on_errors(request, response, now)
 
     def _reopen_session(
-        self, sent: SentRequest, answer: Response, now: float, *, applied: bool
+        self, sent: SentRequest, response: Response, now: float, *, applied: bool
     ) -> None:
-        """The session is out of step; the locks are the member's, and outlive it.
+        """Open a new session, as the epochs do not match; the member keeps its locks.
 
-        `applied` says that what the request acknowledged may have been.
+        Args:
+            applied: the broker may have applied the request's acknowledgements.
         """
         if sent.session_resets == self._session.resets:
             self._session.reset()
         if sent.request.acknowledgements and applied:
-            self._fail_acknowledgements(answer, now)
+            self._fail_acknowledgements(response, now)
         elif sent.request.acknowledgements:
             self.batcher.resend()
-        self._back_off(now, answer.throttle)
+        self._back_off(now, response.throttle)
 
     def _back_off_on_errors(
-        self, request: Request, answer: Response, now: float
+        self, request: Request, response: Response, now: float
     ) -> None:
-        """Nothing that failed is asked for again at the speed of a round trip."""
-        failed = self._pauses.unpaused_errors(answer.partitions, now)
-        idle = failed and not [p for p in answer.partitions if p.acquired]
+        """Back off after a response with errors."""
+        failed = self._pauses.unpaused_errors(response.partitions, now)
+        idle = failed and not [p for p in response.partitions if p.acquired]
         to_retry = self.batcher.needs_backoff
         if idle or (to_retry and request.acknowledgements):
-            self._back_off(now, answer.throttle)
+            self._back_off(now, response.throttle)
         elif not to_retry:
             self._backoff.reset()
 
     def _renewed_until(self, request: Request, now: float) -> float:
-        # The request's own time would be safer by a round trip; but a renewal is
-        # answered at once, and the broker may be slow to write it.
+        # The time of the request would be safer by a round trip; but the broker
+        # responds at once, and may persist a renewal slowly.
         renewing = isinstance(request, ShareAcknowledge) and request.is_renew_ack
         return now + self._max_wait.lock_timeout if renewing else 0.0
 
-    def _fail_acknowledgements(self, answer: Response, now: float) -> None:
-        code, message = answer.error, answer.message or ""
+    def _fail_acknowledgements(self, response: Response, now: float) -> None:
+        code, message = response.error, response.message or ""
         error = AcknowledgeError(code, code_name(code), message)
         self.batcher.on_response((), error=error, renewed_until=0.0, now=now)
 
-    # Trouble.
+    # Errors.
 
     def _back_off(self, now: float, throttle: float) -> None:
-        # Closing waits for nothing but what is to be said once more.
+        # A close waits only for acknowledgements to be sent again.
         if not self._closing or self.batcher.needs_backoff:
             self._not_before = now + max(self._backoff.next_delay(), throttle)
 
-    def _lose_locks(self, why: str) -> None:
-        term = self._session.lock_scope
+    def _lose_locks(self, reason: str) -> None:
+        lock_scope = self._session.lock_scope
         held = self.batcher.leases
-        self._session.on_lost(why)
-        self.batcher.on_session_lost(term)
+        self._session.on_lost(reason)
+        self.batcher.on_session_lost(lock_scope)
         self._linger.end()
         if held and not self._closing:
-            self.events.append(LocksLost(why, held))
+            self.events.append(LocksLost(reason, held))
 
-    def _finish(self, why: str) -> None:
-        self._lose_locks(why)
+    def _finish(self, reason: str) -> None:
+        self._lose_locks(reason)
         self.finished = True

@@ -1,13 +1,13 @@
-"""Which of a leader's partitions the next fetch asks for: all, or some, in turn.
+"""Which of a leader's partitions the next fetch requests: all, or one part in turn.
 
-A broker reads what lies ready in every partition of a session before it gives the
-first records of it. Of 500 partitions it gave 2,000 records at a time three times as
-fast when the session had twelve of them, for a third of its CPU (4.3.0). So where much
-lies ready, a part of the partitions is asked for, without waiting, and then the next.
+A broker reads every partition of a session before it returns records. With 2,000
+records per fetch of 500 partitions, it was three times as fast, for a third of its CPU,
+when the session had twelve of them (4.3.0). So with a backlog, fetches request one part
+of the partitions after the other, without waiting.
 
-What a part does not bring, others may have. Then all are asked, once, and twice as
-often each time that a part disappoints again: where few of many partitions have
-records, asking them in turn is in vain.
+If a part returns few records, other partitions may have some. Then all are requested
+once, and twice as often each time that a part returns few again: if few of many
+partitions have records, rotation has no use.
 """
 
 from typing import Final, final
@@ -18,19 +18,19 @@ from sharecons.protocol.messages import SharePartition
 __all__ = ["MAX_FULL_FETCHES", "PART_SIZE", "PartitionRotation"]
 
 PART_SIZE: Final = 12
-"""How many partitions a part has, and some more where they do not come out even. With
-24 the broker's CPU was the same and ours a tenth more; with 6 nothing was gained."""
+"""Partitions in a part, or some more if the number is not a multiple. With 24 the
+broker's CPU time was the same and the client's a tenth more; 6 was not better."""
 
 MAX_FULL_FETCHES: Final = 64
-"""So many fetches for all partitions are between two tries at most."""
+"""The maximum number of fetches for all partitions between two parts."""
 
 
 @final
 class PartitionRotation:
-    """Those of one leader's partitions.
+    """The rotation of one leader's partitions.
 
-    Members begin at different parts, by `member_id`: a broker lets one fetch at a time
-    look into a partition.
+    Members begin with different parts, by `member_id`, as a broker lets only one fetch
+    at a time read a partition.
     """
 
     def __init__(self, member_id: str) -> None:
@@ -41,7 +41,7 @@ class PartitionRotation:
         self._next_full_fetches = 1
 
     def next(self, partitions: frozenset[SharePartition]) -> frozenset[SharePartition]:
-        """Give what to ask for, where much lies ready: `wanted`, or a part of it."""
+        """Return the partitions to request with a backlog: all, or a part."""
         if partitions is not self._all:
             self._divide(partitions)
         if not self._parts:
@@ -53,13 +53,15 @@ class PartitionRotation:
         return self._parts[self._turn]
 
     def is_undivided(self, partitions: frozenset[SharePartition]) -> bool:
-        """True if these are few enough to be asked together, always."""
+        """Return whether these are so few that they are always requested together."""
         return partitions is self._all and not self._parts
 
     def on_response(self, requested: frozenset[SharePartition], *, full: bool) -> bool:
-        """A fetch for these brought as much as it could, or not.
+        """Handle the response to a fetch; return whether it was for a part.
 
-        Give True if it was for a part, which tells nothing of the others.
+        Args:
+            requested: the partitions of the fetch.
+            full: it returned about as many records as requested.
         """
         if (
             not self._parts

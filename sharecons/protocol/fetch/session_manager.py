@@ -1,24 +1,19 @@
-"""A share session: what one leader knows of us, and under which epoch.
-
-Rule 1: epochs and the session's partitions are counted here and nowhere else.
-Rule 2: this file does not know why a request goes out, only how it is numbered.
+"""The session manager: epochs and partitions of the share session with one leader.
 
 Theory of operation
 -------------------
-There is one session for each member and leader. A ShareFetch with epoch 0 opens
-it; from then on each request, fetch or acknowledge, carries the next number, and
--1 closes it (KIP-932, "Share sessions"). The numbers are a strict sequence, counted
-as requests are sent: a broker takes those of one connection in order, so one may be
-sent before the answer of the one before. An answer may then be to a request of a
-session that was given up meanwhile: `resets` tells.
+Each member has one session per leader. A ShareFetch with epoch 0 opens it; each later
+request, fetch or acknowledge, has the next epoch; -1 closes it (KIP-932, "Share
+sessions"). Epochs are assigned when requests are sent. A broker handles the requests of
+one connection in order, so one may be sent before the response to the previous one. A
+response may then belong to a session that was reset meanwhile; `resets` shows that.
 
-The broker remembers the partitions. A fetch names only those that are new to it,
-or carry acknowledgements, and those to forget. Naming a partition for its
-acknowledgements makes it a part of the session too: then it is forgotten again
-in the same request.
+The broker keeps the session's partitions. A fetch lists only those that are new, those
+with acknowledgements, and those to forget. Acknowledgements add their partition to the
+session, so a partition that is not fetched is forgotten in the same request.
 
-When the connection ends the session is gone, and with it the locks: `Term` stands
-for one such life, and what was acquired in it asks it whether it is over.
+The session ends with the connection, and its locks end with it. Leases refer to the
+`LockScope` of the session in which they were acquired.
 """
 
 from collections.abc import Set as AbstractSet
@@ -36,12 +31,12 @@ NONE: Final[frozenset[SharePartition]] = frozenset()
 
 
 class ShareSession:
-    """Numbers the requests to one leader.
+    """The share session with one leader.
 
     Attributes:
-        epoch: the number of the next request; 0 while there is no session.
-        term: the session's life; another one after `lost`.
-        resets: how often a session was given up.
+        epoch: the epoch of the next request; 0 without a session.
+        lock_scope: the scope of the session's locks; a new one after `on_lost`.
+        resets: how often the session was reset.
     """
 
     def __init__(self) -> None:
@@ -57,7 +52,7 @@ class ShareSession:
 
     @property
     def partitions(self) -> frozenset[SharePartition]:
-        """What the leader believes us to fetch."""
+        """The partitions of the session, as of the last response."""
         return self._partitions
 
     def update(
@@ -65,27 +60,27 @@ class ShareSession:
         partitions: frozenset[SharePartition],
         acknowledged: AbstractSet[SharePartition],
     ) -> tuple[frozenset[SharePartition], frozenset[SharePartition]]:
-        """Give what a fetch adds to the session and what it makes it forget."""
+        """Return the partitions that a fetch adds to the session and forgets."""
         self._requested = partitions
         if partitions is self._partitions:
-            # As it is where partitions are few; else there may be hundreds of them.
+            # The usual case; a difference of hundreds of partitions takes time.
             return NONE, frozenset(acknowledged - partitions)
         added = partitions - self._partitions
         forgotten = self._partitions.union(acknowledged) - partitions
         return added, frozenset(forgotten)
 
     def next_epoch(self) -> int:
-        """Take the number of a request that is sent now."""
+        """Return the epoch of the request to send now, and advance it."""
         epoch = self.epoch
         self.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
         return epoch
 
     def on_fetch_response(self) -> None:
-        """A fetch was answered: the leader holds what the last one listed."""
+        """Handle a fetch response: the leader has the partitions last requested."""
         self._partitions = self._requested
 
     def reset(self) -> None:
-        """Open anew; the locks outlive it, for they are the member's.
+        """Open a new session with the next fetch; the member keeps its locks.
 
         Measured on Kafka 4.3.0: an epoch of 0 on a live connection replaces the
         session and releases nothing.
@@ -95,7 +90,7 @@ class ShareSession:
         self.resets += 1
 
     def on_lost(self, reason: str) -> None:
-        """The session ended at the leader's, and every lock taken in it."""
+        """Handle the end of the session at the leader, and of all its locks."""
         self.reset()
         self.lock_scope.ended = True
         self.lock_scope.reason = reason

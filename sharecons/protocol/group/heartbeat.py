@@ -1,23 +1,19 @@
-"""Membership of a share group: joining it, staying in it, leaving it.
-
-Rule 1: whatever decides which heartbeat goes out next lives in this file.
-Rule 2: this file meets no socket, clock or chance. Time comes in as `now`.
+"""The heartbeat: joining a share group, staying in it, leaving it.
 
 Theory of operation
 -------------------
-The coordinator knows us by an id that we chose and an epoch that it hands out.
-Epoch 0 asks to join, -1 to leave; in between we repeat the last epoch we were
-given. Being fenced is no failure: we keep the id and join again from 0 (KIP-932,
-"Group membership"), saying everything anew, since the coordinator may know
-nothing of us any more.
+The client chooses the member id, the coordinator the member epoch. Epoch 0 joins, -1
+leaves; other heartbeats repeat the last epoch received. A fenced member keeps its id
+and joins again with epoch 0 (KIP-932, "Group membership"). It sends all fields again,
+since the coordinator may have lost them.
 
-The coordinator assigns about a second after the first heartbeat, and tells only
-who asks: so a member without an assignment asks again every 0.1 s for a while,
-where others wait for the heartbeat interval (5 s).
+The coordinator assigns partitions about a second after the first heartbeat, and
+returns them only in the response to a heartbeat. So a member without an assignment
+sends one every 0.1 s for a while, instead of at the heartbeat interval (5 s).
 
-Who the coordinator is has to be asked first, and again whenever it moved or was
-lost; the assignment is kept meanwhile. The states and the moves between them are
-TRANSITIONS; docs/design.md draws its diagram from that table.
+FindCoordinator is sent first, and again after the coordinator has moved or the
+connection was lost; the assignment is kept meanwhile. TRANSITIONS lists the states and
+the transitions; docs/design.md draws its diagram from that table.
 """
 
 import enum
@@ -48,15 +44,17 @@ __all__ = ["TRANSITIONS", "Membership", "MembershipEvent", "State"]
 
 EARLY_INTERVAL: Final = 0.1
 EARLY_PERIOD: Final = 3.0
-"""Three times share.assignment.interval.ms (1 s); later the usual pace will do."""
+"""Three times share.assignment.interval.ms (1 s); then the usual interval applies."""
 
-DEFAULT_INTERVAL: Final = 5.0  # group.share.heartbeat.interval.ms, until told
-MIN_INTERVAL: Final = 0.1  # whatever a broker may be configured to say
+DEFAULT_INTERVAL: Final = (
+    5.0  # group.share.heartbeat.interval.ms, until a response has it
+)
+MIN_INTERVAL: Final = 0.1  # even if a broker returns a shorter one
 
 REJOIN_DELAY: Final = 60.0
 MAX_REJOIN_DELAY: Final = 600.0
-"""Seconds between two times that a member leaves because a broker returns nothing:
-each takes its partitions away from it, and may give them to others, for a second."""
+"""Seconds between two rejoins because a broker returns nothing: each one takes the
+partitions from the member for about a second, and may assign them to others."""
 
 
 class State(enum.Enum):
@@ -82,7 +80,7 @@ TRANSITIONS: Final[Mapping[tuple[State, MembershipEvent], State]] = {
     (State.JOINING, MembershipEvent.SUBSCRIBED): State.JOINING,
     (State.JOINING, MembershipEvent.ADMITTED): State.MEMBER,
     (State.JOINING, MembershipEvent.FENCED): State.JOINING,
-    # The join may have been heard although we never saw its answer.
+    # The coordinator may have handled the join although its response was lost.
     (State.JOINING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
     (State.JOINING, MembershipEvent.REFUSED): State.REFUSED,
     (State.MEMBER, MembershipEvent.SUBSCRIBED): State.MEMBER,
@@ -90,7 +88,7 @@ TRANSITIONS: Final[Mapping[tuple[State, MembershipEvent], State]] = {
     (State.MEMBER, MembershipEvent.FENCED): State.JOINING,
     (State.MEMBER, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
     (State.MEMBER, MembershipEvent.REFUSED): State.REFUSED,
-    # Subscribed again while the leave is under way: leave first, then join.
+    # Subscribed again while the leave is in flight: leave first, then join.
     (State.LEAVING, MembershipEvent.SUBSCRIBED): State.LEAVING,
     (State.LEAVING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
     (State.LEAVING, MembershipEvent.LEFT): State.OUT,
@@ -103,14 +101,14 @@ Response = FindCoordinatorResponse | HeartbeatResponse
 
 
 class Membership:
-    """The machine of one member; its contract is the package's.
+    """The state machine of one member; see `sharecons.protocol` for its contract.
 
     Attributes:
-        assignment: what the coordinator last assigned; empty outside the group.
-        refusal: the error that ended the membership for good, or None.
-        reported: an error to raise to the application once; taken by the shell.
-        coordinator: where the heartbeats go; None while it is being looked up.
-        heartbeats: whether they are accepted.
+        assignment: the last assignment received; empty outside the group.
+        fatal_error: the error that ended the membership, or None.
+        error_to_report: an error to raise once; the caller resets it to None.
+        coordinator: the group coordinator; None while it is looked up.
+        heartbeats: the result of the last heartbeat.
     """
 
     def __init__(self, group_id: str, member_id: str, *, rack: str | None = None):
@@ -133,18 +131,20 @@ class Membership:
         self._evicting_previous = False
         self._rejoin_after = 0.0
         self._rejoin_delay = REJOIN_DELAY
-        self._has_contacted = False  # since we were last out: a coordinator may know us
+        self._has_contacted = (
+            False  # since the last leave: a coordinator may know the member
+        )
         self._backoff = Backoff(spread_of(member_id))
 
     @property
     def finished(self) -> bool:
-        """True once nothing will be sent any more."""
+        """True if no request will follow."""
         if self.state is State.REFUSED:
             return True
         return self._closing and self.state is State.OUT
 
     def subscribe(self, topics: tuple[str, ...], now: float) -> None:
-        """Ask for these topics; none at all means leaving the group."""
+        """Subscribe to these topics; without topics, leave the group."""
         if self._closing:
             return
         self._subscription.change(topics)
@@ -155,19 +155,19 @@ class Membership:
         self.heartbeat_soon(now)
 
     def exclude_topics(self, topics: frozenset[str], now: float) -> None:
-        """Note the topics that may not be read: they would keep the others out."""
+        """Leave unauthorized topics out: with them, every heartbeat is rejected."""
         self._subscription.unauthorized = topics
         if self._subscription.changed_topics(self._confirmed_topics) is not None:
             self.heartbeat_soon(now)
 
     def heartbeat_soon(self, now: float) -> None:
-        """Ask early for a while: something that bears on the assignment changed."""
+        """Send early heartbeats for a while, as the assignment is about to change."""
         if self.state in (State.JOINING, State.MEMBER):
             self._due = min(self._due, now)
             self._early_until = now + EARLY_PERIOD
 
     def rejoin(self, now: float) -> bool:
-        """Leave the group and join again at once; return False if it is too soon."""
+        """Leave the group and join again; return False if it is too soon for that."""
         if self.state is not State.MEMBER or now < self._rejoin_after:
             return False
         self._rejoin_after = now + self._rejoin_delay
@@ -178,7 +178,7 @@ class Membership:
         return True
 
     def close(self, now: float) -> None:
-        """Leave the group for good."""
+        """Leave the group and finish."""
         self._closing = True
         self._subscription.change(())
         self._leave(now)
@@ -194,15 +194,15 @@ class Membership:
         self._has_contacted = True
         if self.state is State.LEAVING or self._evicting_previous:
             return self._heartbeat(LEAVE_EPOCH, None, None)
-        # Topics and rack travel only when they changed since the coordinator last
-        # confirmed them; None means "as before".
-        news = self._subscription.changed_topics(self._confirmed_topics)
+        # Topics and rack are sent only if they have changed since the coordinator last
+        # confirmed them; None means unchanged.
+        topics = self._subscription.changed_topics(self._confirmed_topics)
         rack = self._rack if self._confirmed_topics is None else None
-        return self._heartbeat(self.member_epoch, rack, news)
+        return self._heartbeat(self.member_epoch, rack, topics)
 
     def on_response(self, request: Request, response: Response, now: float) -> None:
         if self.state is State.OUT:
-            return  # left while this was under way: nothing is asked any more
+            return  # left while this request was in flight
         if isinstance(response, FindCoordinatorResponse):
             self._on_find_coordinator_response(response, now)
         elif isinstance(request, Heartbeat):
@@ -219,108 +219,103 @@ class Membership:
         else:
             self._find_coordinator(now)
 
-    # What the answers mean.
+    # Responses.
 
     def _on_find_coordinator_response(
-        self, answer: FindCoordinatorResponse, now: float
+        self, response: FindCoordinatorResponse, now: float
     ) -> None:
-        match action_for(error_actions.HEARTBEAT, answer.error):
+        match action_for(error_actions.HEARTBEAT, response.error):
             case ErrorAction.PROCEED:
-                self.coordinator = answer.endpoint
+                self.coordinator = response.endpoint
                 self._due = now
             case _ if self.state is State.LEAVING:
                 self._on_left(now)
             case ErrorAction.RAISE_FATAL:
-                self._fail(rejection_error(self.group_id, answer.error, answer.message))
+                self._fail(self._rejection(response))
             case _:
                 self._due = now + self._backoff.next_delay()
 
     def _on_heartbeat_response(
-        self, request: Heartbeat, answer: HeartbeatResponse, now: float
+        self, request: Heartbeat, response: HeartbeatResponse, now: float
     ) -> None:
         if request.member_epoch == LEAVE_EPOCH and self._evicting_previous:
             self._evicting_previous = False
             self._due = now
         elif request.member_epoch == LEAVE_EPOCH:
-            # Whatever it says: UNKNOWN_MEMBER_ID means gone already, and an error
-            # is not worth holding up the close for.
+            # UNKNOWN_MEMBER_ID means that the member has left already; for other errors
+            # the close does not wait either.
             self._on_left(now)
         elif self.state is State.LEAVING:
-            # We were told to leave while this heartbeat was under way: its answer
-            # is old news, and the leave is still to be sent.
+            # The leave was requested while this heartbeat was in flight.
             self._due = now
         else:
-            self._handle_heartbeat(request, answer, now)
+            self._handle_heartbeat(request, response, now)
 
     def _handle_heartbeat(
-        self, request: Heartbeat, answer: HeartbeatResponse, now: float
+        self, request: Heartbeat, response: HeartbeatResponse, now: float
     ) -> None:
         self.heartbeats.on_failed()
-        match action_for(error_actions.HEARTBEAT, answer.error):
+        match action_for(error_actions.HEARTBEAT, response.error):
             case ErrorAction.PROCEED:
-                self._on_accepted(request, answer, now)
-            case ErrorAction.REJOIN if not self._is_other_group_type(request, answer):
+                self._on_accepted(request, response, now)
+            case ErrorAction.REJOIN if not self._is_other_type(request, response):
                 self._on_fenced(now)
-                self._evicting_previous = self._is_previous_member(request, answer)
+                self._evicting_previous = self._is_previous_member(request, response)
             case ErrorAction.FIND_COORDINATOR:
                 self._find_coordinator(now)
             case ErrorAction.REJOIN | ErrorAction.RAISE_FATAL:
-                self._fail(rejection_error(self.group_id, answer.error, answer.message))
+                self._fail(self._rejection(response))
             case ErrorAction.REPORT:
-                if self._subscription.on_rejected(answer.error):
-                    self.error_to_report = rejection_error(
-                        self.group_id, answer.error, answer.message
-                    )
-                self._retry(answer, now)
+                if self._subscription.on_rejected(response.error):
+                    self.error_to_report = self._rejection(response)
+                self._retry(response, now)
             case _:
-                self._retry(answer, now)
+                self._retry(response, now)
 
-    def _is_other_group_type(
-        self, request: Heartbeat, answer: HeartbeatResponse
-    ) -> bool:
-        """A join makes a share group unless its id is a group of another kind."""
+    def _is_other_type(self, request: Heartbeat, response: HeartbeatResponse) -> bool:
+        """Return whether the id is another type's; a join creates a share group."""
         return (
-            answer.error == Code.GROUP_ID_NOT_FOUND
+            response.error == Code.GROUP_ID_NOT_FOUND
             and request.member_epoch == JOIN_EPOCH
         )
 
     def _is_previous_member(
-        self, request: Heartbeat, answer: HeartbeatResponse
+        self, request: Heartbeat, response: HeartbeatResponse
     ) -> bool:
-        """Kafka 4.1 fences a join under an id that it knows under a later epoch.
+        """Return whether the coordinator still has an earlier member with this id.
 
-        Such a member leaves in the name of who had the id before, and joins then;
-        newer brokers let it join.
+        Kafka 4.1 fences a join with an id that it knows under a later epoch. The member
+        then sends a leave first, and joins again. Newer brokers accept the join.
         """
         return (
-            answer.error == Code.FENCED_MEMBER_EPOCH
+            response.error == Code.FENCED_MEMBER_EPOCH
             and request.member_epoch == JOIN_EPOCH
         )
 
     def _on_accepted(
-        self, request: Heartbeat, answer: HeartbeatResponse, now: float
+        self, request: Heartbeat, response: HeartbeatResponse, now: float
     ) -> None:
         if self.state is State.JOINING:
-            self._early_until = now + EARLY_PERIOD  # however long that took
+            self._early_until = now + EARLY_PERIOD  # also if the join took long
         self._transition(MembershipEvent.ADMITTED)
         self._backoff.reset()
         self._subscription.on_accepted()
-        self.member_epoch = answer.member_epoch
-        interval = answer.heartbeat_interval
+        self.member_epoch = response.member_epoch
+        interval = response.heartbeat_interval
         known = interval if interval > 0.0 else DEFAULT_INTERVAL
         self._interval = max(known, MIN_INTERVAL)
         if request.topics is not None:
             self._confirmed_topics = request.topics
-        if answer.assignment is not None:
-            self.assignment = answer.assignment
-            if answer.assignment:
+        if response.assignment is not None:
+            self.assignment = response.assignment
+            if response.assignment:
                 self._early_until = now
-        self._due = now + max(self._next_interval(now), answer.throttle)
+        self._due = now + max(self._next_interval(now), response.throttle)
         self.heartbeats.on_accepted(now, self._due + self._interval)
 
     def _next_interval(self, now: float) -> float:
         if self._subscription.changed_topics(self._confirmed_topics) is not None:
-            return 0.0  # subscribed otherwise while this heartbeat was under way
+            return 0.0  # the subscription changed while this heartbeat was in flight
         if now < self._early_until:
             return min(EARLY_INTERVAL, self._interval)
         return self._interval
@@ -330,23 +325,26 @@ class Membership:
         self.member_epoch = JOIN_EPOCH
         self.assignment = frozenset()
         self._confirmed_topics = None
-        # At once the first time, as the KIP has it; a coordinator that goes on
-        # fencing us is not asked at the speed of a round trip.
+        # At once the first time, as in the KIP; with a backoff if the member is fenced
+        # repeatedly.
         self._due = (
             now if self._early_until <= now else now + self._backoff.next_delay()
         )
         self._early_until = now + EARLY_PERIOD
 
     def _find_coordinator(self, now: float) -> None:
-        # The new coordinator may know nothing of us, and the old one may not have
-        # heard us: say everything again.
+        # The new coordinator may not know the member, and the old one may not have
+        # received the last heartbeat: send all fields again.
         self.coordinator = None
         self._confirmed_topics = None
         self._due = now + self._backoff.next_delay()
 
-    def _retry(self, answer: HeartbeatResponse, now: float) -> None:
+    def _retry(self, response: HeartbeatResponse, now: float) -> None:
         self._confirmed_topics = None
-        self._due = now + max(self._backoff.next_delay(), answer.throttle)
+        self._due = now + max(self._backoff.next_delay(), response.throttle)
+
+    def _rejection(self, response: Response) -> Error:
+        return rejection_error(self.group_id, response.error, response.message)
 
     def _fail(self, error: Error) -> None:
         self._transition(MembershipEvent.REFUSED)
@@ -362,15 +360,14 @@ class Membership:
         if self.state is State.LEAVING:
             self._due = now
             if self.coordinator is None and not self._has_contacted:
-                # Nobody to tell, and no reason to look for one.
+                # No coordinator knows the member, so none has to be found.
                 self._on_left(now)
 
     def _on_error_while_leaving(self, request: Request, now: float) -> None:
-        """A request was lost while we are to leave.
+        """Handle a request that failed while the member is leaving.
 
-        The leave is worth one try, and one look for a coordinator that is lost: a
-        member that goes without a word keeps its partitions from others until the
-        session timeout.
+        The leave is sent once, after one lookup of a lost coordinator: without it the
+        member's partitions stay assigned until the session timeout.
         """
         if isinstance(request, Heartbeat) and request.member_epoch != LEAVE_EPOCH:
             self._due = now
@@ -386,8 +383,6 @@ class Membership:
         if self._subscription.topics:
             self._transition(MembershipEvent.SUBSCRIBED)
             self.heartbeat_soon(now)
-
-    # Small things.
 
     def _transition(self, event: MembershipEvent) -> None:
         self.state = TRANSITIONS[self.state, event]

@@ -1,4 +1,4 @@
-"""Whether the group coordinator accepts a member's heartbeats."""
+"""The result of a member's last heartbeat."""
 
 import math
 
@@ -26,5 +26,5 @@ class HeartbeatStatus:
         self._valid_until = -math.inf
 
     def is_connected(self, now: float) -> bool:
-        """Return whether the last one was accepted and the next is not overdue."""
+        """Return whether the last one was accepted and the next one is not overdue."""
         return now < self._valid_until

@@ -1,22 +1,18 @@
-"""Where partitions are led from, and what topics are called.
-
-Rule 1: which broker is asked for a partition is decided here.
-Rule 2: this file does not know what is asked.
+"""Partition leaders, broker endpoints and topic names.
 
 Theory of operation
 -------------------
-The coordinator assigns partitions by topic id. Names, leaders and the brokers'
-endpoints come from Metadata, asked by the subscribed names and by assigned ids
-that we cannot place: an assignment is never dropped for want of metadata, since
-the coordinator will not tell it twice (M24 of the peers' tests: a partition would
-be stranded for good).
+The coordinator assigns partitions by topic id. Names, leaders and endpoints come from
+Metadata, requested by subscribed name and by assigned id without a known leader. An
+assignment is kept even if metadata is missing: the coordinator sends it only once, so
+a dropped partition would never be fetched.
 
-Leaders' own answers name newer leaders (CurrentLeader, NodeEndpoints); such a
-hint is believed when its epoch is newer than what we know, and spares a Metadata
-round trip. Without one, the partition has no leader until Metadata says so.
+Leaders return newer leaders in their responses (CurrentLeader, NodeEndpoints). A hint
+with a newer epoch replaces the known leader and saves a Metadata request. Without a
+hint the partition has no leader until the next Metadata response.
 
-While something is missing (a topic, a leader), it is asked for again after a
-backoff; otherwise every REFRESH seconds.
+While a topic or a leader is missing, Metadata is requested again after a backoff;
+otherwise every REFRESH_INTERVAL seconds.
 """
 
 import math
@@ -42,33 +38,33 @@ NO_LEADER: Final = -1
 
 REFRESH_INTERVAL: Final = 300.0  # metadata.max.age.ms
 MIN_HINT_INTERVAL: Final = 1.0
-"""No second hint is followed so soon after one: brokers in the midst of an election
-may point at each other."""
+"""Seconds before a partition follows another hint: during an election two brokers may
+name each other."""
 
 RECOVERY_TIME: Final = 5.0
-"""So long without trouble, and the next trouble is a new one."""
+"""Seconds without a failure after which the backoff is reset."""
 
 MAX_RETRY_DELAY: Final = 1.0
-"""Longest pause while a topic or leader is missing, so that a consumer started
-before its topic begins within about a second of the topic's creation."""
+"""Maximum delay while a topic or leader is missing, so that a consumer started before
+its topic exists begins within about a second of its creation."""
 
 
 class TopicError(NamedTuple):
-    """Metadata has an error for a subscribed topic, or none any more (NONE)."""
+    """The new error code of a subscribed topic; NONE if the error has ended."""
 
     topic: str
     code: int
 
 
 class Metadata:
-    """The machine that keeps metadata; its contract is the package's.
+    """The state machine for metadata; see `sharecons.protocol` for its contract.
 
     Attributes:
         brokers: the endpoints of the cluster's brokers, by node id.
-        names: the topics' names by id.
-        troubles: changes of topics' errors; taken by the shell.
-        appeared: a subscribed topic is there that was missing; taken by the shell.
-        described_at: when the metadata of the subscribed topics was asked for.
+        topic_names: topic names by id.
+        topic_errors: changes of topics' error codes; the caller empties it.
+        has_new_topics: a missing subscribed topic has appeared; the caller resets it.
+        requested_at: when the latest metadata of the subscription was requested.
     """
 
     def __init__(self, spread: float = 1.0) -> None:
@@ -90,7 +86,7 @@ class Metadata:
         self._hint_followed_at: dict[SharePartition, float] = {}
         self._backoff = Backoff(spread, limit=MAX_RETRY_DELAY)
 
-    # What the shell tells.
+    # Calls of the driver.
 
     def set_subscription(self, topics: tuple[str, ...], now: float) -> None:
         self._subscribed = topics
@@ -100,13 +96,13 @@ class Metadata:
         self._due = now if topics else math.inf
 
     def set_assignment(self, partitions: frozenset[SharePartition], now: float) -> None:
-        """These are ours; those without a known leader are asked for."""
+        """Set the assigned partitions; leaders that are not known are requested."""
         self._assigned = partitions
         if self._partitions_without_leader():
             self._due = min(self._due, now)
 
     def mark_stale(self, now: float) -> None:
-        """Something that relied on the metadata went wrong."""
+        """Request metadata again, as a request based on it has failed."""
         self._failed_at = now
         if not self._stale and self._is_needed():
             self._stale = True
@@ -118,10 +114,10 @@ class Metadata:
     def on_leader_moved(
         self, share_partition: SharePartition, leader: PartitionLeader, now: float
     ) -> None:
-        """A broker said that it leads this no more, and perhaps who does."""
+        """Handle a broker's error that it is not the leader, with an optional hint."""
         known = self._leaders.get(share_partition)
         newer = known is None or leader.leader_epoch > known.leader_epoch
-        # A hint of node 0 at epoch 0 is a good one; -1 is none.
+        # Node 0 at epoch 0 is a valid hint; -1 means none.
         usable = leader.leader_id >= 0 and leader.leader_id in self.brokers and newer
         if (
             usable
@@ -140,10 +136,10 @@ class Metadata:
     def close(self) -> None:
         self.finished = True
 
-    # What others ask.
+    # Queries.
 
     def leaders(self) -> dict[int, frozenset[SharePartition]]:
-        """The assigned partitions by the node that leads them, as far as known."""
+        """Return the assigned partitions by leader node, without those not known."""
         led: dict[int, set[SharePartition]] = {}
         for share_partition in self._assigned:
             leader = self._leaders.get(share_partition)
@@ -152,7 +148,7 @@ class Metadata:
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
 
     def unauthorized_topics(self) -> frozenset[str]:
-        """The subscribed topics whose metadata may not be read."""
+        """Return the subscribed topics that the member may not describe."""
         code = Code.TOPIC_AUTHORIZATION_FAILED
         return frozenset(name for name in self._codes if self._codes[name] == code)
 
@@ -164,13 +160,13 @@ class Metadata:
     def next_request(self, now: float) -> MetadataRequest | None:
         if self.finished or now < self._due:
             return None
-        # A broker answers for names or for ids, not for both: take turns.
+        # One request takes names or ids, not both, so they alternate.
         unnamed = {
             p.topic_id for p in self._partitions_without_leader()
         } - self.topic_names.keys()
         if unnamed and self._next_by_id:
             return MetadataRequest(names=(), ids=tuple(sorted(unnamed)))
-        # What goes wrong from here on, the answer to this may not know of.
+        # A failure from here on is newer than the response to this request.
         self._stale = False
         self._last_request_at = now
         return MetadataRequest(names=self._subscribed, ids=())
@@ -192,8 +188,8 @@ class Metadata:
         ):
             self._schedule(now + self._backoff.next_delay())
         else:
-            # Metadata that goes on naming a leader which denies it is not believed
-            # at the speed of a round trip.
+            # If metadata keeps naming a broker that is not the leader, the backoff
+            # keeps growing.
             if now - self._failed_at > RECOVERY_TIME:
                 self._backoff.reset()
             self._schedule(now + REFRESH_INTERVAL)
@@ -204,7 +200,7 @@ class Metadata:
     def _schedule(self, when: float) -> None:
         self._due = when if self._is_needed() else math.inf
 
-    # What the answers mean.
+    # Responses.
 
     def _handle_topic(self, topic: TopicDescription) -> None:
         if topic.name is not None and topic.name in self._subscribed:
@@ -215,7 +211,7 @@ class Metadata:
         for partition, leader in topic.leaders.items():
             share_partition = SharePartition(topic.topic_id, partition)
             known = self._leaders.get(share_partition)
-            # Brokers' metadata may lag behind a hint that we had.
+            # Metadata may be older than a hint.
             if known is None or leader.leader_epoch >= known.leader_epoch:
                 self._leaders[share_partition] = leader
 

@@ -1,4 +1,4 @@
-"""Errors to raise if a group coordinator does not admit a member."""
+"""Errors to raise if a group coordinator rejects a member."""
 
 from sharecons.errors import (
     AuthorizationError,
@@ -13,7 +13,7 @@ __all__ = ["rejection_error"]
 
 
 def rejection_error(group_id: str, code: int, message: str | None) -> Error:
-    """Return the error to raise for what a coordinator rejected a member with."""
+    """Return the error for the code and message of a coordinator's rejection."""
     said = f"{code_name(code)}: {message}" if message else code_name(code)
     text = f"share group {group_id!r} does not admit this member: {said}"
     name = code_name(code)

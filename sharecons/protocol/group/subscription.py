@@ -1,7 +1,7 @@
-"""The topics of a member, and those that it leaves out of its heartbeats.
+"""The topics of a member, and those left out of its heartbeats.
 
-A group coordinator rejects a heartbeat as a whole if one of its topics may not be
-described. It does not say which; metadata does.
+A group coordinator rejects a whole heartbeat if the member may not describe one of its
+topics. The response does not name the topic; metadata does.
 """
 
 from typing import Final, final
@@ -15,11 +15,11 @@ NONE: Final = int(Code.NONE)
 
 @final
 class Subscription:
-    """What the application has subscribed to.
+    """The topics that the application has subscribed to.
 
     Attributes:
-        topics: all of it.
-        forbidden: the topics whose metadata may not be read; set by the shell.
+        topics: all subscribed topics.
+        unauthorized: topics that may not be described; set by `Membership`.
     """
 
     def __init__(self) -> None:
@@ -29,14 +29,14 @@ class Subscription:
         self._code = NONE
 
     def change(self, topics: tuple[str, ...]) -> None:
-        """Subscribe to these instead; all of them are tried first."""
+        """Replace the subscription; all topics are sent first."""
         self.topics = topics
         self._is_rejected = False
         self._code = NONE
 
     @property
     def allowed_topics(self) -> tuple[str, ...]:
-        """The topics to send: without the forbidden ones, if that was rejected."""
+        """The topics to send; after a rejection, without the unauthorized ones."""
         if not self._is_rejected:
             return self.topics
         return (
@@ -46,17 +46,17 @@ class Subscription:
     def changed_topics(
         self, confirmed: tuple[str, ...] | None
     ) -> tuple[str, ...] | None:
-        """Return the topics to send, or None if these were announced."""
+        """Return the topics to send, or None if the coordinator has confirmed them."""
         topics = self.allowed_topics
         return topics if topics != confirmed else None
 
     def on_rejected(self, code: int) -> bool:
-        """Note that a heartbeat was rejected; return whether the error is a new one."""
+        """Note a rejected heartbeat; return whether the error is a new one."""
         is_new = code != self._code
         self._is_rejected = True
         self._code = code
         return is_new
 
     def on_accepted(self) -> None:
-        """Note that a heartbeat was accepted."""
+        """Note an accepted heartbeat."""
         self._code = NONE
