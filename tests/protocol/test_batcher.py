@@ -256,7 +256,7 @@ def test_an_applied_acknowledgement_succeeds_and_its_lease_is_let_go():
     assert () == batcher.machine.leases
 
 
-def test_what_nobody_hears_of_is_counted_without_gaps():
+def test_applied_records_without_listener_are_counted_without_gaps():
     batcher = Batcher()
     batcher.journal.has_listener = False
     batcher.lease(0, 4, gaps=((1, 3),)).acknowledge_open(0, 2, ACCEPT)
@@ -268,7 +268,7 @@ def test_what_nobody_hears_of_is_counted_without_gaps():
     assert () == batcher.machine.leases
 
 
-def test_a_failure_is_always_heard_of():
+def test_a_failure_is_reported_without_listener():
     batcher = Batcher()
     batcher.journal.has_listener = False
     batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
@@ -279,7 +279,7 @@ def test_a_failure_is_always_heard_of():
     assert [(0, 1, ACCEPT, "TOPIC_AUTHORIZATION_FAILED")] == batcher.results
 
 
-def test_who_waits_hears_of_what_nobody_else_does():
+def test_a_commit_receives_results_without_listener():
     batcher = Batcher()
     batcher.journal.has_listener = False
     batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
@@ -321,7 +321,7 @@ def test_each_code_of_an_acknowledgement_has_its_outcome(code: int):
             assert {} == batcher.take()
 
 
-def test_a_code_that_nobody_foresaw_is_sent_again():
+def test_an_unknown_code_is_sent_again():
     batcher = Batcher()
     batcher.lease(0).acknowledge(0, ACCEPT)
 

@@ -106,7 +106,7 @@ def test_each_code_of_a_table_has_the_reaction_that_kafka_means(name: str):
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
-def test_a_code_that_nobody_foresaw_is_tried_again_later(
+def test_an_unknown_code_is_retried_later(
     table: Mapping[int, ErrorAction],
 ):
     strangers = {*range(-5, 200)} - table.keys()

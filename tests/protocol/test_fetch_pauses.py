@@ -178,7 +178,7 @@ def test_refused_partition_is_asked_about_once_a_second_at_the_most():
     assert 8 <= asked <= 17
 
 
-def test_recovery_is_told_once():
+def test_recovery_is_reported_once():
     harness = LeaderHarness(P0, P1)
     harness.respond(harness.next_fetch(), fetch_response(*refused(P0, P1)))
     assert [P0, P1] == [

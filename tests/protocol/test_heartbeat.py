@@ -213,7 +213,7 @@ def test_a_topic_that_appeared_makes_a_member_ask_early():
     assert 2.0 + EARLY_INTERVAL == membership.next_deadline(now=2.0)
 
 
-def test_nobody_hurries_outside_the_group():
+def test_early_heartbeats_outside_the_group_are_not_sent():
     membership = new_member()
 
     membership.heartbeat_soon(now=2.0)
@@ -221,7 +221,7 @@ def test_nobody_hurries_outside_the_group():
     assert math.inf == membership.next_deadline(now=2.0)
 
 
-def test_a_throttled_member_waits_as_long_as_it_is_told():
+def test_a_throttled_member_waits_for_the_throttle_time():
     membership = joined_member()
 
     membership.on_response(
@@ -231,7 +231,7 @@ def test_a_throttled_member_waits_as_long_as_it_is_told():
     assert 14.0 == membership.next_deadline(now=5.0)
 
 
-def test_a_throttled_error_is_retried_no_earlier_than_told():
+def test_a_throttled_error_is_retried_after_the_throttle_time():
     membership = joined_member()
 
     membership.on_response(
@@ -525,7 +525,7 @@ def test_a_coordinator_that_loads_is_asked_again_after_a_while_where_it_is():
     assert frozenset({P0}) == membership.assignment
 
 
-def test_a_code_that_nobody_foresaw_is_retried():
+def test_an_unknown_code_is_retried():
     membership = joined_member()
 
     membership.on_response(
@@ -559,7 +559,7 @@ def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[
     assert math.inf == membership.next_deadline(now=100.0)
 
 
-def test_an_old_broker_is_told_to_be_old():
+def test_an_old_broker_is_reported_as_too_old():
     membership = joined_member()
 
     membership.on_response(
@@ -681,7 +681,7 @@ def test_closing_before_subscribing_ends_at_once():
     assert membership.finished
 
 
-def test_closing_before_the_coordinator_ever_heard_of_the_member_ends_at_once():
+def test_closing_before_the_first_heartbeat_ends_at_once():
     membership = new_member("orders")
     under_way = next_find_coordinator(membership, now=0.0)
 

@@ -182,7 +182,7 @@ def test_records_of_a_partition_that_is_no_longer_wanted_are_delivered():
     assert [P0] == [lease.share_partition for lease in harness.take_leases()]
 
 
-def test_a_partition_that_comes_and_one_that_goes_are_told_in_one_fetch():
+def test_an_added_and_a_removed_partition_are_sent_in_one_fetch():
     harness = LeaderHarness(P0, P1)
     harness.respond(harness.next_fetch(), fetch_response())
 
@@ -211,7 +211,7 @@ def test_acknowledgements_of_a_partition_that_goes_ride_with_its_forgetting():
     assert frozenset() == harness.next_fetch().forgotten
 
 
-def test_a_broker_told_endpoints_passes_them_on():
+def test_endpoints_in_a_response_are_reported():
     harness = LeaderHarness()
     endpoints = {7: Endpoint("broker-7", 9092)}
 

@@ -166,7 +166,7 @@ def test_a_release_rides_with_the_next_fetch():
     assert {30: RELEASE} == acks_by_offset(request.acknowledgements[P0])
 
 
-def test_what_somebody_waits_for_rides_with_the_next_fetch():
+def test_acknowledgements_of_a_commit_are_sent_with_the_next_fetch():
     harness, lease = trickling()
     lease.acknowledge(30, ACCEPT)
     harness.leader.flush_acks()

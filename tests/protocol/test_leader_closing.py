@@ -184,7 +184,7 @@ def test_closing_ends_with_a_lost_connection():
 
 
 @pytest.mark.parametrize("code", [*OUTSIDE, 122, 123, 30, 42])
-def test_whatever_the_close_is_answered_it_is_done_and_told(code: int):
+def test_a_close_finishes_after_any_response(code: int):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)

@@ -140,7 +140,7 @@ def test_an_error_that_stays_is_met_with_growing_pauses(code: int):
 @pytest.mark.parametrize(
     "code", [c for c, r in error_actions.FETCH.items() if r is ErrorAction.RAISE_FATAL]
 )
-def test_a_refusal_ends_it_and_says_why(code: int):
+def test_a_fatal_error_finishes_the_leader(code: int):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -166,7 +166,7 @@ def test_a_refusal_ends_it_and_says_why(code: int):
         (Code.INVALID_REQUEST, BrokerError),
     ],
 )
-def test_a_refusal_is_an_error_of_its_kind(code: Code, kind: type):
+def test_a_fatal_error_has_the_class_of_its_code(code: Code, kind: type):
     harness = LeaderHarness()
 
     harness.respond(harness.next_fetch(), fetch_response(error=code))
@@ -225,7 +225,7 @@ def test_a_passing_error_is_silent_and_asked_about_after_a_pause(code: Code):
     assert harness.leader.next_deadline(harness.now) < 0.07
 
 
-def test_an_error_beside_records_pauses_nobody():
+def test_an_error_beside_records_causes_no_pause():
     harness = LeaderHarness(P0, P1)
 
     harness.respond(
@@ -277,7 +277,7 @@ def test_an_acknowledgements_answer_may_name_a_new_leader_too(code: Code):
 
 
 @pytest.mark.parametrize("code", MOVED)
-def test_a_move_that_fails_fetch_and_acknowledgement_is_told_once(code: Code):
+def test_a_move_with_two_errors_is_reported_once(code: Code):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 0)))
     lease.acknowledge(0, ACCEPT)

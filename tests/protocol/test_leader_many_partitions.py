@@ -87,7 +87,7 @@ def test_when_some_bring_little_all_are_asked_at_once():
     assert 0.0 < everything.max_wait
 
 
-def test_when_all_bring_little_nobody_asks_before_the_application():
+def test_after_small_responses_no_fetch_is_sent_before_the_application_asks():
     harness = backlogged()
     harness.respond(harness.next_fetch(), fetch_response())
     harness.respond(

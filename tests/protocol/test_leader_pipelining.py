@@ -73,7 +73,7 @@ def test_what_two_fetches_bring_counts_from_each_ones_own_time():
     assert [sent + 30.0, sent + 30.001] == pytest.approx([one.deadline, two.deadline])
 
 
-def test_acknowledgements_ride_on_one_of_two_fetches_and_hear_of_its_answer():
+def test_acknowledgements_of_two_fetches_in_flight_get_the_result_of_theirs():
     harness, first, second = two_under_way()
     assert first.acknowledgements, "where more lies ready, with each fetch"
     assert {} == second.acknowledgements

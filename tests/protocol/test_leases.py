@@ -180,7 +180,7 @@ def test_a_batchs_verb_marks_the_records_of_which_nothing_was_said(
     }
 
 
-def test_a_batchs_verb_with_nothing_left_to_say_tells_nobody():
+def test_acknowledging_an_acknowledged_batch_does_not_notify_the_owner():
     owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge_open(0, 10, ACCEPT)
@@ -599,7 +599,7 @@ def test_forsaking_gives_what_was_asked_for_and_not_sent():
     assert lease.is_settled
 
 
-def test_a_forsaken_packed_lease_is_settled_and_holds_no_bytes():
+def test_an_abandoned_packed_lease_is_settled_and_holds_no_bytes():
     lease = packed()
 
     assert [] == lose(lease)
@@ -690,7 +690,7 @@ def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_locks_are_gone_with_the_session_though_nobody_told_the_lease(
+def test_locks_end_with_the_session_before_the_lease_is_abandoned(
     kind: AcknowledgeType,
 ):
     owner = RecordingOwner()

@@ -77,7 +77,7 @@ def knowing(*leaders: tuple[int, int]) -> Metadata:
 # What is asked, and when.
 
 
-def test_nothing_is_asked_before_somebody_subscribes():
+def test_nothing_is_requested_without_subscription():
     routing = Metadata()
 
     assert routing.next_request(now=1e9) is None
@@ -169,7 +169,7 @@ def test_a_lost_request_is_repeated_with_growing_pauses():
 # Topics that are not there.
 
 
-def test_a_missing_topic_is_told_once_and_asked_for_until_it_appears():
+def test_a_missing_topic_is_reported_once_and_requested_until_it_appears():
     routing = Metadata()
     routing.set_subscription((TOPIC,), now=0.0)
     exchange(routing, described(absent()))
@@ -196,7 +196,7 @@ def test_a_topic_that_was_there_from_the_start_is_no_news():
     assert ([], False) == (routing.topic_errors, routing.has_new_topics)
 
 
-def test_a_topics_new_error_is_told():
+def test_a_topics_new_error_is_reported():
     routing = Metadata()
     routing.set_subscription((TOPIC,), now=0.0)
     exchange(routing, described(absent()))
@@ -208,7 +208,7 @@ def test_a_topics_new_error_is_told():
     assert [TopicError(TOPIC, code) for code in codes] == routing.topic_errors
 
 
-def test_a_topics_error_is_told_again_after_subscribing_anew():
+def test_a_topics_error_is_reported_again_after_a_new_subscription():
     routing = Metadata()
     for turn in range(2):
         routing.set_subscription((TOPIC,), now=float(turn))
@@ -218,7 +218,7 @@ def test_a_topics_error_is_told_again_after_subscribing_anew():
     assert [TopicError(TOPIC, code)] * 2 == routing.topic_errors
 
 
-def test_the_error_of_a_topic_that_nobody_subscribed_is_nobodys_trouble():
+def test_the_error_of_an_unsubscribed_topic_is_not_reported():
     routing = Metadata()
     routing.set_subscription((TOPIC,), now=0.0)
 
@@ -352,7 +352,7 @@ def test_node_0_at_epoch_0_is_a_hint():
     assert {0: frozenset({OTHER})} == routing.leaders()
 
 
-def test_a_hint_of_nobody_leaves_the_partition_without_a_leader_and_asks():
+def test_a_hint_without_leader_removes_the_leader_and_requests_metadata():
     routing = knowing((1, 5))
 
     routing.on_leader_moved(P0, NO_LEADER, now=1.0)
@@ -371,7 +371,7 @@ def test_a_hint_that_is_no_newer_is_not_believed(epoch: int):
     assert asked(routing, now=1.1)
 
 
-def test_a_hint_of_an_unknown_broker_is_believed_once_its_endpoint_is_told():
+def test_a_hint_of_an_unknown_broker_is_followed_once_its_endpoint_is_known():
     routing = knowing((1, 5))
 
     routing.update_endpoints({7: Endpoint("broker-7", 9092)})
@@ -389,7 +389,7 @@ def test_a_hint_of_an_unknown_broker_without_endpoint_asks():
     assert asked(routing, now=1.1)
 
 
-def test_a_hint_about_a_partition_never_heard_of_asks():
+def test_a_hint_about_an_unknown_partition_requests_metadata():
     routing = knowing((1, 5))
 
     routing.on_leader_moved(OTHER, NO_LEADER, now=1.0)
@@ -397,7 +397,7 @@ def test_a_hint_about_a_partition_never_heard_of_asks():
     assert asked(routing, now=1.1)
 
 
-def test_the_leader_that_metadata_still_names_is_taken_back_after_a_hint_of_nobody():
+def test_metadata_restores_the_leader_after_a_hint_without_leader():
     routing = knowing((1, 5))
     routing.on_leader_moved(P0, NO_LEADER, now=1.0)
 
@@ -409,7 +409,7 @@ def test_the_leader_that_metadata_still_names_is_taken_back_after_a_hint_of_nobo
 # Trouble.
 
 
-def test_trouble_asks_anew_after_a_moment():
+def test_a_failure_requests_metadata_after_a_delay():
     routing = knowing((1, 5))
 
     routing.mark_stale(now=1.0)
@@ -417,7 +417,7 @@ def test_trouble_asks_anew_after_a_moment():
     assert 1.05 == routing.next_deadline(now=1.0)
 
 
-def test_trouble_upon_trouble_asks_once():
+def test_two_failures_request_metadata_once():
     routing = knowing((1, 5))
 
     routing.mark_stale(now=1.0)
@@ -426,7 +426,7 @@ def test_trouble_upon_trouble_asks_once():
     assert 1.05 == routing.next_deadline(now=1.04)
 
 
-def test_trouble_puts_off_nothing_that_is_due_earlier():
+def test_a_failure_does_not_delay_an_earlier_request():
     routing = Metadata()
     routing.set_subscription((TOPIC,), now=1.0)
 
@@ -435,7 +435,7 @@ def test_trouble_puts_off_nothing_that_is_due_earlier():
     assert 1.0 == routing.next_deadline(now=1.0)
 
 
-def test_trouble_after_unsubscribing_asks_for_no_topic_at_all():
+def test_a_failure_after_unsubscribing_requests_nothing():
     routing = knowing((1, 5))
     routing.set_subscription((), now=1.0)
     routing.set_assignment(frozenset(), now=1.0)
@@ -445,7 +445,7 @@ def test_trouble_after_unsubscribing_asks_for_no_topic_at_all():
     assert math.inf == routing.next_deadline(now=2.0)
 
 
-def test_trouble_that_came_during_a_request_is_not_forgotten():
+def test_a_failure_during_a_request_causes_another_request():
     routing = knowing((1, 5))
     under_way = asked(routing, now=REFRESH_INTERVAL)
 

@@ -208,7 +208,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
         assert set(led) <= self.assigned
 
     @invariant()
-    def nobody_leads_by_an_epoch_older_than_one_that_was_believed(self) -> None:
+    def no_leader_has_an_epoch_older_than_a_known_one(self) -> None:
         for node, led in self.routing.leaders().items():
             for partition in led:
                 believed = [

@@ -35,7 +35,7 @@ def weigh(pace: Prefetch, *, records: int, size: int) -> None:
     )
 
 
-def test_nothing_is_fetched_before_somebody_asks():
+def test_nothing_is_fetched_before_the_first_request():
     assert math.inf == Prefetch(500).next_due(now=10.0)
 
 
@@ -179,7 +179,7 @@ def test_an_application_that_was_slow_once_is_trusted_again_by_and_by():
     assert 500 == allowances[-1]
 
 
-def test_what_took_moments_tells_little_of_the_pace():
+def test_a_short_measurement_changes_the_rate_little():
     """A lease of few records, in which the asking itself is what takes time."""
     pace = working(seconds=0.001, records=500)
     pace.on_acquired(1)
@@ -190,7 +190,7 @@ def test_what_took_moments_tells_little_of_the_pace():
     assert 10.0 == pace.next_due(now=10.0)
 
 
-def test_many_moments_tell_the_pace():
+def test_many_short_measurements_change_the_rate():
     pace = working(seconds=0.001, records=500)
     for turn in range(1, 100):
         pace.on_acquired(1)
@@ -269,7 +269,7 @@ def test_an_application_of_unknown_pace_does_not_keep_up():
     assert not pace.keeps_up
 
 
-def test_nobody_keeps_up_who_wants_no_overlap():
+def test_without_overlap_keeps_up_is_false():
     pace = working(seconds=KEEP_UP_TIME, records=10)
     pace.overlaps = False
     pace.on_acquired(1)

@@ -26,7 +26,7 @@ def test_partitions_of_a_topic_raise_one_error(code):
     assert 1 == sum(raised)
 
 
-def test_topics_and_codes_are_told_apart():
+def test_errors_are_distinguished_by_topic_and_code():
     errors = ReportedErrors()
 
     assert errors.begin("orders", FORBIDDEN, P0)

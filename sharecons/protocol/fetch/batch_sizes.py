@@ -13,19 +13,18 @@ from sharecons.records.layout import HEADER_SIZE, MAGIC, Header
 __all__ = ["BatchSizes"]
 
 MAX_MEASURED: Final = 64
-"""How many batches of one partition's part of a response are measured at most. Where
-there are more, a fetch brings few that it acquires only in part."""
+"""The maximum number of batches measured per partition. With more of them, few batches
+are acquired only in part."""
 
 WEIGHT: Final = 0.5
-"""How much the last response counts."""
+"""The weight of the last response."""
 
 
 @final
 class BatchSizes:
     """Averages over the last responses, weighted by bytes.
 
-    Of one large batch and many small ones the large one has the bytes, and is what a
-    fetch of few records pays for.
+    The weighting favours large batches, as they are the cost of a fetch of few records.
 
     Attributes:
         records: records in a batch, 0.0 if unknown.
@@ -46,7 +45,7 @@ class BatchSizes:
         self._largest = 0
 
     def measure(self, partitions: Sequence[PartitionResponse]) -> None:
-        """Take a response into the averages; one without batches changes nothing."""
+        """Add a response to the averages; one without batches changes nothing."""
         self._count = self._bytes = self._largest = 0
         self._weighted_count = self._weighted_bytes = 0.0
         for partition in partitions:

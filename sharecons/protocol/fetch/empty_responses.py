@@ -13,11 +13,11 @@ The first FREE of these responses in a row change nothing. After each one more t
 fetch is sent later, at most about `max_wait` later, and requests more records, so that
 aborted transactions are passed over as fast as before. After REOPEN in a row the
 session is closed and opened again; after STALLED the member leaves the group and joins
-again. A group without members is loaded anew by the broker, which ends the fault above
-if this is the only member.
+again. The broker loads the state of a group without members again, which ends the
+fault above if this is the only member.
 
-Records, or a response that took its time, end the row. Responses to fetches that change
-the session, carry acknowledgements or must not wait do not count.
+Records, or a response after half of the allowed time, end the row. Responses to fetches
+that change the session, carry acknowledgements or must not wait do not count.
 """
 
 import math
@@ -29,7 +29,7 @@ from sharecons.protocol.messages import ShareFetch
 __all__ = ["REOPEN", "STALLED", "WITHOUT_PAUSE", "EmptyResponses"]
 
 WITHOUT_PAUSE: Final = 2
-"""So many early empty responses in a row cost no time."""
+"""The number of early empty responses in a row that cause no pause."""
 
 REOPEN: Final = 8
 STALLED: Final = 12
@@ -40,25 +40,25 @@ MIN_MAX_PAUSE: Final = 0.05
 """Seconds: the first pause, and the longest one where `max_wait` is shorter."""
 
 EARLY_FRACTION: Final = 0.5
-"""A response is early if it took less than this part of the time allowed."""
+"""A response is early if it took less than this fraction of the allowed time."""
 
 MIN_COUNTED_WAIT: Final = 0.002
-"""Seconds. A fetch that may wait less tells nothing: brokers count milliseconds."""
+"""Seconds; fetches that may wait less do not count, as brokers use milliseconds."""
 
 GROWTH: Final[tuple[int, ...]] = (1, 1, 1, 4, 16, 64, 256)
-"""How many times as many records are requested after so many in a row."""
+"""The factor for the requested records, by the number of responses in a row."""
 
 LAST_GROWTH: Final = len(GROWTH) - 1
 
 
 @final
 class EmptyResponses:
-    """Counts those of one leader.
+    """The early empty responses of one leader.
 
     Attributes:
-        in_a_row: how many came early.
-        due: no fetch is sent before.
-        to_reopen: the session is to be closed and opened again.
+        in_a_row: the number of early empty responses in a row.
+        due: no fetch is sent before this time.
+        must_reopen: the session is to be closed and opened again.
     """
 
     def __init__(self, spread: float, max_wait: float) -> None:
@@ -71,18 +71,18 @@ class EmptyResponses:
 
     @property
     def growth(self) -> int:
-        """How many times as many records the next fetch requests."""
+        """The factor for the records that the next fetch requests."""
         return 1 if self._never_waits else GROWTH[min(self.in_a_row, LAST_GROWTH)]
 
     @property
     def is_stalled(self) -> bool:
-        """Return whether nothing but leaving the group may help."""
+        """True if only leaving the group may end the empty responses."""
         return self.in_a_row >= STALLED and not self._never_waits
 
     def on_empty_response(
         self, request: ShareFetch, sent_at: float, now: float
     ) -> None:
-        """Note an empty response to a fetch that changed nothing of its session."""
+        """Note an empty response to a fetch that did not change its session."""
         allowed = request.max_wait
         if allowed < MIN_COUNTED_WAIT and not self._never_waits:
             return
@@ -96,11 +96,11 @@ class EmptyResponses:
             self.must_reopen = True
 
     def end_pause(self) -> None:
-        """Something changed at the broker: the next fetch may be sent at once."""
+        """End the pause, as something has changed at the broker."""
         self.due = -math.inf
 
     def on_reopened(self) -> None:
-        """The session is being closed."""
+        """Note that the session is being closed."""
         self.must_reopen = False
         self.end_pause()
 

@@ -1,8 +1,7 @@
 """When partitions whose fetch failed are fetched again.
 
-Rule 1: a partition with an error that is raised in the application is not fetched until
-a pause has passed. Fetches of the other partitions continue.
-Rule 2: this file does not decide which errors are raised, or how often.
+A partition with an error that is raised in the application is not fetched until a pause
+has passed. Fetches of the other partitions continue.
 
 The leaders of a member share one `FetchPauses`: a topic's authorization is the same at
 all of them, and a partition's error outlives a change of its leader.
@@ -21,7 +20,7 @@ from sharecons.protocol.messages import PartitionResponse, SharePartition, Topic
 __all__ = ["FetchPauses", "FetchablePartitions"]
 
 _OF_TOPIC: Final = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
-"""What a leader says of every partition of a topic, before it looks at the log."""
+"""Errors that a leader returns for every partition of a topic, before reading."""
 
 _Scope = TopicId | SharePartition
 
@@ -73,8 +72,8 @@ class FetchPauses:
     ) -> list[SharePartition]:
         """Forget the partitions that a response shows to be fetched again.
 
-        Leaders check a topic's authorization whether or not there are records, so no
-        error is enough. Other errors come from reading: there it takes a record.
+        Leaders check a topic's authorization even without records, so the absence of
+        the error is enough. Other errors come from reading, and end with a record.
         """
         if not self.codes:
             return []
@@ -88,7 +87,7 @@ class FetchPauses:
             and (code in _OF_TOPIC or each in brought)
         ]
         for each in recovered:
-            # It ends the pause of the whole topic: the others are fetched at once.
+            # This ends the pause of the whole topic.
             self._pauses.pop(_scope(each, self.codes.pop(each)), None)
             self.changes += 1
         return recovered
@@ -96,7 +95,7 @@ class FetchPauses:
     def unpaused_errors(
         self, responses: Collection[PartitionResponse], now: float
     ) -> list[PartitionResponse]:
-        """Return the partitions whose errors have begun no pause here."""
+        """Return the partitions whose errors did not start a pause."""
         return [
             p
             for p in responses
@@ -104,7 +103,7 @@ class FetchPauses:
         ]
 
     def keep_only(self, partitions: Collection[SharePartition]) -> None:
-        """Forget all others: they are no longer assigned."""
+        """Drop all other partitions, as they are no longer assigned."""
         for each in self.codes.keys() - partitions:
             del self.codes[each]
         scopes = {_scope(each, code) for each, code in self.codes.items()}
@@ -123,10 +122,10 @@ class FetchPauses:
 
 @final
 class FetchablePartitions:
-    """Those of one leader's partitions that are not paused.
+    """The partitions of one leader that are not paused.
 
-    As long as these are the same, so is the object: a session tells by that whether
-    anything has changed.
+    While they do not change, `select` returns the same object, so that the session can
+    compare by identity.
     """
 
     def __init__(self, pauses: FetchPauses) -> None:

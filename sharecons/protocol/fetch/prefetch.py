@@ -1,27 +1,24 @@
-"""How many records to fetch, and when: as the application works them off.
-
-Rule 1: how far a consumer fetches ahead is decided here, from its own pace.
-Rule 2: this file does not know brokers; `leader` asks it how much to ask for.
+"""Prefetching: how many records to fetch and when, from the processing rate.
 
 Theory of operation
 -------------------
-What is fetched and then let go has used up a delivery, and at the group's limit
-that archives it (measured on 4.3.0). So nothing is fetched before somebody asks
-for records, and the first fetch asks for one. Each time the application has
-worked off what it was given and asks again, the allowance may double, up to what
-it works in HORIZON seconds: ten round trips from one record to a thousand, while
-an application that takes a second for each record never holds a second one.
+Releasing a record uses up a delivery, and at the group's limit archives it (measured on
+4.3.0). So nothing is fetched before the application requests records, and the first
+fetch is for one. Each time the application has processed its records and requests more,
+the allowance may double, up to what it processes in HORIZON seconds: ten round trips
+from one record to a thousand, while an application that needs a second per record never
+holds a second one.
 
-Fetching ahead begins when what is left of the work would be done in LEAD
-seconds, a round trip with something to spare: a fast application overlaps its
-work with the next fetch, a slow one holds what it works on.
+The next fetch is sent when the remaining records will be processed in LEAD seconds, a
+round trip with a margin: a fast application overlaps processing with the next fetch, a
+slow one holds only the records it processes.
 
-The pace is measured between two askings, without the time spent waiting.
+The rate is measured between two requests of the application, without waiting times.
 
 A broker returns whole producer batches, also for a small record limit. With records of
 1 kB in batches of 1 MB, a fetch for HORIZON seconds of a 0.1 s handler brings 500 kB
-each. So where a batch is large, and holds more records than would be requested,
-a fetch requests what half of the lock duration allows at the measured pace: whole
+each. So if a batch is large, and holds more records than would be requested,
+a fetch requests what half of the lock duration allows at the measured rate: whole
 batches if they fit in it, else a limited number of records. The price: so many records
 are locked at a time, and use up a delivery if the process dies.
 """
@@ -40,63 +37,63 @@ LEAD: Final = 0.02
 OVERDUE_LIMIT: Final = 0.1
 KEEP_UP_TIME: Final = 0.002
 DEMAND_PERIOD: Final = 0.5
-"""How long an asking that was not served is remembered: poll(timeout=0) in a loop
-is never seen waiting."""
+"""Seconds for which an unserved request of the application counts: a loop of
+poll(timeout=0) is never waiting."""
 
 WINDOW: Final = 2000
 HALF_WINDOW: Final = 1000
 QUARTER_WINDOW: Final = 500
 MIN_QUARTER_TOTAL: Final = 2000
-"""How many records of a partition a fetch asks for at most, on average, of the window
-that the broker lets be locked by default.
+"""The most records per partition that a fetch requests, on average, of the broker's
+default limit of locked records (the window).
 
-All of it where one fetch follows the other. Else a half, so that the next fetch finds
-as many while these are worked: with few partitions a round trip costs more than all
-else. Beyond what is enough for one, a quarter, as a third fetch wants room too: that
-whose acceptance is being written down. With halves of six partitions most windows were
-full whenever a fetch came, and the broker looked in vain: of 1 KiB it gave half a
-million a second where it gives 0.7 with quarters, for two thirds of its CPU."""
+Without overlap all of it. Otherwise a half, so that the next fetch finds as many while
+these are processed: with few partitions a round trip costs the most. Above
+MIN_QUARTER_TOTAL a quarter, as a third fetch needs room: the one whose acknowledgements
+are being persisted. With halves of six partitions most windows were full at each fetch,
+and the broker searched them without a result: it returned half a million records of
+1 KiB per second, and 0.7 million with quarters, for two thirds of its CPU time."""
 
 ROUNDS_AHEAD: Final = 2
-"""Fetches may bring so many allowances before any of it is handed out: a fast consumer
-lets nobody else run while it works, so the next request must be on its way before."""
+"""How many allowances may be buffered: a fast consumer lets no other task run while it
+processes records, so the next request must be sent before."""
 
 MAX_BYTES_FACTOR: Final = 4
-"""How many times `max_bytes` is asked for, at most, where partitions are many and
-records small."""
+"""The maximum multiple of `max_bytes` requested for many partitions with small
+records."""
 
 LARGE_BATCH: Final = 32 << 10
-"""From how many bytes on a batch is large: fetching a smaller one again costs little.
-Twice the `batch.size` that producers have by default."""
+"""The size in bytes above which a batch is large: fetching a smaller one twice costs
+little. Twice the default `batch.size` of producers."""
 
 GROWTH: Final = 256
-"""How many times more one round of fetches may bring than the one before, where batches
-are wasteful: one record is measured, then 256, then whole batches."""
+"""The maximum growth from one round of fetches to the next for large batches: one
+record is measured, then 256, then whole batches."""
 
 LOCK_FRACTION: Final = 0.5
-"""Which part of the lock duration may be filled with work."""
+"""The fraction of the lock duration that processing may take."""
 
 DEFAULT_BATCH_SIZE: Final = 1 << 20
-"""How large a batch is expected to be before one was received."""
+"""The expected size of a batch before one was received."""
 
 WEIGHT: Final = 0.5
 SIGNIFICANT_WORK: Final = 0.005
-"""How much a faster measurement counts, and from how many seconds of work on a slower
-one counts at once: what is fetched on the strength of the old pace could not be worked
-before its lock ends. Less work tells less: often that of a lease of few records, which
-is mostly what asking costs. (Taken for the pace, it had each tenth fetch of 1 KiB wait
-until all was worked.)"""
+"""The weight of a faster measurement, and the seconds of processing from which a slower
+one counts in full: records fetched at the old rate could not be processed before their
+locks end. Shorter measurements have less weight: for a lease of few records most of the
+time is overhead. (In full, they made each tenth fetch of 1 KiB records wait until all
+were processed.)"""
 
 
 class Prefetch:
-    """Measures the application, and answers how much to ask the leaders for.
+    """The processing rate of an application, and the fetch limits that follow from it.
 
     Attributes:
         allowance: records that one round of fetches may bring.
-        buffered: records acquired and not handed out.
-        waiting: how many are waiting for records just now.
-        full_speed: the allowance is all that the user allows.
-        overlaps: a fetch may be under way before what came is handed out. Without it
+        buffered: records acquired and not delivered.
+        waiting_readers: how many readers are waiting for records.
+        at_full_speed: the allowance is the user's `max_records`.
+        overlaps: a fetch may be in flight while records are buffered. Without overlap
             fetches are fewer and larger.
         batches: sizes of the batches that responses hold.
         lock_duration: for how many seconds records are locked; 0.0 if unknown.
@@ -122,7 +119,7 @@ class Prefetch:
 
     @property
     def keeps_up(self) -> bool:
-        """True if all that came is worked off in moments."""
+        """True if the application will process all its records in KEEP_UP_TIME."""
         left = self._delivered + self.buffered
         return self.overlaps and left <= self._rate * KEEP_UP_TIME
 
@@ -132,12 +129,12 @@ class Prefetch:
     def measure(
         self, partitions: Sequence[PartitionResponse], lock_duration: float
     ) -> None:
-        """Measure what a response holds; its records are locked for so many seconds."""
+        """Measure a response; `lock_duration` is in seconds."""
         self.batches.measure(partitions)
         self.lock_duration = lock_duration
 
     def on_dropped(self, count: int) -> None:
-        """Records left the buffer without being handed out."""
+        """Note records that left the buffer without being delivered."""
         self.buffered -= count
 
     def on_delivered(self, count: int, now: float) -> None:
@@ -150,10 +147,10 @@ class Prefetch:
     def on_requested(
         self, now: float, *, expired: int = 0, processing: int = 0, busy: int = 0
     ) -> None:
-        """Measure what the application has processed; it asks for more.
+        """Measure the processed records, as the application requests more.
 
-        Where several tasks read, the rate is measured once as many records are
-        processed as there are tasks at work, so that it is the rate of all of them.
+        With several reading tasks, the rate is measured after as many records as tasks,
+        so that it is the rate of all of them.
 
         Args:
             unworked: records whose locks ended before their turn.
@@ -186,8 +183,8 @@ class Prefetch:
     def takes_whole_batches(self, leaders: int) -> bool:
         """Return whether fetches from so many leaders request whole batches.
 
-        Only at full speed, or where half of the lock duration allows it: else they
-        would be more than the application can process.
+        Only at full speed, or if half of the lock duration allows it: otherwise the
+        application could not process all of them.
         """
         if not self._rate:
             return self.allowance > 1 and self.at_full_speed
@@ -211,13 +208,15 @@ class Prefetch:
         return round(self._rate * self.lock_duration * LOCK_FRACTION)
 
     def next_due(self, now: float, *, ahead: bool = True, coming: int = 0) -> float:
-        """When a fetch is due if nothing else happens; at or before `now`: it is.
+        """Return when the next fetch is due; infinity if only after a request.
 
-        Without `ahead` it is due only when the application has asked, and there is
-        nothing to hand out. `coming` is how many records come already.
+        If the application takes much longer than the measured rate implies, nothing is
+        fetched until it requests records.
 
-        An application that takes much longer than its pace foretold is given no
-        more until it asks: what we know of its pace does not hold.
+        Args:
+            now: the current time.
+            ahead: also fetch while records are buffered.
+            coming: records that are arriving now.
         """
         buffered = self.buffered + coming
         if not buffered and (self.waiting_readers or now < self._demand_until):
@@ -227,20 +226,22 @@ class Prefetch:
         if buffered >= ROUNDS_AHEAD * self.allowance:
             return math.inf
         if not self._rate:
-            return math.inf  # we do not know yet how fast they work
+            return math.inf  # the rate is not known yet
         if not self._delivered:
-            # They have asked, and are about to be served.
+            # Records were requested, and are about to be delivered.
             soon = 0 < buffered <= self._rate * LEAD
             return now if soon else math.inf
         done = self._delivered_at + (self._delivered + buffered) / self._rate
         return done - LEAD if now < done + OVERDUE_LIMIT else math.inf
 
     def record_limit(self, leaders: int, partitions: int, growth: int = 1) -> int:
-        """How many records one of so many leaders is asked for, of its partitions.
+        """Return how many records to request from one leader.
 
         Args:
-            growth: how many times the allowance to ask for, at most GROWTH records or
-                what is processed in half of the lock duration.
+            leaders: how many leaders share the allowance.
+            partitions: how many of its partitions are fetched.
+            growth: the multiple of the allowance to request, up to GROWTH records or
+                the records processed in half of the lock duration.
         """
         allowance = self.allowance
         if growth > 1:
@@ -249,7 +250,7 @@ class Prefetch:
         share = -(-allowance // max(1, leaders))
         partitions = max(1, partitions)
         if self._batch_allowance and self.takes_whole_batches(leaders):
-            # The last batch begins within what is requested, and comes whole.
+            # The last batch begins within the limit, and is returned whole.
             room = (
                 self._batch_allowance // max(1, leaders) - int(self.batches.records) + 1
             )
@@ -260,28 +261,27 @@ class Prefetch:
         return max(1, min(share, room, HALF_WINDOW * partitions))
 
     def expected_records(self, records: int, size: int) -> int:
-        """Guess how many records a fetch brings, of so many and so many bytes."""
+        """Return the expected number of records within a record and a byte limit."""
         return min(records, size // max(1, int(self.batches.record_size)) + 1)
 
     def has_room_for_next(self, records: int, partitions: int) -> bool:
-        """True if three such fetches at a time find room in the windows."""
+        """Return whether three fetches of this size fit in the windows."""
         return 3 * records <= HALF_WINDOW * partitions
 
     def expected_bytes(self, records: int) -> int:
-        """Guess how many bytes a response with so many records has."""
+        """Return the expected bytes of a response with so many records."""
         return (
             max(int(records * self.batches.record_size), self.batches.largest)
             or DEFAULT_BATCH_SIZE
         )
 
     def byte_limit(self, records: int, partitions: int, max_bytes: int) -> int:
-        """How many bytes to ask for, with so many records, of so many partitions.
+        """Return how many bytes to request.
 
-        A broker splits them evenly over the session's partitions before it looks
-        what is there. With 500 partitions 8 MiB are one batch of each: a fetch of
-        2,000 records then had eighteen leases and brought a third more bytes than it
-        acquired, at twice the CPU. So where all the records are expected to fit,
-        each partition may bring all of them.
+        A broker divides them evenly among the session's partitions before it reads.
+        With 500 partitions, 8 MiB are one batch of each: a fetch of 2,000 records then
+        had eighteen leases, a third more bytes than it acquired, and took twice the CPU
+        time. So if all the records are expected to fit, each partition may return all.
         """
         expected = records * int(self.batches.record_size)
         if expected > max_bytes:

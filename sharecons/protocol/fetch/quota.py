@@ -6,13 +6,13 @@ after the first throttled response no fetch is sent that is expected to exceed i
 
 Theory of operation
 -------------------
-A broker adds up what it sent in the last eleven samples of one second, and divides it
-by ten to eleven seconds. It throttles for as long as the sum exceeds the quota's share.
-Its time to wait is often too short: the sum falls only when samples expire.
+A broker adds up the bytes of the last eleven samples of one second, and divides the sum
+by ten to eleven seconds. It throttles while the result exceeds the quota. Its throttle
+time is often too short, as the sum falls only when samples expire.
 
 The quota follows from a throttled response: `received + lost` bytes took as long as the
-samples and the wait together. What was received without being throttled fits as well.
-Clients may share a quota, so this is learned from what this client received.
+samples and the wait together. Bytes received without throttling are within the quota.
+Clients may share a quota, so it is estimated from the bytes of this client.
 
 An estimate is kept for HOLD seconds, then for twice as long each time that it proves
 right again: a quota may be raised, or removed.
@@ -37,12 +37,12 @@ HOLD: Final = 60.0
 MAX_HOLD: Final = 600.0
 
 MAX_PAUSE: Final = 120.0
-"""Seconds between two fetches at most, while not one of them brings anything."""
+"""The maximum seconds between fetches while none of them returns records."""
 
 
 @final
 class Quota:
-    """The quota of one broker, as far as this client meets it.
+    """The quota of one broker, as estimated by this client.
 
     Attributes:
         failures: throttled responses since the last one that brought something,
@@ -59,7 +59,7 @@ class Quota:
         self._pause_until = -math.inf
 
     def is_known(self, now: float) -> bool:
-        """Return whether a throttled response was seen lately."""
+        """Return whether a response was throttled recently."""
         return now < self._known_until
 
     def on_received(self, size: int, now: float) -> None:
@@ -78,7 +78,7 @@ class Quota:
         """Learn from an empty response, which was throttled for so many seconds.
 
         Args:
-            lost: how many bytes the response would have had, as far as is known.
+            lost: the expected bytes of the response without throttling.
         """
         self._expire(now)
         if not self.is_known(now):
@@ -91,7 +91,7 @@ class Quota:
             self._pause_until = now + max(seconds, min(pause, MAX_PAUSE))
 
     def next_due(self, batch_size: int, now: float) -> float:
-        """Return when a fetch fits that brings one batch of so many bytes."""
+        """Return when a fetch with one batch of so many bytes is within the quota."""
         if not self.is_known(now):
             return now
         self._expire(now)
@@ -105,7 +105,7 @@ class Quota:
         return max(due, self._pause_until)
 
     def limit_bytes(self, max_bytes: int, now: float) -> int:
-        """Return how many bytes a fetch may ask for, `max_bytes` at most."""
+        """Return how many bytes a fetch may request, `max_bytes` at most."""
         if not self.is_known(now):
             return max_bytes
         self._expire(now)
@@ -115,7 +115,7 @@ class Quota:
         """Return how many bytes fit in SPAN seconds."""
         estimate = (self._sum + lost) * SPAN / (SPAN + seconds)
         if lost > estimate and self._sum:
-            # A broker reads no more than fits in SPAN, so less than that was lost.
+            # A broker reads at most the quota of SPAN, so less than that was lost.
             estimate = self._sum * SPAN / seconds
         return int(estimate)
 

@@ -1,7 +1,7 @@
-"""What one leader is asked: the contents of its next ShareFetch or ShareAcknowledge.
+"""The contents of the next ShareFetch or ShareAcknowledge to one leader.
 
-Rule: this file does not know when a request goes out; `leader` decides that. What is
-made here is sent: its number is taken, and its acknowledgements are under way.
+`leader` decides when a request is sent. Every request built here is sent: building it
+takes the next session epoch, and its acknowledgements are in flight.
 """
 
 import math
@@ -29,14 +29,14 @@ from sharecons.protocol.messages import (
 __all__ = ["RequestBuilder", "SentRequest"]
 
 THROTTLED_TO_REPORT: Final = 2
-"""So many throttled responses in a row, and nothing else, are reported."""
+"""The number of consecutive throttled responses after which they are reported."""
 
 BACKLOG_FRACTION: Final = 4
-"""A fetch that brought less than this part of what it asked for has found the end."""
+"""A fetch that returned at least 1/4 of the requested records shows a backlog."""
 
 
 class RequestBuilder:
-    """Makes them, of what the parts of one leader's machine know."""
+    """Builds requests from the state of one leader's parts."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class RequestBuilder:
     def build_acknowledge(
         self, now: float, *, closing: bool = False
     ) -> ShareAcknowledge:
-        """Say all that can be said in one request; close the session if that is all."""
+        """Build a request with acknowledgements; close the session if none remain."""
         self._linger.end()
-        said = self._batcher.take_ranges(now)
+        acknowledged = self._batcher.take_ranges(now)
         epoch = self._session.next_epoch()
         if closing and not self._batcher.has_pending:
-            epoch = CLOSING  # else, what must travel alone takes a request more
+            epoch = CLOSING  # otherwise batches to send alone need more requests
             self._records_lost_until = -math.inf
             self._empty_responses.on_reopened()
         return ShareAcknowledge(
@@ -79,9 +79,9 @@ class RequestBuilder:
             member_id=self._settings.member_id,
             share_session_epoch=epoch,
             is_renew_ack=any(
-                RENEW in r.kinds for ranges in said.values() for r in ranges
+                RENEW in r.kinds for ranges in acknowledged.values() for r in ranges
             ),
-            acknowledgements=said,
+            acknowledgements=acknowledged,
         )
 
     def build_fetch(
@@ -94,51 +94,62 @@ class RequestBuilder:
         pipelined: bool = False,
         opening_only: bool = False,
     ) -> ShareFetch:
-        """Ask for these partitions' records, being one of so many leaders.
+        """Build a fetch.
 
-        Where there is a `backlog` acknowledgements ride along, though they gather, and
-        many partitions are asked some at a time, but first all: a broker loads what it
-        knows of one when it is first asked. One that is sent `behind` another does not
-        wait, and changes nothing of the session. To open that for acknowledgements that
-        outlived the one before, nothing is acquired.
+        Args:
+            now: the current time.
+            partitions: the partitions to fetch.
+            leaders: how many leaders share the prefetch allowance.
+            backlog: more records are available. The fetch then carries acknowledgements
+                that linger, and requests one part of many partitions in turn; but the
+                first fetch requests all, so that the broker loads their state.
+            pipelined: another fetch is in flight; this one does not wait.
+            opening_only: acquire nothing, only open a session for acknowledgements from
+                the session before.
         """
         partitions = self.fetchable(partitions, now)
         redeliveries = self._batcher.redeliveries
-        asked, longest = partitions, math.inf
+        requested, max_wait = partitions, math.inf
         if redeliveries.has_releases:
-            longest = redeliveries.next_pause_end(partitions, now) - now
-            asked = partitions = redeliveries.fetchable(partitions, now)
+            max_wait = redeliveries.next_pause_end(partitions, now) - now
+            requested = partitions = redeliveries.fetchable(partitions, now)
         if pipelined:
-            longest = 0.0
+            max_wait = 0.0
         elif backlog and self._session.is_open:
-            asked = self._rotation.next(partitions)
-        if asked is not partitions:
-            longest = 0.0  # what these do not have, others may
+            requested = self._rotation.next(partitions)
+        if requested is not partitions:
+            max_wait = 0.0  # other partitions may have records
         self._batcher.forget_expired(now)
-        said = self._take_acknowledgements(now, backlog)
-        released = any(RELEASE in r.kinds for ranges in said.values() for r in ranges)
-        added, forgotten = self._session.update(asked, said.keys())
-        least = self._settings.min_bytes
-        # What is released with this fetch is there only after it, and would not end its
-        # wait; and one that does not wait would, for a moment, for more than there is.
-        waits = longest > 0.0 and not (opening_only or released)
-        together = min(self._arrival_rate.min_bytes, self._settings.max_bytes)
-        if waits and together > least:
-            least, longest = together, min(longest, MAX_GATHER_TIME)
-        # As few records as possible use up a delivery if it is throttled again.
+        acknowledged = self._take_acknowledgements(now, backlog)
+        released = any(
+            RELEASE in r.kinds for ranges in acknowledged.values() for r in ranges
+        )
+        added, forgotten = self._session.update(requested, acknowledged.keys())
+        min_bytes = self._settings.min_bytes
+        # A record released by this fetch would not end its wait. And a fetch with a
+        # `max_wait` of 0 would wait briefly for a `min_bytes` that is not there yet.
+        may_wait = max_wait > 0.0 and not (opening_only or released)
+        gathered = min(self._arrival_rate.min_bytes, self._settings.max_bytes)
+        if may_wait and gathered > min_bytes:
+            min_bytes, max_wait = gathered, min(max_wait, MAX_GATHER_TIME)
+        # If throttled again, as few records as possible use up a delivery.
         failed = self._quota.failures > 0
         growth = self._empty_responses.growth
         limit = (
-            1 if failed else self._prefetch.record_limit(leaders, len(asked), growth)
+            1
+            if failed
+            else self._prefetch.record_limit(leaders, len(requested), growth)
         )
-        size = self._prefetch.byte_limit(limit, len(asked), self._settings.max_bytes)
+        size = self._prefetch.byte_limit(
+            limit, len(requested), self._settings.max_bytes
+        )
         return ShareFetch(
             group_id=self._settings.group_id,
             member_id=self._settings.member_id,
             share_session_epoch=self._session.next_epoch(),
-            max_wait=self._wait_time(now, longest) if waits else 0.0,
-            min_bytes=least,
-            # With no bytes to give the broker acquires nothing.
+            max_wait=self._wait_time(now, max_wait) if may_wait else 0.0,
+            min_bytes=min_bytes,
+            # With 0 bytes the broker acquires nothing.
             max_bytes=0 if opening_only else self._quota.limit_bytes(size, now),
             max_records=limit,
             record_limit=failed
@@ -146,7 +157,7 @@ class RequestBuilder:
             or not self._prefetch.takes_whole_batches(leaders),
             added=added,
             forgotten=forgotten,
-            acknowledgements=said,
+            acknowledgements=acknowledged,
         )
 
     def update_release_pauses(self, now: float) -> None:
@@ -161,8 +172,8 @@ class RequestBuilder:
     ) -> float:
         """Return when a fetch for some of these partitions is due.
 
-        After pauses for a quota, empty responses, errors of partitions and records that
-        were released.
+        It is due after pauses for a quota, empty responses, errors of partitions and
+        released records.
         """
         due = max(self._prefetch.next_due(now, ahead=ahead), self._empty_responses.due)
         due = max(due, self._quota.next_due(self._prefetch.batches.largest, now))
@@ -175,7 +186,7 @@ class RequestBuilder:
         return self._fetchable.select(partitions, now)
 
     def _pause_end(self, partitions: frozenset[SharePartition], now: float) -> float:
-        """Return when some of the partitions may be fetched."""
+        """Return when one of the partitions may be fetched."""
         fetchable = self._fetchable.select(partitions, now)
         redeliveries = self._batcher.redeliveries
         if fetchable and not redeliveries.has_releases:
@@ -186,10 +197,10 @@ class RequestBuilder:
         return min(error_ends, redeliveries.next_pause_end(fetchable, now))
 
     def has_lost_records(self, now: float) -> bool:
-        """Return whether records are locked that a throttled response did not have.
+        """Return whether a throttled response left records locked.
 
-        Not while every response is throttled: there a lock that holds on keeps the next
-        fetch from using up another delivery.
+        False while every response is throttled: the lock then keeps the next fetch from
+        using up another delivery.
         """
         return now < self._records_lost_until
 
@@ -201,9 +212,9 @@ class RequestBuilder:
         throttle: float,
         now: float,
     ) -> bool:
-        """Count a response's bytes; return whether to report that all are throttled.
+        """Count a response; return whether to report that all are throttled.
 
-        One that is empty because it was throttled used up a delivery of its records.
+        A response that is empty due to throttling has used up a delivery.
         """
         if record_count:
             self._quota.on_received(size, now)
@@ -218,7 +229,7 @@ class RequestBuilder:
     def can_pipeline(
         self, sent: "SentRequest", partitions: frozenset[SharePartition], now: float
     ) -> bool:
-        """True if a fetch is due, and finds records, while the answer to this comes."""
+        """Return whether to pipeline a fetch while this response arrives."""
         request = sent.request
         if not isinstance(request, ShareFetch) or not self._rotation.is_undivided(
             partitions
@@ -226,14 +237,16 @@ class RequestBuilder:
             return False
         if self._quota.is_known(now):
             return False  # the size of this response is not known yet
-        coming = self._prefetch.expected_records(request.max_records, request.max_bytes)
-        room = self._prefetch.has_room_for_next(coming, len(partitions))
-        return room and self._prefetch.next_due(now, coming=coming) <= now
+        expected = self._prefetch.expected_records(
+            request.max_records, request.max_bytes
+        )
+        has_room = self._prefetch.has_room_for_next(expected, len(partitions))
+        return has_room and self._prefetch.next_due(now, coming=expected) <= now
 
     def found_backlog(self, record_count: int, request: ShareFetch) -> bool:
-        """True if more lies ready than the fetch brought that was answered now.
+        """Return whether more records may be available than this fetch returned.
 
-        Or may: one that was for some of the partitions tells nothing of the others.
+        True after a fetch for a part of the partitions: others may have records.
         """
         full = record_count * BACKLOG_FRACTION >= request.max_records
         return self._rotation.on_response(self._session.partitions, full=full) or full
@@ -241,29 +254,31 @@ class RequestBuilder:
     def _take_acknowledgements(
         self, now: float, backlog: bool
     ) -> dict[SharePartition, tuple[Range, ...]]:
-        """Pick what is acknowledged with the fetch that goes out now."""
+        """Return the acknowledgements to send with this fetch."""
         if not self._session.is_open:
-            return {}  # nothing may be, in the request that opens a session
+            return {}  # not allowed in the request that opens a session
         if self._batcher.has_in_flight:
-            return {}  # which would be told apart no more
-        rides = self._linger.can_piggyback(now, self._arrival_rate.fetch_interval)
-        if not (backlog or rides or self._batcher.has_releases):
+            return {}  # two sets in flight could not be distinguished
+        can_piggyback = self._linger.can_piggyback(
+            now, self._arrival_rate.fetch_interval
+        )
+        if not (backlog or can_piggyback or self._batcher.has_releases):
             return {}
         self._linger.end()
         return self._batcher.take_ranges(now)
 
-    def _wait_time(self, now: float, longest: float) -> float:
+    def _wait_time(self, now: float, max_wait: float) -> float:
         short = self._batcher.has_open or not self._prefetch.waiting_readers
-        return self._max_wait.next(min(longest, self._linger.due - now), short=short)
+        return self._max_wait.next(min(max_wait, self._linger.due - now), short=short)
 
 
 @final
 class SentRequest:
-    """A request that is not answered yet.
+    """A request in flight.
 
     Attributes:
-        at: when it was sent, which is when our clock of its locks begins.
-        resets, partitions: those of its session, when it was.
+        sent_at: when it was sent; lock deadlines count from this time.
+        session_resets, partitions: those of its session at that time.
     """
 
     __slots__ = ("partitions", "request", "sent_at", "session_resets")
@@ -281,7 +296,7 @@ class SentRequest:
 
     @property
     def keeps_session(self) -> bool:
-        """True if it is a fetch that changes nothing of its session."""
+        """True if it is a fetch that does not change its session."""
         request = self.request
         return (
             isinstance(request, ShareFetch)

@@ -1,7 +1,7 @@
-"""What a ShareFetch response brings: leases, errors of partitions, and measurements.
+"""The handling of ShareFetch responses: leases, errors of partitions, measurements.
 
-Rule: this file decides nothing about the next request; `pace`, `arrivals`, `waits` and
-`requests` learn from the response what they need for that.
+The next request is decided elsewhere: `prefetch`, `arrival_rate`, `max_wait` and
+`request_builder` are updated from the response.
 """
 
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ __all__ = ["ResponseHandler"]
 
 @final
 class ResponseHandler:
-    """Takes the responses of one leader."""
+    """Handles the responses of one leader."""
 
     def __init__(
         self,
@@ -71,21 +71,22 @@ class ResponseHandler:
         topic_names: Mapping[TopicId, str],
         events: list[LeaderEvent],
     ) -> bool:
-        """Append leases and errors to `happened`; return whether more may lie ready.
+        """Append leases and errors to `events`; return whether there is a backlog.
 
         Args:
-            sent, request, answer: the exchange.
+            sent, request, response: the exchange.
             now: the time of the response.
-            topics: names of topics by id.
+            topic_names: topic names by id.
+            events: the leader's events.
         """
-        # What an outlived session brings is locked for us all the same.
+        # Records of an earlier session are locked for this member as well.
         is_old_session = sent.session_resets != self._session.resets
         session_partitions = (
             sent.partitions if is_old_session else self._session.partitions
         )
         seen: set[SharePartition] = set()
-        got = size = 0
-        failed = False
+        record_count = byte_count = 0
+        has_errors = False
         for partition in response.partitions:
             share_partition = partition.share_partition
             was_requested = share_partition in session_partitions or (
@@ -93,37 +94,44 @@ class ResponseHandler:
             )
             if share_partition in seen or not was_requested:
                 description = (
-                    f"node {self._node_id} answered for {share_partition}, unasked"
+                    f"node {self._node_id} returned {share_partition}, which was not "
+                    "requested"
                 )
                 events.append(UnexpectedResponse(description))
                 continue
             seen.add(share_partition)
             if partition.error:
-                failed = True
+                has_errors = True
                 self._pauses.on_error(share_partition, partition.error, now)
                 events += fetch_error_event(partition)
             if partition.acquired:
                 lease = self._add_lease(partition, sent.sent_at, topic_names)
                 events.append(Acquired(lease))
-                got += lease.count
-                size += len(partition.records)
+                record_count += lease.count
+                byte_count += len(partition.records)
         recovered = self._pauses.take_recovered(session_partitions, response.partitions)
         events += map(FetchRecovered, recovered)
-        if got:
+        if record_count:
             self._prefetch.measure(response.partitions, self._max_wait.lock_timeout)
             self._empty_responses.reset()
-        elif sent.keeps_session and not (is_old_session or response.throttle or failed):
+        elif sent.keeps_session and not (
+            is_old_session or response.throttle or has_errors
+        ):
             if not request.acknowledgements:
                 self._empty_responses.on_empty_response(request, sent.sent_at, now)
             if self._empty_responses.is_stalled:
                 events.append(Stalled(self._node_id))
         if self._request_builder.count_response(
-            request, got, size, response.throttle, now
+            request, record_count, byte_count, response.throttle, now
         ):
             events.append(Throttled(self._node_id))
-        self._arrival_rate.on_response(got, size, now, keeps_up=self._prefetch.keeps_up)
-        self._max_wait.on_response(useful=got > 0 or bool(request.acknowledgements))
-        return self._request_builder.found_backlog(got, request)
+        self._arrival_rate.on_response(
+            record_count, byte_count, now, keeps_up=self._prefetch.keeps_up
+        )
+        self._max_wait.on_response(
+            useful=record_count > 0 or bool(request.acknowledgements)
+        )
+        return self._request_builder.found_backlog(record_count, request)
 
     def _add_lease(
         self,
