@@ -1,4 +1,4 @@
-"""How long Hypothesis looks: SHARECONS_HYPOTHESIS=quick (default) or thorough."""
+"""Hypothesis settings: SHARECONS_HYPOTHESIS=quick (default) or thorough."""
 
 import os
 from typing import Final

@@ -1,4 +1,4 @@
-"""A conversation with a leader's machine, for its tests."""
+"""A harness for tests of a leader's state machine."""
 
 from dataclasses import fields
 from typing import Final
@@ -31,9 +31,9 @@ CONNECTION_LOST: Final = ConnectionFailedError("the broker closed the connection
 
 
 class LeaderHarness:
-    """A leader machine, the application's waiting, and the clock."""
+    """A leader with its prefetch, batcher and result log, and a clock."""
 
-    def __init__(self, *wanted: SharePartition, **settings: object) -> None:
+    def __init__(self, *partitions: SharePartition, **settings: object) -> None:
         self.now = 0.0
         self.prefetch = Prefetch(500)
         self.prefetch.waiting_readers = 1
@@ -47,10 +47,10 @@ class LeaderHarness:
             NODE_ID, type(SETTINGS)(**changed), self.prefetch, self.batcher
         )
         self.leader.topic_names = {TOPIC_ID: TOPIC}
-        self.leader.set_partitions(frozenset(wanted or {P0}))
+        self.leader.set_partitions(frozenset(partitions or {P0}))
 
     def next_request(self) -> Request | None:
-        """The request that is due now; the contract's two questions agree."""
+        """Return the request that is due now, after a check of `next_deadline`."""
         due = self.leader.next_deadline(self.now)
         request = self.leader.next_request(self.now)
         assert request is None or due <= self.now
@@ -75,7 +75,7 @@ class LeaderHarness:
         self.leader.on_error(request, CONNECTION_LOST, self.now)
 
     def open_session(self, *partitions: PartitionResponse) -> list[Lease]:
-        """Open the session, with what the first fetch brings; nobody waits then."""
+        """Open the session with the first fetch; then no reader is waiting."""
         self.respond(self.next_fetch(), fetch_response(*partitions))
         self.prefetch.waiting_readers = 0
         return self.take_leases()
@@ -85,7 +85,7 @@ class LeaderHarness:
         return self.open_session(*partitions)
 
     def take_leases(self) -> list[Lease]:
-        """Unpack what came: a record at each offset."""
+        """Take the acquired leases, with a record at each offset."""
         leases = [h.lease for h in self.take_events(Acquired)]
         for lease in leases:
             first, last, _ = lease.acquired[0]
@@ -99,7 +99,7 @@ class LeaderHarness:
         return these
 
     def flush_acks(self) -> ShareAcknowledge:
-        """The acknowledgement request that follows marks, after its delay."""
+        """Return the acknowledgement request that is due after the linger time."""
         assert self.next_request() is None
         self.now = self.leader.next_deadline(self.now)
         return self.next_acknowledge()

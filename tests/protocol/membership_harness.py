@@ -1,4 +1,4 @@
-"""A membership and what its coordinator may say to it."""
+"""Members, and the responses of their coordinator."""
 
 from typing import Final
 
@@ -31,7 +31,7 @@ MEMBER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def new_member(*topics: str, rack: str | None = None) -> Membership:
-    """A member that has subscribed at 0.0; without topics it has not."""
+    """Return a member that subscribes at 0.0, or has no subscription."""
     membership = Membership("billing", MEMBER_ID, rack=rack)
     if topics:
         membership.subscribe(topics, now=0.0)
@@ -52,7 +52,7 @@ def heartbeat_response(
     interval: float = 5.0,
     throttle: float = 0.0,
 ) -> HeartbeatResponse:
-    """An answer without error; without partitions the assignment is as before."""
+    """Return a response without error; no partitions: unchanged assignment."""
     return HeartbeatResponse(
         error=0,
         message=None,
@@ -77,14 +77,14 @@ def error_response(
 
 
 def next_request(membership: Membership, now: float) -> Request:
-    """The request that must be due."""
+    """Return the request that must be due."""
     request = membership.next_request(now)
     assert request is not None, "a request is due"
     return request
 
 
 def next_heartbeat(membership: Membership, now: float) -> Heartbeat:
-    """The heartbeat that must be due."""
+    """Return the heartbeat that must be due."""
     request = next_request(membership, now)
     assert isinstance(request, Heartbeat), "a heartbeat is due"
     return request
@@ -99,7 +99,7 @@ def next_find_coordinator(membership: Membership, now: float) -> FindCoordinator
 def joined_member(
     *topics: str, epoch: int = 1, rack: str | None = None, now: float = 0.0
 ) -> Membership:
-    """A member that was given P0 at `now`; the next heartbeat is due in 5 s."""
+    """Return a member with P0 assigned at `now`; the next heartbeat is due in 5 s."""
     membership = new_member(*(topics or ("orders",)), rack=rack)
     membership.on_response(
         next_find_coordinator(membership, now), coordinator_response(), now

@@ -1,4 +1,4 @@
-"""Short ways to the values that the machines' tests speak in."""
+"""Factories of messages for the tests of state machines."""
 
 import struct
 from collections.abc import Iterable, Mapping
@@ -62,7 +62,7 @@ def partition_response(
     delivery_count: int = 1,
     records: bytes = b"",
 ) -> PartitionResponse:
-    """One partition of an answer; `acquired` are first and last offsets."""
+    """Return one partition of a response; `acquired` are first and last offsets."""
     return PartitionResponse(
         share_partition=share_partition,
         error=error,
@@ -76,7 +76,7 @@ def partition_response(
 
 
 def batch_bytes(records: int, record_size: int = 1000, base_offset: int = 0) -> bytes:
-    """A batch as the client measures it: its header, and as many bytes as it has."""
+    """Return a batch as the client measures it: a header and padding."""
     size = records * record_size
     header = struct.pack(
         ">qiibIHiqqqhii",
@@ -136,7 +136,7 @@ def acknowledge_response(
 
 
 def acks_by_offset(ranges: Iterable[Range]) -> dict[int, int]:
-    """What ranges say of each offset, however they are cut."""
+    """Return the acknowledge type of each offset in ranges."""
     return {
         offset: kind
         for first, last, kind in runs_of(ranges)

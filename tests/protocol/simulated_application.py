@@ -1,8 +1,7 @@
-"""An application with a leader's records in its hands, that keeps its own books.
+"""A simulated application that checks the result of each acknowledgement.
 
-For each record of each lease it knows what it said last of it, and what must become
-of that: exactly one result, a success only if the broker heard it, a failure only if
-there is an excuse for it.
+For each record of each lease it keeps the last acknowledgement. That must get exactly
+one result: a success only if the broker applied it, a failure only if one was possible.
 """
 
 from collections import Counter
@@ -18,18 +17,18 @@ from sharecons.protocol.messages import Acknowledgements, SharePartition
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
 from tests.protocol.simulated_broker import Broker
 
-__all__ = ["Application", "Held", "gap", "unfit"]
+__all__ = ["Application", "HeldLease", "is_gap", "is_undeliverable"]
 
 MARGIN = 0.01
-"""A renewal is believed for a round trip longer than the broker does."""
+"""The client's deadline of a renewal may be a round trip later than the broker's."""
 
 
-def unfit(offset: int) -> bool:
+def is_undeliverable(offset: int) -> bool:
     return offset % 11 == 5
 
 
-def gap(offset: int) -> bool:
-    return offset % 7 == 3 and not unfit(offset)
+def is_gap(offset: int) -> bool:
+    return offset % 7 == 3 and not is_undeliverable(offset)
 
 
 def spans(offsets: list[int]) -> list[tuple[int, int]]:
@@ -37,23 +36,23 @@ def spans(offsets: list[int]) -> list[tuple[int, int]]:
 
 
 @dataclass(eq=False)
-class Held:
-    """A lease, and what was said of it.
+class HeldLease:
+    """A lease and its acknowledgements.
 
     Attributes:
-        last: the last settling word said of each offset, by us or by the client.
+        last: the last acknowledge type of each offset, except renewals.
         renewals: how often each was renewed.
-        excused: offsets of which a word may have failed.
+        may_fail: offsets whose acknowledgement may have failed.
     """
 
     lease: Lease
     offsets: list[int]
     last: dict[int, AcknowledgeType] = field(default_factory=dict)
     renewals: Counter[int] = field(default_factory=Counter)
-    excused: set[int] = field(default_factory=set)
+    may_fail: set[int] = field(default_factory=set)
 
     @property
-    def where(self) -> SharePartition:
+    def share_partition(self) -> SharePartition:
         return self.lease.share_partition
 
     def acquired(self) -> list[int]:
@@ -65,24 +64,24 @@ class Held:
 class Application:
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.held: list[Held] = []
-        self.bereft: list[Lease] = []  # not unpacked yet, and their locks are gone
-        self.tickets: list[CommitWaiter] = []
+        self.held: list[HeldLease] = []
+        self.packed_without_locks: list[Lease] = []
+        self.waiters: list[CommitWaiter] = []
         self.settled: Counter[tuple[SharePartition, int, int]] = Counter()
         self.succeeded: Counter[tuple[SharePartition, int, int]] = Counter()
         self.renewed: Counter[tuple[SharePartition, int]] = Counter()
-        self.spent: Counter[tuple[SharePartition, int]] = Counter()
+        self.finished: Counter[tuple[SharePartition, int]] = Counter()
 
-    # What it does.
+    # Actions.
 
     def unpack(self, lease: Lease) -> None:
-        held = Held(lease, [])
+        held = HeldLease(lease, [])
         for offset in held.acquired():
-            if unfit(offset):
+            if is_undeliverable(offset):
                 held.last[offset] = RELEASE
-            elif not gap(offset):
+            elif not is_gap(offset):
                 held.offsets.append(offset)
-        gaps = [offset for offset in held.acquired() if gap(offset)]
+        gaps = [offset for offset in held.acquired() if is_gap(offset)]
         lease.set_offsets(
             held.offsets,
             gaps=spans(gaps),
@@ -90,7 +89,7 @@ class Application:
         )
         self._hold(held)
 
-    def say(self, held: Held, index: int, kind: AcknowledgeType) -> None:
+    def acknowledge(self, held: HeldLease, index: int, kind: AcknowledgeType) -> None:
         offset = held.offsets[index]
         try:
             held.lease.acknowledge(offset, kind)
@@ -98,16 +97,20 @@ class Application:
             assert held.lease.lock_scope.ended
             return
         except RecordStateError:
-            assert held.last.get(offset, kind) != kind, "nothing else was said before"
+            assert held.last.get(offset, kind) != kind, (
+                "no other type was acknowledged before"
+            )
             return
         if kind == RENEW:
-            # The last word counts: what was not sent before is withdrawn.
+            # The last type counts: an unsent acknowledgement is withdrawn.
             held.last.pop(offset, None)
             held.renewals[offset] += 1
         else:
             held.last[offset] = kind
 
-    def say_all(self, held: Held, start: int, stop: int, kind: AcknowledgeType) -> None:
+    def acknowledge_range(
+        self, held: HeldLease, start: int, stop: int, kind: AcknowledgeType
+    ) -> None:
         try:
             held.lease.acknowledge_open(start, stop, kind)
         except LockLostError:
@@ -120,107 +123,121 @@ class Application:
                 else:
                     held.last[offset] = kind
 
-    def let_go(self, held: Held) -> None:
+    def release_remaining(self, held: HeldLease) -> None:
         held.lease.release_remaining()
         for offset in held.offsets[held.lease.cursor :]:
             held.last.setdefault(offset, RELEASE)
 
-    def let_go_packed(self, lease: Lease) -> None:
-        held = Held(lease, [])
+    def release_packed(self, lease: Lease) -> None:
+        held = HeldLease(lease, [])
         lease.release_remaining()
         held.last = dict.fromkeys(held.acquired(), RELEASE)
         self._hold(held)
 
-    def _hold(self, held: Held) -> None:
-        if held.lease in self.bereft:
-            held.excused.update(held.acquired())
+    def _hold(self, held: HeldLease) -> None:
+        if held.lease in self.packed_without_locks:
+            held.may_fail.update(held.acquired())
         self.held.append(held)
 
-    # What it sees go out, and what it is told.
+    # Requests and results.
 
-    def sees(self, said: Acknowledgements) -> None:
-        """Nothing goes out but what was asked for, and nothing twice."""
-        for where, ranges in said.items():
+    def on_sent(self, acknowledgements: Acknowledgements) -> None:
+        """Check that each acknowledgement sent was made, and is sent once."""
+        for share_partition, ranges in acknowledgements.items():
             for first, last, kind in runs_of(ranges):
                 for offset in range(first, last + 1):
-                    self._sees_one(where, offset, kind)
+                    self._check_sent(share_partition, offset, kind)
 
-    def _sees_one(self, where: SharePartition, offset: int, kind: int) -> None:
-        holders = self._holders(where, offset)
-        assert holders, "an offset of no lease of ours"
+    def _check_sent(
+        self, share_partition: SharePartition, offset: int, kind: int
+    ) -> None:
+        leases = self._leases_with(share_partition, offset)
+        assert leases, "the offset belongs to no lease"
         if kind == GAP:
-            assert gap(offset)
+            assert is_gap(offset)
         elif kind == RENEW:
-            assert any(held.renewals[offset] for held in holders)
+            assert any(held.renewals[offset] for held in leases)
         else:
-            asked = [held for held in holders if held.last.get(offset) == kind]
-            assert asked, "nobody asked for this"
-            done = self.spent[where, offset]
-            assert done < len([h for h in holders if offset in h.last]), "said twice"
+            matching = [held for held in leases if held.last.get(offset) == kind]
+            assert matching, "the application did not acknowledge this"
+            done = self.finished[share_partition, offset]
+            assert done < len([h for h in leases if offset in h.last]), "sent twice"
 
-    def outcome(self, said: Acknowledgements, *, excuse: bool) -> None:
-        """What went out was applied, or nobody knows (then there is an excuse)."""
-        for where, ranges in said.items():
+    def on_outcome(self, acknowledgements: Acknowledgements, *, may_fail: bool) -> None:
+        """Note sent acknowledgements; `may_fail` if their result is unknown."""
+        for share_partition, ranges in acknowledgements.items():
             for first, last, kind in runs_of(ranges):
                 for offset in range(first, last + 1):
                     if kind not in (GAP, RENEW):
-                        self.spent[where, offset] += 1
-                    if excuse:
-                        for held in self._holders(where, offset):
-                            held.excused.add(offset)
+                        self.finished[share_partition, offset] += 1
+                    if may_fail:
+                        for held in self._leases_with(share_partition, offset):
+                            held.may_fail.add(offset)
 
-    def excuse_all(self, packed: Iterable[Lease]) -> None:
-        """The locks are gone, and the client cannot know it yet."""
-        self.bereft += packed
+    def allow_failures(self, packed: Iterable[Lease]) -> None:
+        """Note lost locks that the client does not know of yet."""
+        self.packed_without_locks += packed
         for held in self.held:
-            held.excused.update(held.acquired())
+            held.may_fail.update(held.acquired())
 
-    def told(self, results: list[AcknowledgeResult], now: float) -> None:
+    def on_results(self, results: list[AcknowledgeResult], now: float) -> None:
         for _, partition, first, last, kind, error in results:
-            where = next(p for p in self.broker.partitions if p.partition == partition)
+            share_partition = next(
+                p for p in self.broker.partitions if p.partition == partition
+            )
             for offset in range(first, last + 1):
                 if error is None:
-                    self.succeeded[where, offset, kind] += 1
-                    heard = self.broker.partitions[where].heard[offset, kind]
-                    assert self.succeeded[where, offset, kind] <= heard
+                    self.succeeded[share_partition, offset, kind] += 1
+                    applied = self.broker.partitions[share_partition].applied[
+                        offset, kind
+                    ]
+                    assert self.succeeded[share_partition, offset, kind] <= applied
                 elif kind != RENEW:
-                    self._check_excuse(where, offset, kind, now)
+                    self._check_may_fail(share_partition, offset, kind, now)
                 if kind == RENEW:
-                    self.renewed[where, offset] += 1
+                    self.renewed[share_partition, offset] += 1
                 else:
-                    self.settled[where, offset, kind] += 1
+                    self.settled[share_partition, offset, kind] += 1
 
-    def _check_excuse(
-        self, where: SharePartition, offset: int, kind: int, now: float
+    def _check_may_fail(
+        self, share_partition: SharePartition, offset: int, kind: int, now: float
     ) -> None:
-        holders = self._holders(where, offset)
-        asked = [held for held in holders if held.last.get(offset) == kind]
-        assert asked
+        leases = self._leases_with(share_partition, offset)
+        matching = [held for held in leases if held.last.get(offset) == kind]
+        assert matching
         assert any(
-            offset in held.excused
+            offset in held.may_fail
             or held.lease.lock_scope.ended
             or held.lease.deadline_of(offset) - MARGIN <= now
-            or len(holders) > 1
-            for held in asked
-        ), f"{offset} failed without an excuse"
+            or len(leases) > 1
+            for held in matching
+        ), f"{offset} failed without a reason"
 
-    def _holders(self, where: SharePartition, offset: int) -> list[Held]:
-        return [h for h in self.held if h.where == where and offset in h.acquired()]
+    def _leases_with(
+        self, share_partition: SharePartition, offset: int
+    ) -> list[HeldLease]:
+        return [
+            h
+            for h in self.held
+            if h.share_partition == share_partition and offset in h.acquired()
+        ]
 
-    # What must hold when nothing is left to be sent.
+    # Checks at the end.
 
     def check_all_settled(self) -> None:
         expected: Counter[tuple[SharePartition, int, int]] = Counter()
         for held in self.held:
-            expected.update((held.where, o, int(kind)) for o, kind in held.last.items())
+            expected.update(
+                (held.share_partition, o, int(kind)) for o, kind in held.last.items()
+            )
         assert expected == +self.settled
-        assert all(ticket.is_done for ticket in self.tickets)
-        for ticket in self.tickets:
-            assert ticket.outstanding == 0
+        assert all(waiter.is_done for waiter in self.waiters)
+        for waiter in self.waiters:
+            assert waiter.outstanding == 0
 
     def check_renewals(self) -> None:
-        asked: Counter[tuple[SharePartition, int]] = Counter()
+        matching: Counter[tuple[SharePartition, int]] = Counter()
         for held in self.held:
             for offset, count in held.renewals.items():
-                asked[held.where, offset] += count
-        assert self.renewed <= asked
+                matching[held.share_partition, offset] += count
+        assert self.renewed <= matching

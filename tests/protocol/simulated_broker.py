@@ -1,7 +1,7 @@
-"""A leader of share partitions as small as can be, to check the client against.
+"""A minimal simulated leader of share partitions, to check the client against.
 
-It shares nothing with the client but the values that travel. What a request must
-look like it asserts; what the KIP lets a broker answer it answers.
+It shares only the message types with the client. It asserts that requests are valid,
+and returns the responses that the KIP allows.
 """
 
 from collections import Counter
@@ -33,27 +33,27 @@ GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = "available", "acquired", "done", "gone"
 FINAL: Final = (ACKNOWLEDGED, ARCHIVED)
-NOBODY: Final = PartitionLeader(-1, -1)
+NO_LEADER: Final = PartitionLeader(-1, -1)
 
 Request = ShareFetch | ShareAcknowledge
-Answer = ShareFetchResponse | ShareAcknowledgeResponse
+Response = ShareFetchResponse | ShareAcknowledgeResponse
 
 
 @dataclass(frozen=True)
 class Fault:
-    """How a request is mistreated.
+    """A fault in the handling of a request.
 
-    `error` is one for all of it, which is not applied; its epoch counts or not.
-    `fetch_error` and `acknowledge_error` are each listed partition's. What is
-    `left_out` of the answer was applied.
+    `error` is an error of the whole request, which is not applied; `counted` says
+    whether the session epoch advances. `fetch_error` and `acknowledge_error` are errors
+    of each partition. With `missing_in_response` the acknowledgements are applied.
     """
 
     error: int = 0
     counted: bool = False
     fetch_error: int = 0
     acknowledge_error: int = 0
-    left_out: bool = False
-    stranger: bool = False
+    missing_in_response: bool = False
+    extra_partition: bool = False
 
 
 @dataclass
@@ -62,7 +62,7 @@ class Offset:
     count: int = 0
     until: float = 0.0
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         self.state = ARCHIVED if self.count >= DELIVERY_LIMIT else AVAILABLE
 
 
@@ -71,8 +71,8 @@ class Partition:
     """Share partition state: offsets from 0 on, each with its state and lock."""
 
     offsets: list[Offset] = field(default_factory=list)
-    heard: Counter[tuple[int, int]] = field(default_factory=Counter)
-    """How often which offset was settled by which kind."""
+    applied: Counter[tuple[int, int]] = field(default_factory=Counter)
+    """How often each offset was acknowledged, by type."""
 
     @property
     def start(self) -> int:
@@ -87,18 +87,18 @@ class Partition:
     def expire(self, now: float) -> None:
         for offset in self.offsets:
             if offset.state == ACQUIRED and offset.until <= now:
-                offset.let_go()
+                offset.release()
 
     def release(self) -> None:
         for offset in self.offsets:
             if offset.state == ACQUIRED:
-                offset.let_go()
+                offset.release()
 
-    def acquire(self, most: int, now: float, *, whole: bool) -> list[int]:
+    def acquire(self, limit: int, now: float, *, whole: bool) -> list[int]:
         numbers: list[int] = []
         start = self.start
         for number in range(start, min(len(self.offsets), start + WINDOW)):
-            full = len(numbers) >= most
+            full = len(numbers) >= limit
             if full and not (whole and number % BATCH and number - 1 in numbers):
                 break
             offset = self.offsets[number]
@@ -111,17 +111,17 @@ class Partition:
 
     def acknowledge(self, ranges: Iterable[Range], now: float) -> int:
         """Apply all or nothing."""
-        said = {
+        acknowledged = {
             number: kinds[0] if len(kinds) == 1 else kinds[number - first]
             for first, last, kinds in ranges
             for number in range(first, last + 1)
         }
         start = self.start
-        for number in said:
+        for number in acknowledged:
             if number >= start and self.offsets[number].state != ACQUIRED:
                 return Code.INVALID_RECORD_STATE
-        for number, kind in said.items():
-            self.heard[number, kind] += 1
+        for number, kind in acknowledged.items():
+            self.applied[number, kind] += 1
             if number >= start:
                 self._apply(self.offsets[number], kind, now)
         return 0
@@ -132,7 +132,7 @@ class Partition:
         elif kind in (GAP, REJECT):
             offset.state = ARCHIVED
         elif kind == RELEASE:
-            offset.let_go()
+            offset.release()
         else:
             offset.until = now + LOCK
 
@@ -159,9 +159,9 @@ class Broker:
         self.partitions = {p: Partition() for p in partitions}
         self.epoch: int | None = None
         self.session: set[SharePartition] = set()
-        self.tampered = False
+        self.epochs_may_differ = False
 
-    # What befalls it.
+    # Faults.
 
     def expire(self, now: float) -> None:
         for partition in self.partitions.values():
@@ -169,54 +169,58 @@ class Broker:
 
     def disconnected(self) -> None:
         self.forget_session()
-        self.tampered = False
+        self.epochs_may_differ = False
 
     def forget_session(self) -> None:
-        self.epoch, self.session, self.tampered = None, set(), True
+        self.epoch, self.session, self.epochs_may_differ = None, set(), True
         for partition in self.partitions.values():
             partition.release()
 
     def miscount(self) -> None:
         if self.epoch is not None:
             self.epoch += 1
-            self.tampered = True
+            self.epochs_may_differ = True
 
     # Requests.
 
-    def handle(self, request: Request, now: float, fault: Fault) -> Answer:
+    def handle(self, request: Request, now: float, fault: Fault) -> Response:
         self.expire(now)
         self._check(request)
         if fault.error:
-            self.tampered = True
+            self.epochs_may_differ = True
             if fault.counted and self.epoch is not None:
                 self.epoch += 1
-            return self._refuse(request, fault.error)
+            return self._error_response(request, fault.error)
         code = self._enter_session(request)
         if code:
-            assert self.tampered, f"{Code(code).name}, and nothing was done to earn it"
-            return self._refuse(request, code)
+            assert self.epochs_may_differ, f"{Code(code).name}, and no fault caused it"
+            return self._error_response(request, code)
         parts = self._acknowledge(request.acknowledgements, now, fault)
         if isinstance(request, ShareFetch):
             self._fetch(request, parts, now, fault)
         elif request.share_session_epoch == -1:
             self.forget_session()
-        return self._answer(request, 0, () if fault.left_out else parts.values())
+        return self._response(
+            request, 0, () if fault.missing_in_response else parts.values()
+        )
 
     def _check(self, request: Request) -> None:
-        """See that it is a request that Kafka would not refuse as nonsense."""
+        """Check that Kafka would not reject the request as invalid."""
         assert ("billing", "AAAAAAAAAAAAAAAAAAAAAA") == (
             request.group_id,
             request.member_id,
         )
-        said = request.acknowledgements
-        for ranges in said.values():
+        acknowledged = request.acknowledgements
+        for ranges in acknowledged.values():
             after = -1
-            assert ranges, "a partition is listed with nothing to say of it"
+            assert ranges, "a partition has no acknowledgements"
             for first, last, kinds in ranges:
                 assert after < first <= last, "ranges ascend and do not overlap"
                 assert len(kinds) in (1, last - first + 1)
                 after = last
-        renews = any(RENEW in r.kinds for ranges in said.values() for r in ranges)
+        renews = any(
+            RENEW in r.kinds for ranges in acknowledged.values() for r in ranges
+        )
         if isinstance(request, ShareAcknowledge):
             assert renews == request.is_renew_ack
             assert request.share_session_epoch != 0
@@ -226,11 +230,11 @@ class Broker:
         assert request.share_session_epoch != -1
         assert not request.added & request.forgotten
         if request.share_session_epoch == 0:
-            assert not said, "nothing may be acknowledged in an opening fetch"
+            assert not acknowledged, "nothing may be acknowledged in an opening fetch"
 
     def _enter_session(self, request: Request) -> int:
         if isinstance(request, ShareFetch) and request.share_session_epoch == 0:
-            self.epoch, self.session, self.tampered = 1, set(), False
+            self.epoch, self.session, self.epochs_may_differ = 1, set(), False
             return 0
         if self.epoch is None:
             return Code.SHARE_SESSION_NOT_FOUND
@@ -240,10 +244,10 @@ class Broker:
         return 0
 
     def _acknowledge(
-        self, said: Acknowledgements, now: float, fault: Fault
+        self, acknowledged: Acknowledgements, now: float, fault: Fault
     ) -> dict[SharePartition, PartitionResponse]:
         parts = {}
-        for share_partition, ranges in said.items():
+        for share_partition, ranges in acknowledged.items():
             code = fault.acknowledge_error
             if not code:
                 code = self.partitions[share_partition].acknowledge(ranges, now)
@@ -276,18 +280,18 @@ class Broker:
                     parts[share_partition] = replace(
                         part, acquired=acquired, records=records
                     )
-        if fault.stranger:
+        if fault.extra_partition:
             for share_partition in self.partitions.keys() - parts.keys():
                 if share_partition not in self.session:
                     acquired = ((0, 0, 1),)
                     parts[share_partition] = _part(share_partition, acquired=acquired)
 
-    def _refuse(self, request: Request, code: int) -> Answer:
-        return self._answer(request, code, ())
+    def _error_response(self, request: Request, code: int) -> Response:
+        return self._response(request, code, ())
 
-    def _answer(
+    def _response(
         self, request: Request, code: int, parts: Iterable[PartitionResponse]
-    ) -> Answer:
+    ) -> Response:
         if isinstance(request, ShareFetch):
             return ShareFetchResponse(
                 error=code,
@@ -320,7 +324,7 @@ def _part(
         message=None,
         acknowledge_error=acknowledge_error,
         acknowledge_message=None,
-        leader=NOBODY,
+        leader=NO_LEADER,
         records=b"",
         acquired=acquired,
     )

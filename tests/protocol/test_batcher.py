@@ -34,14 +34,14 @@ class Batcher:
     """Acknowledgements, with what they said to others and the requests they fill."""
 
     def __init__(self) -> None:
-        self.rings = 0
+        self.wake_count = 0
         self.wakes = 0
-        self.journal = ResultLog(self._woken, lambda: 0.0)
-        self.machine = AckBatcher(self._rung, self.journal)
+        self.result_log = ResultLog(self._woken, lambda: 0.0)
+        self.machine = AckBatcher(self._wake, self.result_log)
         self.term = LockScope()
 
-    def _rung(self) -> None:
-        self.rings += 1
+    def _wake(self) -> None:
+        self.wake_count += 1
 
     def _woken(self) -> None:
         self.wakes += 1
@@ -92,16 +92,16 @@ class Batcher:
         return said
 
     def freeze(self) -> CommitWaiter:
-        ticket = CommitWaiter()
-        self.machine.collect(ticket)
-        return ticket
+        waiter = CommitWaiter()
+        self.machine.collect(waiter)
+        return waiter
 
     @property
     def results(self) -> list[tuple[int, int, AcknowledgeType, str | None]]:
-        """What became of it: offsets, type, and the error's name."""
+        """The results: offsets, type, and the error's name."""
         return [
             (r.first_offset, r.last_offset, r.type, r.error.name if r.error else None)
-            for r in join_results(self.journal.results)
+            for r in join_results(self.result_log.results)
         ]
 
 
@@ -109,7 +109,7 @@ def accepted(*offsets: int) -> Said:
     return dict.fromkeys(offsets, ACCEPT)
 
 
-# What a request carries.
+# The contents of a request.
 
 
 def test_nothing_said_is_nothing_sent():
@@ -125,7 +125,7 @@ def test_a_mark_rings_and_is_pending():
 
     batcher.lease(*range(10)).acknowledge(4, ACCEPT)
 
-    assert 1 == batcher.rings
+    assert 1 == batcher.wake_count
     assert batcher.machine.has_pending
 
 
@@ -171,7 +171,7 @@ def test_what_is_said_while_a_request_is_under_way_goes_with_the_next_one():
     assert {P0: accepted(1, 2)} == batcher.take()
 
 
-# What a request may carry together.
+# Batches that share a request.
 
 
 def test_what_is_near_its_locks_end_goes_first_and_apart():
@@ -207,14 +207,14 @@ def test_partitions_do_not_wait_for_each_others_urgent_ones():
 def test_what_is_past_its_lock_gets_its_turn_though_fresh_ones_keep_coming():
     batcher = Batcher()
     batcher.lease(0, deadline=30.0).acknowledge(0, ACCEPT)
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
 
     requests = 0
     for offset in range(1, 20):
         batcher.lease(offset, deadline=60.0).acknowledge(offset, ACCEPT)
         batcher.exchange(now=31.0)
         requests += 1
-        if ticket.is_done:
+        if waiter.is_done:
             break
 
     assert MAX_PASSED_OVER + 1 == requests
@@ -258,37 +258,37 @@ def test_an_applied_acknowledgement_succeeds_and_its_lease_is_let_go():
 
 def test_applied_records_without_listener_are_counted_without_gaps():
     batcher = Batcher()
-    batcher.journal.has_listener = False
+    batcher.result_log.has_listener = False
     batcher.lease(0, 4, gaps=((1, 3),)).acknowledge_open(0, 2, ACCEPT)
     batcher.lease(10, 11, 40, gaps=((12, 39),)).acknowledge_open(0, 3, REJECT)
 
     batcher.exchange()
 
-    assert (5, []) == (batcher.journal.applied_count, batcher.journal.results)
+    assert (5, []) == (batcher.result_log.applied_count, batcher.result_log.results)
     assert () == batcher.machine.leases
 
 
 def test_a_failure_is_reported_without_listener():
     batcher = Batcher()
-    batcher.journal.has_listener = False
+    batcher.result_log.has_listener = False
     batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
 
     batcher.exchange(code=Code.TOPIC_AUTHORIZATION_FAILED)
 
-    assert 0 == batcher.journal.applied_count
+    assert 0 == batcher.result_log.applied_count
     assert [(0, 1, ACCEPT, "TOPIC_AUTHORIZATION_FAILED")] == batcher.results
 
 
 def test_a_commit_receives_results_without_listener():
     batcher = Batcher()
-    batcher.journal.has_listener = False
+    batcher.result_log.has_listener = False
     batcher.lease(0, 1).acknowledge_open(0, 2, ACCEPT)
 
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
     batcher.exchange()
 
-    assert [(0, 1)] == [(r.first_offset, r.last_offset) for r in ticket.results]
-    assert 0 == batcher.journal.applied_count
+    assert [(0, 1)] == [(r.first_offset, r.last_offset) for r in waiter.results]
+    assert 0 == batcher.result_log.applied_count
 
 
 def test_a_lease_with_something_left_to_say_is_held():
@@ -365,7 +365,7 @@ def test_an_error_of_one_partition_leaves_the_others_alone():
     )
 
     assert {(0, None), (1, code.name)} == {
-        (r.partition, r.error and r.error.name) for r in batcher.journal.results
+        (r.partition, r.error and r.error.name) for r in batcher.result_log.results
     }
 
 
@@ -377,7 +377,7 @@ def test_an_error_of_the_whole_request_is_each_partitions():
 
     batcher.answer(error=OTHER)
 
-    assert [OTHER, OTHER] == [r.error for r in batcher.journal.results]
+    assert [OTHER, OTHER] == [r.error for r in batcher.result_log.results]
     assert {} == batcher.take()
 
 
@@ -389,7 +389,7 @@ def test_a_partition_that_the_answer_leaves_out_has_failed():
     batcher.answer(partition_response(P1))
 
     assert [(0, 0, ACCEPT, "UNKNOWN_SERVER_ERROR")] == batcher.results
-    assert "does not contain the partition" in str(batcher.journal.results[0].error)
+    assert "does not contain the partition" in str(batcher.result_log.results[0].error)
 
 
 def test_a_partition_that_was_not_asked_about_changes_nothing():
@@ -415,7 +415,7 @@ def test_the_brokers_words_are_passed_on():
 
     error = AcknowledgeError(SPLIT, "INVALID_RECORD_STATE", "not yours")
     expected = AcknowledgeResult(TOPIC, 0, 0, 0, ACCEPT, error)
-    assert [expected] == batcher.journal.results
+    assert [expected] == batcher.result_log.results
 
 
 def test_what_was_not_applied_is_sent_again_as_it_was():
@@ -528,17 +528,17 @@ def test_a_ticket_waits_for_what_was_marked_and_what_is_under_way():
     batcher.take()
     lease.acknowledge(1, RELEASE)
 
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
     lease.acknowledge(2, ACCEPT)
-    waiting = [ticket.is_done]
+    waiting = [waiter.is_done]
     batcher.answer(partition_response(P0))
-    waiting.append(ticket.is_done)
+    waiting.append(waiter.is_done)
     batcher.exchange()
 
     assert [False, False] == waiting
-    assert ticket.is_done
+    assert waiter.is_done
     assert [(0, ACCEPT), (1, RELEASE)] == [
-        (r.first_offset, r.type) for r in ticket.results
+        (r.first_offset, r.type) for r in waiter.results
     ]
 
 
@@ -546,43 +546,43 @@ def test_two_tickets_wait_for_one_record():
     batcher = Batcher()
     batcher.lease(0).acknowledge(0, ACCEPT)
 
-    tickets = [batcher.freeze(), batcher.freeze()]
+    waiters = [batcher.freeze(), batcher.freeze()]
     batcher.exchange()
 
-    assert [(True, 1), (True, 1)] == [(t.is_done, len(t.results)) for t in tickets]
+    assert [(True, 1), (True, 1)] == [(t.is_done, len(t.results)) for t in waiters]
 
 
 def test_a_ticket_waits_until_the_last_part_of_what_was_refused_is_judged():
     batcher = Batcher()
     batcher.lease(*range(10)).acknowledge_open(0, 10, ACCEPT)
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
     done = []
 
     while said := batcher.take():
-        done.append(ticket.is_done)
+        done.append(waiter.is_done)
         bad = SPLIT if 3 in said[P0] else 0
         batcher.answer(partition_response(P0, acknowledge_error=bad))
 
     assert not any(done)
-    assert ticket.is_done
+    assert waiter.is_done
     assert batcher.results == [
         (r.first_offset, r.last_offset, r.type, r.error and r.error.name)
-        for r in join_results(ticket.results)
+        for r in join_results(waiter.results)
     ]
 
 
 def test_a_ticket_waits_through_retries_and_what_is_sent_again():
     batcher = Batcher()
     batcher.lease(0).acknowledge(0, ACCEPT)
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
 
     batcher.exchange(Code.REQUEST_TIMED_OUT)
     batcher.take()
     batcher.machine.resend()
-    waiting = ticket.is_done
+    waiting = waiter.is_done
     batcher.exchange()
 
-    assert (False, True, 1) == (waiting, ticket.is_done, len(ticket.results))
+    assert (False, True, 1) == (waiting, waiter.is_done, len(waiter.results))
 
 
 def test_a_ticket_waits_for_what_was_said_during_a_renewal():
@@ -592,13 +592,13 @@ def test_a_ticket_waits_for_what_was_said_during_a_renewal():
     batcher.take()
     lease.acknowledge(0, ACCEPT)
 
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
     batcher.answer(partition_response(P0), renewed_until=60.0)
-    waiting = ticket.is_done
+    waiting = waiter.is_done
     batcher.exchange()
 
-    assert (False, True) == (waiting, ticket.is_done)
-    assert [RENEW, ACCEPT] == [r.type for r in ticket.results]
+    assert (False, True) == (waiting, waiter.is_done)
+    assert [RENEW, ACCEPT] == [r.type for r in waiter.results]
 
 
 def test_every_ticket_is_done_when_the_session_is_lost():
@@ -609,13 +609,13 @@ def test_every_ticket_is_done_when_the_session_is_lost():
     batcher.take()
     lease.acknowledge(0, REJECT)
     lease.acknowledge(2, ACCEPT)
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
 
     lose(batcher)
 
-    assert ticket.is_done
+    assert waiter.is_done
     assert [(0, REJECT), (0, RENEW), (1, ACCEPT), (2, ACCEPT)] == sorted(
-        (r.first_offset, r.type) for r in ticket.results if r.error
+        (r.first_offset, r.type) for r in waiter.results if r.error
     )
 
 
@@ -665,13 +665,13 @@ def test_closing_renews_no_more_and_says_the_rest():
     lease = batcher.lease(0, 1, 2)
     lease.acknowledge(0, RENEW)
     lease.acknowledge(1, ACCEPT)
-    ticket = batcher.freeze()
+    waiter = batcher.freeze()
 
     batcher.machine.fail_renewals()
     said = batcher.exchange()
 
     assert {P0: accepted(1)} == said
-    assert ticket.is_done
+    assert waiter.is_done
     assert [(0, 0, RENEW, "SHARE_SESSION_NOT_FOUND"), (1, 1, ACCEPT, None)] == (
         batcher.results
     )
@@ -714,7 +714,7 @@ def test_whatever_was_said_and_not_confirmed_fails_with_the_session():
     name = "SHARE_SESSION_NOT_FOUND"
     expected = [(0, 0, ACCEPT, name), (1, 1, RELEASE, name), (2, 2, REJECT, name)]
     assert expected == batcher.results
-    assert "the connection was lost" in str(batcher.journal.results[0].error)
+    assert "the connection was lost" in str(batcher.result_log.results[0].error)
     assert () == batcher.machine.leases
     assert not batcher.machine.has_pending
 
@@ -743,7 +743,7 @@ def test_a_verb_that_waited_for_a_renewal_fails_with_the_session():
 
     lose(batcher)
 
-    assert {RENEW, ACCEPT} == {r.type for r in batcher.journal.results if r.error}
+    assert {RENEW, ACCEPT} == {r.type for r in batcher.result_log.results if r.error}
     assert 2 == len(batcher.results)
 
 

@@ -200,7 +200,7 @@ def test_recovery_is_reported_once():
 
 
 def test_partition_is_still_refused_by_its_next_leader():
-    """What is known of it does not belong to the leader that it had."""
+    """The pause of a partition does not depend on its leader."""
     pauses = FetchPauses()
     harness = LeaderHarness(P0)
     harness.leader = Leader(2, SETTINGS, harness.prefetch, harness.batcher, pauses)

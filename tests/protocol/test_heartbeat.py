@@ -49,7 +49,7 @@ LOST = ConnectionFailedError("the connection broke")
 NOTHING: frozenset[SharePartition] = frozenset()
 FENCING = (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH)
 MOVED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
-REFUSALS = {
+FATAL_ERRORS = {
     Code.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
     Code.INVALID_REQUEST: BrokerError,
     Code.INVALID_GROUP_ID: GroupError,
@@ -539,7 +539,7 @@ def test_an_unknown_code_is_retried():
 # Refusals, and what is reported.
 
 
-@pytest.mark.parametrize(("code", "kind"), REFUSALS.items())
+@pytest.mark.parametrize(("code", "kind"), FATAL_ERRORS.items())
 def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[Error]):
     membership = joined_member()
 
@@ -639,7 +639,7 @@ def test_a_forbidden_topic_is_reported_once_and_heartbeats_go_on():
     assert next_heartbeat(membership, now=10.0)
 
 
-@pytest.mark.parametrize("between", ["granted", "subscribed anew"])
+@pytest.mark.parametrize("between", ["granted", "subscribed again"])
 def test_a_forbidden_topic_is_reported_again_after(between: str):
     membership = joined_member()
     forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)

@@ -59,7 +59,7 @@ OUTSIDE = {
 
 
 class Coordinator:
-    """What a group coordinator knows of the one member, and checks of it."""
+    """A group coordinator with one member, which checks its heartbeats."""
 
     def __init__(self, rack: str | None) -> None:
         self.rack = rack
@@ -81,7 +81,7 @@ class Coordinator:
             self.forget()
             return self._answer(0, LEAVE_EPOCH, None)
         if request.member_epoch == JOIN_EPOCH:
-            assert request.topics, "whoever joins says what for"
+            assert request.topics, "a join has topics"
             assert self.rack == request.rack
             self.epoch = 0
         elif self.epoch is None:
@@ -138,7 +138,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
         self.must_say_all = True
         self.closed = False
 
-    # What the application does.
+    # Calls of the application.
 
     @precondition(lambda self: not self.closed)
     @rule(wanted=topics)
@@ -165,7 +165,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
             self.must_say_all = True
             self.repeated.clear()
 
-    # What the driver does.
+    # Calls of the driver.
 
     @rule(seconds=st.sampled_from([0.001, 0.07, 0.4, 2.0, INTERVAL, 100.0]))
     def time_passes(self, seconds: float) -> None:
@@ -218,7 +218,7 @@ class MemberAndCoordinator(RuleBasedStateMachine):
             return coordinator.refuse(OUTSIDE[fate])
         return coordinator.heartbeat(request)
 
-    # What must hold.
+    # Invariants.
 
     def see(self, request: Request | None) -> None:
         if request is None:

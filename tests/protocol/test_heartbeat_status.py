@@ -1,4 +1,4 @@
-"""Whether heartbeats are accepted, by results and times."""
+"""The heartbeat status by results and times."""
 
 from sharecons.protocol.group.heartbeat_status import HeartbeatStatus
 

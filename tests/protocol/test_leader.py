@@ -1,4 +1,4 @@
-"""What a leader's machine fetches, and how long a fetch waits."""
+"""The fetches of a leader, and how long they wait."""
 
 import math
 
@@ -25,7 +25,7 @@ from tests.protocol.message_factories import (
     partition_response,
 )
 
-# Opening, fetching, and what is fetched.
+# Opening and fetching.
 
 
 def test_the_first_request_opens_the_session_with_every_partition():

@@ -1,4 +1,4 @@
-"""What a leader's machine says of records, with which request, and when."""
+"""The acknowledgements of a leader: which request has them, and when."""
 
 import pytest
 

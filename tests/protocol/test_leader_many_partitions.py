@@ -23,7 +23,7 @@ MUCH: Final = (0, 499)
 
 
 def fast(harness: LeaderHarness) -> None:
-    """The application has worked off what it has in no time, and wants more."""
+    """Process all records in no time, and request more."""
     for lease in harness.take_leases():
         lease.acknowledge_open(0, lease.count, ACCEPT)
     harness.prefetch.waiting_readers = 0
@@ -43,8 +43,12 @@ def backlogged() -> LeaderHarness:
 
 def bring(harness: LeaderHarness, request: ShareFetch, where: SharePartition) -> None:
     """Much of one partition; what was acknowledged was, too."""
-    told = [partition_response(p) for p in request.acknowledgements if p != where]
-    harness.respond(request, fetch_response(partition_response(where, MUCH), *told))
+    acknowledged = [
+        partition_response(p) for p in request.acknowledgements if p != where
+    ]
+    harness.respond(
+        request, fetch_response(partition_response(where, MUCH), *acknowledged)
+    )
     fast(harness)
 
 
@@ -116,7 +120,7 @@ def test_after_a_change_of_partitions_the_new_ones_have_their_turns(gone: bool):
 
 
 def asks(harness: LeaderHarness) -> frozenset[SharePartition]:
-    """Give the partitions of the session after the next fetch."""
+    """Return the partitions of the session after the next fetch."""
     request = harness.next_fetch()
     bring(harness, request, min(request.added, default=P0))
     return harness.leader._session.partitions

@@ -37,8 +37,8 @@ from sharecons.protocol.messages import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.hypothesis_profile import MACHINE
 from tests.protocol.message_factories import NODE_ID, SETTINGS, TOPIC, TOPIC_ID
-from tests.protocol.simulated_application import Application, Held
-from tests.protocol.simulated_broker import LOCK, Answer, Broker, Fault
+from tests.protocol.simulated_application import Application, HeldLease
+from tests.protocol.simulated_broker import LOCK, Broker, Fault, Response
 
 LOST: Final = ConnectionFailedError("the connection broke")
 ROUND_TRIP: Final = 0.001
@@ -63,8 +63,8 @@ FAULTS: Final = {
     "fenced state": Fault(acknowledge_error=Code.FENCED_STATE_EPOCH),
     "lock moved": Fault(acknowledge_error=Code.NOT_LEADER_OR_FOLLOWER),
     "record state": Fault(acknowledge_error=Code.INVALID_RECORD_STATE),
-    "left out": Fault(left_out=True),
-    "stranger": Fault(stranger=True),
+    "left out": Fault(missing_in_response=True),
+    "stranger": Fault(extra_partition=True),
 }
 RETRIED: Final = (Code.REQUEST_TIMED_OUT, Code.COORDINATOR_NOT_AVAILABLE)
 NOT_APPLIED: Final = (Code.INVALID_SHARE_SESSION_EPOCH,)
@@ -102,22 +102,22 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.ending = ending
         self.broker = Broker(PARTITIONS)
         self.application = Application(self.broker)
-        self.pace = Prefetch(most)
-        self.pace.allowance = min(allowance, most)
-        self.journal = ResultLog(lambda: None, lambda: 0.0)
-        self.acknowledgements = AckBatcher(self.ring, self.journal)
-        self.leader = Leader(NODE_ID, SETTINGS, self.pace, self.acknowledgements)
+        self.prefetch = Prefetch(most)
+        self.prefetch.allowance = min(allowance, most)
+        self.result_log = ResultLog(lambda: None, lambda: 0.0)
+        self.acknowledgements = AckBatcher(self.wake, self.result_log)
+        self.leader = Leader(NODE_ID, SETTINGS, self.prefetch, self.acknowledgements)
         self.leader.topic_names = {TOPIC_ID: TOPIC}
         self.ready: list[Lease] = []
         self.under_way: list[Request] = []
-        self.answer: Answer | None = None  # the broker's to the first of them
+        self.answer: Response | None = None  # the broker's to the first of them
         self.arrives_at = 0.0
-        self.bereft = False  # what it brings is locked for us no more
+        self.locks_lost_in_flight = False  # what it brings is locked for us no more
         self.fault = FAULTS[GOOD]
-        self.rung = True
+        self.is_woken = True
         self.sleeps_until = math.inf
         self.requests = 0
-        self.want(wanted, many)
+        self.set_partitions(wanted, many)
         for partition in wanted:
             self.produce(partition, 10)
         self.fetch(kind)
@@ -128,23 +128,23 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     # The driver.
 
-    def ring(self) -> None:
-        self.rung = True
+    def wake(self) -> None:
+        self.is_woken = True
 
     def drive(self) -> None:
         """Go on as the driver does, until it sleeps or waits for an answer."""
         for _ in range(5):
             if self.request is not None or self.leader.finished:
                 return
-            if not self.rung and self.now < self.sleeps_until:
+            if not self.is_woken and self.now < self.sleeps_until:
                 return
-            self.rung = False
+            self.is_woken = False
             due = self.leader.next_deadline(self.now)
             request = self.leader.next_request(self.now)
-            self.tell()
+            self.dispatch_events()
             if request is None:
                 self.sleeps_until = self.leader.next_deadline(self.now)
-                if not self.rung and not self.leader.finished:
+                if not self.is_woken and not self.leader.finished:
                     assert self.sleeps_until > self.now, "it would spin"
             else:
                 assert due <= self.now, "before its deadline"
@@ -154,35 +154,35 @@ class LeaderAndBroker(RuleBasedStateMachine):
     def sent(self, request: Request) -> None:
         self.under_way.append(request)
         self.requests += 1
-        self.application.sees(request.acknowledgements)
+        self.application.on_sent(request.acknowledgements)
 
     @rule()
-    def look_as_much_comes(self) -> None:
+    def pipeline(self) -> None:
         request = self.leader.next_pipelined_request(self.now)
         if request is not None:
             assert len(self.under_way) == 1
             event("a second fetch, as much comes")
             self.sent(request)
 
-    def tell(self) -> None:
-        happened, self.leader.events = self.leader.events, []
-        for happening in happened:
-            assert not isinstance(happening, FatalError)
-            if isinstance(happening, UnexpectedResponse):
-                assert self.fault.stranger
-            if isinstance(happening, Acquired):
-                self.ready.append(happening.lease)
-                if self.bereft:
-                    self.application.bereft.append(happening.lease)
-            if isinstance(happening, LocksLost):
-                for lease in [x for x in self.ready if x in happening.leases]:
+    def dispatch_events(self) -> None:
+        events, self.leader.events = self.leader.events, []
+        for leader_event in events:
+            assert not isinstance(leader_event, FatalError)
+            if isinstance(leader_event, UnexpectedResponse):
+                assert self.fault.extra_partition
+            if isinstance(leader_event, Acquired):
+                self.ready.append(leader_event.lease)
+                if self.locks_lost_in_flight:
+                    self.application.locks_lost_in_flight.append(leader_event.lease)
+            if isinstance(leader_event, LocksLost):
+                for lease in [x for x in self.ready if x in leader_event.leases]:
                     self.ready.remove(lease)
-                    self.pace.on_dropped(lease.count)
-        self.hear()
+                    self.prefetch.on_dropped(lease.count)
+        self.dispatch_results()
 
-    def hear(self) -> None:
-        results, self.journal.results = self.journal.results, []
-        self.application.told(results, self.now)
+    def dispatch_results(self) -> None:
+        results, self.result_log.results = self.result_log.results, []
+        self.application.on_results(results, self.now)
 
     # The broker, and the way to it.
 
@@ -197,7 +197,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
             partition.produce(count)
 
     @rule(journeys=st.lists(journeys, min_size=1, max_size=6))
-    def requests_travel(self, journeys: list[str]) -> None:
+    def deliver_requests(self, journeys: list[str]) -> None:
         for fault in journeys:
             self.drive()
             if self.request is None and self.sleeps_until < self.now + 1.0:
@@ -227,57 +227,61 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     @precondition(lambda self: self.answer is not None)
     @rule()
-    def arrive(self) -> None:
+    def deliver_response(self) -> None:
         request, answer, self.answer = self.under_way.pop(0), self.answer, None
         assert answer is not None
         self.now = max(self.now, self.arrives_at)
-        self.judge(request, answer)
+        self.note_outcome(request, answer)
         self.leader.on_response(request, answer, self.now)
-        self.tell()
-        self.bereft = False
-        self.rung = True
+        self.dispatch_events()
+        self.locks_lost_in_flight = False
+        self.is_woken = True
 
-    def judge(self, request: Request, answer: Answer) -> None:
-        """Say to the application's books what became of what was said."""
+    def note_outcome(self, request: Request, answer: Response) -> None:
+        """Note the results of the request's acknowledgements."""
         said = request.acknowledgements
         if answer.error:
             if answer.error not in NOT_APPLIED:
-                self.application.outcome(said, excuse=True)
+                self.application.on_outcome(said, may_fail=True)
             return
-        told = {p.share_partition: p.acknowledge_error for p in answer.partitions}
+        on_results = {p.share_partition: p.acknowledge_error for p in answer.partitions}
         for where, ranges in said.items():
-            code = told.get(where)
+            code = on_results.get(where)
             if code in RETRIED or (code == Code.INVALID_RECORD_STATE):
                 unfair = code == self.fault.acknowledge_error
                 closed = request.share_session_epoch == -1
                 if unfair and (closed or code == Code.INVALID_RECORD_STATE):
-                    self.excuse(where, ranges)
+                    self.allow_failures_of(where, ranges)
                 continue
-            self.application.outcome({where: ranges}, excuse=bool(code) or code is None)
+            self.application.on_outcome(
+                {where: ranges}, may_fail=bool(code) or code is None
+            )
 
-    def excuse(self, where: SharePartition, ranges: tuple[Range, ...]) -> None:
-        spent = self.application.spent.copy()
-        self.application.outcome({where: ranges}, excuse=True)
-        self.application.spent = spent
+    def allow_failures_of(
+        self, where: SharePartition, ranges: tuple[Range, ...]
+    ) -> None:
+        finished = self.application.finished.copy()
+        self.application.on_outcome({where: ranges}, may_fail=True)
+        self.application.finished = finished
 
     @precondition(lambda self: self.request is not None)
     @rule()
     def break_connection(self) -> None:
         request, under_way = self.under_way[0], list(self.under_way)
         self.under_way.clear()
-        self.answer, self.bereft = None, False
+        self.answer, self.locks_lost_in_flight = None, False
         self.broker.disconnected()
         for each in under_way:
-            self.application.outcome(each.acknowledgements, excuse=True)
+            self.application.on_outcome(each.acknowledgements, may_fail=True)
         self.leader.on_error(request, LOST, self.now)
-        self.tell()
-        self.rung = True
+        self.dispatch_events()
+        self.is_woken = True
 
     @rule()
     def forget_session(self) -> None:
         self.broker.forget_session()
-        self.application.excuse_all(self.ready)
-        self.bereft = self.answer is not None
+        self.application.allow_failures(self.ready)
+        self.locks_lost_in_flight = self.answer is not None
 
     @rule()
     def miscount(self) -> None:
@@ -287,7 +291,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         if self.request is not None:
             if self.answer is None:
                 self.handle(fault)
-            self.arrive()
+            self.deliver_response()
 
     @rule(seconds=seconds)
     def time_passes(self, seconds: float) -> None:
@@ -302,25 +306,25 @@ class LeaderAndBroker(RuleBasedStateMachine):
     # The shell and the application.
 
     @rule(wanted=st.frozensets(partitions), many=rarely)
-    def want(self, wanted: frozenset[int], many: bool) -> None:
+    def set_partitions(self, wanted: frozenset[int], many: bool) -> None:
         several = frozenset(PARTITIONS[number] for number in wanted)
         self.leader.set_partitions(several.union(PARTITIONS[FEW:] if many else ()))
-        self.ring()
+        self.wake()
 
     @rule(kind=st.none() | kinds)
     def fetch(self, kind: AcknowledgeType | None) -> None:
-        """The application works off what is ready, or waits for what comes."""
+        """Process the ready records, or wait for more."""
         if self.ready:
-            self.work(all_of_it=True, kind=kind)
+            self.process(all_of_it=True, kind=kind)
             return
-        self.pace.on_requested(self.now)
-        self.pace.waiting_readers = 1
+        self.prefetch.on_requested(self.now)
+        self.prefetch.waiting_readers = 1
         for _ in range(3):
-            self.ring()
+            self.wake()
             self.drive()
             self.exchange()
             if self.ready:
-                self.work(all_of_it=True, kind=kind)
+                self.process(all_of_it=True, kind=kind)
                 return
 
     @rule(
@@ -335,8 +339,8 @@ class LeaderAndBroker(RuleBasedStateMachine):
         for fault in journeys:
             self.produce(partition, 1)
             if self.ready:
-                self.work(all_of_it=True, kind=kind)
-            self.application_waits()
+                self.process(all_of_it=True, kind=kind)
+            self.application_requests()
             self.drive()
             self.exchange(fault)
 
@@ -350,10 +354,10 @@ class LeaderAndBroker(RuleBasedStateMachine):
             for partition in range(FEW):
                 self.produce(partition, 12)
             if self.ready:
-                self.work(all_of_it=True, kind=kind)
-            self.application_waits()
+                self.process(all_of_it=True, kind=kind)
+            self.application_requests()
             self.drive()
-            self.look_as_much_comes()
+            self.pipeline()
             self.exchange(fault)
 
     @rule(
@@ -366,47 +370,47 @@ class LeaderAndBroker(RuleBasedStateMachine):
         for fault in [GOOD] * UNTIL_A_CROWD + journeys:
             self.produce(partition, 20)
             if self.ready:
-                self.work(all_of_it=True, kind=kind)
-            self.application_waits()
+                self.process(all_of_it=True, kind=kind)
+            self.application_requests()
             self.drive()
             self.exchange(fault)
 
     @rule()
-    def application_waits(self) -> None:
+    def application_requests(self) -> None:
         if not self.ready:
-            self.pace.on_requested(self.now)
-            self.pace.waiting_readers = 1
-            self.ring()
+            self.prefetch.on_requested(self.now)
+            self.prefetch.waiting_readers = 1
+            self.wake()
 
     @rule()
     def application_is_busy(self) -> None:
-        self.pace.waiting_readers = 0
+        self.prefetch.waiting_readers = 0
 
     @precondition(lambda self: self.ready)
     @rule(all_of_it=st.booleans(), kind=st.none() | kinds)
-    def work(self, all_of_it: bool, kind: AcknowledgeType | None) -> None:
-        self.pace.waiting_readers = 0
+    def process(self, all_of_it: bool, kind: AcknowledgeType | None) -> None:
+        self.prefetch.waiting_readers = 0
         for lease in list(self.ready) if all_of_it else self.ready[:1]:
             self.ready.remove(lease)
             if lease.lock_scope.ended or self.now >= lease.deadline:
-                self.pace.on_dropped(lease.count)
+                self.prefetch.on_dropped(lease.count)
                 continue
             self.application.unpack(lease)
-            self.pace.on_delivered(lease.count, self.now)
-            self.ring()
+            self.prefetch.on_delivered(lease.count, self.now)
+            self.wake()
             if kind is not None:
                 held = self.application.held[-1]
-                self.application.say_all(held, 0, len(held.offsets), kind)
+                self.application.acknowledge_range(held, 0, len(held.offsets), kind)
 
     @precondition(lambda self: self.ready)
     @rule()
-    def drop_unworked(self) -> None:
+    def drop_ready(self) -> None:
         lease = self.ready.pop()
-        self.pace.on_dropped(lease.count)
+        self.prefetch.on_dropped(lease.count)
         if not lease.lock_scope.ended:
-            self.application.let_go_packed(lease)
+            self.application.release_packed(lease)
 
-    def pick(self, which: int) -> Held | None:
+    def pick(self, which: int) -> HeldLease | None:
         held = [held for held in self.application.held if held.offsets]
         # One of the latest leases, mostly.
         return held[-1 - which % min(len(held), 3)] if held else None
@@ -417,7 +421,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         commit=st.booleans(),
         after=st.none() | seconds,
     )
-    def say(
+    def acknowledge(
         self,
         which: int,
         words: list[tuple[int, AcknowledgeType]],
@@ -429,61 +433,61 @@ class LeaderAndBroker(RuleBasedStateMachine):
             if after is not None:
                 self.time_passes(after)
             for index, kind in words:
-                self.application.say(held, index % len(held.offsets), kind)
+                self.application.acknowledge(held, index % len(held.offsets), kind)
             if commit:
                 self.commit()
-            self.hear()
+            self.dispatch_results()
 
     @rule(which=numbers, start=numbers, length=st.integers(0, 12), kind=kinds)
-    def say_all(
+    def acknowledge_range(
         self, which: int, start: int, length: int, kind: AcknowledgeType
     ) -> None:
         held = self.pick(which)
         if held is not None:
             start %= len(held.offsets)
             stop = min(start + length, len(held.offsets))
-            self.application.say_all(held, start, stop, kind)
-            self.hear()
+            self.application.acknowledge_range(held, start, stop, kind)
+            self.dispatch_results()
 
     @rule(which=numbers, cursor=numbers)
-    def let_go(self, which: int, cursor: int) -> None:
+    def release_remaining(self, which: int, cursor: int) -> None:
         held = self.pick(which)
         if held is not None and not held.lease.lock_scope.ended:
             held.lease.cursor = cursor % len(held.offsets)
-            self.application.let_go(held)
+            self.application.release_remaining(held)
 
     @rule()
     def commit(self) -> None:
         ticket = CommitWaiter()
-        self.application.tickets.append(ticket)
+        self.application.waiters.append(ticket)
         self.acknowledgements.collect(ticket)
         self.leader.flush_acks()
-        self.ring()
+        self.wake()
 
     @precondition(lambda self: len(self.application.held) > 6)
     @rule()
     def close(self) -> None:
         self.leader.close()
-        self.ring()
+        self.wake()
 
-    # What must hold.
+    # Invariants.
 
     @invariant()
-    def the_driver_goes_on(self) -> None:
+    def driver_makes_progress(self) -> None:
         if hasattr(self, "leader"):
             self.drive()
 
     @invariant()
-    def what_is_buffered_is_what_is_ready(self) -> None:
+    def buffered_count_matches_ready_leases(self) -> None:
         if hasattr(self, "leader"):
-            assert sum(lease.count for lease in self.ready) == self.pace.buffered
+            assert sum(lease.count for lease in self.ready) == self.prefetch.buffered
 
     @precondition(lambda self: not self.leader.finished)
     @rule(fault=faults, broken=st.booleans())
-    def trouble_stays(self, fault: str, broken: bool) -> None:
+    def errors_repeat(self, fault: str, broken: bool) -> None:
         """Whatever goes wrong, it goes wrong at a walking pace."""
-        self.pace.waiting_readers = int(not self.ready)
-        self.ring()
+        self.prefetch.waiting_readers = int(not self.ready)
+        self.wake()
         self.drive()
         before, end = self.requests, self.now + 5.0
         for _ in range(1_000):
@@ -499,9 +503,9 @@ class LeaderAndBroker(RuleBasedStateMachine):
         assert self.requests - before < 150
 
     @rule()
-    def all_goes_well_for_a_while(self) -> None:
+    def run_without_faults(self) -> None:
         """Quiet: what was said gets its result, and then nothing moves any more."""
-        self.pace.waiting_readers = 0
+        self.prefetch.waiting_readers = 0
         for _ in range(400):
             self.drive()
             if self.request is not None:
@@ -512,30 +516,30 @@ class LeaderAndBroker(RuleBasedStateMachine):
                 self.now = max(self.now, self.sleeps_until)
         else:
             raise AssertionError("it never comes to rest")
-        self.tell()
+        self.dispatch_events()
         assert not self.acknowledgements.has_pending
         self.application.check_all_settled()
         self.application.check_renewals()
 
     def teardown(self) -> None:
         if hasattr(self, "leader"):
-            self.leave_off()
-            self.all_goes_well_for_a_while()
+            self.finish_processing()
+            self.run_without_faults()
             assert self.leader.finished
-            self.nothing_may_be_said_any_more()
+            self.closed_leases_reject_acknowledgements()
 
-    def leave_off(self) -> None:
+    def finish_processing(self) -> None:
         for turn, (kind, fault) in enumerate(self.ending):
             if turn == len(self.ending) // 2:
                 self.close()
             if kind is not None and self.application.held:
                 held = self.application.held[-1 - turn % len(self.application.held)]
-                self.application.say_all(held, 0, len(held.offsets), kind)
-            self.requests_travel([fault])
+                self.application.acknowledge_range(held, 0, len(held.offsets), kind)
+            self.deliver_requests([fault])
         self.close()
 
-    def nothing_may_be_said_any_more(self) -> None:
-        self.journal.closed = True
+    def closed_leases_reject_acknowledgements(self) -> None:
+        self.result_log.closed = True
         for held in self.application.held:
             for offset in held.offsets:
                 with pytest.raises(ClosedError):

@@ -84,17 +84,17 @@ def test_acknowledgements_of_two_fetches_in_flight_get_the_result_of_theirs():
             partition_response(SIX[0]), partition_response(SIX[1], (0, 499))
         ),
     )
-    heard = list(harness.result_log.results)
+    results_before = list(harness.result_log.results)
     worked(harness)
 
     third = harness.leader.next_pipelined_request(harness.now)
     assert third is not None
     assert {SIX[1]} == third.acknowledgements.keys()
     harness.respond(second, fetch_response(partition_response(SIX[1], (500, 999))))
-    assert heard == harness.result_log.results, "the third's is to come"
+    assert results_before == harness.result_log.results, "the third's is to come"
     harness.respond(third, fetch_response(partition_response(SIX[1])))
 
-    assert len(heard) + 1 == len(harness.result_log.results)
+    assert len(results_before) + 1 == len(harness.result_log.results)
     assert {None} == set(harness.errors)
 
 
@@ -256,7 +256,7 @@ def test_nothing_is_sent_while_much_comes_that_would_change_something(what: str)
 
 
 def lease_of(harness: LeaderHarness, sent: ShareFetch) -> Lease:
-    """What this brought, not acknowledged; another fetch is under way then."""
+    """Return the lease of this response; another fetch is in flight then."""
     harness.respond(sent, fetch_response(partition_response(SIX[1], (0, 499))))
     (lease,) = harness.take_leases()
     harness.now += 1e-3
@@ -266,7 +266,7 @@ def lease_of(harness: LeaderHarness, sent: ShareFetch) -> Lease:
 
 
 def test_many_partitions_have_their_turn_though_all_were_asked_twice():
-    """After two parts in vain all are asked twice; the second changes nothing."""
+    """After two parts without records all partitions are requested twice."""
     many = tuple(SharePartition(TOPIC_ID, n) for n in range(24))
     harness, request = much_comes(wanted=many)
     known = [len(request.forgotten)]

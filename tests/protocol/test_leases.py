@@ -29,14 +29,14 @@ class RecordingOwner:
         self.renewable = True
         self.now = 0.0
         self.result_log = ResultLog(lambda: None, lambda: self.now)
-        self.marks = 0
-        self.forfeits: list[Run] = []
+        self.notifications = 0
+        self.late_acks: list[Run] = []
 
     def on_acknowledged(self, lease: Lease) -> None:
-        self.marks += 1
+        self.notifications += 1
 
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
-        self.forfeits += runs
+        self.late_acks += runs
 
 
 def packed(
@@ -69,7 +69,7 @@ def sparse(owner: RecordingOwner | None = None) -> Lease:
 
 
 def take(lease: Lease) -> list[Run]:
-    """What is to be sent, whatever its deadline."""
+    """Return the runs to send, with any deadline."""
     return sorted(run for _, runs in lease.take_runs() for run in runs)
 
 
@@ -82,7 +82,7 @@ def lose(lease: Lease) -> list[Run]:
     return lease.abandon()
 
 
-# What a lease knows of what it holds.
+# Attributes of a lease.
 
 
 def test_a_lease_counts_every_offset_that_was_acquired():
@@ -111,7 +111,7 @@ def test_a_fresh_lease_has_nothing_to_send():
     owner = RecordingOwner()
 
     assert [] == ten(owner).take_runs()
-    assert 0 == owner.marks
+    assert 0 == owner.notifications
 
 
 # Verbs.
@@ -127,7 +127,7 @@ def test_a_marked_record_is_sent_once(
 
     lease.acknowledge(5, kind)
 
-    assert 1 == owner.marks
+    assert 1 == owner.notifications
     assert [Run(5, 5, kind)] == take(lease)
     assert [] == take(lease)
 
@@ -187,7 +187,7 @@ def test_acknowledging_an_acknowledged_batch_does_not_notify_the_owner():
 
     lease.acknowledge_open(0, 10, RELEASE)
 
-    assert 1 == owner.marks
+    assert 1 == owner.notifications
     assert [Run(0, 9, ACCEPT)] == take(lease)
 
 
@@ -323,7 +323,7 @@ def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
         undeliverable=[(6, 8)],
     )
 
-    assert 1 == owner.marks
+    assert 1 == owner.notifications
     assert [Run(2, 4, GAP), Run(6, 8, RELEASE), Run(9, 9, GAP)] == take(lease)
 
 
@@ -488,7 +488,7 @@ def test_a_verb_during_a_renewal_is_sent_once_the_renewal_is_answered(
     settle(lease, renewal, renewed_until=55.0)
 
     assert [] == during
-    assert 2 == owner.marks
+    assert 2 == owner.notifications
     assert [(55.0, [Run(4, 4, kind)])] == lease.take_runs()
 
 
@@ -620,7 +620,7 @@ def test_a_verb_after_the_locks_were_lost_raises_every_time(kind: AcknowledgeTyp
         with pytest.raises(LockLostError, match="delivered again"):
             lease.acknowledge_open(4, 6, kind)
 
-    assert [] == owner.forfeits
+    assert [] == owner.late_acks
     assert [] == take(lease)
 
 
@@ -667,7 +667,7 @@ def test_what_is_accepted_implicitly_after_the_locks_were_lost_is_reported_once(
     lease.acknowledge_implicitly(0, 5, REJECT)
     lease.acknowledge_implicitly(0, 5, REJECT)
 
-    assert [Run(0, 1, REJECT), Run(3, 4, REJECT)] == owner.forfeits
+    assert [Run(0, 1, REJECT), Run(3, 4, REJECT)] == owner.late_acks
 
 
 @pytest.mark.parametrize("state", ["unsent", "sent"])
@@ -686,7 +686,7 @@ def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: st
         lease.acknowledge(4, kind)
     lease.acknowledge_implicitly(4, 5, kind)
 
-    assert Run(4, 4, kind) == owner.forfeits[-1]
+    assert Run(4, 4, kind) == owner.late_acks[-1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -703,8 +703,8 @@ def test_locks_end_with_the_session_before_the_lease_is_abandoned(
         lease.acknowledge_open(5, 7, kind)
     lease.acknowledge_implicitly(5, 7, kind)
 
-    assert [Run(5, 6, kind)] == owner.forfeits
-    assert 0 == owner.marks
+    assert [Run(5, 6, kind)] == owner.late_acks
+    assert 0 == owner.notifications
 
 
 def test_a_record_is_held_until_its_deadline_which_stays_what_it_was():
@@ -762,7 +762,7 @@ def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
     lease.set_offsets([0], gaps=[(1, 9)])
     lease.acknowledge_implicitly(0, 1, ACCEPT)
 
-    assert [Run(0, 0, ACCEPT)] == owner.forfeits
+    assert [Run(0, 0, ACCEPT)] == owner.late_acks
 
 
 def test_letting_go_of_what_is_gone_already_is_reported_as_failed():
@@ -773,7 +773,7 @@ def test_letting_go_of_what_is_gone_already_is_reported_as_failed():
 
     lease.release_remaining()
 
-    assert [Run(8, 9, RELEASE)] == owner.forfeits
+    assert [Run(8, 9, RELEASE)] == owner.late_acks
 
 
 def test_an_ended_lock_alone_forsakes_nothing():

@@ -50,117 +50,117 @@ def described(
     )
 
 
-def asked(routing: Metadata, now: float) -> MetadataRequest:
-    request = routing.next_request(now)
+def asked(metadata: Metadata, now: float) -> MetadataRequest:
+    request = metadata.next_request(now)
     assert request is not None
     return request
 
 
 def exchange(
-    routing: Metadata, answer: MetadataResponse, now: float = 0.0
+    metadata: Metadata, answer: MetadataResponse, now: float = 0.0
 ) -> MetadataRequest:
-    request = asked(routing, now)
-    routing.on_response(request, answer, now)
+    request = asked(metadata, now)
+    metadata.on_response(request, answer, now)
     return request
 
 
 def knowing(*leaders: tuple[int, int]) -> Metadata:
     """Routing that knows the topic, whose partitions are all assigned."""
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
-    exchange(routing, described(topic(*leaders)))
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
+    exchange(metadata, described(topic(*leaders)))
     partitions = (SharePartition(TOPIC_ID, i) for i in range(len(leaders)))
-    routing.set_assignment(frozenset(partitions), now=0.0)
-    return routing
+    metadata.set_assignment(frozenset(partitions), now=0.0)
+    return metadata
 
 
-# What is asked, and when.
+# Requests and their times.
 
 
 def test_nothing_is_requested_without_subscription():
-    routing = Metadata()
+    metadata = Metadata()
 
-    assert routing.next_request(now=1e9) is None
-    assert math.inf == routing.next_deadline(now=0.0)
+    assert metadata.next_request(now=1e9) is None
+    assert math.inf == metadata.next_deadline(now=0.0)
 
 
 def test_the_subscribed_topics_are_described_at_once_by_name():
-    routing = Metadata()
+    metadata = Metadata()
 
-    routing.set_subscription((TOPIC, "refunds"), now=3.0)
+    metadata.set_subscription((TOPIC, "refunds"), now=3.0)
 
-    assert 3.0 == routing.next_deadline(now=3.0)
-    assert MetadataRequest(names=(TOPIC, "refunds"), ids=()) == asked(routing, now=3.0)
+    assert 3.0 == metadata.next_deadline(now=3.0)
+    assert MetadataRequest(names=(TOPIC, "refunds"), ids=()) == asked(metadata, now=3.0)
 
 
 def test_complete_metadata_is_refreshed_after_a_while():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    assert routing.next_request(now=REFRESH_INTERVAL - 1.0) is None
-    assert REFRESH_INTERVAL == routing.next_deadline(now=0.0)
-    assert asked(routing, now=REFRESH_INTERVAL)
+    assert metadata.next_request(now=REFRESH_INTERVAL - 1.0) is None
+    assert REFRESH_INTERVAL == metadata.next_deadline(now=0.0)
+    assert asked(metadata, now=REFRESH_INTERVAL)
 
 
 def test_unsubscribing_asks_nothing_more():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.set_subscription((), now=1.0)
+    metadata.set_subscription((), now=1.0)
 
-    assert math.inf == routing.next_deadline(now=1.0)
+    assert math.inf == metadata.next_deadline(now=1.0)
 
 
 def test_closing_asks_nothing_more():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.close()
+    metadata.close()
 
-    assert routing.finished
-    assert routing.next_request(now=1e9) is None
-    assert math.inf == routing.next_deadline(now=0.0)
+    assert metadata.finished
+    assert metadata.next_request(now=1e9) is None
+    assert math.inf == metadata.next_deadline(now=0.0)
 
 
 def test_topics_subscribed_during_a_request_are_described_soon_after_it():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
-    under_way = asked(routing, now=0.0)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
+    under_way = asked(metadata, now=0.0)
 
-    routing.set_subscription(("refunds",), now=0.1)
-    routing.on_response(under_way, described(topic((1, 5))), now=0.2)
+    metadata.set_subscription(("refunds",), now=0.1)
+    metadata.on_response(under_way, described(topic((1, 5))), now=0.2)
 
-    assert ("refunds",) == asked(routing, now=0.3).names
+    assert ("refunds",) == asked(metadata, now=0.3).names
 
 
 def test_topics_subscribed_during_a_request_that_is_lost_are_described_soon():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
-    under_way = asked(routing, now=0.0)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
+    under_way = asked(metadata, now=0.0)
 
-    routing.set_subscription(("refunds",), now=0.1)
-    routing.on_error(under_way, LOST, now=0.2)
+    metadata.set_subscription(("refunds",), now=0.1)
+    metadata.on_error(under_way, LOST, now=0.2)
 
-    assert ("refunds",) == asked(routing, now=0.3).names
+    assert ("refunds",) == asked(metadata, now=0.3).names
 
 
 def test_unsubscribing_during_a_request_asks_nothing_more():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
-    under_way = asked(routing, now=0.0)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
+    under_way = asked(metadata, now=0.0)
 
-    routing.set_subscription((), now=0.1)
-    routing.on_response(under_way, described(absent()), now=0.2)
+    metadata.set_subscription((), now=0.1)
+    metadata.on_response(under_way, described(absent()), now=0.2)
 
-    assert math.inf == routing.next_deadline(now=0.2)
+    assert math.inf == metadata.next_deadline(now=0.2)
 
 
 def test_a_lost_request_is_repeated_with_growing_pauses():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
     pauses = []
     now = 0.0
     for _ in range(8):
-        routing.on_error(asked(routing, now), LOST, now)
-        pauses.append(routing.next_deadline(now) - now)
-        now = routing.next_deadline(now)
+        metadata.on_error(asked(metadata, now), LOST, now)
+        pauses.append(metadata.next_deadline(now) - now)
+        now = metadata.next_deadline(now)
 
     assert sorted(pauses) == pytest.approx(pauses)
     assert (0.05, 1.0) == (pauses[0], pytest.approx(pauses[-1]))
@@ -170,108 +170,108 @@ def test_a_lost_request_is_repeated_with_growing_pauses():
 
 
 def test_a_missing_topic_is_reported_once_and_requested_until_it_appears():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
-    exchange(routing, described(absent()))
-    now = routing.next_deadline(now=0.0)
-    exchange(routing, described(absent()), now)
-    troubles, routing.topic_errors = routing.topic_errors, []
-    now = routing.next_deadline(now)
-    before = routing.has_new_topics
-    exchange(routing, described(topic((1, 5))), now)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
+    exchange(metadata, described(absent()))
+    now = metadata.next_deadline(now=0.0)
+    exchange(metadata, described(absent()), now)
+    topic_errors, metadata.topic_errors = metadata.topic_errors, []
+    now = metadata.next_deadline(now)
+    before = metadata.has_new_topics
+    exchange(metadata, described(topic((1, 5))), now)
 
     assert now < 1.0
-    assert [TopicError(TOPIC, Code.UNKNOWN_TOPIC_OR_PARTITION)] == troubles
-    assert [TopicError(TOPIC, Code.NONE)] == routing.topic_errors
-    assert (False, True) == (before, routing.has_new_topics)
-    assert now + REFRESH_INTERVAL == routing.next_deadline(now)
+    assert [TopicError(TOPIC, Code.UNKNOWN_TOPIC_OR_PARTITION)] == topic_errors
+    assert [TopicError(TOPIC, Code.NONE)] == metadata.topic_errors
+    assert (False, True) == (before, metadata.has_new_topics)
+    assert now + REFRESH_INTERVAL == metadata.next_deadline(now)
 
 
 def test_a_topic_that_was_there_from_the_start_is_no_news():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
 
-    exchange(routing, described(topic((1, 5))))
+    exchange(metadata, described(topic((1, 5))))
 
-    assert ([], False) == (routing.topic_errors, routing.has_new_topics)
+    assert ([], False) == (metadata.topic_errors, metadata.has_new_topics)
 
 
 def test_a_topics_new_error_is_reported():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
-    exchange(routing, described(absent()))
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
+    exchange(metadata, described(absent()))
 
     forbidden = absent(error=Code.TOPIC_AUTHORIZATION_FAILED)
-    exchange(routing, described(forbidden), now=1.0)
+    exchange(metadata, described(forbidden), now=1.0)
 
     codes = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.TOPIC_AUTHORIZATION_FAILED)
-    assert [TopicError(TOPIC, code) for code in codes] == routing.topic_errors
+    assert [TopicError(TOPIC, code) for code in codes] == metadata.topic_errors
 
 
 def test_a_topics_error_is_reported_again_after_a_new_subscription():
-    routing = Metadata()
+    metadata = Metadata()
     for turn in range(2):
-        routing.set_subscription((TOPIC,), now=float(turn))
-        exchange(routing, described(absent()), now=float(turn))
+        metadata.set_subscription((TOPIC,), now=float(turn))
+        exchange(metadata, described(absent()), now=float(turn))
 
     code = Code.UNKNOWN_TOPIC_OR_PARTITION
-    assert [TopicError(TOPIC, code)] * 2 == routing.topic_errors
+    assert [TopicError(TOPIC, code)] * 2 == metadata.topic_errors
 
 
 def test_the_error_of_an_unsubscribed_topic_is_not_reported():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=0.0)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=0.0)
 
-    exchange(routing, described(topic((1, 5)), absent("refunds")))
+    exchange(metadata, described(topic((1, 5)), absent("refunds")))
 
-    assert [] == routing.topic_errors
+    assert [] == metadata.topic_errors
 
 
 # Leaders.
 
 
 def test_assigned_partitions_are_grouped_by_the_node_that_leads_them():
-    routing = knowing((1, 5), (2, 5), (1, 3))
+    metadata = knowing((1, 5), (2, 5), (1, 3))
 
     assert {
         1: frozenset({P0, SharePartition(TOPIC_ID, 2)}),
         2: frozenset({P1}),
-    } == routing.leaders()
+    } == metadata.leaders()
 
 
 def test_only_assigned_partitions_are_led():
-    routing = knowing((1, 5), (2, 5))
+    metadata = knowing((1, 5), (2, 5))
 
-    routing.set_assignment(frozenset({P1}), now=1.0)
+    metadata.set_assignment(frozenset({P1}), now=1.0)
 
-    assert {2: frozenset({P1})} == routing.leaders()
+    assert {2: frozenset({P1})} == metadata.leaders()
 
 
 def test_a_partition_led_by_a_broker_that_is_not_there_is_asked_for():
-    routing = knowing((7, 5))
+    metadata = knowing((7, 5))
 
-    assert {} == routing.leaders()
-    assert asked(routing, now=0.0)
+    assert {} == metadata.leaders()
+    assert asked(metadata, now=0.0)
 
 
 def test_an_assignment_with_an_unknown_id_is_kept_and_asked_for_by_id():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.set_assignment(frozenset({P0, OTHER}), now=1.0)
-    by_id = exchange(routing, described(topic((2, 1), topic_id=OTHER_ID)), now=1.0)
+    metadata.set_assignment(frozenset({P0, OTHER}), now=1.0)
+    by_id = exchange(metadata, described(topic((2, 1), topic_id=OTHER_ID)), now=1.0)
 
     assert MetadataRequest(names=(), ids=(OTHER_ID,)) == by_id
-    assert {1: frozenset({P0}), 2: frozenset({OTHER})} == routing.leaders()
+    assert {1: frozenset({P0}), 2: frozenset({OTHER})} == metadata.leaders()
 
 
 def test_names_and_ids_take_turns_while_something_is_missing():
-    routing = knowing((1, 5))
-    routing.set_assignment(frozenset({P0, OTHER}), now=1.0)
+    metadata = knowing((1, 5))
+    metadata.set_assignment(frozenset({P0, OTHER}), now=1.0)
     requests = []
     now = 1.0
     for _ in range(4):
-        requests.append(exchange(routing, described(topic((1, 5))), now))
-        now = routing.next_deadline(now)
+        requests.append(exchange(metadata, described(topic((1, 5))), now))
+        now = metadata.next_deadline(now)
 
     by_name = MetadataRequest(names=(TOPIC,), ids=())
     by_id = MetadataRequest(names=(), ids=(OTHER_ID,))
@@ -280,54 +280,54 @@ def test_names_and_ids_take_turns_while_something_is_missing():
 
 
 def test_an_answer_without_a_name_or_an_id_teaches_nothing():
-    routing = knowing((1, 5))
-    routing.set_assignment(frozenset({OTHER}), now=1.0)
+    metadata = knowing((1, 5))
+    metadata.set_assignment(frozenset({OTHER}), now=1.0)
 
     unknown = topic(name=None, topic_id=OTHER_ID, error=Code.UNKNOWN_TOPIC_ID)
-    exchange(routing, described(unknown), now=1.0)
+    exchange(metadata, described(unknown), now=1.0)
 
-    assert {} == routing.leaders()
-    assert {TOPIC_ID: TOPIC} == routing.topic_names
+    assert {} == metadata.leaders()
+    assert {TOPIC_ID: TOPIC} == metadata.topic_names
 
 
 def test_a_partition_without_a_leader_is_asked_for_until_it_has_one():
-    routing = knowing((-1, 5))
-    exchange(routing, described(topic((-1, 5))), now=0.1)
-    now = routing.next_deadline(now=0.1)
+    metadata = knowing((-1, 5))
+    exchange(metadata, described(topic((-1, 5))), now=0.1)
+    now = metadata.next_deadline(now=0.1)
 
-    exchange(routing, described(topic((2, 6))), now)
+    exchange(metadata, described(topic((2, 6))), now)
 
     assert now < 1.0
-    assert {2: frozenset({P0})} == routing.leaders()
+    assert {2: frozenset({P0})} == metadata.leaders()
 
 
 def test_brokers_that_left_the_cluster_lead_nothing():
-    routing = knowing((1, 5), (2, 5))
-    routing.mark_stale(now=1.0)
+    metadata = knowing((1, 5), (2, 5))
+    metadata.mark_stale(now=1.0)
 
     brokers = {2: BROKERS[2]}
     answer = described(topic((1, 5), (2, 5)), brokers=brokers)
-    exchange(routing, answer, now=2.0)
+    exchange(metadata, answer, now=2.0)
 
-    assert {2: frozenset({P1})} == routing.leaders()
-    assert brokers == routing.brokers
+    assert {2: frozenset({P1})} == metadata.leaders()
+    assert brokers == metadata.brokers
 
 
 def test_an_answer_that_names_no_brokers_forgets_none():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    exchange(routing, described(topic((1, 5)), brokers={}), now=REFRESH_INTERVAL)
+    exchange(metadata, described(topic((1, 5)), brokers={}), now=REFRESH_INTERVAL)
 
-    assert BROKERS == routing.brokers
+    assert BROKERS == metadata.brokers
 
 
 def test_metadata_older_than_what_is_known_is_not_believed():
-    routing = knowing((1, 5))
-    routing.on_leader_moved(P0, PartitionLeader(2, 6), now=1.0)
+    metadata = knowing((1, 5))
+    metadata.on_leader_moved(P0, PartitionLeader(2, 6), now=1.0)
 
-    exchange(routing, described(topic((1, 5))), now=REFRESH_INTERVAL)
+    exchange(metadata, described(topic((1, 5))), now=REFRESH_INTERVAL)
 
-    assert {2: frozenset({P0})} == routing.leaders()
+    assert {2: frozenset({P0})} == metadata.leaders()
 
 
 # Hints.
@@ -335,121 +335,123 @@ def test_metadata_older_than_what_is_known_is_not_believed():
 
 @pytest.mark.parametrize("node", [0, 2])
 def test_a_newer_hint_moves_the_partition_at_once_without_asking(node: int):
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.on_leader_moved(P0, PartitionLeader(node, 6), now=1.0)
+    metadata.on_leader_moved(P0, PartitionLeader(node, 6), now=1.0)
 
-    assert {node: frozenset({P0})} == routing.leaders()
-    assert routing.next_request(now=REFRESH_INTERVAL - 1.0) is None
+    assert {node: frozenset({P0})} == metadata.leaders()
+    assert metadata.next_request(now=REFRESH_INTERVAL - 1.0) is None
 
 
 def test_node_0_at_epoch_0_is_a_hint():
-    routing = knowing((1, 5))
-    routing.set_assignment(frozenset({OTHER}), now=1.0)
+    metadata = knowing((1, 5))
+    metadata.set_assignment(frozenset({OTHER}), now=1.0)
 
-    routing.on_leader_moved(OTHER, PartitionLeader(0, 0), now=1.0)
+    metadata.on_leader_moved(OTHER, PartitionLeader(0, 0), now=1.0)
 
-    assert {0: frozenset({OTHER})} == routing.leaders()
+    assert {0: frozenset({OTHER})} == metadata.leaders()
 
 
 def test_a_hint_without_leader_removes_the_leader_and_requests_metadata():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.on_leader_moved(P0, NO_LEADER, now=1.0)
+    metadata.on_leader_moved(P0, NO_LEADER, now=1.0)
 
-    assert {} == routing.leaders()
-    assert 1.0 < routing.next_deadline(now=1.0) <= 1.05
+    assert {} == metadata.leaders()
+    assert 1.0 < metadata.next_deadline(now=1.0) <= 1.05
 
 
 @pytest.mark.parametrize("epoch", [4, 5])
 def test_a_hint_that_is_no_newer_is_not_believed(epoch: int):
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.on_leader_moved(P0, PartitionLeader(2, epoch), now=1.0)
+    metadata.on_leader_moved(P0, PartitionLeader(2, epoch), now=1.0)
 
-    assert {1: frozenset({P0})} == routing.leaders()
-    assert asked(routing, now=1.1)
+    assert {1: frozenset({P0})} == metadata.leaders()
+    assert asked(metadata, now=1.1)
 
 
 def test_a_hint_of_an_unknown_broker_is_followed_once_its_endpoint_is_known():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.update_endpoints({7: Endpoint("broker-7", 9092)})
-    routing.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
+    metadata.update_endpoints({7: Endpoint("broker-7", 9092)})
+    metadata.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
 
-    assert {7: frozenset({P0})} == routing.leaders()
+    assert {7: frozenset({P0})} == metadata.leaders()
 
 
 def test_a_hint_of_an_unknown_broker_without_endpoint_asks():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
+    metadata.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
 
-    assert {} == routing.leaders()
-    assert asked(routing, now=1.1)
+    assert {} == metadata.leaders()
+    assert asked(metadata, now=1.1)
 
 
 def test_a_hint_about_an_unknown_partition_requests_metadata():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.on_leader_moved(OTHER, NO_LEADER, now=1.0)
+    metadata.on_leader_moved(OTHER, NO_LEADER, now=1.0)
 
-    assert asked(routing, now=1.1)
+    assert asked(metadata, now=1.1)
 
 
 def test_metadata_restores_the_leader_after_a_hint_without_leader():
-    routing = knowing((1, 5))
-    routing.on_leader_moved(P0, NO_LEADER, now=1.0)
+    metadata = knowing((1, 5))
+    metadata.on_leader_moved(P0, NO_LEADER, now=1.0)
 
-    exchange(routing, described(topic((1, 5))), now=1.1)
+    exchange(metadata, described(topic((1, 5))), now=1.1)
 
-    assert {1: frozenset({P0})} == routing.leaders()
+    assert {1: frozenset({P0})} == metadata.leaders()
 
 
 # Trouble.
 
 
 def test_a_failure_requests_metadata_after_a_delay():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.mark_stale(now=1.0)
+    metadata.mark_stale(now=1.0)
 
-    assert 1.05 == routing.next_deadline(now=1.0)
+    assert 1.05 == metadata.next_deadline(now=1.0)
 
 
 def test_two_failures_request_metadata_once():
-    routing = knowing((1, 5))
+    metadata = knowing((1, 5))
 
-    routing.mark_stale(now=1.0)
-    routing.mark_stale(now=1.04)
+    metadata.mark_stale(now=1.0)
+    metadata.mark_stale(now=1.04)
 
-    assert 1.05 == routing.next_deadline(now=1.04)
+    assert 1.05 == metadata.next_deadline(now=1.04)
 
 
 def test_a_failure_does_not_delay_an_earlier_request():
-    routing = Metadata()
-    routing.set_subscription((TOPIC,), now=1.0)
+    metadata = Metadata()
+    metadata.set_subscription((TOPIC,), now=1.0)
 
-    routing.mark_stale(now=1.0)
+    metadata.mark_stale(now=1.0)
 
-    assert 1.0 == routing.next_deadline(now=1.0)
+    assert 1.0 == metadata.next_deadline(now=1.0)
 
 
 def test_a_failure_after_unsubscribing_requests_nothing():
-    routing = knowing((1, 5))
-    routing.set_subscription((), now=1.0)
-    routing.set_assignment(frozenset(), now=1.0)
+    metadata = knowing((1, 5))
+    metadata.set_subscription((), now=1.0)
+    metadata.set_assignment(frozenset(), now=1.0)
 
-    routing.mark_stale(now=2.0)
+    metadata.mark_stale(now=2.0)
 
-    assert math.inf == routing.next_deadline(now=2.0)
+    assert math.inf == metadata.next_deadline(now=2.0)
 
 
 def test_a_failure_during_a_request_causes_another_request():
-    routing = knowing((1, 5))
-    under_way = asked(routing, now=REFRESH_INTERVAL)
+    metadata = knowing((1, 5))
+    under_way = asked(metadata, now=REFRESH_INTERVAL)
 
-    routing.on_leader_moved(P0, NO_LEADER, now=REFRESH_INTERVAL + 0.1)
-    routing.on_response(under_way, described(topic((1, 5))), now=REFRESH_INTERVAL + 0.2)
+    metadata.on_leader_moved(P0, NO_LEADER, now=REFRESH_INTERVAL + 0.1)
+    metadata.on_response(
+        under_way, described(topic((1, 5))), now=REFRESH_INTERVAL + 0.2
+    )
 
-    assert routing.next_deadline(now=REFRESH_INTERVAL + 0.2) < REFRESH_INTERVAL + 1.0
+    assert metadata.next_deadline(now=REFRESH_INTERVAL + 0.2) < REFRESH_INTERVAL + 1.0

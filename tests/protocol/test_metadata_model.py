@@ -1,4 +1,4 @@
-"""The routing against a cluster whose leaders move and whose metadata lags."""
+"""The metadata against a cluster whose leaders move and whose metadata lags."""
 
 import math
 from typing import Final
@@ -40,7 +40,7 @@ def endpoint(node: int) -> Endpoint:
 
 
 class Cluster:
-    """Who leads what, now and at each epoch before; -1 is nobody."""
+    """The leaders of partitions, now and at earlier epochs; -1 means none."""
 
     def __init__(self) -> None:
         self.nodes = {0}
@@ -61,13 +61,13 @@ class Cluster:
         assert not (request.names and request.ids), "for names or for ids, not for both"
         by_id = {i: name for name, i in IDS.items()}
         named = [self._topic(name, lag) for name in request.names]
-        told = [
+        is_known = [
             self._topic(by_id[i], lag)
             for i in request.ids
             if by_id[i] in self.topics or lag
         ]
         brokers = {node: endpoint(node) for node in sorted(nodes)}
-        return MetadataResponse(brokers=brokers, topics=(*named, *told))
+        return MetadataResponse(brokers=brokers, topics=(*named, *is_known))
 
     def _topic(self, name: str, lag: int) -> TopicDescription:
         there = name in self.topics
@@ -88,13 +88,13 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def begin(self) -> None:
         self.now = 0.0
         self.cluster = Cluster()
-        self.routing = Metadata()
+        self.metadata = Metadata()
         self.subscribed: tuple[str, ...] = ()
         self.assigned: frozenset[SharePartition] = frozenset()
         self.under_way: MetadataRequest | None = None
         self.epochs: dict[SharePartition, int] = {}
 
-    # What the cluster does.
+    # Changes of the cluster.
 
     @rule(name=st.sampled_from(sorted(IDS)))
     def a_topic_is_made(self, name: str) -> None:
@@ -108,12 +108,12 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def a_broker_comes(self, node: int) -> None:
         self.cluster.nodes.add(node)
 
-    # What the shell does.
+    # Calls of the driver.
 
     @rule(names=st.lists(st.sampled_from(sorted(IDS)), unique=True))
     def subscribe(self, names: list[str]) -> None:
         self.subscribed = tuple(names)
-        self.routing.set_subscription(self.subscribed, self.now)
+        self.metadata.set_subscription(self.subscribed, self.now)
         if not names:
             self.assign(frozenset())
 
@@ -121,7 +121,7 @@ class RoutingAndCluster(RuleBasedStateMachine):
     @rule(assigned=st.frozensets(partitions))
     def assign(self, assigned: frozenset[SharePartition]) -> None:
         self.assigned = assigned
-        self.routing.set_assignment(assigned, self.now)
+        self.metadata.set_assignment(assigned, self.now)
 
     @rule(seconds=st.sampled_from([0.01, 0.3, 2.0, 400.0]))
     def time_passes(self, seconds: float) -> None:
@@ -129,13 +129,13 @@ class RoutingAndCluster(RuleBasedStateMachine):
 
     @rule()
     def something_goes_wrong(self) -> None:
-        self.routing.mark_stale(self.now)
+        self.metadata.mark_stale(self.now)
 
     @rule()
     def send(self) -> None:
         if self.under_way is None:
-            due = self.routing.next_deadline(self.now)
-            self.under_way = self.routing.next_request(self.now)
+            due = self.metadata.next_deadline(self.now)
+            self.under_way = self.metadata.next_request(self.now)
             assert (due <= self.now) == (self.under_way is not None)
 
     @precondition(lambda self: self.under_way is not None)
@@ -144,30 +144,32 @@ class RoutingAndCluster(RuleBasedStateMachine):
         request, self.under_way = self.under_way, None
         assert request is not None
         answer = self.cluster.describe(request, lag=lag, nodes=nodes)
-        self.routing.on_response(request, answer, self.now)
-        assert self.routing.next_deadline(self.now) > self.now
+        self.metadata.on_response(request, answer, self.now)
+        assert self.metadata.next_deadline(self.now) > self.now
         if nodes:
-            assert answer.brokers == self.routing.brokers
+            assert answer.brokers == self.metadata.brokers
 
     @precondition(lambda self: self.under_way is not None)
     @rule()
     def metadata_is_lost(self) -> None:
         request, self.under_way = self.under_way, None
         assert request is not None
-        self.routing.on_error(request, LOST, self.now)
-        assert self.routing.next_deadline(self.now) > self.now
+        self.metadata.on_error(request, LOST, self.now)
+        assert self.metadata.next_deadline(self.now) > self.now
 
     # Hints.
 
-    @rule(partition=partitions, lag=st.integers(0, 2), told=st.booleans())
-    def a_broker_hints(self, partition: SharePartition, lag: int, told: bool) -> None:
+    @rule(partition=partitions, lag=st.integers(0, 2), is_known=st.booleans())
+    def a_broker_hints(
+        self, partition: SharePartition, lag: int, is_known: bool
+    ) -> None:
         hint = self.cluster.leader(partition, lag=lag)
-        if told and hint.leader_id >= 0:
-            self.routing.update_endpoints({hint.leader_id: endpoint(hint.leader_id)})
+        if is_known and hint.leader_id >= 0:
+            self.metadata.update_endpoints({hint.leader_id: endpoint(hint.leader_id)})
         before = self.leader_of(partition)
         known = self.epochs.get(partition)
-        reachable = hint.leader_id in self.routing.brokers
-        self.routing.on_leader_moved(partition, hint, self.now)
+        reachable = hint.leader_id in self.metadata.brokers
+        self.metadata.on_leader_moved(partition, hint, self.now)
         if partition not in self.assigned:
             return
 
@@ -183,40 +185,40 @@ class RoutingAndCluster(RuleBasedStateMachine):
 
     @rule(partition=partitions)
     def a_broker_does_not_know_who_leads(self, partition: SharePartition) -> None:
-        self.routing.on_leader_moved(partition, PartitionLeader(-1, -1), self.now)
+        self.metadata.on_leader_moved(partition, PartitionLeader(-1, -1), self.now)
         assert self.leader_of(partition) is None
         if self.subscribed or self.assigned:
             self.a_describe_is_near()
 
     def leader_of(self, partition: SharePartition) -> int | None:
-        for node, led in self.routing.leaders().items():
+        for node, led in self.metadata.leaders().items():
             if partition in led:
                 return node
         return None
 
     def a_describe_is_near(self) -> None:
-        assert self.routing.next_deadline(self.now) <= self.now + LONGEST_PAUSE
+        assert self.metadata.next_deadline(self.now) <= self.now + LONGEST_PAUSE
 
-    # What must hold.
+    # Invariants.
 
     @invariant()
     def only_known_brokers_are_asked_and_only_for_what_is_assigned(self) -> None:
-        leaders = self.routing.leaders()
+        leaders = self.metadata.leaders()
         led = [partition for group in leaders.values() for partition in group]
-        assert leaders.keys() <= self.routing.brokers.keys()
+        assert leaders.keys() <= self.metadata.brokers.keys()
         assert len(led) == len(set(led))
         assert set(led) <= self.assigned
 
     @invariant()
     def no_leader_has_an_epoch_older_than_a_known_one(self) -> None:
-        for node, led in self.routing.leaders().items():
+        for node, led in self.metadata.leaders().items():
             for partition in led:
                 believed = [
                     leader.leader_epoch
                     for leader in self.cluster.history[partition]
                     if leader.leader_id == node
                 ]
-                assert believed, "nobody ever said so"
+                assert believed, "no broker returned it"
                 assert max(believed) >= self.epochs.get(partition, 0)
                 if len(believed) == 1:
                     self.epochs[partition] = believed[0]
@@ -229,19 +231,19 @@ class RoutingAndCluster(RuleBasedStateMachine):
             if self.cluster.leader(partition).leader_id < 0:
                 self.cluster.move(partition, 1)
         self.assign(self.assigned & self.partitions_of_what_is_subscribed())
-        self.routing.mark_stale(self.now)
+        self.metadata.mark_stale(self.now)
         end = self.now + 10.0
         while self.now < end:
             self.send()
             if self.under_way is not None:
                 self.metadata_comes(0, {*NODES})
-            self.now = min(end, max(self.now, self.routing.next_deadline(self.now)))
+            self.now = min(end, max(self.now, self.metadata.next_deadline(self.now)))
 
         expected: dict[int, set[SharePartition]] = {}
         for partition in self.assigned:
             node = self.cluster.leader(partition).leader_id
             expected.setdefault(node, set()).add(partition)
-        assert expected == self.routing.leaders()
+        assert expected == self.metadata.leaders()
 
     def partitions_of_what_is_subscribed(self) -> frozenset[SharePartition]:
         ids = {IDS[name] for name in self.subscribed}
@@ -251,12 +253,12 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def unsubscribe(self) -> None:
         self.subscribe([])
         if self.under_way is None:
-            assert math.inf == self.routing.next_deadline(self.now)
+            assert math.inf == self.metadata.next_deadline(self.now)
 
     def teardown(self) -> None:
-        if hasattr(self, "routing"):
-            self.routing.close()
-            assert self.routing.next_request(self.now + 1e6) is None
+        if hasattr(self, "metadata"):
+            self.metadata.close()
+            assert self.metadata.next_request(self.now + 1e6) is None
 
 
 RoutingAndCluster.TestCase.settings = MACHINE

@@ -24,31 +24,31 @@ def those(count: int) -> frozenset[SharePartition]:
 
 
 def test_few_partitions_are_asked_all_at_once():
-    turns = PartitionRotation(MEMBER)
+    rotation = PartitionRotation(MEMBER)
     few = those(2 * PART_SIZE - 1)
 
-    assert not turns.is_undivided(few), "nobody asked yet"
-    assert few is turns.next(few)
-    assert turns.is_undivided(few)
-    assert not turns.is_undivided(those(2 * PART_SIZE - 1)), "others, perhaps"
-    assert not turns.on_response(few, full=True)
+    assert not rotation.is_undivided(few), "no fetch yet"
+    assert few is rotation.next(few)
+    assert rotation.is_undivided(few)
+    assert not rotation.is_undivided(those(2 * PART_SIZE - 1)), "others, perhaps"
+    assert not rotation.on_response(few, full=True)
 
 
 @EXAMPLES
 @given(st.integers(2 * PART_SIZE, 700), st.text(min_size=1))
 def test_each_of_many_has_its_turn(count: int, member_id: str):
-    turns = PartitionRotation(member_id)
+    rotation = PartitionRotation(member_id)
     many = those(count)
     rounds = count // PART_SIZE
     parts = []
-    assert not turns.is_undivided(many)
+    assert not rotation.is_undivided(many)
     for _ in range(rounds):
-        parts.append(turns.next(many))
-        assert turns.on_response(parts[-1], full=True)
+        parts.append(rotation.next(many))
+        assert rotation.on_response(parts[-1], full=True)
 
     assert Counter(many) == Counter(p for part in parts for p in part)
     assert all(PART_SIZE <= len(part) < 2 * PART_SIZE for part in parts)
-    assert parts[0] is turns.next(many), "and then it begins anew"
+    assert parts[0] is rotation.next(many), "and then from the start"
 
 
 def test_members_begin_at_different_parts():
@@ -58,12 +58,12 @@ def test_members_begin_at_different_parts():
 
 
 def test_when_a_part_disappoints_all_are_asked_and_twice_as_often_each_time():
-    turns = PartitionRotation(MEMBER)
+    rotation = PartitionRotation(MEMBER)
     many = those(50)
     tries = []
     for number in range(600):
-        asked = turns.next(many)
-        if turns.on_response(asked, full=asked is many):
+        asked = rotation.next(many)
+        if rotation.on_response(asked, full=asked is many):
             tries.append(number)
     between = [after - before - 1 for before, after in pairwise(tries)]
 
@@ -72,24 +72,24 @@ def test_when_a_part_disappoints_all_are_asked_and_twice_as_often_each_time():
 
 
 def test_a_part_that_brings_enough_takes_back_what_was_held_against_them():
-    turns = PartitionRotation(MEMBER)
+    rotation = PartitionRotation(MEMBER)
     many = those(50)
-    for _ in range(4):  # a part in vain, all, a part in vain, all
-        turns.on_response(turns.next(many), full=False)
-    turns.next(many)
-    assert turns.on_response(turns.next(many), full=True)
-    assert turns.on_response(turns.next(many), full=False)
+    for _ in range(4):  # a part without records, all, a part without records, all
+        rotation.on_response(rotation.next(many), full=False)
+    rotation.next(many)
+    assert rotation.on_response(rotation.next(many), full=True)
+    assert rotation.on_response(rotation.next(many), full=False)
 
-    assert many is turns.next(many)
-    assert many is not turns.next(many)
+    assert many is rotation.next(many)
+    assert many is not rotation.next(many)
 
 
 @pytest.mark.parametrize("count", [24, 60])
 def test_what_an_answer_to_other_partitions_brought_changes_nothing(count: int):
-    turns = PartitionRotation(MEMBER)
-    before = turns.next(those(50))
+    rotation = PartitionRotation(MEMBER)
+    before = rotation.next(those(50))
     now = those(count)
-    turns.next(now)
+    rotation.next(now)
 
-    assert not turns.on_response(before, full=False)
-    assert turns.next(now) is not now
+    assert not rotation.on_response(before, full=False)
+    assert rotation.next(now) is not now

@@ -1,4 +1,4 @@
-"""What a client learns of a broker's quota, and which fetches it then sends."""
+"""The estimate of a broker's quota, and the fetches sent within it."""
 
 import pytest
 from hypothesis import given

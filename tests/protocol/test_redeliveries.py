@@ -29,7 +29,7 @@ class Outage(LeaderHarness):
     """A harness in which the application releases what it is given, and asks again."""
 
     def receive(self, *deliveries: int, partition=P0) -> Lease:
-        """Fetch records of one partition, each on such a delivery."""
+        """Fetch records of one partition, each with this delivery count."""
         self.prefetch.waiting_readers = 1
         request = self.next_request()
         assert isinstance(request, ShareFetch)
@@ -221,7 +221,7 @@ def test_releases_of_long_ago_do_not_count():
     assert not harness.batcher.redeliveries.has_releases
 
 
-# What a release archives.
+# Archived records.
 
 
 def test_only_records_on_their_last_delivery_are_archived():

@@ -132,7 +132,7 @@ def test_rejected_heartbeat_is_not_explained_by_a_fetch():
     assert HELD is errors.take_held(5.1)
 
 
-# What they say.
+# Error messages.
 
 
 def test_forbidden_topic_has_a_hint_wherever_it_comes_from():

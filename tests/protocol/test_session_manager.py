@@ -131,7 +131,7 @@ def test_a_lost_session_ends_its_life_and_says_why():
 
 
 class SessionAtALeader(RuleBasedStateMachine):
-    """What the session believes of the leader, and what the leader knows."""
+    """The session's partitions, compared with those of a leader."""
 
     def __init__(self) -> None:
         super().__init__()
