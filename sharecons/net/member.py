@@ -313,9 +313,8 @@ class Member:
         topic_errors, self.metadata.topic_errors = self.metadata.topic_errors, []
         self._errors.on_metadata(topic_errors)
         if topic_errors:
-            self.membership.exclude_topics(
-                self.metadata.unauthorized_topics(), anyio.current_time()
-            )
+            unauthorized = self.metadata.unauthorized_topics()
+            self.membership.exclude_topics(unauthorized, anyio.current_time())
             self._membership_wakeup.set()
         if self.metadata.has_new_topics:
             self.metadata.has_new_topics = False
