@@ -19,10 +19,13 @@ from sharecons.protocol.messages import (
 )
 from sharecons.record import ACCEPT
 from tests.protocol.message_factories import (
+    NODE_ID,
     P0,
     SETTINGS,
     TOPIC,
     TOPIC_ID,
+    fetch_response,
+    partition_response,
 )
 
 LOST = ConnectionFailedError("the broker closed the connection")
