@@ -1,4 +1,4 @@
-"""What all tests share: event loops, a real Kafka, and how hard Hypothesis tries."""
+"""Common to all tests: event loops, a real Kafka, and Hypothesis profiles."""
 
 import os
 import sys
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# pytest puts the checkout first, for `tests`; the `sharecons` that is tested is the one
-# that is installed, which may be compiled.
+# pytest puts the checkout first in sys.path, for `tests`. The tests use the installed
+# `sharecons`, which may be compiled.
 ROOT = str(Path(__file__).parent.parent)
 sys.path[:] = [path for path in sys.path if path != ROOT] + [ROOT]
 
@@ -29,16 +29,16 @@ settings.load_profile(os.environ.get("SHARECONS_HYPOTHESIS", "quick"))
 
 @pytest.fixture(params=["asyncio", "trio"])
 def anyio_backend(request: pytest.FixtureRequest) -> Any:
-    """Both event loops, for whatever is marked `anyio`."""
+    """Run tests marked `anyio` on both event loops."""
     return request.param
 
 
-KAFKAS = 2  # processes that have a Kafka, with `--dist loadgroup`
+KAFKAS = 2  # number of pytest processes with a Kafka, for `--dist loadgroup`
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together the tests that share a Kafka, and those that share a Spark.
+    """Group the tests that share a Kafka, and those that share a Spark session.
 
     With `--dist loadgroup` each group belongs to one process. Its tests mostly wait, so
     the groups run side by side; more than KAFKAS would be short of memory and CPU.
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         spark = "spark" in getattr(item, "fixturenames", ())
         if item.get_closest_marker("kafka"):
-            # One of them has a Spark, too.
+            # One of these processes also has a Spark session.
             turn = 0 if spark else modules.setdefault(item.path, len(modules))
             item.add_marker(pytest.mark.xdist_group(f"kafka-{turn % KAFKAS}"))
         elif spark:

@@ -1,4 +1,4 @@
-"""What mypyc must not compile, and cancelling what it did compile."""
+"""Compiled modules: they define no coroutines, and waits can be cancelled."""
 
 import ast
 import asyncio
@@ -21,7 +21,7 @@ MODULES = HOOKS["targets"]["wheel"]["hooks"]["custom"]["modules"]
 
 
 def coroutines(tree):
-    """Return the lines where a coroutine, or what delegates to another one, begins."""
+    """Return the first line of each coroutine, or function that delegates to one."""
     for node in ast.walk(tree):
         if isinstance(node, ast.AsyncFunctionDef | ast.YieldFrom):
             yield node.lineno
@@ -29,7 +29,7 @@ def coroutines(tree):
 
 @pytest.mark.parametrize("module", MODULES)
 def test_compiled_module_defines_no_coroutine(module):
-    """From Python 3.12 on, cancelling a compiled one raises a DeprecationWarning."""
+    """Since Python 3.12, cancelling a compiled one raises a DeprecationWarning."""
     tree = ast.parse((ROOT / module).read_text())
 
     assert [] == list(coroutines(tree))
@@ -66,11 +66,11 @@ async def poll():
     await Bench(new_waiter=new_waiter).poller.poll(FOREVER, None)
 
 
-async def ring():
+async def wait_for_event():
     await AutoResetEvent().wait_until(FOREVER)
 
 
-async def ring_with_a_deadline():
+async def wait_for_event_with_a_deadline():
     await AutoResetEvent().wait_until(anyio.current_time() + 3600)
 
 
@@ -78,7 +78,14 @@ async def wake():
     await wait_and_end(new_waiter(), FOREVER)
 
 
-WAITS = (next_record, next_of_a_batch_loop, poll, ring, ring_with_a_deadline, wake)
+WAITS = (
+    next_record,
+    next_of_a_batch_loop,
+    poll,
+    wait_for_event,
+    wait_for_event_with_a_deadline,
+    wake,
+)
 
 
 @pytest.mark.anyio

@@ -1,4 +1,4 @@
-"""What the documents say of the code is so."""
+"""The documents and package docstrings match the code."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 DESIGN = (ROOT / "docs" / "design.md").read_text()
 
 
-def test_drawing_of_membership_is_its_table() -> None:
+def test_diagram_of_membership_matches_the_table() -> None:
     drawn = re.findall(r"^    (\w+) --> (\w+) : ([\w ]+)$", DESIGN, re.MULTILINE)
     moves = [(s.name, to.name, h.value) for (s, h), to in TRANSITIONS.items()]
 

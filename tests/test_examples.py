@@ -1,4 +1,4 @@
-"""Each program in examples/, and the README's first, does what it says."""
+"""The programs in examples/ and the first one of the README."""
 
 import os
 import re
@@ -29,10 +29,10 @@ def orders(any_kafka: Kafka) -> Kafka:
 
 
 def run_until(program: Path, kafka: Kafka, wanted: str, times: int) -> str:
-    """Run a program until it printed something so often, then press Ctrl-C."""
+    """Run a program until it has printed `wanted` that often, then send SIGINT."""
     environment = {**os.environ, "BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
     environment["PYTHONUNBUFFERED"] = "1"
-    # Who runs the tests in the background has Ctrl-C ignored, for all its children.
+    # A shell's background process and its children ignore SIGINT by default.
     process = subprocess.Popen(
         [sys.executable, str(program)],
         stdout=subprocess.PIPE,
@@ -61,7 +61,7 @@ def test_quickstart_prints_every_job(orders: Kafka) -> None:
     assert printed.endswith("closed\n")
 
 
-def test_explicit_confirms_what_it_said(orders: Kafka) -> None:
+def test_explicit_reports_confirmed_acknowledgements(orders: Kafka) -> None:
     printed = run_until(ROOT / "examples" / "explicit.py", orders, "release", 3)
 
     assert "accept confirmed" in printed
@@ -90,7 +90,7 @@ def program_of_the_readme(bootstrap_servers: str) -> str:
     return block.replace("localhost:9092", bootstrap_servers)
 
 
-def test_program_of_the_readme_runs_as_it_stands(orders: Kafka, tmp_path: Path) -> None:
+def test_readme_program_runs(orders: Kafka, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(program_of_the_readme(orders.bootstrap_servers))
     orders.admin.produce(TOPIC, [b"job of the readme"])
@@ -127,7 +127,7 @@ def test_sigterm_leaves_the_group(name: str, tmp_path: Path) -> None:
         assert broker.group(group).members == ()
 
 
-def test_code_of_the_readme_compiles() -> None:
+def test_readme_code_compiles() -> None:
     readme = (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
 

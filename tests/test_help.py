@@ -1,4 +1,4 @@
-"""What `help()` shows: docstrings and signatures, also of compiled classes."""
+"""The output of `help()`: docstrings and signatures, also of compiled classes."""
 
 import ast
 import importlib
@@ -21,8 +21,8 @@ MODULES = HOOKS["targets"]["wheel"]["hooks"]["custom"]["modules"]
 VERBS = ("accept", "reject", "release", "renew")
 
 
-def documented(node: ast.AST, within: str = "") -> Iterator[tuple[str, str]]:
-    """Yield names in a source, and their docstrings.
+def docstrings(node: ast.AST, within: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the names in a module and their docstrings.
 
     Coroutine functions are left out: mypyc has no place for their docstrings, and no
     public one is compiled.
@@ -33,10 +33,10 @@ def documented(node: ast.AST, within: str = "") -> Iterator[tuple[str, str]]:
             if text is not None and child.name != "__init__":
                 yield within + child.name, text
             if isinstance(child, ast.ClassDef):
-                yield from documented(child, f"{within}{child.name}.")
+                yield from docstrings(child, f"{within}{child.name}.")
 
 
-def resolved(module: str, name: str) -> Any:
+def resolve(module: str, name: str) -> Any:
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -48,8 +48,8 @@ def test_docstrings_are_those_of_the_source(path: str) -> None:
     source = ast.parse((ROOT / path).read_text())
     module = path.removesuffix(".py").replace("/", ".")
 
-    expected = dict(documented(source))
-    shown = {name: inspect.getdoc(resolved(module, name)) for name in expected}
+    expected = dict(docstrings(source))
+    shown = {name: inspect.getdoc(resolve(module, name)) for name in expected}
 
     assert shown == expected
     made = importlib.import_module(module)
@@ -57,7 +57,7 @@ def test_docstrings_are_those_of_the_source(path: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [Record, Batch])
-def test_help_shows_what_the_verbs_do(kind: type) -> None:
+def test_help_describes_the_ack_methods(kind: type) -> None:
     shown = pydoc.render_doc(kind, renderer=pydoc.plaintext)
 
     assert "Attributes:" in shown
@@ -69,7 +69,7 @@ def test_help_shows_what_the_verbs_do(kind: type) -> None:
 
 @pytest.mark.parametrize("kind", [Record, Batch])
 @pytest.mark.parametrize("verb", VERBS)
-def test_verbs_have_a_signature(kind: type, verb: str) -> None:
+def test_ack_methods_have_a_signature(kind: type, verb: str) -> None:
     assert list(inspect.signature(getattr(kind, verb)).parameters) == ["self"]
 
 
@@ -90,7 +90,7 @@ def test_classes_have_a_signature(kind: type, parameters: str) -> None:
     assert list(inspect.signature(kind).parameters) == parameters.split()
 
 
-def test_result_has_types() -> None:
+def test_acknowledge_result_has_type_hints() -> None:
     hints = get_type_hints(AcknowledgeResult)
 
     assert hints["error"] == AcknowledgeError | None
@@ -98,7 +98,7 @@ def test_result_has_types() -> None:
     assert hints["first_offset"] is int
 
 
-def test_record_for_type_checkers_is_documented_as_the_one_at_run_time() -> None:
+def test_record_has_the_same_docstring_for_type_checkers() -> None:
     source = ast.parse((Path(sharecons.__file__).parent / "record.py").read_text())
     (typed,) = [n for n in ast.walk(source) if isinstance(n, ast.ClassDef)]
 

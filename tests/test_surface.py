@@ -1,4 +1,4 @@
-"""What users import and read: names, the tree of errors, what an import loads."""
+"""The public surface: names, the tree of errors, and the modules that it imports."""
 
 import ast
 import importlib
@@ -32,11 +32,11 @@ OPTIONAL = (
     "uvloop",
 )
 LOADED_BY_OTHERS = ("hypothesis", "pytest", "rich", "trio")
-"""What kio and structlog import where it is there; a user's machine has none."""
+"""Optional packages that kio and structlog import if they are installed."""
 
 
 @pytest.mark.parametrize("module", ["sharecons", *MODULES])
-def test_every_name_that_a_module_offers_is_there(module: str) -> None:
+def test_every_name_in_all_of_a_module_exists(module: str) -> None:
     try:
         made = importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -49,7 +49,7 @@ def test_every_name_that_a_module_offers_is_there(module: str) -> None:
 
 
 def test_every_public_name_has_a_docstring() -> None:
-    # Read from the source: compiled classes have none at run time.
+    # From the source: compiled classes have no docstrings at run time.
     sources = [
         path.read_text()
         for path in PACKAGE.rglob("*.py")
@@ -74,7 +74,7 @@ def test_every_public_name_has_a_docstring() -> None:
     assert [f"{n}.{d.name}" for n, d in public if not ast.get_docstring(d)] == []
 
 
-def test_build_that_runs_is_the_one_that_was_asked_for() -> None:
+def test_requested_build_is_running() -> None:
     if os.environ.get("SHARECONS_PURE") == "1":
         assert sharecons.COMPILED is False
     elif os.environ.get("SHARECONS_COMPILE") == "1":
@@ -82,7 +82,7 @@ def test_build_that_runs_is_the_one_that_was_asked_for() -> None:
     assert sharecons.COMPILED is (_record.__file__.rpartition(".")[2] != "py")
 
 
-def test_drawing_of_the_errors_is_their_tree() -> None:
+def test_tree_of_errors_in_the_docstring_matches_the_classes() -> None:
     drawn: list[tuple[str, str]] = []
     path: list[str] = []
     assert errors.__doc__
@@ -105,12 +105,12 @@ def test_drawing_of_the_errors_is_their_tree() -> None:
 
 
 def python(program: str) -> str:
-    """Run a program in an interpreter of its own; gives what it prints."""
+    """Run a program in a new interpreter; return its output."""
     command = [sys.executable, "-c", program]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def test_import_loads_nothing_that_is_optional() -> None:
+def test_import_loads_no_optional_package() -> None:
     loaded = python(
         "import sys; from sharecons import *; "
         "print(*{name.split('.')[0] for name in sys.modules})"
@@ -119,8 +119,8 @@ def test_import_loads_nothing_that_is_optional() -> None:
     assert set(OPTIONAL) & set(loaded) == set()
 
 
-def test_import_needs_nothing_that_is_optional() -> None:
-    # None in sys.modules is how Python says that there is no such module.
+def test_import_works_without_optional_packages() -> None:
+    # None in sys.modules makes the import of a module fail.
     python(
         "import sys; "
         f"sys.modules.update(dict.fromkeys({OPTIONAL + LOADED_BY_OTHERS!r})); "
@@ -128,7 +128,7 @@ def test_import_needs_nothing_that_is_optional() -> None:
     )
 
 
-def test_import_alone_loads_no_client() -> None:
+def test_import_does_not_load_the_client() -> None:
     loaded = python("import sys, sharecons; print(*sys.modules)").split()
     assert ["sharecons"] == [name for name in loaded if name.startswith("sharecons")]
     assert set(sharecons.__all__) <= set(dir(sharecons))
@@ -141,7 +141,7 @@ def test_metrics_start_at_zero_under_the_names_of_the_kip() -> None:
     assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*-total", name) for name in snapshot)
 
 
-def test_metrics_given_are_a_copy() -> None:
+def test_metrics_are_a_copy() -> None:
     consumer = sharecons.ShareConsumer("orders", group_id="billing")
     before = dict(consumer.metrics())
     consumer.metrics().update(dict.fromkeys(NAMES, 7))  # type: ignore[attr-defined]

@@ -33,7 +33,7 @@ from tests.broker.share_groups import (
 )
 from tests.broker.share_members import TOPIC, acquired, codes, group_of
 from tests.kafka_plugin import VERSION
-from tests.records.reading import read, told
+from tests.records.reading import decode_payload, record_fields
 from tests.scenarios.raw import RawMember, acks, delivery_counts
 
 ARCHIVING = 3
@@ -214,13 +214,13 @@ def letters(group, name=LETTERS):
     return [
         (place.index, key, value, dict(headers))
         for place in places
-        for _, _, key, value, headers, _ in told(written_to(place))
+        for _, _, key, value, headers, _ in record_fields(written_to(place))
     ]
 
 
 def written_to(place):
     batches = place.log.batches(0, place.log.end_offset, 1 << 30)
-    return read(b"".join(each.data for each in batches)).records
+    return decode_payload(b"".join(each.data for each in batches)).records
 
 
 def headers_of(offset, message=REJECTED, partition=0, count=1):

@@ -1,4 +1,4 @@
-"""Certificates for a broker and a client, of an authority that nobody else knows."""
+"""Certificates for brokers and clients, issued by a private authority."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,7 @@ PASSWORD = "store-secret"
 
 @dataclass(frozen=True)
 class Authority:
-    """Files of one authority in a directory."""
+    """An authority, with its files in a directory."""
 
     directory: Path
     ca: trustme.CA
@@ -38,7 +38,7 @@ class Authority:
         return self.directory / "ca.pem"
 
     def issue(self, *names, stem):
-        """A key, in PKCS#8 as Kafka wants it, with its certificate, in one file."""
+        """Write a key, in PKCS#8 as Kafka requires, and its certificate to a file."""
         leaf = self.ca.issue_cert(*names)
         key = load_pem_private_key(leaf.private_key_pem.bytes(), None)
         pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
@@ -48,15 +48,15 @@ class Authority:
         return file
 
     def trust_store(self):
-        """The authority alone, as PKCS12."""
+        """Write a PKCS12 store with the authority's certificate."""
         certificate = load_pem_x509_certificate(self.ca_file.read_bytes())
         data = pkcs12.serialize_key_and_certificates(
             None, None, None, [certificate], BestAvailableEncryption(PASSWORD.encode())
         )
-        return self._written("trust.p12", data)
+        return self._write("trust.p12", data)
 
     def key_store(self, pem_file):
-        """A key and its certificate, as PKCS12."""
+        """Write a PKCS12 store with a key and its certificate."""
         pem = pem_file.read_bytes()
         data = pkcs12.serialize_key_and_certificates(
             b"me",
@@ -65,9 +65,9 @@ class Authority:
             None,
             BestAvailableEncryption(PASSWORD.encode()),
         )
-        return self._written(f"{pem_file.stem}.p12", data)
+        return self._write(f"{pem_file.stem}.p12", data)
 
-    def _written(self, name, data):
+    def _write(self, name, data):
         file = self.directory / name
         file.write_bytes(data)
         return file

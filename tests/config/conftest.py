@@ -1,4 +1,4 @@
-"""A real Kafka whose listeners ask who one is, and certificates."""
+"""A real Kafka with TLS and SASL listeners, and certificates."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ def authority(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def stranger(tmp_path_factory):
-    """An authority that the other side knows nothing of."""
+    """An authority that the other side does not trust."""
     return Authority.new(tmp_path_factory.mktemp("certificates"))
 
 
@@ -60,8 +60,8 @@ def secure_kafka(authority):
         yield SecureKafka(cluster, Admin(cluster.bootstrap_servers))
 
 
-def quoted(text):
-    """As JAAS wants it."""
+def quote_jaas(text):
+    """Return the text as a quoted value in a JAAS configuration."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -69,7 +69,7 @@ def _sasl(listener):
     prefix = f"listener.name.{listener.lower()}"
     claim = 'unsecuredLoginStringClaim_sub="broker"'
     modules = {
-        "plain": f"plain.PlainLoginModule required user_{NAME}={quoted(PASSWORD)};",
+        "plain": f"plain.PlainLoginModule required user_{NAME}={quote_jaas(PASSWORD)};",
         "scram-sha-256": "scram.ScramLoginModule required;",
         "scram-sha-512": "scram.ScramLoginModule required;",
         "oauthbearer": f"oauthbearer.OAuthBearerLoginModule required {claim};",
@@ -97,7 +97,7 @@ def _tls(listener, authority):
 
 def _add_scram_user(bootstrap_servers):
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    # One after the other: a request may name a user once.
+    # In two requests: a request may contain a user only once.
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         credential = ScramCredentialInfo(mechanism, 4096)
         wanted = UserScramCredentialUpsertion(NAME, credential, PASSWORD.encode())

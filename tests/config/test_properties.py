@@ -1,4 +1,4 @@
-"""What a Kafka properties file says, as a `Security`; and what is wrong with it."""
+"""Kafka properties files: parsing, conversion to `Security`, and errors."""
 
 import ssl
 from base64 import urlsafe_b64decode
@@ -21,7 +21,7 @@ from tests.config.authority import PASSWORD
 MODULE = "org.apache.kafka.common.security"
 PLAIN = f"{MODULE}.plain.PlainLoginModule required"
 BEARER = f"{MODULE}.oauthbearer.OAuthBearerLoginModule required"
-NAMED = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+PLAIN_SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
 TLS = {"security.protocol": "SSL"}
 TOKENS = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
@@ -34,7 +34,7 @@ def security(*mappings, **more):
     return Security.from_properties(merged | more)
 
 
-def complained(*mappings):
+def error_of(*mappings):
     with pytest.raises(ConfigurationError) as caught:
         security(*mappings)
     return str(caught.value)
@@ -49,7 +49,7 @@ def read(tmp_path, data):
     return files.read_properties(file)
 
 
-def test_lines_as_java_reads_them(tmp_path):
+def test_file_is_parsed_as_java_does(tmp_path):
     text = r"""
 # a comment
 ! another
@@ -75,31 +75,31 @@ last=1
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1"])
-def test_letters_in_either_encoding(tmp_path, encoding):
+def test_utf_8_and_latin_1_are_decoded(tmp_path, encoding):
     assert [("a", "müller", 1)] == read(tmp_path, "a=müller\r\n".encode(encoding))
 
 
-def test_broken_escape_is_told_with_its_line(tmp_path):
+def test_invalid_escape_is_reported_with_its_line(tmp_path):
     with pytest.raises(ConfigurationError, match=r"client.properties, line 3: \\u12"):
         read(tmp_path, "a=1\n\npassword=\\u12x\n")
 
 
-def test_file_that_is_not_there(tmp_path):
+def test_missing_file_is_rejected(tmp_path):
     with pytest.raises(ConfigurationError, match="none.properties: No such file"):
         files.read_properties(tmp_path / "none.properties")
 
 
-def test_directory_in_place_of_a_file(tmp_path):
+def test_directory_as_a_file_is_rejected(tmp_path):
     with pytest.raises(ConfigurationError, match="Is a directory"):
         files.read_properties(tmp_path)
 
 
-def test_something_that_is_no_text(tmp_path):
+def test_binary_file_is_rejected(tmp_path):
     with pytest.raises(ConfigurationError, match="not a properties file"):
         read(tmp_path, b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
 
 
-# Logins.
+# JAAS.
 
 
 @pytest.mark.parametrize(
@@ -112,14 +112,14 @@ def test_something_that_is_no_text(tmp_path):
         ('M optional username = "a" password = "";', ("a", "")),
     ],
 )
-def test_login_options(text, expected):
+def test_jaas_options_are_parsed(text, expected):
     options = parse_options(text)
 
     assert expected == (options["username"], options["password"])
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "semicolon"),
         ('M required username="alice" password="hush"', "semicolon"),
@@ -132,8 +132,8 @@ def test_login_options(text, expected):
         ('M required a=hush; N required b="hush";', "one login module"),
     ],
 )
-def test_logins_that_are_misspelt(text, said):
-    with pytest.raises(PropertyError, match=said) as caught:
+def test_invalid_jaas_config_is_rejected(text, expected):
+    with pytest.raises(PropertyError, match=expected) as caught:
         parse_options(text)
     assert "hush" not in str(caught.value)
 
@@ -141,15 +141,15 @@ def test_logins_that_are_misspelt(text, said):
 # SASL.
 
 
-def test_nothing_said_is_plain_tcp():
+def test_no_properties_mean_plain_tcp():
     assert "PLAINTEXT" == security({}).protocol
     assert "PLAINTEXT" == security({"sasl.username": "unused"}).protocol
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
-def test_name_and_password_of_a_login(mechanism):
+def test_username_and_password_from_jaas(mechanism):
     found = security(
-        NAMED,
+        PLAIN_SASL,
         {
             "sasl.mechanism": mechanism,
             "sasl.jaas.config": f'{PLAIN} username="alice" password="hush";',
@@ -164,7 +164,7 @@ def test_name_and_password_of_a_login(mechanism):
     )
 
 
-def test_librdkafkas_names():
+def test_librdkafka_names_are_accepted():
     found = security(
         {
             "security.protocol": "sasl_plaintext",
@@ -178,10 +178,10 @@ def test_librdkafkas_names():
     assert "alice" == found.credentials.username
 
 
-def test_login_wins_over_name_and_password_beside_it():
+def test_jaas_config_overrides_username_and_password():
     login = f'{PLAIN} username="alice" password="hush";'
     found = security(
-        NAMED,
+        PLAIN_SASL,
         {"sasl.username": "bob", "sasl.password": "x", "sasl.jaas.config": login},
     )
 
@@ -189,7 +189,7 @@ def test_login_wins_over_name_and_password_beside_it():
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "expected"),
     [
         ({"security.protocol": "TLS"}, "security.protocol: must be one of PLAINTEXT"),
         ({"sasl.mechanism": "GSSAPI"}, "sasl.mechanism: GSSAPI is not supported"),
@@ -201,14 +201,14 @@ def test_login_wins_over_name_and_password_beside_it():
         ),
     ],
 )
-def test_sasl_that_lacks_something(properties, said):
-    assert said in complained(NAMED, properties)
+def test_missing_sasl_property_is_reported(properties, expected):
+    assert expected in error_of(PLAIN_SASL, properties)
 
 
-def test_kafkas_default_mechanism_is_named_as_such():
-    said = complained({"security.protocol": "SASL_SSL"}, {"ssl.ca.location": ""})
+def test_unsupported_default_mechanism_is_reported_as_default():
+    message = error_of({"security.protocol": "SASL_SSL"}, {"ssl.ca.location": ""})
 
-    assert "GSSAPI (Kafka's default) is not supported; use one of PLAIN" in said
+    assert "GSSAPI (Kafka's default) is not supported; use one of PLAIN" in message
 
 
 # Tokens.
@@ -219,7 +219,7 @@ def token_of(found):
     return token if isinstance(token, str) else anyio.run(lambda: token)
 
 
-def test_unsecured_tokens():
+def test_unsecured_token_has_claims_and_lifetime():
     found = security(
         TOKENS,
         {
@@ -236,7 +236,7 @@ def test_unsecured_tokens():
     assert {"tenant": "t1"} == found.credentials.extensions
 
 
-def test_tokens_of_a_file_are_read_each_time(tmp_path):
+def test_token_file_is_read_each_time(tmp_path):
     file = tmp_path / "token"
     found = security(TOKENS, {ENDPOINT: file.as_uri()})
 
@@ -246,15 +246,15 @@ def test_tokens_of_a_file_are_read_each_time(tmp_path):
 
 
 class TokenServer(BaseHTTPRequestHandler):
-    answer = b'{"access_token": "abc", "expires_in": 3600}'
+    response = b'{"access_token": "abc", "expires_in": 3600}'
     status = 200
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.asked.append((self.headers["Authorization"], parse_qs(body.decode())))
+        self.received.append((self.headers["Authorization"], parse_qs(body.decode())))
         self.send_response(self.status)
         self.end_headers()
-        self.wfile.write(self.answer)
+        self.wfile.write(self.response)
 
     def log_message(self, *args):
         pass
@@ -262,12 +262,12 @@ class TokenServer(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def token_server():
-    """It answers once."""
+    """Return a server that responds once."""
 
     class Handler(TokenServer):
         pass
 
-    Handler.asked = []
+    Handler.received = []
     with HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = Thread(target=server.handle_request)
         thread.start()
@@ -276,7 +276,7 @@ def token_server():
         thread.join()
 
 
-def of_server(server, **options):
+def properties_of(server, **options):
     given = {"clientId": "me", "clientSecret": "hush", **options}
     listed = " ".join(f'{name}="{value}"' for name, value in given.items())
     return security(
@@ -284,50 +284,52 @@ def of_server(server, **options):
     )
 
 
-async def fetched(found):
+async def fetch_token(found):
     return await found.credentials.token()
 
 
-def test_tokens_of_a_server(token_server):
-    found = of_server(token_server, scope="kafka")
+def test_token_endpoint_gets_client_credentials(token_server):
+    found = properties_of(token_server, scope="kafka")
 
-    assert "abc" == anyio.run(fetched, found)
-    [(login, form)] = token_server.asked
+    assert "abc" == anyio.run(fetch_token, found)
+    [(login, form)] = token_server.received
     assert "Basic bWU6aHVzaA==" == login
     assert {"grant_type": ["client_credentials"], "scope": ["kafka"]} == form
 
 
 @pytest.mark.parametrize(
-    ("status", "answer", "said"),
+    ("status", "response", "expected"),
     [
         (401, b"", "401"),
         (200, b"no", "returned no access_token"),
         (200, b"{}", "returned no access_token"),
     ],
 )
-def test_server_that_gives_no_token(token_server, status, answer, said):
-    token_server.status, token_server.answer = status, answer
+def test_token_endpoint_without_a_token_is_an_error(
+    token_server, status, response, expected
+):
+    token_server.status, token_server.response = status, response
 
-    with pytest.raises(OSError, match=said):
-        anyio.run(fetched, of_server(token_server))
+    with pytest.raises(OSError, match=expected):
+        anyio.run(fetch_token, properties_of(token_server))
 
 
 @pytest.mark.parametrize(
-    ("properties", "said"),
+    ("properties", "expected"),
     [
         ({}, f"{ENDPOINT}: missing"),
         ({ENDPOINT: "ftp://x"}, "the http, https or file URL"),
         ({ENDPOINT: "https://x/token"}, "needs clientId and clientSecret"),
     ],
 )
-def test_tokens_that_come_from_nowhere(properties, said):
-    assert said in complained(TOKENS, properties)
+def test_missing_token_source_is_reported(properties, expected):
+    assert expected in error_of(TOKENS, properties)
 
 
 # TLS.
 
 
-def trusted(found):
+def trusted_certificates(found):
     return len(found.ssl_context.get_ca_certs())
 
 
@@ -340,11 +342,11 @@ def test_system_certificates_by_default():
 
 @pytest.mark.parametrize("name", ["ssl.truststore.location", "ssl.ca.location"])
 def test_trusted_certificates_as_pem(authority, name):
-    assert 1 == trusted(security(TLS, {name: str(authority.ca_file)}))
+    assert 1 == trusted_certificates(security(TLS, {name: str(authority.ca_file)}))
 
 
 def test_trusted_certificates_as_pkcs12(authority):
-    """Whatever the type says: Java looks at the file as well."""
+    """The type of the store is ignored: Java also detects it from the file."""
     found = security(
         TLS,
         {
@@ -354,27 +356,29 @@ def test_trusted_certificates_as_pkcs12(authority):
         },
     )
 
-    assert 1 == trusted(found)
+    assert 1 == trusted_certificates(found)
 
 
 @pytest.mark.parametrize("separator", ["\n", " ", "\\n"])
-def test_trusted_certificates_in_the_file_itself(authority, separator):
+def test_trusted_certificates_inside_the_properties(authority, separator):
     text = authority.ca_file.read_text().replace("\n", separator)
-    if separator == "\\n":  # as it is in a file; reading one makes lines of it
+    if separator == "\\n":  # as written in a file, whose parser makes it a newline
         text = text.replace("\\n", "\n")
 
-    assert 1 == trusted(security(TLS, {"ssl.truststore.certificates": text}))
+    assert 1 == trusted_certificates(
+        security(TLS, {"ssl.truststore.certificates": text})
+    )
 
 
 @pytest.mark.parametrize("value", ["", "none"])
-def test_host_names_need_not_be_checked(value):
+def test_host_name_check_can_be_disabled(value):
     found = security(TLS, {"ssl.endpoint.identification.algorithm": value})
 
     assert not found.ssl_context.check_hostname
     assert ssl.CERT_REQUIRED == found.ssl_context.verify_mode
 
 
-def test_certificates_need_not_be_verified():
+def test_certificate_verification_can_be_disabled():
     found = security(TLS, {"enable.ssl.certificate.verification": "false"})
 
     assert ssl.CERT_NONE == found.ssl_context.verify_mode
@@ -404,7 +408,7 @@ def keystores(authority):
 
 
 @pytest.mark.parametrize("kind", ["PEM", "PKCS12", "in the file itself", "librdkafka"])
-def test_certificates_of_ones_own(authority, monkeypatch, kind):
+def test_client_certificate_is_loaded(authority, monkeypatch, kind):
     loaded = []
     load = ssl.SSLContext.load_cert_chain
     monkeypatch.setattr(
@@ -418,13 +422,13 @@ def test_certificates_of_ones_own(authority, monkeypatch, kind):
     assert [None] == loaded
 
 
-def test_own_certificate_by_arguments(authority):
+def test_client_certificate_from_arguments(authority):
     pem = authority.issue("me@example.org", stem="mine")
 
     assert "SSL" == Security.tls(ca_file=authority.ca_file, cert_file=pem).protocol
 
 
-def test_stores_that_cannot_be_read(authority, tmp_path):
+def test_invalid_store_is_rejected(authority, tmp_path):
     jks = tmp_path / "trust.jks"
     jks.write_bytes(b"\xfe\xed\xfe\xed\x00\x00\x00\x02")
     nonsense = tmp_path / "nonsense"
@@ -433,39 +437,39 @@ def test_stores_that_cannot_be_read(authority, tmp_path):
     truncated = tmp_path / "truncated.pem"
     truncated.write_bytes(authority.ca_file.read_bytes()[:200])
     p12 = authority.trust_store()
-    for file, said in (
+    for file, expected in (
         (missing, "No such file"),
         (jks, "keytool -importkeystore"),
         (nonsense, "neither PEM nor PKCS12"),
         (truncated, "OpenSSL cannot read it"),
         (p12, "is the password right"),
     ):
-        told = complained(TLS, {"ssl.truststore.location": str(file)})
+        message = error_of(TLS, {"ssl.truststore.location": str(file)})
 
-        assert told.startswith("ssl.truststore.location: "), told
-        assert said in told, told
+        assert message.startswith("ssl.truststore.location: "), message
+        assert expected in message, message
 
 
-def test_key_store_without_a_key(authority):
+def test_key_store_without_a_key_is_rejected(authority):
     properties = {
         "ssl.keystore.location": str(authority.trust_store()),
         "ssl.keystore.password": PASSWORD,
     }
 
-    assert "contains no key" in complained(TLS, properties)
+    assert "contains no key" in error_of(TLS, properties)
 
 
-def test_certificate_without_its_key(authority):
-    told = complained(TLS, {"ssl.keystore.location": str(authority.ca_file)})
+def test_certificate_without_its_key_is_rejected(authority):
+    message = error_of(TLS, {"ssl.keystore.location": str(authority.ca_file)})
 
-    assert told.startswith("ssl.keystore.location: OpenSSL cannot read it")
+    assert message.startswith("ssl.keystore.location: OpenSSL cannot read it")
 
 
 # Names.
 
 
 @pytest.mark.parametrize("name", sorted(SUPPORTED))
-def test_what_is_read_is_known(name):
+def test_supported_property_has_no_warning(name):
     assert unknown_warning(name) is None
 
 
@@ -480,7 +484,7 @@ def test_what_is_read_is_known(name):
         "my.own.thing",
     ],
 )
-def test_what_is_for_others_is_passed_over(name):
+def test_property_of_other_clients_has_no_warning(name):
     assert unknown_warning(name) is None
 
 
@@ -493,5 +497,5 @@ def test_what_is_for_others_is_passed_over(name):
         ("security.protocols", "did you mean security.protocol?"),
     ],
 )
-def test_misspelt_names_are_told(name, near):
+def test_misspelled_property_has_a_warning(name, near):
     assert near in unknown_warning(name)

@@ -1,4 +1,4 @@
-"""`Security` as a value: what it takes, and what it shows."""
+"""`Security`: its arguments, repr and equality."""
 
 import pickle
 import ssl
@@ -20,7 +20,7 @@ def test_repr_shows_no_secret():
         assert "hush" not in str(security)
 
 
-def test_repr_tells_the_rest():
+def test_repr_shows_protocol_mechanism_and_username():
     security = Security.sasl("SCRAM-SHA-512", "alice", "hush")
 
     assert "<Security SASL_SSL, SCRAM-SHA-512 as 'alice'>" == repr(security)
@@ -28,14 +28,14 @@ def test_repr_tells_the_rest():
     assert "<Security PLAINTEXT>" == repr(Security())
 
 
-def test_a_password_goes_over_tls_unless_asked_otherwise():
+def test_sasl_uses_tls_by_default():
     assert "SASL_SSL" == Security.sasl("PLAIN", "alice", "hush").protocol
     plain = Security.sasl("PLAIN", "alice", "hush", tls=False)
     assert "SASL_PLAINTEXT" == plain.protocol
     assert "SASL_SSL" == Security.oauthbearer(lambda: "token").protocol
 
 
-def test_tls_of_sasl_may_be_a_context_or_a_security():
+def test_sasl_accepts_a_context_or_a_security_as_tls():
     context = ssl.create_default_context()
     tls = Security.tls(context)
 
@@ -45,23 +45,23 @@ def test_tls_of_sasl_may_be_a_context_or_a_security():
 
 
 @pytest.mark.parametrize("mechanism", ["GSSAPI", "OAUTHBEARER", "plain", ""])
-def test_mechanism_that_takes_no_password(mechanism):
+def test_mechanism_without_a_password_is_rejected(mechanism):
     with pytest.raises(ConfigurationError, match="mechanism must be one of PLAIN"):
         Security.sasl(mechanism, "alice", "hush")
 
 
 @pytest.mark.parametrize("name", ["", None, 3])
-def test_name_that_is_none(name):
+def test_invalid_username_is_rejected(name):
     with pytest.raises(ConfigurationError, match="username"):
         Security.sasl("PLAIN", name, "hush")
 
 
-def test_token_that_is_no_function():
+def test_token_must_be_callable():
     with pytest.raises(ConfigurationError, match="token must be a function"):
         Security.oauthbearer("hush")
 
 
-def test_files_that_are_not_there(tmp_path, authority):
+def test_missing_files_are_rejected(tmp_path, authority):
     missing = tmp_path / "missing.pem"
     for given in ({"ca_file": missing}, {"cert_file": missing}):
         with pytest.raises(
@@ -70,7 +70,7 @@ def test_files_that_are_not_there(tmp_path, authority):
             Security.tls(**given)
 
 
-def test_context_comes_alone(authority):
+def test_context_with_other_arguments_is_rejected(authority):
     context = ssl.create_default_context()
 
     with pytest.raises(ConfigurationError, match="context"):

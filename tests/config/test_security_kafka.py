@@ -1,4 +1,4 @@
-"""A real Kafka lets us in where it should, and says why where it should not."""
+"""TLS and SASL with a real Kafka: successful and rejected connections."""
 
 import time
 
@@ -13,11 +13,11 @@ from sharecons.errors import AuthenticationError, ConnectionFailedError
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.messages import FindCoordinator
 from tests.config.authority import PASSWORD as STORE_PASSWORD
-from tests.config.conftest import NAME, PASSWORD, quoted
+from tests.config.conftest import NAME, PASSWORD, quote_jaas
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
 
-NAMED = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+PASSWORD_MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 
 def cluster(bootstrap, security):
@@ -29,8 +29,8 @@ def cluster(bootstrap, security):
     )
 
 
-async def asked(bootstrap, security):
-    """One question, over a connection of its own."""
+async def list_brokers(bootstrap, security):
+    """Send one request on a new connection."""
     connection = await cluster(bootstrap, security).connect_any(timeout=10)
     try:
         return await connection.ask(FindCoordinator(group_id="security"), 20)
@@ -38,11 +38,11 @@ async def asked(bootstrap, security):
         await connection.aclose()
 
 
-def ways(authority):
-    """Each way in: listener and `Security`."""
+def listeners(authority):
+    """Return the listeners, and a `Security` for each."""
     tls = Security.tls(ca_file=authority.ca_file)
     mine = authority.issue("me@example.org", stem="me")
-    for mechanism in NAMED:
+    for mechanism in PASSWORD_MECHANISMS:
         named = Security.sasl(mechanism, NAME, PASSWORD, tls=False)
         yield f"{mechanism}", "NAMED", named
         over_tls = Security.sasl(mechanism, NAME, PASSWORD, tls=tls)
@@ -55,17 +55,17 @@ def ways(authority):
     yield "certificates of both", "MUTUAL", own
 
 
-async def test_every_way_in_gets_an_answer(secure_kafka, authority):
-    for name, listener, security in ways(authority):
-        answer = await asked(secure_kafka.at(listener), security)
+async def test_every_listener_accepts_requests(secure_kafka, authority):
+    for name, listener, security in listeners(authority):
+        response = await list_brokers(secure_kafka.at(listener), security)
 
-        assert answer is not None, name
+        assert response is not None, name
 
 
 @pytest.mark.parametrize("way", ["SCRAM-SHA-512 over TLS", "PLAIN", "certificates"])
-async def test_consumer_gets_its_records(secure_kafka, authority, way):
+async def test_consumer_receives_records(secure_kafka, authority, way):
     _, listener, security = next(
-        found for found in ways(authority) if found[0].startswith(way)
+        found for found in listeners(authority) if found[0].startswith(way)
     )
     topic = secure_kafka.admin.create_topic()
     secure_kafka.admin.produce(topic, [b"1", b"2", b"3"])
@@ -87,8 +87,8 @@ async def test_consumer_gets_its_records(secure_kafka, authority, way):
     assert [b"1", b"2", b"3"] == got
 
 
-@pytest.mark.parametrize("mechanism", NAMED)
-async def test_wrong_password_fails_at_once(secure_kafka, mechanism):
+@pytest.mark.parametrize("mechanism", PASSWORD_MECHANISMS)
+async def test_wrong_password_fails_without_a_retry(secure_kafka, mechanism):
     started = time.monotonic()
     consumer = ShareConsumer(
         "orders",
@@ -101,93 +101,101 @@ async def test_wrong_password_fails_at_once(secure_kafka, mechanism):
         async with consumer:
             pass
 
-    said = str(caught.value)
-    assert secure_kafka.at("NAMED") in said
-    assert f"{mechanism} as 'alice': Authentication failed" in said
-    assert "wrong" not in said
+    message = str(caught.value)
+    assert secure_kafka.at("NAMED") in message
+    assert f"{mechanism} as 'alice': Authentication failed" in message
+    assert "wrong" not in message
     assert time.monotonic() - started < 3
 
 
-async def test_token_that_is_refused(secure_kafka):
+async def test_rejected_token_is_an_error(secure_kafka):
     expired = unsecured({"sub": NAME}, lifetime=-100)
 
     with pytest.raises(AuthenticationError, match="OAUTHBEARER: .*invalid_token"):
-        await asked(secure_kafka.at("NAMED"), Security.oauthbearer(expired, tls=False))
+        await list_brokers(
+            secure_kafka.at("NAMED"), Security.oauthbearer(expired, tls=False)
+        )
 
 
-async def test_token_may_be_awaited(secure_kafka):
+async def test_async_token_source_is_awaited(secure_kafka):
     async def token():
         await anyio.lowlevel.checkpoint()
         return unsecured({"sub": NAME})()
 
-    answer = await asked(
+    response = await list_brokers(
         secure_kafka.at("NAMED"),
         Security.oauthbearer(token, extensions={"tenant": "x"}, tls=False),
     )
 
-    assert answer is not None
+    assert response is not None
 
 
-async def test_source_of_tokens_that_fails(secure_kafka):
+async def test_error_of_the_token_source_is_reported(secure_kafka):
     def token():
         raise RuntimeError("the vault is shut")
 
     with pytest.raises(ConnectionFailedError, match="RuntimeError: the vault is shut"):
-        await asked(secure_kafka.at("NAMED"), Security.oauthbearer(token, tls=False))
+        await list_brokers(
+            secure_kafka.at("NAMED"), Security.oauthbearer(token, tls=False)
+        )
 
 
-async def test_sasl_where_nobody_asks(secure_kafka):
+async def test_sasl_at_a_listener_without_sasl_is_an_error(secure_kafka):
     plain = secure_kafka.cluster.bootstrap_servers
     security = Security.sasl("PLAIN", NAME, PASSWORD, tls=False)
 
     with pytest.raises(AuthenticationError, match="connect without SASL"):
-        await asked(plain, security)
+        await list_brokers(plain, security)
 
 
-async def test_no_sasl_where_it_is_wanted(secure_kafka):
+async def test_no_sasl_at_a_sasl_listener_is_an_error(secure_kafka):
     with pytest.raises(ConnectionFailedError, match="if this listener requires SASL"):
-        await asked(secure_kafka.at("NAMED"), None)
+        await list_brokers(secure_kafka.at("NAMED"), None)
 
 
-async def test_no_tls_where_it_is_wanted(secure_kafka):
+async def test_no_tls_at_a_tls_listener_is_an_error(secure_kafka):
     with pytest.raises(ConnectionFailedError, match="a TLS"):
-        await asked(secure_kafka.at("TLS"), None)
+        await list_brokers(secure_kafka.at("TLS"), None)
 
 
-async def test_tls_where_there_is_none(secure_kafka, authority):
+async def test_tls_at_a_plain_listener_is_an_error(secure_kafka, authority):
     security = Security.tls(ca_file=authority.ca_file)
 
     with pytest.raises(ConnectionFailedError, match="is a TLS listener"):
-        await asked(secure_kafka.cluster.bootstrap_servers, security)
+        await list_brokers(secure_kafka.cluster.bootstrap_servers, security)
 
 
-async def test_broker_of_another_authority(secure_kafka, stranger):
+async def test_broker_certificate_of_an_unknown_authority_is_rejected(
+    secure_kafka, stranger
+):
     security = Security.tls(ca_file=stranger.ca_file)
 
     with pytest.raises(AuthenticationError, match="certificate was rejected.*ca_fi"):
-        await asked(secure_kafka.at("TLS"), security)
+        await list_brokers(secure_kafka.at("TLS"), security)
 
 
-async def test_own_certificate_is_missing(secure_kafka, authority):
+async def test_missing_client_certificate_is_an_error(secure_kafka, authority):
     security = Security.tls(ca_file=authority.ca_file)
 
     with pytest.raises(
         AuthenticationError, match="the client.s certificate.*cert_file"
     ):
-        await asked(secure_kafka.at("MUTUAL"), security)
+        await list_brokers(secure_kafka.at("MUTUAL"), security)
 
 
-async def test_own_certificate_is_not_believed(secure_kafka, authority, stranger):
+async def test_client_certificate_of_an_unknown_authority_is_an_error(
+    secure_kafka, authority, stranger
+):
     mine = stranger.issue("me@example.org", stem="me")
     security = Security.tls(ca_file=authority.ca_file, cert_file=mine)
 
     with pytest.raises(AuthenticationError, match="rejected the client.s certificate"):
-        await asked(secure_kafka.at("MUTUAL"), security)
+        await list_brokers(secure_kafka.at("MUTUAL"), security)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "OAUTHBEARER"])
-async def test_session_is_renewed_on_the_same_connection(secure_kafka, mechanism):
-    """The broker hangs up on whatever is asked after 3 s without that."""
+async def test_sasl_session_is_renewed_on_the_same_connection(secure_kafka, mechanism):
+    """Without renewal, the broker closes the connection after 3 s."""
     given = []
 
     def token():
@@ -202,7 +210,7 @@ async def test_session_is_renewed_on_the_same_connection(secure_kafka, mechanism
 
     try:
         for _ in range(3):
-            # Time itself is what this is about.
+            # The test needs real time to pass on the broker.
             await anyio.sleep(1.4)
             assert await connection.ask(FindCoordinator(group_id="g"), 20)
         await anyio.sleep(3.5)
@@ -212,7 +220,7 @@ async def test_session_is_renewed_on_the_same_connection(secure_kafka, mechanism
     assert mechanism != "OAUTHBEARER" or len(given) == 3
 
 
-async def test_consumer_outlives_its_sessions(secure_kafka):
+async def test_consumer_continues_after_its_sasl_session(secure_kafka):
     topic = secure_kafka.admin.create_topic()
     got = []
 
@@ -231,7 +239,7 @@ async def test_consumer_outlives_its_sessions(secure_kafka):
                     if len(got) == 8:
                         break
 
-    # A connection that was lost would have had the record in hand delivered again.
+    # After a lost connection, the unacknowledged record would be delivered again.
     assert [(str(n).encode(), 1) for n in range(8)] == got
 
 
@@ -241,8 +249,8 @@ async def _trickle(admin, topic):
         await anyio.sleep(1.0)
 
 
-async def test_password_that_changes_ends_the_consumer(secure_kafka):
-    """At the next renewal; it does not try again and again."""
+async def test_consumer_ends_when_reauthentication_fails(secure_kafka):
+    """The consumer ends at the next renewal, without retries."""
     tokens = ["good"]
 
     def token():
@@ -265,8 +273,8 @@ async def test_password_that_changes_ends_the_consumer(secure_kafka):
 
 @pytest.fixture
 def properties_file(tmp_path, authority):
-    """As people write them: escapes, a line that goes on, things for others."""
-    password = quoted(PASSWORD).replace("\\", "\\\\")
+    """Write a file with escapes, a continued line and properties of other clients."""
+    password = quote_jaas(PASSWORD).replace("\\", "\\\\")
     file = tmp_path / "client.properties"
     file.write_text(
         f"""\
@@ -274,7 +282,7 @@ def properties_file(tmp_path, authority):
 security.protocol = SASL_SSL
 sasl.mechanism: SCRAM-SHA-512
 sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required \\
-    username\u003d{quoted(NAME)} password={password};
+    username\u003d{quote_jaas(NAME)} password={password};
 ssl.truststore.type=JKS
 ssl.truststore.location={authority.trust_store()}
 ssl.truststore.password={STORE_PASSWORD}
@@ -287,7 +295,9 @@ group.id=others
     return file
 
 
-async def test_file_that_kafkas_own_tool_takes(secure_kafka, properties_file):
+async def test_properties_file_of_kafkas_tools_is_accepted(
+    secure_kafka, properties_file
+):
     servers = secure_kafka.at("NAMEDTLS")
     listing = ("--bootstrap-server", servers, "--command-config", str(properties_file))
     command = secure_kafka.cluster.java_command(
@@ -301,4 +311,4 @@ async def test_file_that_kafkas_own_tool_takes(secure_kafka, properties_file):
     )
 
     assert () == found.warnings
-    assert await asked(found.bootstrap_servers, found.security)
+    assert await list_brokers(found.bootstrap_servers, found.security)

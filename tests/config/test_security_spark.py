@@ -1,4 +1,4 @@
-"""A Spark query is let in: its driver, what it asks besides, and workers that read."""
+"""Spark queries with TLS and SASL: the driver's requests and the workers' reads."""
 
 import pytest
 
@@ -6,7 +6,7 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from pyspark.errors import PySparkException
 
-from tests.config.conftest import NAME, PASSWORD, quoted
+from tests.config.conftest import NAME, PASSWORD, quote_jaas
 from tests.spark.spark_session import Query, session
 
 pytestmark = [
@@ -17,12 +17,12 @@ pytestmark = [
 
 COUNT = 200
 MODULE = "org.apache.kafka.common.security"
-LOGIN = f"{MODULE}.scram.ScramLoginModule required username={quoted(NAME)}"
+LOGIN = f"{MODULE}.scram.ScramLoginModule required username={quote_jaas(NAME)}"
 
 
 @pytest.fixture(scope="module")
 def spark():
-    # Not stopped here: the tests of Spark have the same one.
+    # Not stopped here: the other Spark tests share it.
     return session()
 
 
@@ -38,12 +38,12 @@ def topic(secure_kafka):
 def scram(password=PASSWORD):
     return {
         "kafka.sasl.mechanism": "SCRAM-SHA-512",
-        "kafka.sasl.jaas.config": f"{LOGIN} password={quoted(password)};",
+        "kafka.sasl.jaas.config": f"{LOGIN} password={quote_jaas(password)};",
     }
 
 
-def ways(authority):
-    """Listener and options, by name."""
+def listeners(authority):
+    """Return listener and options by name."""
     trusting = {"kafka.ssl.ca.location": str(authority.ca_file)}
     mine = authority.issue("me@example.org", stem="spark")
     own = {"kafka.ssl.keystore.location": str(mine)}
@@ -64,8 +64,10 @@ def query(kafka, topic, base, listener, protocol, more):
 
 
 @pytest.mark.parametrize("way", ["SCRAM", "PLAIN", "TLS"])
-def test_batch_gets_its_records(spark, secure_kafka, authority, topic, tmp_path, way):
-    asked = query(secure_kafka, topic, tmp_path, *ways(authority)[way])
+def test_batch_query_reads_records(
+    spark, secure_kafka, authority, topic, tmp_path, way
+):
+    asked = query(secure_kafka, topic, tmp_path, *listeners(authority)[way])
 
     frame = spark.read.format("sharegroup").options(**asked.options).load()
 
@@ -73,8 +75,10 @@ def test_batch_gets_its_records(spark, secure_kafka, authority, topic, tmp_path,
 
 
 @pytest.mark.parametrize("way", ["SCRAM over TLS", "certificates of both"])
-def test_stream_gets_its_records(spark, secure_kafka, authority, topic, tmp_path, way):
-    asked = query(secure_kafka, topic, tmp_path, *ways(authority)[way])
+def test_streaming_query_reads_records(
+    spark, secure_kafka, authority, topic, tmp_path, way
+):
+    asked = query(secure_kafka, topic, tmp_path, *listeners(authority)[way])
 
     asked.run(spark)
 
@@ -82,7 +86,7 @@ def test_stream_gets_its_records(spark, secure_kafka, authority, topic, tmp_path
     assert len(rows) == len(set(rows)) == COUNT
 
 
-def test_password_that_is_wrong_is_named_and_not_shown(
+def test_wrong_password_is_reported_without_its_value(
     spark, secure_kafka, topic, tmp_path
 ):
     login = scram("no-such-word")

@@ -1,4 +1,4 @@
-"""Where settings come from, and which of them wins."""
+"""The sources of settings, and their precedence."""
 
 import argparse
 import subprocess
@@ -32,34 +32,34 @@ def file(tmp_path):
     return path
 
 
-def loaded(environ=None, **arguments):
+def load_settings(environ=None, **arguments):
     return settings.load(environ=environ or {}, **arguments)
 
 
-def complained(environ=None, **arguments):
+def error_of(environ=None, **arguments):
     with pytest.raises(ConfigurationError) as caught:
-        loaded(environ, **arguments)
+        load_settings(environ, **arguments)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
-def test_servers_are_enough():
-    found = loaded(bootstrap_servers="b:1,c:2")
+def test_bootstrap_servers_are_sufficient():
+    found = load_settings(bootstrap_servers="b:1,c:2")
 
     assert found == settings.ClientSettings(bootstrap_servers="b:1,c:2")
     assert found.security is None
 
 
-def test_file_alone(file):
-    found = loaded(command_config=file)
+def test_settings_from_a_file(file):
+    found = load_settings(command_config=file)
 
     assert "file:9092" == found.bootstrap_servers
     assert ("of-the-file", 7.0, ()) == (found.client_id, found.timeout, found.warnings)
     assert "of the file" == found.security.credentials.password
 
 
-def test_environment_wins_over_the_file(file):
-    found = loaded(
+def test_environment_overrides_the_file(file):
+    found = load_settings(
         {
             "SHARECONS_COMMAND_CONFIG": str(file),
             "SHARECONS_BOOTSTRAP_SERVERS": "env:9092",
@@ -73,8 +73,8 @@ def test_environment_wins_over_the_file(file):
     assert "of the environment" == found.security.credentials.password
 
 
-def test_arguments_win_over_both(file):
-    found = loaded(
+def test_arguments_override_environment_and_file(file):
+    found = load_settings(
         {
             "SHARECONS_COMMAND_CONFIG": "missing.properties",
             "SHARECONS_BOOTSTRAP_SERVERS": "env:9092",
@@ -90,34 +90,36 @@ def test_arguments_win_over_both(file):
     assert found.security is None
 
 
-def test_api_timeout_goes_before_that_of_a_request(file):
-    found = loaded(command_config=file, properties={"default.api.timeout.ms": "9000"})
+def test_api_timeout_overrides_request_timeout(file):
+    found = load_settings(
+        command_config=file, properties={"default.api.timeout.ms": "9000"}
+    )
 
     assert 9.0 == found.timeout
 
 
-def test_variables_of_others_are_passed_over():
-    found = loaded({"SHARECONS_PURE": "1", "HOME": "/"}, bootstrap_servers="b:1")
+def test_unknown_variables_are_ignored():
+    found = load_settings({"SHARECONS_PURE": "1", "HOME": "/"}, bootstrap_servers="b:1")
 
     assert () == found.warnings
 
 
-def test_nobody_said_where():
-    assert "set --bootstrap-server HOST:PORT" in complained()
+def test_missing_bootstrap_servers_are_an_error():
+    assert "set --bootstrap-server HOST:PORT" in error_of()
 
 
-def test_misspelt_names_are_warned_of(tmp_path):
+def test_misspelled_property_in_a_file_has_a_warning(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text("bootstrap.servers=b:1\n\nssl.trustore.location=x\n")
 
-    [warning] = loaded(command_config=file).warnings
+    [warning] = load_settings(command_config=file).warnings
 
     assert f"{file}, line 3: unknown property ssl.trustore.location" in warning
     assert warning.endswith("did you mean ssl.truststore.location?")
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         (
             "bootstrap.servers=nonsense",
@@ -133,71 +135,70 @@ def test_misspelt_names_are_warned_of(tmp_path):
         ("a=\\u12", "\\u12 is not"),
     ],
 )
-def test_broken_lines_are_told_with_their_number(file, line, said):
+def test_invalid_property_is_reported_with_file_and_line(file, line, expected):
     file.write_text(f"{FILE}{line}\n")
 
-    told = complained(command_config=file)
+    message = error_of(command_config=file)
 
-    assert told.startswith(f"{file}, line 9: ")
-    assert said in told
-    assert "of the file" not in told
-
-
-def test_broken_variable_is_told_by_its_name(file):
-    told = complained({"SHARECONS_SECURITY_PROTOCOL": "TLS"}, command_config=file)
-
-    assert told.startswith("SHARECONS_SECURITY_PROTOCOL: security.protocol: must be")
+    assert message.startswith(f"{file}, line 9: ")
+    assert expected in message
+    assert "of the file" not in message
 
 
-def test_other_name_of_a_property_is_told_with_its_place(tmp_path):
+def test_invalid_variable_is_reported_by_its_name(file):
+    message = error_of({"SHARECONS_SECURITY_PROTOCOL": "TLS"}, command_config=file)
+
+    assert message.startswith("SHARECONS_SECURITY_PROTOCOL: security.protocol: must be")
+
+
+def test_invalid_property_with_an_alias_is_reported_with_its_origin(tmp_path):
     file = tmp_path / "client.properties"
     file.write_text(
         "bootstrap.servers=b:1\nsecurity.protocol=SSL\nssl.ca.location=/none\n"
     )
 
-    assert complained(command_config=file).startswith(f"{file}, line 3: ")
+    assert error_of(command_config=file).startswith(f"{file}, line 3: ")
 
 
-def test_file_that_is_not_there():
-    assert "none.properties: No such file" in complained(
-        command_config="none.properties"
-    )
+def test_missing_file_is_rejected():
+    assert "none.properties: No such file" in error_of(command_config="none.properties")
 
 
 # Options of commands.
 
 
-def parsed(*arguments):
+def parse_options(*arguments):
     parser = argparse.ArgumentParser()
     client_options.add_options(parser)
     return parser.parse_args(arguments)
 
 
 @pytest.mark.parametrize("option", ["--bootstrap-server", "--bootstrap-servers"])
-def test_both_spellings_of_the_servers(option):
+def test_both_options_for_bootstrap_servers(option):
     assert (
-        "b:1" == client_options.load_settings(parsed(option, "b:1")).bootstrap_servers
+        "b:1"
+        == client_options.load_settings(parse_options(option, "b:1")).bootstrap_servers
     )
 
 
 @pytest.mark.parametrize(
     ("text", "seconds"), [("5000", 5.0), ("20s", 20.0), ("1.5s", 1.5), ("2m", 120.0)]
 )
-def test_timeout_is_milliseconds_as_kafkas_tools_have_it(text, seconds):
-    options = parsed("--bootstrap-server", "b:1", "--timeout", text)
+def test_timeout_option_is_in_milliseconds(text, seconds):
+    options = parse_options("--bootstrap-server", "b:1", "--timeout", text)
 
     assert seconds == client_options.load_settings(options).timeout
 
 
 @pytest.mark.parametrize("text", ["", "soon", "-1", "0", "5h"])
-def test_timeout_that_is_none(text, capsys):
+def test_invalid_timeout_is_rejected(text, capsys):
     with pytest.raises(SystemExit):
-        parsed(f"--timeout={text}")
+        parse_options(f"--timeout={text}")
     assert "milliseconds" in capsys.readouterr().err
 
 
-def test_single_properties(file):
-    options = parsed(
+def test_command_property_overrides_the_file(file):
+    options = parse_options(
         "--command-config",
         str(file),
         "--command-property",
@@ -212,23 +213,23 @@ def test_single_properties(file):
     assert "x" == found.security.credentials.password
 
 
-def test_property_without_a_value(capsys):
+def test_property_without_a_value_is_rejected(capsys):
     with pytest.raises(SystemExit):
-        parsed("--command-property", "client.id")
+        parse_options("--command-property", "client.id")
     assert "is not NAME=VALUE" in capsys.readouterr().err
 
 
 def test_warnings_go_to_stderr(capsys):
     client_options.load_settings(
-        parsed("--bootstrap-server", "b:1", "--command-property", "sasl.user=x")
+        parse_options("--bootstrap-server", "b:1", "--command-property", "sasl.user=x")
     )
 
-    said = capsys.readouterr().err
-    assert said.startswith("warning: --command-property: unknown property")
+    message = capsys.readouterr().err
+    assert message.startswith("warning: --command-property: unknown property")
 
 
-def test_help_loads_nothing_of_this():
-    """It is to come at once."""
+def test_help_does_not_import_settings():
+    """Help must be fast."""
     program = (
         "import sys, sharecons.cli.client_options, sharecons.config.settings;"
         "print([m for m in ('ssl', 'anyio', 'kio', 'javaproperties') "
@@ -245,7 +246,7 @@ def test_help_loads_nothing_of_this():
     ("client_id", "reason"),
     [("a\udcff", "lone surrogate at index 1"), ("a" * 32768, "at most 32,767 bytes")],
 )
-def test_client_id_that_no_request_can_carry_is_refused(client_id, reason):
-    said = complained(bootstrap_servers="a:1", properties={"client.id": client_id})
-    assert said.startswith("--command-property: client.id: must be")
-    assert reason in said
+def test_invalid_client_id_is_rejected(client_id, reason):
+    message = error_of(bootstrap_servers="a:1", properties={"client.id": client_id})
+    assert message.startswith("--command-property: client.id: must be")
+    assert reason in message

@@ -1,4 +1,4 @@
-"""TLS on each event loop, with a peer that says what it is told."""
+"""TLS on each event loop, with a scripted server."""
 
 import ssl
 import struct
@@ -17,13 +17,13 @@ from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.messages import Endpoint, FindCoordinator
 from sharecons.testing import EmbeddedBroker
 from tests.net.streams import Peer, frame
-from tests.wire.oracle import spelt
+from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
 
 HOST = "127.0.0.1"
-QUESTION = FindCoordinator(group_id="billing")
-ANSWER = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+REQUEST = FindCoordinator(group_id="billing")
+RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 @pytest.fixture(params=["asyncio", "uvloop", "trio"])
@@ -34,8 +34,8 @@ def anyio_backend(request):
     return "asyncio", {"use_uvloop": True}
 
 
-class Quiet(TLSListener):
-    """A handshake that fails is for the client to tell."""
+class QuietListener(TLSListener):
+    """A listener that ignores failed handshakes: the client reports them."""
 
     @staticmethod
     async def handle_handshake_error(exc, stream):
@@ -43,7 +43,7 @@ class Quiet(TLSListener):
 
 
 class Server:
-    """Listens with TLS, or without; each connection goes to `serve`."""
+    """A server with or without TLS; calls `serve` for each connection."""
 
     def __init__(self, serve, context=None):
         self._serve = serve
@@ -53,7 +53,7 @@ class Server:
         listener = await anyio.create_tcp_listener(local_host=HOST)
         port = listener.extra(anyio.abc.SocketAttribute.local_port)
         if self._context is not None:
-            listener = Quiet(listener, self._context, standard_compatible=False)
+            listener = QuietListener(listener, self._context, standard_compatible=False)
         self._listener = listener
         self._tasks = anyio.create_task_group()
         await self._tasks.__aenter__()
@@ -70,7 +70,7 @@ class Server:
             async with stream:
                 await self._serve(Peer(stream))
         except (anyio.EndOfStream, anyio.BrokenResourceError, ssl.SSLError):
-            pass  # the client has gone
+            pass  # the client has closed the connection
 
 
 @pytest.fixture
@@ -87,47 +87,47 @@ def of_another_host(authority):
     return context
 
 
-async def answer_once(peer):
+async def respond_once(peer):
     await peer.answer_versions()
     await peer.request()
-    await peer.stream.send(frame(2, ANSWER))
+    await peer.stream.send(frame(2, RESPONSE))
     await peer.gone()
 
 
-async def hang_up(peer):
+async def close(peer):
     await peer.stream.receive()
 
 
-async def asked(endpoint, security, timeout=5.0):
+async def send_request(endpoint, security, timeout=5.0):
     cluster = Cluster(
         [endpoint], client_id="me", software_version="1", security=security
     )
     connection = await cluster.connect(endpoint, timeout)
     try:
-        return await connection.ask(QUESTION, 5)
+        return await connection.ask(REQUEST, 5)
     finally:
         await connection.aclose()
 
 
-async def test_question_and_answer(authority, serving):
-    async with Server(answer_once, serving) as endpoint:
-        answer = await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+async def test_request_over_tls_gets_a_response(authority, serving):
+    async with Server(respond_once, serving) as endpoint:
+        response = await send_request(endpoint, Security.tls(ca_file=authority.ca_file))
 
-    assert answer.endpoint == Endpoint("b1", 9092)
+    assert response.endpoint == Endpoint("b1", 9092)
 
 
-async def test_frames_longer_than_tls_has_them(authority, serving):
-    """TLS carries 16 KiB at a time; what comes out is whole, and in its place."""
+async def test_frames_longer_than_a_tls_record_are_complete(authority, serving):
+    """A TLS record has at most 16 KiB."""
     content = bytes(range(256)) * (5 << 12)
 
-    async def answer(peer):
+    async def respond(peer):
         for _ in range(3):
             await peer.request()
             await peer.stream.send(len(content).to_bytes(4, "big") + content)
         await peer.gone()
 
     context = Security.tls(ca_file=authority.ca_file).ssl_context
-    async with Server(answer, serving) as endpoint:
+    async with Server(respond, serving) as endpoint:
         wire = await TcpNetwork(context).connect(endpoint)
         for _ in range(3):
             await wire.send(b"\0\0\0\4ping")
@@ -137,45 +137,45 @@ async def test_frames_longer_than_tls_has_them(authority, serving):
         await wire.aclose()
 
 
-async def test_certificate_of_another_host(authority, of_another_host):
-    async with Server(answer_once, of_another_host) as endpoint:
+async def test_certificate_of_another_host_is_rejected(authority, of_another_host):
+    async with Server(respond_once, of_another_host) as endpoint:
         with pytest.raises(AuthenticationError) as caught:
-            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+            await send_request(endpoint, Security.tls(ca_file=authority.ca_file))
 
-    said = str(caught.value)
-    assert f"connecting to {endpoint}: the broker's certificate" in said
-    assert "IP address mismatch" in said
-    assert "check_hostname" in said
+    message = str(caught.value)
+    assert f"connecting to {endpoint}: the broker's certificate" in message
+    assert "IP address mismatch" in message
+    assert "check_hostname" in message
 
 
-async def test_host_names_need_not_be_checked(authority, of_another_host):
+async def test_host_name_check_can_be_disabled(authority, of_another_host):
     security = Security.tls(ca_file=authority.ca_file, check_hostname=False)
 
-    async with Server(answer_once, of_another_host) as endpoint:
-        assert await asked(endpoint, security)
+    async with Server(respond_once, of_another_host) as endpoint:
+        assert await send_request(endpoint, security)
 
 
-async def test_certificate_of_an_authority_that_nobody_knows(stranger, serving):
-    async with Server(answer_once, serving) as endpoint:
+async def test_certificate_of_an_unknown_authority_is_rejected(stranger, serving):
+    async with Server(respond_once, serving) as endpoint:
         with pytest.raises(AuthenticationError, match="unable to get local issuer"):
-            await asked(endpoint, Security.tls(ca_file=stranger.ca_file))
+            await send_request(endpoint, Security.tls(ca_file=stranger.ca_file))
 
 
-async def test_tls_where_there_is_none(authority):
-    async with Server(hang_up) as endpoint:
+async def test_tls_at_a_plain_listener_is_an_error(authority):
+    async with Server(close) as endpoint:
         with pytest.raises(ConnectionFailedError, match="is a TLS listener"):
-            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+            await send_request(endpoint, Security.tls(ca_file=authority.ca_file))
 
 
-async def test_tls_where_something_else_answers(authority):
-    async def answer(peer):
+async def test_tls_at_a_listener_of_another_protocol_is_an_error(authority):
+    async def respond(peer):
         await peer.stream.receive()
         await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
         await peer.gone()
 
-    async with Server(answer) as endpoint:
+    async with Server(respond) as endpoint:
         with pytest.raises(ConnectionFailedError, match="does not use TLS"):
-            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+            await send_request(endpoint, Security.tls(ca_file=authority.ca_file))
 
 
 async def send_alert(peer):
@@ -194,23 +194,25 @@ TLS_ON_PLAIN = "a TLS port(: set security=Security.tls|, pass `security`)"
 
 @pytest.mark.parametrize("sasl", [None, Security.sasl("PLAIN", "a", "b", tls=False)])
 async def test_plain_client_at_a_tls_port_gets_a_hint(serving, sasl):
-    async with Server(answer_once, serving) as endpoint:
+    async with Server(respond_once, serving) as endpoint:
         with pytest.raises(ConnectionFailedError, match=TLS_ON_PLAIN):
-            await asked(endpoint, sasl)
+            await send_request(endpoint, sasl)
 
 
-@pytest.mark.parametrize("serve", [send_alert, hang_up, reset])
-async def test_plain_client_gets_a_hint_however_the_tls_port_refuses(serve):
+@pytest.mark.parametrize("serve", [send_alert, close, reset])
+async def test_plain_client_at_a_tls_port_gets_a_hint_for_each_kind_of_rejection(serve):
     async with Server(serve) as endpoint:
         with pytest.raises(ConnectionFailedError, match=TLS_ON_PLAIN):
-            await asked(endpoint, None)
+            await send_request(endpoint, None)
 
 
-@pytest.mark.parametrize("serve", [hang_up, reset])
-async def test_tls_client_gets_a_hint_however_the_plain_port_refuses(authority, serve):
+@pytest.mark.parametrize("serve", [close, reset])
+async def test_tls_client_at_a_plain_port_gets_a_hint_for_each_kind_of_rejection(
+    authority, serve
+):
     async with Server(serve) as endpoint:
         with pytest.raises(ConnectionFailedError, match="is a TLS listener"):
-            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+            await send_request(endpoint, Security.tls(ca_file=authority.ca_file))
 
 
 async def test_tls_client_at_a_plain_broker_gets_a_hint(authority):
@@ -233,27 +235,29 @@ async def test_connection_that_ends_after_a_response_gets_no_hint_at_tls():
 
     async with Server(go_after_versions) as endpoint:
         with pytest.raises(ConnectionFailedError) as caught:
-            await asked(endpoint, None)
+            await send_request(endpoint, None)
     assert "TLS" not in str(caught.value)
 
 
-async def test_handshake_that_never_ends(authority):
+async def test_handshake_times_out(authority):
     async with Server(Peer.gone) as endpoint:
         with pytest.raises(Error, match="no response in time"):
-            await asked(endpoint, Security.tls(ca_file=authority.ca_file), timeout=0.2)
+            await send_request(
+                endpoint, Security.tls(ca_file=authority.ca_file), timeout=0.2
+            )
 
 
-async def test_broker_that_hangs_up(authority, serving):
+async def test_connection_closed_by_the_broker_is_an_error(authority, serving):
     async def go_after_versions(peer):
         await peer.answer_versions()
         await peer.request()
 
     async with Server(go_after_versions, serving) as endpoint:
         with pytest.raises(ConnectionFailedError, match="closed the connection|reset"):
-            await asked(endpoint, Security.tls(ca_file=authority.ca_file))
+            await send_request(endpoint, Security.tls(ca_file=authority.ca_file))
 
 
-async def test_closing_wakes_who_waits(authority, serving):
+async def test_closing_ends_pending_requests(authority, serving):
     async def silent(peer):
         await peer.answer_versions()
         await peer.gone()
@@ -272,7 +276,7 @@ async def test_closing_wakes_who_waits(authority, serving):
 
 async def _fails(connection):
     with pytest.raises(ConnectionFailedError):
-        await connection.ask(QUESTION, 20)
+        await connection.ask(REQUEST, 20)
 
 
 async def _close(stream):
@@ -292,15 +296,15 @@ async def _break(stream):
 
 
 @pytest.mark.parametrize("end", [_close, _notify, _send, _break])
-async def test_what_ends_an_idle_tls_connection_is_reported_at_once(
+async def test_end_of_an_idle_tls_connection_is_reported_at_once(
     authority, serving, end
 ):
     idle, reasons, news = anyio.Event(), [], anyio.Event()
 
-    async def answer_then_end(peer):
+    async def respond_then_end(peer):
         await peer.answer_versions()
         await peer.request()
-        await peer.stream.send(frame(2, ANSWER))
+        await peer.stream.send(frame(2, RESPONSE))
         await idle.wait()
         await end(peer.stream)
         await news.wait()
@@ -310,16 +314,16 @@ async def test_what_ends_an_idle_tls_connection_is_reported_at_once(
         news.set()
 
     security = Security.tls(ca_file=authority.ca_file)
-    async with Server(answer_then_end, serving) as endpoint:
+    async with Server(respond_then_end, serving) as endpoint:
         cluster = Cluster(
             [endpoint], client_id="me", software_version="1", security=security
         )
         connection = await cluster.connect(endpoint)
-        await connection.ask(QUESTION, 5)
+        await connection.ask(REQUEST, 5)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connection.idle, news.wait, lost)
             await anyio.sleep(0.05)
-            assert reasons == []  # TLS's own messages are no end
+            assert reasons == []  # TLS messages do not end the connection
             idle.set()
 
     assert [isinstance(reason, ConnectionFailedError) for reason in reasons] == [True]

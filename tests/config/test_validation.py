@@ -1,4 +1,4 @@
-"""A consumer's arguments: what makes no sense is refused before anything starts."""
+"""Validation of a client's arguments, before anything is started."""
 
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
@@ -96,14 +96,14 @@ def described(name: str, value: Any) -> str:
 
 
 @pytest.mark.parametrize("topics", [("",), (" ",), (None,), (b"orders",), (1,)])
-def test_topics_are_names(topics: Any) -> None:
+def test_invalid_topics_are_rejected(topics: Any) -> None:
     with pytest.raises(
         ConfigurationError, match="topics must be non-empty topic names"
     ):
         ShareConsumer(*topics, group_id="billing")
 
 
-def test_topics_are_given_once() -> None:
+def test_duplicate_topics_are_rejected() -> None:
     with pytest.raises(ConfigurationError, match="contain duplicates: a, b$"):
         ShareConsumer("b", "a", "c", "a", "b", group_id="billing")
 
@@ -138,16 +138,16 @@ def test_offset_reset_that_kafka_allows_is_returned(reset: str | None) -> None:
     assert check_offset_reset(reset) == reset
 
 
-def test_member_id_of_a_name_is_always_the_same() -> None:
+def test_member_id_of_a_name_is_stable() -> None:
     assert member_id_of("pod-7") == member_id_of("pod-7")
     assert member_id_of("pod-7") != member_id_of("pod-8")
 
 
-def test_member_id_without_a_name_is_always_another() -> None:
+def test_member_id_without_a_name_is_new() -> None:
     assert member_id_of(None) != member_id_of(None)
 
 
-def test_member_id_that_is_a_kafka_uuid_is_taken_as_it_is() -> None:
+def test_member_id_that_is_a_kafka_uuid_is_unchanged() -> None:
     made = member_id_of("pod-7")
     assert len(made) == 22
     assert member_id_of(made) == made
@@ -155,29 +155,29 @@ def test_member_id_that_is_a_kafka_uuid_is_taken_as_it_is() -> None:
     assert member_id_of("-" * 21 + "ä") != "-" * 21 + "ä"
 
 
-def test_member_id_shows_before_the_consumer_is_entered() -> None:
+def test_member_id_is_known_before_the_consumer_is_entered() -> None:
     consumer = ShareConsumer("orders", group_id="billing", member_id="pod-7")
     assert consumer.member_id == member_id_of("pod-7")
     assert repr(consumer) == "<ShareConsumer new, group 'billing', topics: orders>"
 
 
-LONE = "billing\udcff"
-LONG = "é" * 16_384  # 32,768 bytes: one more than a Kafka string has
+LONE_SURROGATE = "billing\udcff"
+TOO_LONG = "é" * 16_384  # 32,768 bytes: one more than the maximum of a Kafka string
 STRINGS = ("group_id", "client_id", "member_id", "client_rack")
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_lone_surrogate_in_a_string_is_refused_with_its_index(name: str) -> None:
+def test_lone_surrogate_in_a_string_is_rejected_with_its_index(name: str) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name} .*surrogate at index 7"):
-        ShareConsumer("orders", **{"group_id": "billing", name: LONE})
+        ShareConsumer("orders", **{"group_id": "billing", name: LONE_SURROGATE})
 
 
 @pytest.mark.parametrize("name", STRINGS)
-def test_string_longer_than_32767_bytes_is_refused(name: str) -> None:
+def test_string_longer_than_32767_bytes_is_rejected(name: str) -> None:
     refused = f"^{name} must be at most 32,767 bytes in UTF-8, not 32,768"
     with pytest.raises(ConfigurationError, match=refused):
-        ShareConsumer("orders", **{"group_id": "billing", name: LONG})
-    ShareConsumer("orders", **{"group_id": "billing", name: LONG[:-1]})
+        ShareConsumer("orders", **{"group_id": "billing", name: TOO_LONG})
+    ShareConsumer("orders", **{"group_id": "billing", name: TOO_LONG[:-1]})
 
 
 async def coroutine_function(_: object) -> None: ...
@@ -191,13 +191,13 @@ def generator(_: object) -> Iterator[int]:
     yield 1
 
 
-class Called:
+class AsyncCallable:
     async def __call__(self, _: object) -> None: ...
 
     async def method(self, _: object) -> None: ...
 
 
-class CalledGenerating:
+class AsyncGeneratorCallable:
     async def __call__(self, _: object) -> AsyncIterator[int]:
         yield 1
 
@@ -206,13 +206,13 @@ ASYNC = [
     coroutine_function,
     partial(coroutine_function),
     partial(partial(coroutine_function)),
-    Called(),
-    partial(Called()),
-    Called().method,
-    partial(Called().method),
+    AsyncCallable(),
+    partial(AsyncCallable()),
+    AsyncCallable().method,
+    partial(AsyncCallable().method),
     async_generator,
     partial(async_generator),
-    CalledGenerating(),
+    AsyncGeneratorCallable(),
 ]
 
 
@@ -220,19 +220,21 @@ ASYNC = [
 @pytest.mark.parametrize(
     "name", ["on_acknowledged", "key_deserializer", "value_deserializer"]
 )
-def test_async_callable_is_refused(name: str, function: Any) -> None:
+def test_async_callable_is_rejected(name: str, function: Any) -> None:
     with pytest.raises(ConfigurationError, match=f"^{name} must be a plain function"):
         ShareConsumer("orders", group_id="billing", **{name: function})
 
 
 @pytest.mark.parametrize("function", [generator, partial(generator)])
-def test_generator_function_as_callback_is_refused(function: Any) -> None:
+def test_generator_function_as_callback_is_rejected(function: Any) -> None:
     with pytest.raises(ConfigurationError, match="^on_acknowledged .*runs nothing"):
         ShareConsumer("orders", group_id="billing", on_acknowledged=function)
     ShareConsumer("orders", group_id="billing", value_deserializer=function)
 
 
-@pytest.mark.parametrize("function", [print, str, partial(print), [].append, Called])
+@pytest.mark.parametrize(
+    "function", [print, str, partial(print), [].append, AsyncCallable]
+)
 def test_plain_callable_is_accepted(function: Any) -> None:
     consumer = ShareConsumer("orders", group_id="billing", on_acknowledged=function)
     assert consumer._on_acknowledged is function
@@ -246,20 +248,22 @@ ILLEGAL_TOPICS = [
     ("a/b", "may contain only ASCII"),
     ("orders\n", "may contain only ASCII"),
     ("bestätigt", "may contain only ASCII"),
-    (LONE, "surrogate at index 7"),
-    (LONG, "at most 32,767 bytes"),
+    (LONE_SURROGATE, "surrogate at index 7"),
+    (TOO_LONG, "at most 32,767 bytes"),
 ]
 
 
 @pytest.mark.parametrize(("topic", "rule"), ILLEGAL_TOPICS)
-def test_topic_name_that_kafka_does_not_allow_is_refused(topic: str, rule: str) -> None:
+def test_topic_name_that_kafka_does_not_allow_is_rejected(
+    topic: str, rule: str
+) -> None:
     with pytest.raises(ConfigurationError, match=f"^topics.*{rule}"):
         ShareConsumer("orders", topic, group_id="billing")
 
 
 @pytest.mark.parametrize(("topic", "rule"), ILLEGAL_TOPICS)
 @pytest.mark.anyio
-async def test_subscribe_refuses_illegal_topic_names(
+async def test_subscribe_rejects_illegal_topic_names(
     share_broker: EmbeddedBroker, topic: str, rule: str
 ) -> None:
     share_broker.create_topic("orders")
@@ -299,7 +303,7 @@ def test_topic_name_that_kafka_allows_is_accepted(topic: str) -> None:
 
 @pytest.mark.parametrize(("topic", "rule"), ILLEGAL_TOPICS)
 @pytest.mark.anyio
-async def test_admin_refuses_illegal_topic_names(topic: str, rule: str) -> None:
+async def test_admin_rejects_illegal_topic_names(topic: str, rule: str) -> None:
     admin = ShareGroupAdmin("localhost:1")
     partition = TopicPartition(topic, 0)
     for call in (
@@ -313,9 +317,9 @@ async def test_admin_refuses_illegal_topic_names(topic: str, rule: str) -> None:
             await call()
 
 
-@pytest.mark.parametrize("text", [LONE, LONG])
+@pytest.mark.parametrize("text", [LONE_SURROGATE, TOO_LONG])
 @pytest.mark.anyio
-async def test_admin_refuses_strings_that_no_request_can_carry(text: str) -> None:
+async def test_admin_rejects_invalid_strings(text: str) -> None:
     with pytest.raises(ConfigurationError, match="^client_id"):
         ShareGroupAdmin("localhost:1", client_id=text)
     admin = ShareGroupAdmin("localhost:1")
@@ -336,19 +340,19 @@ async def test_admin_refuses_strings_that_no_request_can_carry(text: str) -> Non
 
 
 @pytest.mark.parametrize("part", ["username", "password"])
-def test_lone_surrogate_in_a_login_is_refused_and_not_shown(part: str) -> None:
-    login = {"username": "alice", "password": "secret", part: LONE}
+def test_lone_surrogate_in_credentials_is_rejected_and_not_shown(part: str) -> None:
+    login = {"username": "alice", "password": "secret", part: LONE_SURROGATE}
     with pytest.raises(ConfigurationError, match=f"^{part} .*index 7") as refused:
         Security.sasl("PLAIN", **login)
     assert "billing" not in str(refused.value)
 
 
-def test_login_from_properties_that_is_no_text_is_refused() -> None:
+def test_invalid_unicode_in_credential_properties_is_rejected() -> None:
     properties = {
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "PLAIN",
         "sasl.username": "alice",
-        "sasl.password": LONE,
+        "sasl.password": LONE_SURROGATE,
     }
     with pytest.raises(ConfigurationError, match=r"^sasl\.password: .*surrogate"):
         Security.from_properties(properties)

@@ -37,7 +37,7 @@ from kio.serial import entity_reader
 from sharecons import ShareConsumer
 from sharecons.net.io.transport import StreamTransport
 from sharecons.records.encoder import NewRecord, encode
-from tests.wire.oracle import schema, written
+from tests.wire.oracle import encode_entity, schema
 
 __all__ = [
     "ACKNOWLEDGE",
@@ -722,7 +722,7 @@ class BrokerStream(ByteStream):
             self._answer, self._due = None, math.inf
 
     def _framed(self, answer: Any) -> bytes:
-        body = answer if isinstance(answer, bytes) else written(answer)
+        body = answer if isinstance(answer, bytes) else encode_entity(answer)
         tags = b"" if self._key == VERSIONS else b"\x00"
         content = self._correlation_id.to_bytes(4, "big") + tags + body
         return len(content).to_bytes(4, "big") + content

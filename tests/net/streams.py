@@ -7,7 +7,7 @@ from anyio.abc import ByteStream
 from kio.schema.errors import ErrorCode
 
 from sharecons.net.io.transport import StreamTransport
-from tests.wire.oracle import schema, written
+from tests.wire.oracle import encode_entity, schema
 
 __all__ = ["MemoryNetwork", "MemoryStream", "Peer", "frame", "pair", "versions_answer"]
 
@@ -170,4 +170,4 @@ def versions_answer(correlation_id=1, served=SERVED):
         ),
         throttle_time=timedelta(0),
     )
-    return frame(correlation_id, written(entity), header=b"")
+    return frame(correlation_id, encode_entity(entity), header=b"")

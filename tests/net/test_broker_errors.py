@@ -47,9 +47,9 @@ def saying_number(number):
     """A code that no codec knows: the second field of the answers that we ask it of."""
 
     def answer(asked):
-        from tests.wire.oracle import written
+        from tests.wire.oracle import encode_entity
 
-        body = written(response_with(asked, ErrorCode.unknown_server_error))
+        body = encode_entity(response_with(asked, ErrorCode.unknown_server_error))
         return body[:4] + number.to_bytes(2, "big") + body[6:]
 
     return answer

@@ -15,12 +15,12 @@ from sharecons.net.cluster import Cluster, ReconnectingConnection
 from sharecons.protocol.messages import Endpoint, FindCoordinator
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, Peer, frame
-from tests.wire.oracle import spelt
+from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
 
 REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 async def answering(peer):

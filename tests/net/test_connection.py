@@ -20,13 +20,13 @@ from sharecons.protocol.messages import (
 )
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, frame, versions_answer
-from tests.wire.oracle import spelt
+from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
 
 HERE = Endpoint("broker", 9092)
 REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 COORDINATOR = FindCoordinatorResponse(
     error=0, message=None, node_id=1, endpoint=Endpoint("b1", 9092)
 )

@@ -24,7 +24,7 @@ from tests.net.scripted import (
     consuming,
     first,
 )
-from tests.wire.oracle import written
+from tests.wire.oracle import encode_entity
 
 pytestmark = pytest.mark.anyio
 
@@ -32,8 +32,8 @@ FAULTS = {
     "empty": lambda right: b"",
     "noise": lambda right: b"\xff" * 50,
     "zeros": lambda right: b"\x00" * 50,
-    "truncated": lambda right: written(right)[:-2],
-    "trailing": lambda right: written(right) + b"\x00",
+    "truncated": lambda right: encode_entity(right)[:-2],
+    "trailing": lambda right: encode_entity(right) + b"\x00",
     "cut": lambda right: CUT,
     "silence": lambda right: SILENCE,
     "late": lambda right: Late(29.0, right),

@@ -16,12 +16,12 @@ from sharecons.net.connection import Connection
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.messages import Endpoint, FindCoordinator
 from tests.net.streams import Peer, frame
-from tests.wire.oracle import spelt
+from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
 
 REQUEST = FindCoordinator(group_id="billing")
-RESPONSE = spelt("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
+RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
 @pytest.fixture(params=["asyncio", "trio"])
@@ -80,11 +80,11 @@ async def test_request_and_response():
 
 async def test_response_of_many_segments():
     """Three megabytes do not come in one receive."""
-    resource = b"\0" * 3 + b"\0" + spelt("02 0000 00 20 08 'billing' 02 02 'n'")
+    resource = b"\0" * 3 + b"\0" + from_hex("02 0000 00 20 08 'billing' 02 02 'n'")
     length = 3 << 20
     varint = bytes((length + 1 & 0x7F | 0x80, length + 1 >> 7 & 0x7F | 0x80))
     varint += bytes((length + 1 >> 14 & 0x7F | 0x80, length + 1 >> 21))
-    body = resource + varint + b"x" * length + spelt("00 00 00 01 00 00 00 00 00")
+    body = resource + varint + b"x" * length + from_hex("00 00 00 01 00 00 00 00 00")
     from sharecons.protocol.messages import DescribeGroupConfig
 
     async with Server(partial(answer_once, frame(2, body))) as here:

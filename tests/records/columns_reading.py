@@ -1,4 +1,4 @@
-"""What tests of columns share: rows out of the buffers, one field after the other."""
+"""Helpers for tests of columns: convert the buffers to rows."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ EVERYTHING: tuple[Span, ...] = ((0, 1 << 40, 1),)
 Row = tuple[int, int, int, bytes | None, bytes | None, Headers, int]
 
 
-def chunks(
+def read_chunks(
     payload: bytes, spans: Sequence[Span] = EVERYTHING, **options: Any
 ) -> list[Columns]:
     reader = ColumnsReader(memoryview(payload), spans, **options)
@@ -22,15 +22,19 @@ def chunks(
     return read
 
 
-def rows(
+def read_rows(
     payload: bytes, spans: Sequence[Span] = EVERYTHING, **options: Any
 ) -> list[Row]:
-    """Offset, timestamp, its type, key, value, headers and delivery count of each."""
+    """Return offset, timestamp, its type, key, value, headers and delivery count."""
     options.setdefault("with_headers", True)
-    return [row for columns in chunks(payload, spans, **options) for row in of(columns)]
+    return [
+        row
+        for columns in read_chunks(payload, spans, **options)
+        for row in rows_of(columns)
+    ]
 
 
-def of(columns: Columns) -> list[Row]:
+def rows_of(columns: Columns) -> list[Row]:
     count = columns.rows
     headers = _headers(columns)
     starts = [0, *_numbers(columns.header_ends)]
@@ -39,8 +43,8 @@ def of(columns: Columns) -> list[Row]:
             _numbers(columns.offsets),
             _numbers(columns.timestamps),
             columns.timestamp_types.getvalue(),
-            _pieces(columns.data, columns.keys, columns.has_key.getvalue()),
-            _pieces(columns.data, columns.values, columns.has_value.getvalue()),
+            _split(columns.data, columns.keys, columns.has_key.getvalue()),
+            _split(columns.data, columns.values, columns.has_value.getvalue()),
             [tuple(headers[a:b]) for a, b in zip(starts, starts[1:], strict=False)]
             or [()] * count,
             memoryview(columns.delivery_counts.getvalue()).cast("h"),
@@ -50,8 +54,8 @@ def of(columns: Columns) -> list[Row]:
 
 
 def _headers(columns: Columns) -> list[tuple[str, bytes | None]]:
-    names = _pieces(columns.data, columns.header_names, b"\1" * columns.headers)
-    values = _pieces(
+    names = _split(columns.data, columns.header_names, b"\1" * columns.headers)
+    values = _split(
         columns.data, columns.header_values, columns.header_has_value.getvalue()
     )
     return [
@@ -60,7 +64,7 @@ def _headers(columns: Columns) -> list[tuple[str, bytes | None]]:
     ]
 
 
-def _pieces(data: bytes, ends: Any, there: bytes) -> list[bytes | None]:
+def _split(data: bytes, ends: Any, there: bytes) -> list[bytes | None]:
     positions = _numbers(ends)
     assert positions == sorted(positions)
     assert len(positions) == 2 * len(there)

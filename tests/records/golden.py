@@ -1,4 +1,4 @@
-"""Batches that peers wrote: to be read, and without compression to be written alike.
+"""Batches of other clients: for decoding, and uncompressed for equal encoding.
 
 `JAVA` was written by Kafka's own classes (`MemoryRecords` of kafka-clients 4.3.0):
 `withRecords` for each codec; its builder with LOG_APPEND_TIME; the same with magic 0

@@ -1,4 +1,4 @@
-"""What these tests share: reading everything, counting offsets, making nonsense."""
+"""Helpers for tests of records: decode a payload, list offsets, craft batches."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,17 +10,19 @@ from sharecons.records.encoder import encode
 from sharecons.records.layout import CRC_START, HEADER_SIZE, LENGTH_END
 
 Span = tuple[int, int, int]
-Told = tuple[int, int, bytes | None, bytes | None, Headers, int]
+RecordFields = tuple[int, int, bytes | None, bytes | None, Headers, int]
 
 EVERYTHING = ((0, 1 << 40, 1),)
 
 
-def read(payload: bytes | bytearray, acquired: Sequence[Span] = EVERYTHING) -> Decoded:
+def decode_payload(
+    payload: bytes | bytearray, acquired: Sequence[Span] = EVERYTHING
+) -> Decoded:
     return decode(bytes(payload), acquired, "orders", 3, DETACHED)
 
 
-def told(records: Iterable[Record]) -> list[Told]:
-    """Give what a reader cares for in each record, to be compared."""
+def record_fields(records: Iterable[Record]) -> list[RecordFields]:
+    """Return the fields of each record that tests compare."""
     return [
         (
             record.offset,
@@ -35,11 +37,11 @@ def told(records: Iterable[Record]) -> list[Told]:
 
 
 def values(payload: bytes, acquired: Sequence[Span] = EVERYTHING) -> list[bytes | None]:
-    return [record.value for record in read(payload, acquired).records]
+    return [record.value for record in decode_payload(payload, acquired).records]
 
 
 def offsets(ranges: Iterable[Sequence[object]]) -> list[int]:
-    """Give each offset of ranges, which may carry more than their two ends."""
+    """Return all offsets in the ranges, each a tuple that begins with its two ends."""
     found: list[int] = []
     for first, last, *_ in ranges:
         assert isinstance(first, int)
@@ -49,8 +51,8 @@ def offsets(ranges: Iterable[Sequence[object]]) -> list[int]:
     return found
 
 
-def accounted(decoded: Decoded) -> list[int]:
-    """Give every offset in any of the four parts, twice if it is in two."""
+def all_offsets(decoded: Decoded) -> list[int]:
+    """Return the offsets in all four parts, twice if an offset is in two."""
     return sorted(
         [record.offset for record in decoded.records]
         + offsets(decoded.gaps)
@@ -63,24 +65,24 @@ def reasons(decoded: Decoded) -> list[str]:
     return [undecodable.reason for undecodable in decoded.undecodable]
 
 
-def sealed(batch: bytes | bytearray) -> bytes:
-    """Give the batch the length and the checksum that it ought to have."""
+def with_checksum(batch: bytes | bytearray) -> bytes:
+    """Return the batch with a correct length and checksum."""
     batch = bytearray(batch)
     batch[8:LENGTH_END] = (len(batch) - LENGTH_END).to_bytes(4, "big")
     batch[CRC_START - 4 : CRC_START] = crc32c(batch[CRC_START:]).to_bytes(4, "big")
     return bytes(batch)
 
 
-def crafted(
+def batch_with_body(
     body: bytes | bytearray,
     *,
     count: int = 1,
     last_offset_delta: int = 0,
     attributes: int = 0,
 ) -> bytes:
-    """Make a batch with a good checksum around bytes that need not make sense."""
+    """Return a batch with a correct checksum and any bytes as its body."""
     batch = bytearray(encode([], last_offset_delta=0))
     batch[21:23] = attributes.to_bytes(2, "big")
     batch[23:27] = last_offset_delta.to_bytes(4, "big", signed=True)
     batch[57:HEADER_SIZE] = count.to_bytes(4, "big", signed=True)
-    return sealed(batch + body)
+    return with_checksum(batch + body)

@@ -1,4 +1,4 @@
-"""Every codec, in each form that Kafka's clients write; bombs; foreign exceptions."""
+"""Every codec in the forms that Kafka's clients write, bombs, and damaged data."""
 
 import contextlib
 import gzip
@@ -20,17 +20,17 @@ TEXT = b"".join(b"line %d\n" % i for i in range(50_000))
 
 @pytest.mark.parametrize("codec", Codec)
 @pytest.mark.parametrize("data", [b"x", b"x" * 32768, b"x" * 32769, ZEROS, TEXT])
-def test_what_is_compressed_is_decompressed(codec, data):
+def test_compression_round_trip(codec, data):
     assert data == decompress(codec, compress(codec, data))
 
 
 @given(st.sampled_from(Codec), st.binary())
-def test_any_bytes_are_compressed_and_decompressed(codec, data):
+def test_compression_round_trip_of_any_bytes(codec, data):
     assert data == decompress(codec, compress(codec, data))
 
 
 @pytest.mark.parametrize("codec", [5, 6, 7])
-def test_unknown_codecs(codec):
+def test_unknown_codec_is_rejected(codec):
     with pytest.raises(DamagedError, match=f"unknown compression codec {codec}"):
         decompress(codec, b"data")
 
@@ -42,7 +42,7 @@ def test_damaged_data_names_its_codec(codec):
 
 
 @codecs
-def test_data_cut_off_anywhere_is_damaged(codec):
+def test_truncated_data_is_damaged(codec):
     data = compress(codec, b"spam and eggs " * 10)
     header = 16 if codec is Codec.SNAPPY else 0
     for size in range(header + 1, len(data)):
@@ -51,7 +51,7 @@ def test_data_cut_off_anywhere_is_damaged(codec):
 
 
 @codecs
-def test_no_data_is_damaged(codec):
+def test_empty_data_is_damaged(codec):
     with pytest.raises(DamagedError):
         decompress(codec, b"")
 
@@ -80,14 +80,14 @@ def test_the_limit_is_exact(codec, data):
         decompress(codec, compressed, len(data) - 1)
 
 
-def test_members_of_gzip_in_a_row_read_as_one():
+def test_several_gzip_members_are_concatenated():
     data = gzip.compress(b"spam") + gzip.compress(b"eggs")
 
     assert b"spameggs" == decompress(Codec.GZIP, data)
 
 
 @pytest.mark.parametrize("limit", [8, 1 << 20])
-def test_frames_of_zstd_in_a_row_read_as_one(limit):
+def test_several_zstd_frames_are_concatenated(limit):
     data = compress(Codec.ZSTD, b"spam") + compress(Codec.ZSTD, b"eggs")
 
     assert b"spameggs" == decompress(Codec.ZSTD, data, limit)
@@ -101,7 +101,7 @@ def streamed(data):
 
 @pytest.mark.parametrize("data", [b"", b"x", TEXT, ZEROS])
 @pytest.mark.parametrize("write", [streamed, cramjam.zstd.compress])
-def test_zstd_need_not_tell_its_content_s_size(data, write):
+def test_zstd_frame_without_content_size(data, write):
     assert data == decompress(Codec.ZSTD, bytes(write(data)))
 
 
@@ -128,37 +128,37 @@ ZSTD_FRAMES = [
 
 
 @pytest.mark.parametrize("frame", ZSTD_FRAMES)
-def test_a_block_of_zstd_behind_any_header_is_found(frame):
+def test_zstd_block_is_found_after_any_header(frame):
     assert 128 << 10 == zstd_max_size(frame)
     assert len(decompress(Codec.ZSTD, frame)) <= 128 << 10
 
 
-def test_blocks_of_zstd_are_counted_over_frames():
+def test_zstd_max_size_counts_blocks_of_all_frames():
     frame = streamed(TEXT)
 
-    # TEXT is 538,890 bytes: four whole blocks and a part of one.
+    # TEXT is 538,890 bytes: four full blocks and a partial one.
     assert 5 * (128 << 10) == zstd_max_size(frame)
     assert 10 * (128 << 10) == zstd_max_size(frame * 2)
 
 
-def test_checksums_of_zstd_are_stepped_over():
+def test_zstd_checksums_are_skipped():
     frame = zstd_frame(0x04, b"\x58", zstd_block(0, 4, b"spam"), checksum=b"\xff" * 4)
 
     assert 2 * (128 << 10) == zstd_max_size(frame * 2)
 
 
 @given(st.binary(max_size=1 << 12), st.integers(1, 40))
-def test_zstd_never_unfolds_to_more_than_its_blocks_tell(data, times):
+def test_zstd_max_size_is_an_upper_bound(data, times):
     for frame in (streamed(data * times), compress(Codec.ZSTD, data * times)):
         assert len(data) * times <= zstd_max_size(frame)
 
 
 @pytest.mark.parametrize("size", [4, 5, 6, 8])
-def test_zstd_cut_off_may_unfold_to_anything(size):
+def test_truncated_zstd_has_no_max_size(size):
     assert zstd_max_size(streamed(TEXT)[:size]) > 1 << 60
 
 
-def test_a_bomb_of_zstd_is_not_unfolded():
+def test_zstd_bomb_is_rejected():
     # 16 GiB in half a megabyte: repeated bytes, 128 KiB in each block of four.
     block = zstd_block(1, 128 << 10, b"\0", last=False)
     bomb = zstd_frame(0x00, b"\x58", block * (1 << 17), zstd_block(0, 0, b""))
@@ -167,7 +167,7 @@ def test_a_bomb_of_zstd_is_not_unfolded():
         decompress(Codec.ZSTD, bomb, 1 << 20)
 
 
-def test_what_zstd_skips_is_skipped():
+def test_zstd_skippable_frames_are_skipped():
     skippable = b"\x50\x2a\x4d\x18\x03\0\0\0abc"
 
     assert b"spam" == decompress(
@@ -175,25 +175,25 @@ def test_what_zstd_skips_is_skipped():
     )
 
 
-def test_bare_snappy_is_read():
+def test_raw_snappy_is_decompressed():
     data = bytes(cramjam.snappy.compress_raw(TEXT))
 
     assert TEXT == decompress(Codec.SNAPPY, data)
 
 
-def test_snappy_is_written_in_the_framing_that_java_writes():
+def test_snappy_is_compressed_with_xerial_framing():
     data = compress(Codec.SNAPPY, TEXT)
 
     assert b"\x82SNAPPY\0\0\0\0\1\0\0\0\1" == data[:16]
 
 
-def test_framings_of_snappy_in_a_row_read_as_one():
+def test_several_xerial_streams_are_concatenated():
     data = compress(Codec.SNAPPY, b"spam") + compress(Codec.SNAPPY, b"eggs")
 
     assert b"spameggs" == decompress(Codec.SNAPPY, data)
 
 
-def test_the_limit_counts_all_blocks_of_snappy():
+def test_limit_applies_to_all_snappy_blocks_together():
     data = compress(Codec.SNAPPY, bytes(40_000))
 
     assert bytes(40_000) == decompress(Codec.SNAPPY, data, 40_000)
@@ -201,7 +201,7 @@ def test_the_limit_counts_all_blocks_of_snappy():
         decompress(Codec.SNAPPY, data, 39_999)
 
 
-def test_blocks_of_lz4_do_not_refer_to_each_other():
+def test_lz4_blocks_are_independent():
     # Kafka: "Dependent block stream is unsupported".
     independent = 0x20
 

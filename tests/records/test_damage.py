@@ -1,4 +1,4 @@
-"""Bytes that are not what they should be cost no more than what they hold."""
+"""Damaged bytes make only the offsets in them undecodable."""
 
 import pytest
 
@@ -7,13 +7,13 @@ from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.layout import HEADER_SIZE
 from tests.records.reading import (
     EVERYTHING,
-    accounted,
+    all_offsets,
+    decode_payload,
     offsets,
-    read,
     reasons,
-    sealed,
-    told,
+    record_fields,
     values,
+    with_checksum,
 )
 
 FIRST = encode([NewRecord(b"k%d" % i, b"first %d" % i) for i in range(3)])
@@ -25,13 +25,13 @@ SECOND = encode(
 THIRD = encode([NewRecord(None, b"third"), NewRecord(None, b"4th")], base_offset=8)
 
 LOG = FIRST + SECOND + THIRD
-"""Three batches: offsets 0 to 2, a hole, 5 to 7, 8 and 9."""
+"""Three batches: offsets 0 to 2, a gap, 5 to 7, 8 and 9."""
 ACQUIRED = [(0, 1, 1), (2, 5, 2), (7, 11, 3)]
-WANTED = offsets(ACQUIRED)
+ACQUIRED_OFFSETS = offsets(ACQUIRED)
 
 
-def test_the_log_is_read_while_it_is_whole():
-    decoded = read(LOG, ACQUIRED)
+def test_undamaged_log_is_decoded():
+    decoded = decode_payload(LOG, ACQUIRED)
 
     assert [0, 1, 2, 5, 7, 8, 9] == [record.offset for record in decoded.records]
     assert [(3, 4)] == decoded.gaps
@@ -40,29 +40,31 @@ def test_the_log_is_read_while_it_is_whole():
 
 
 @pytest.mark.parametrize("acquired", [ACQUIRED, EVERYTHING])
-def test_a_payload_cut_off_anywhere_gives_its_whole_batches(acquired):
-    all_told = told(read(LOG, acquired).records)
+def test_truncated_payload_returns_its_complete_batches(acquired):
+    all_records = record_fields(decode_payload(LOG, acquired).records)
     for size in range(len(LOG)):
-        decoded = read(LOG[:size], acquired)
+        decoded = decode_payload(LOG[:size], acquired)
 
         ends = [(len(LOG), 10), (len(FIRST + SECOND), 8), (len(FIRST), 3), (0, 0)]
         settled = next(offset for position, offset in ends if size >= position)
-        assert [one for one in all_told if one[0] < settled] == told(decoded.records)
+        assert [one for one in all_records if one[0] < settled] == record_fields(
+            decoded.records
+        )
         assert [] == decoded.undecodable
         assert settled <= decoded.unseen[0][0]
 
 
-def test_every_offset_is_accounted_for_in_a_payload_cut_off_anywhere():
+def test_every_offset_of_a_truncated_payload_is_accounted_for():
     for size in range(len(LOG)):
-        assert WANTED == accounted(read(LOG[:size], ACQUIRED))
+        assert ACQUIRED_OFFSETS == all_offsets(decode_payload(LOG[:size], ACQUIRED))
 
 
-def broken(batch):
-    """Give the batch with its last byte changed."""
+def damage(batch):
+    """Return the batch with its last byte changed."""
     return batch[:-1] + bytes([batch[-1] ^ 1])
 
 
-def flips(payload):
+def flip_each_bit(payload):
     for position in range(len(payload)):
         for bit in range(8):
             flipped = bytearray(payload)
@@ -73,37 +75,40 @@ def flips(payload):
 BASE_OFFSETS = {
     start + i for start in (0, len(FIRST), len(FIRST + SECOND)) for i in range(8)
 }
-"""Positions of what no checksum protects."""
+"""Positions of the bytes that no checksum covers."""
 
 
 @pytest.mark.parametrize("acquired", [ACQUIRED, [(5, 7, 1)], [(0, 4, 1), (8, 9, 1)]])
-def test_no_flipped_bit_gives_a_wrong_record_or_a_wrong_gap(acquired):
-    right = {record[0]: record for record in told(read(LOG, acquired).records)}
-    for position, flipped in flips(LOG):
-        decoded = read(flipped, acquired)
+def test_flipped_bit_causes_no_wrong_record_or_gap(acquired):
+    right = {
+        record[0]: record
+        for record in record_fields(decode_payload(LOG, acquired).records)
+    }
+    for position, flipped in flip_each_bit(LOG):
+        decoded = decode_payload(flipped, acquired)
 
-        assert offsets(acquired) == accounted(decoded)
+        assert offsets(acquired) == all_offsets(decoded)
         if position not in BASE_OFFSETS:
-            for record in told(decoded.records):
+            for record in record_fields(decoded.records):
                 assert right[record[0]] == record
             assert {3, 4}.issuperset(offsets(decoded.gaps))
 
 
-def test_a_flipped_bit_of_a_base_offset_gives_no_invented_value():
+def test_flipped_bit_in_a_base_offset_causes_no_wrong_value():
     right = values(LOG)
-    for position, flipped in flips(LOG):
+    for position, flipped in flip_each_bit(LOG):
         if position in BASE_OFFSETS:
-            decoded = read(flipped, EVERYTHING)
+            decoded = decode_payload(flipped, EVERYTHING)
 
             assert all(record.value in right for record in decoded.records)
 
 
-def test_a_wrong_checksum_costs_its_batch_and_no_other():
-    damaged = broken(FIRST)
-    decoded = read(damaged + SECOND + THIRD, ACQUIRED)
+def test_wrong_checksum_affects_only_its_batch():
+    damaged = damage(FIRST)
+    decoded = decode_payload(damaged + SECOND + THIRD, ACQUIRED)
 
     assert [5, 7, 8, 9] == [record.offset for record in decoded.records]
-    # The hole before the next batch is no gap: it may be the damaged one's.
+    # The offsets before the next batch are no gap: they may be in the damaged batch.
     assert [
         (0, 1, "the checksum does not match"),
         (2, 4, "the checksum does not match"),
@@ -111,36 +116,38 @@ def test_a_wrong_checksum_costs_its_batch_and_no_other():
     assert [] == decoded.gaps
 
 
-def test_damage_at_the_end_reaches_as_far_as_its_batch_says():
-    damaged = broken(THIRD)
-    decoded = read(FIRST + SECOND + damaged, [(6, 20, 1)])
+def test_damage_at_the_end_covers_the_offsets_in_the_header():
+    damaged = damage(THIRD)
+    decoded = decode_payload(FIRST + SECOND + damaged, [(6, 20, 1)])
 
     assert [(8, 9, "the checksum does not match")] == decoded.undecodable
     assert [(10, 20)] == decoded.unseen
 
 
-def test_damage_reaches_as_far_as_any_damaged_batch_says():
-    shorter = broken(encode([NewRecord()], base_offset=2))
-    decoded = read(broken(encode([NewRecord()] * 5)) + shorter, [(0, 9, 1)])
+def test_damage_covers_the_offsets_in_all_damaged_headers():
+    shorter = damage(encode([NewRecord()], base_offset=2))
+    decoded = decode_payload(damage(encode([NewRecord()] * 5)) + shorter, [(0, 9, 1)])
 
     assert [(0, 1), (2, 4)] == [one[:2] for one in decoded.undecodable]
     assert [(5, 9)] == decoded.unseen
 
 
-def test_damage_reaches_no_further_than_the_next_good_batch():
-    wild = broken(encode([NewRecord()], base_offset=1 << 50))
-    decoded = read(broken(FIRST) + wild + SECOND + broken(THIRD), [(0, 20, 1)])
+def test_damage_ends_at_the_next_correct_batch():
+    wild = damage(encode([NewRecord()], base_offset=1 << 50))
+    decoded = decode_payload(
+        damage(FIRST) + wild + SECOND + damage(THIRD), [(0, 20, 1)]
+    )
 
     assert [5, 6, 7] == [record.offset for record in decoded.records]
     assert [(0, 4), (8, 9)] == [one[:2] for one in decoded.undecodable]
     assert [(10, 20)] == decoded.unseen
 
 
-def test_batches_damaged_one_after_another_keep_their_own_reasons():
-    checksum = broken(FIRST)
+def test_consecutive_damaged_batches_keep_their_reasons():
+    checksum = damage(FIRST)
     magic = bytearray(SECOND)
     magic[16] = 9
-    decoded = read(checksum + magic + THIRD)
+    decoded = decode_payload(checksum + magic + THIRD)
 
     expected = [
         (0, 4, "the checksum does not match"),
@@ -151,29 +158,31 @@ def test_batches_damaged_one_after_another_keep_their_own_reasons():
 
 
 @pytest.mark.parametrize("base_offset", [-1, -(1 << 63)])
-def test_a_batch_before_all_offsets(base_offset):
-    decoded = read(encode([NewRecord()], base_offset=base_offset) + THIRD, [(0, 9, 1)])
+def test_batch_with_a_negative_base_offset(base_offset):
+    decoded = decode_payload(
+        encode([NewRecord()], base_offset=base_offset) + THIRD, [(0, 9, 1)]
+    )
 
     assert [8, 9] == [record.offset for record in decoded.records]
     assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
 
 
 @pytest.mark.parametrize("length", [-(1 << 31), -12, -1, 0, 13])
-def test_behind_a_length_that_is_none_nothing_is_found(length):
+def test_offsets_after_an_invalid_length_are_undecodable(length):
     lost = bytearray(SECOND)
     lost[8:12] = length.to_bytes(4, "big", signed=True)
-    decoded = read(FIRST + lost + THIRD, ACQUIRED)
+    decoded = decode_payload(FIRST + lost + THIRD, ACQUIRED)
 
     assert [0, 1, 2] == [record.offset for record in decoded.records]
     assert [(3, 5), (7, 11)] == [one[:2] for one in decoded.undecodable]
     assert {f"invalid batch length {length}"} == set(reasons(decoded))
 
 
-def test_a_lost_batch_behind_a_damaged_one_keeps_its_own_reason():
-    damaged = broken(FIRST)
+def test_invalid_length_after_a_damaged_batch_keeps_its_reason():
+    damaged = damage(FIRST)
     lost = bytearray(SECOND)
     lost[8:12] = bytes(4)
-    decoded = read(damaged + lost, [(0, 9, 1)])
+    decoded = decode_payload(damaged + lost, [(0, 9, 1)])
 
     expected = [
         (0, 2, "the checksum does not match"),
@@ -183,39 +192,41 @@ def test_a_lost_batch_behind_a_damaged_one_keeps_its_own_reason():
 
 
 @pytest.mark.parametrize("size", [26, HEADER_SIZE - 1])
-def test_a_batch_too_short_for_its_header(size):
-    decoded = read(sealed(FIRST[:size]) + THIRD, [(0, 9, 1)])
+def test_batch_shorter_than_its_header(size):
+    decoded = decode_payload(with_checksum(FIRST[:size]) + THIRD, [(0, 9, 1)])
 
     assert [(0, 7, "the batch is shorter than its header")] == decoded.undecodable
     assert [8, 9] == [record.offset for record in decoded.records]
 
 
-def test_a_length_beyond_the_payload_is_a_batch_cut_off():
+def test_length_beyond_the_payload_is_a_truncated_batch():
     long = bytearray(SECOND)
     long[8:12] = ((1 << 31) - 1).to_bytes(4, "big")
-    decoded = read(FIRST + long + THIRD, ACQUIRED)
+    decoded = decode_payload(FIRST + long + THIRD, ACQUIRED)
 
     assert [0, 1, 2] == [record.offset for record in decoded.records]
     assert [(3, 5), (7, 11)] == decoded.unseen
 
 
-def test_a_batch_that_comes_twice_is_handed_out_once():
-    decoded = read(FIRST + FIRST + SECOND + THIRD, ACQUIRED)
+def test_repeated_batch_is_decoded_once():
+    decoded = decode_payload(FIRST + FIRST + SECOND + THIRD, ACQUIRED)
 
-    assert told(read(LOG, ACQUIRED).records) == told(decoded.records)
+    assert record_fields(decode_payload(LOG, ACQUIRED).records) == record_fields(
+        decoded.records
+    )
 
 
-def test_no_hole_is_a_gap_where_batches_are_not_in_order():
-    decoded = read(THIRD + SECOND + FIRST, ACQUIRED)
+def test_unordered_batches_have_no_gaps():
+    decoded = decode_payload(THIRD + SECOND + FIRST, ACQUIRED)
 
     assert [8, 9] == [record.offset for record in decoded.records]
     assert [] == decoded.gaps
     assert [(0, 1), (2, 5), (7, 7)] == [one[:2] for one in decoded.undecodable]
-    assert WANTED == accounted(decoded)
+    assert ACQUIRED_OFFSETS == all_offsets(decoded)
 
 
-def test_what_is_undecodable_ascends_though_the_batches_do_not():
-    decoded = read(SECOND + broken(THIRD) + FIRST, [(4, 9, 1)])
+def test_undecodable_ranges_are_ascending_for_unordered_batches():
+    decoded = decode_payload(SECOND + damage(THIRD) + FIRST, [(4, 9, 1)])
 
     expected = [
         (4, 4, "a gap between batches that are not in order"),
@@ -224,58 +235,58 @@ def test_what_is_undecodable_ascends_though_the_batches_do_not():
     assert expected == decoded.undecodable
 
 
-def test_a_batch_that_overlaps_the_one_before_is_undecodable():
+def test_overlapping_batch_is_undecodable():
     overlapping = encode([NewRecord()] * 4, base_offset=2)
-    decoded = read(FIRST + overlapping + THIRD, [(0, 9, 1)])
+    decoded = decode_payload(FIRST + overlapping + THIRD, [(0, 9, 1)])
 
     assert [0, 1, 2, 8, 9] == [record.offset for record in decoded.records]
     assert [(3, 7, "the batch overlaps a previous one")] == decoded.undecodable
 
 
 def shortened(batch):
-    """Let the batch say that it holds one offset only; its checksum is of old."""
+    """Return the batch with a last offset delta of 0, without a new checksum."""
     batch = bytearray(batch)
     batch[23:27] = bytes(4)
     return batch
 
 
-def test_a_damaged_header_that_nobody_looked_at_makes_no_gap():
-    # The header says that the batch ends before what was acquired of it.
-    decoded = read(shortened(FIRST) + SECOND, [(2, 7, 1)])
+def test_damaged_header_of_a_skipped_batch_causes_no_gap():
+    # By its header, the batch ends before its acquired offsets.
+    decoded = decode_payload(shortened(FIRST) + SECOND, [(2, 7, 1)])
 
     assert [5, 6, 7] == [record.offset for record in decoded.records]
     assert [(2, 4, "the checksum does not match")] == decoded.undecodable
 
 
-def test_a_damaged_header_that_nobody_looked_at_costs_no_batch_behind_it():
-    # The header says that the batch reaches into the next one.
+def test_damaged_header_of_a_skipped_batch_does_not_affect_the_next_batch():
+    # By its header, the batch overlaps the next one.
     damaged = bytearray(FIRST)
     damaged[26] ^= 4
-    decoded = read(damaged + SECOND + THIRD, [(7, 9, 1)])
+    decoded = decode_payload(damaged + SECOND + THIRD, [(7, 9, 1)])
 
     assert [7, 8, 9] == [record.offset for record in decoded.records]
-    assert [7, 8, 9] == accounted(decoded)
+    assert [7, 8, 9] == all_offsets(decoded)
 
 
-def test_a_hole_before_a_damaged_batch_of_nobody_s_is_no_gap():
-    damaged = broken(SECOND)
-    decoded = read(FIRST + damaged + THIRD, [(3, 4, 1), (8, 9, 1)])
+def test_missing_offsets_before_a_damaged_skipped_batch_are_not_a_gap():
+    damaged = damage(SECOND)
+    decoded = decode_payload(FIRST + damaged + THIRD, [(3, 4, 1), (8, 9, 1)])
 
     assert [8, 9] == [record.offset for record in decoded.records]
     assert [(3, 4, "the checksum does not match")] == decoded.undecodable
 
 
-def test_a_good_batch_of_nobody_s_ends_the_damage_before_it():
-    damaged = broken(FIRST)
-    decoded = read(damaged + SECOND + THIRD, [(0, 4, 1), (8, 9, 1)])
+def test_correct_batch_that_is_not_acquired_ends_the_damage():
+    damaged = damage(FIRST)
+    decoded = decode_payload(damaged + SECOND + THIRD, [(0, 4, 1), (8, 9, 1)])
 
     assert [(0, 4, "the checksum does not match")] == decoded.undecodable
     assert [8, 9] == [record.offset for record in decoded.records]
 
 
-def test_nonsense_between_batches_costs_nothing_behind_it():
-    wild = broken(encode([NewRecord()], base_offset=1 << 50))
-    decoded = read(FIRST + wild + SECOND + THIRD, ACQUIRED)
+def test_invalid_bytes_between_batches_do_not_affect_later_ones():
+    wild = damage(encode([NewRecord()], base_offset=1 << 50))
+    decoded = decode_payload(FIRST + wild + SECOND + THIRD, ACQUIRED)
 
     assert [0, 1, 2, 5, 7, 8, 9] == [record.offset for record in decoded.records]
     assert [(3, 4, "the checksum does not match")] == decoded.undecodable

@@ -1,8 +1,8 @@
-"""What goes into a batch by the encoder's arguments (its bytes: see `test_golden`)."""
+"""The encoder's arguments in the batch header (for its bytes see `test_golden`)."""
 
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.layout import HEADER, LENGTH_END
-from tests.records.reading import read
+from tests.records.reading import decode_payload
 
 FIELDS = (
     "base_offset",
@@ -25,7 +25,7 @@ def header(payload):
     return dict(zip(FIELDS, HEADER.unpack_from(payload), strict=True))
 
 
-def test_a_batch_of_no_records():
+def test_batch_without_records():
     payload = encode([], base_offset=7, last_offset_delta=2)
     fields = header(payload)
 
@@ -34,40 +34,42 @@ def test_a_batch_of_no_records():
         fields["last_offset_delta"],
         fields["max_timestamp"],
     )
-    assert [(7, 9)] == read(payload, [(7, 9, 1)]).gaps
+    assert [(7, 9)] == decode_payload(payload, [(7, 9, 1)]).gaps
 
 
-def test_offsets_follow_the_one_given_last():
+def test_default_offset_delta_follows_the_previous_one():
     payload = encode(
         [NewRecord(), NewRecord(offset_delta=4), NewRecord()], base_offset=10
     )
 
-    assert [10, 14, 15] == [record.offset for record in read(payload).records]
+    assert [10, 14, 15] == [record.offset for record in decode_payload(payload).records]
     assert 5 == header(payload)["last_offset_delta"]
 
 
-def test_the_last_offset_may_be_beyond_the_last_record():
+def test_last_offset_delta_may_be_after_the_last_record():
     payload = encode([NewRecord()], last_offset_delta=9)
 
     assert 9 == header(payload)["last_offset_delta"]
 
 
-def test_timestamps_are_told_from_the_first_to_the_highest():
+def test_base_timestamp_is_the_first_and_max_the_highest():
     records = [NewRecord(timestamp=timestamp) for timestamp in (20, 30, 10)]
     fields = header(encode(records))
 
     assert (20, 30) == (fields["base_timestamp"], fields["max_timestamp"])
 
 
-def test_timestamps_may_be_told_from_any_other():
+def test_base_timestamp_may_be_given():
     records = [NewRecord(timestamp=timestamp) for timestamp in (20, 30, 10)]
     payload = encode(records, base_timestamp=5)
 
     assert 5 == header(payload)["base_timestamp"]
-    assert [20, 30, 10] == [record.timestamp for record in read(payload).records]
+    assert [20, 30, 10] == [
+        record.timestamp for record in decode_payload(payload).records
+    ]
 
 
-def test_who_produced_it():
+def test_producer_fields_are_encoded():
     payload = encode(
         [NewRecord()],
         partition_leader_epoch=4,
@@ -85,7 +87,7 @@ def test_who_produced_it():
     )
 
 
-def test_by_default_nobody_in_particular_produced_it():
+def test_producer_fields_default_to_none():
     fields = header(encode([NewRecord()]))
 
     assert (-1, -1, -1, -1) == (
@@ -96,7 +98,7 @@ def test_by_default_nobody_in_particular_produced_it():
     )
 
 
-def test_the_length_counts_what_follows_it():
+def test_length_counts_the_bytes_after_it():
     payload = encode([NewRecord(b"k", b"v")])
 
     assert len(payload) - LENGTH_END == header(payload)["length"]

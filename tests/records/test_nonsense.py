@@ -1,4 +1,4 @@
-"""Batches whose checksum is right, and whose bytes make no sense."""
+"""Batches with a correct checksum and invalid contents."""
 
 import pytest
 from hypothesis import given
@@ -7,42 +7,54 @@ from hypothesis import strategies as st
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.layout import HEADER_SIZE
-from tests.records.reading import accounted, crafted, offsets, read, reasons
+from tests.records.reading import (
+    all_offsets,
+    batch_with_body,
+    decode_payload,
+    offsets,
+    reasons,
+)
 
 THIRD = encode([NewRecord(None, b"third"), NewRecord(None, b"4th")], base_offset=8)
-"""A good batch, at offsets 8 and 9, to follow the one that makes no sense."""
+"""A correct batch at offsets 8 and 9, to follow the invalid one."""
 
 RECORD = b"\x0e\0\0\0\x01\x02v\0"
-"""A record of offset delta 0: no key, value "v", no header."""
+"""A record with offset delta 0, no key, value "v" and no header."""
 
 
-def test_a_codec_that_nobody_knows():
-    decoded = read(crafted(RECORD, attributes=7) + THIRD, [(0, 0, 1), (8, 9, 1)])
+def test_unknown_codec_is_undecodable():
+    decoded = decode_payload(
+        batch_with_body(RECORD, attributes=7) + THIRD, [(0, 0, 1), (8, 9, 1)]
+    )
 
     assert ["unknown compression codec 7"] == reasons(decoded)
     assert [8, 9] == [record.offset for record in decoded.records]
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_bytes_that_do_not_decompress(codec):
-    decoded = read(crafted(b"garbage!", attributes=codec) + THIRD, [(0, 9, 1)])
+def test_invalid_compressed_bytes_are_undecodable(codec):
+    decoded = decode_payload(
+        batch_with_body(b"garbage!", attributes=codec) + THIRD, [(0, 9, 1)]
+    )
 
     (reason,) = reasons(decoded)
     assert reason.startswith(Codec(codec).name.lower() + ": ")
     assert [8, 9] == [record.offset for record in decoded.records]
-    assert list(range(10)) == accounted(decoded)
+    assert list(range(10)) == all_offsets(decoded)
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_bytes_that_do_not_decompress_but_were_not_acquired_do_not_matter(codec):
-    decoded = read(crafted(b"garbage!", attributes=codec) + THIRD, [(5, 9, 1)])
+def test_invalid_compressed_bytes_that_are_not_acquired_are_ignored(codec):
+    decoded = decode_payload(
+        batch_with_body(b"garbage!", attributes=codec) + THIRD, [(5, 9, 1)]
+    )
 
     assert [] == decoded.undecodable
     assert [(5, 7)] == decoded.gaps
 
 
 HUGE = b"\xfe\xff\xff\xff\x0f"  # 2**31 - 1, as a varint
-NONSENSE = {
+INVALID_BODIES = {
     "nothing where a record should be": b"",
     "a record without an end": RECORD[:-1],
     "a record's negative length": b"\x0f" + RECORD[1:],
@@ -74,58 +86,67 @@ NONSENSE = {
 }
 
 
-def stored(body):
-    """Give a block of snappy that holds the bytes as they are."""
+def snappy_literal(body):
+    """Return a snappy block that contains the bytes as a literal."""
     assert len(body) <= 60
     return bytes([len(body), (len(body) - 1) << 2]) + body
 
 
-@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE.keys())
-def test_nonsense_with_a_right_checksum_is_undecodable(body):
-    decoded = read(crafted(body) + THIRD, [(0, 9, 1)])
+@pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES.keys())
+def test_invalid_body_with_a_correct_checksum_is_undecodable(body):
+    decoded = decode_payload(batch_with_body(body) + THIRD, [(0, 9, 1)])
 
     assert [8, 9] == [record.offset for record in decoded.records]
     assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
 
 
 @pytest.mark.parametrize("last", [0, 9])
-@pytest.mark.parametrize("body", NONSENSE.values(), ids=NONSENSE.keys())
-def test_nonsense_behind_all_other_bytes_is_undecodable(body, last):
-    decoded = read(crafted(body), [(0, last, 1)])
+@pytest.mark.parametrize("body", INVALID_BODIES.values(), ids=INVALID_BODIES.keys())
+def test_invalid_body_at_the_end_is_undecodable(body, last):
+    decoded = decode_payload(batch_with_body(body), [(0, last, 1)])
 
     assert [(0, 0)] == [one[:2] for one in decoded.undecodable]
 
 
-def test_nonsense_is_found_though_the_end_of_the_batch_was_not_acquired():
+def test_invalid_record_is_found_if_the_batch_end_is_not_acquired():
     longer = b"\x14\0\0\0\x01\x02v\0"  # than what is left of the batch
-    decoded = read(crafted(longer, last_offset_delta=5) + THIRD, [(0, 0, 1)])
+    decoded = decode_payload(
+        batch_with_body(longer, last_offset_delta=5) + THIRD, [(0, 0, 1)]
+    )
 
     assert ["a record has an invalid length"] == reasons(decoded)
 
 
-def test_bytes_behind_a_last_record_that_was_not_acquired():
+def test_bytes_after_a_last_record_that_is_not_acquired():
     second = b"\x0e\0\0\x06\x01\x02w\0"
     body = RECORD + second + b"\0"
-    decoded = read(crafted(body, count=2, last_offset_delta=3), [(0, 2, 1)])
+    decoded = decode_payload(
+        batch_with_body(body, count=2, last_offset_delta=3), [(0, 2, 1)]
+    )
 
     assert ["bytes are left over after the last record"] == reasons(decoded)
 
 
-COMPRESSIBLE = {name: body for name, body in NONSENSE.items() if body}
+NON_EMPTY_BODIES = {name: body for name, body in INVALID_BODIES.items() if body}
 
 
-@pytest.mark.parametrize("body", COMPRESSIBLE.values(), ids=COMPRESSIBLE.keys())
-def test_nonsense_within_what_was_compressed_is_undecodable(body):
-    decoded = read(crafted(stored(body), attributes=Codec.SNAPPY) + THIRD, [(0, 9, 1)])
+@pytest.mark.parametrize("body", NON_EMPTY_BODIES.values(), ids=NON_EMPTY_BODIES.keys())
+def test_invalid_body_in_compressed_data_is_undecodable(body):
+    decoded = decode_payload(
+        batch_with_body(snappy_literal(body), attributes=Codec.SNAPPY) + THIRD,
+        [(0, 9, 1)],
+    )
 
     assert [8, 9] == [record.offset for record in decoded.records]
     assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
 
 
-def test_a_damaged_record_takes_back_those_before_it():
+def test_damaged_record_removes_the_previous_ones_of_its_batch():
     good = b"\x0e\0\0\0\x01\x02v\0" + b"\x0e\0\0\x02\x01\x02w\0"
     bad = b"\x0e\0\0\x04\x01\x04x\0"
-    decoded = read(crafted(good + bad, count=3, last_offset_delta=2) + THIRD)
+    decoded = decode_payload(
+        batch_with_body(good + bad, count=3, last_offset_delta=2) + THIRD
+    )
 
     assert [8, 9] == [record.offset for record in decoded.records]
 
@@ -134,51 +155,51 @@ def test_a_damaged_record_takes_back_those_before_it():
 @pytest.mark.parametrize(
     "acquired", [[(0, 9, 1)], [(i, i, 1) for i in range(10)], [(0, 0, 1), (2, 9, 1)]]
 )
-def test_offsets_that_do_not_ascend(deltas, acquired):
+def test_descending_offsets_are_undecodable(deltas, acquired):
     payload = encode(
         [NewRecord(offset_delta=delta) for delta in deltas], last_offset_delta=5
     )
-    decoded = read(payload, acquired)
+    decoded = decode_payload(payload, acquired)
 
     assert [] == decoded.records
-    assert offsets(acquired) == accounted(decoded)
+    assert offsets(acquired) == all_offsets(decoded)
     assert set(reasons(decoded)) == {"the offsets of the records are not ascending"}
 
 
-def test_records_that_nobody_acquired_may_not_go_back_either():
+def test_descending_offsets_that_are_not_acquired_are_undecodable():
     payload = encode([NewRecord(offset_delta=delta) for delta in (3, 1, 5)])
-    decoded = read(payload, [(5, 5, 1)])
+    decoded = decode_payload(payload, [(5, 5, 1)])
 
     assert ["the offsets of the records are not ascending"] == reasons(decoded)
 
 
 @pytest.mark.parametrize("count", [-1, 0, 2, 1_000, (1 << 31) - 1])
-def test_a_number_of_records_that_does_not_hold(count):
-    decoded = read(crafted(RECORD, count=count) + THIRD)
+def test_wrong_number_of_records_is_undecodable(count):
+    decoded = decode_payload(batch_with_body(RECORD, count=count) + THIRD)
 
     assert [8, 9] == [record.offset for record in decoded.records]
     assert [(0, 7)] == [one[:2] for one in decoded.undecodable]
 
 
-def test_a_negative_number_of_records_where_there_are_none():
-    decoded = read(crafted(b"", count=-1), [(0, 0, 1)])
+def test_negative_number_of_records_is_undecodable():
+    decoded = decode_payload(batch_with_body(b"", count=-1), [(0, 0, 1)])
 
     assert ["the batch has a negative number of records"] == reasons(decoded)
 
 
 @pytest.mark.parametrize("last_offset_delta", [-1, -(1 << 31)])
-def test_a_batch_that_ends_before_it_begins(last_offset_delta):
-    payload = crafted(RECORD, last_offset_delta=last_offset_delta) + THIRD
-    decoded = read(payload, [(0, 9, 1)])
+def test_last_offset_before_the_base_offset_is_undecodable(last_offset_delta):
+    payload = batch_with_body(RECORD, last_offset_delta=last_offset_delta) + THIRD
+    decoded = decode_payload(payload, [(0, 9, 1)])
 
     assert [8, 9] == [record.offset for record in decoded.records]
     assert [(0, 7, "the batch has invalid offsets")] == decoded.undecodable
 
 
-def test_a_batch_that_ends_after_all_offsets():
-    batch = bytearray(crafted(RECORD, last_offset_delta=5))
+def test_last_offset_above_the_maximum_is_undecodable():
+    batch = bytearray(batch_with_body(RECORD, last_offset_delta=5))
     batch[:8] = ((1 << 63) - 2).to_bytes(8, "big")
-    decoded = read(bytes(batch), [((1 << 63) - 3, (1 << 63) - 1, 1)])
+    decoded = decode_payload(bytes(batch), [((1 << 63) - 3, (1 << 63) - 1, 1)])
 
     assert ["the batch has invalid offsets"] == reasons(decoded)
 
@@ -186,9 +207,11 @@ def test_a_batch_that_ends_after_all_offsets():
 @given(st.binary(max_size=400))
 def test_random_bytes_as_records_never_raise(body):
     for count in (1, 3, (1 << 31) - 1):
-        decoded = read(crafted(body, count=count, last_offset_delta=5), [(0, 5, 1)])
+        decoded = decode_payload(
+            batch_with_body(body, count=count, last_offset_delta=5), [(0, 5, 1)]
+        )
 
-        assert list(range(6)) == accounted(decoded)
+        assert list(range(6)) == all_offsets(decoded)
 
 
 @given(st.data())
@@ -197,6 +220,8 @@ def test_records_with_random_bytes_in_them_never_raise(data):
     for _ in range(data.draw(st.integers(1, 4))):
         position = data.draw(st.integers(0, len(body) - 1))
         body[position] = data.draw(st.integers(0, 255))
-    decoded = read(crafted(body, count=5, last_offset_delta=5), [(0, 5, 1)])
+    decoded = decode_payload(
+        batch_with_body(body, count=5, last_offset_delta=5), [(0, 5, 1)]
+    )
 
-    assert list(range(6)) == accounted(decoded)
+    assert list(range(6)) == all_offsets(decoded)

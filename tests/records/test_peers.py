@@ -1,4 +1,4 @@
-"""kio and librdkafka as oracles: they read what is written here, and the reverse."""
+"""Interoperability: kio and librdkafka decode our batches, and we decode kio's."""
 
 import contextlib
 import datetime
@@ -17,7 +17,7 @@ from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from tests.records.golden import RECORDS
-from tests.records.reading import read
+from tests.records.reading import decode_payload
 
 SECONDS = st.integers(0, 4_000_000_000)
 BYTES = st.none() | st.binary(max_size=200)
@@ -26,7 +26,7 @@ HEADERS = st.lists(st.tuples(st.text(), BYTES), max_size=3).map(tuple)
 
 @st.composite
 def new_records(draw):
-    """Draw records of ascending offsets, at whole seconds, which is all kio keeps."""
+    """Draw records of ascending offsets, at whole seconds (kio's resolution)."""
     deltas = sorted(draw(st.sets(st.integers(0, 100_000), min_size=1, max_size=20)))
     return [
         NewRecord(draw(BYTES), draw(BYTES), draw(HEADERS), draw(SECONDS) * 1000, delta)
@@ -39,7 +39,7 @@ def moment(timestamp):
     return TZAwareMicros.parse(datetime.datetime.fromtimestamp(seconds, datetime.UTC))
 
 
-def of_kio(record, base_offset):
+def from_kio(record, base_offset):
     return schema.Record(
         attributes=i8(0),
         timestamp=moment(record.timestamp),
@@ -54,16 +54,16 @@ def of_kio(record, base_offset):
 
 
 @given(new_records(), st.integers(0, 1 << 40))
-def test_kio_reads_what_is_encoded(records, base_offset):
+def test_kio_decodes_our_batches(records, base_offset):
     payload = encode(records, base_offset=base_offset, base_timestamp=1_000)
     batch, size = read_batch(payload, 0)
 
     assert len(payload) == size
-    assert tuple(of_kio(record, base_offset) for record in records) == batch.records
+    assert tuple(from_kio(record, base_offset) for record in records) == batch.records
 
 
 @given(new_records(), st.integers(0, 1 << 40))
-def test_what_kio_writes_is_decoded(records, base_offset):
+def test_batches_of_kio_are_decoded(records, base_offset):
     written = io.BytesIO()
     write_new_batch(
         written,
@@ -72,12 +72,14 @@ def test_what_kio_writes_is_decoded(records, base_offset):
             producer_epoch=i16(-1),
             base_sequence=i32(-1),
             attributes=i16(0),
-            records=tuple(of_kio(record, base_offset) for record in records),
+            records=tuple(from_kio(record, base_offset) for record in records),
         ),
     )
     payload = written.getvalue()
     first = base_offset + records[0].offset_delta
-    decoded = read(payload, [(first, base_offset + records[-1].offset_delta, 1)])
+    decoded = decode_payload(
+        payload, [(first, base_offset + records[-1].offset_delta, 1)]
+    )
 
     assert records == [
         NewRecord(
@@ -91,8 +93,8 @@ def test_what_kio_writes_is_decoded(records, base_offset):
     ]
 
 
-class Mock:
-    """The broker that librdkafka has in itself, and a plain connection to it."""
+class MockBroker:
+    """librdkafka's built-in mock broker, and a plain connection to it."""
 
     def __init__(self):
         self._owner = Producer(
@@ -103,17 +105,17 @@ class Mock:
         self._socket = socket.create_connection((broker.host, broker.port), timeout=10)
 
     def produce(self, topic, batch):
-        """Send the batch as it is, in a Produce request of version 3."""
-        self._owner.list_topics(topic, timeout=10)  # makes it
+        """Send the batch unchanged, in a Produce request of version 3."""
+        self._owner.list_topics(topic, timeout=10)  # creates the topic
         name = struct.pack(">h", len(topic)) + topic.encode()
         body = struct.pack(">hhii", -1, -1, 1000, 1) + name
         body += struct.pack(">iii", 1, 0, len(batch)) + batch
         request = struct.pack(">hhih", 0, 3, 1, -1) + body
         self._socket.sendall(struct.pack(">i", len(request)) + request)
-        with self._socket.makefile("rb") as answers:
-            (size,) = struct.unpack(">i", answers.read(4))
-            answer = answers.read(size)
-        (error,) = struct.unpack_from(">h", answer, 8 + len(name) + 8)
+        with self._socket.makefile("rb") as responses:
+            (size,) = struct.unpack(">i", responses.read(4))
+            response = responses.read(size)
+        (error,) = struct.unpack_from(">h", response, 8 + len(name) + 8)
         assert 0 == error
 
     def consume(self, topics, count):
@@ -133,13 +135,13 @@ class Mock:
         self._socket.close()
 
 
-def test_librdkafka_reads_what_is_encoded_by_any_codec():
+def test_librdkafka_decodes_our_batches_with_every_codec():
     big = NewRecord(b"big", b"spam and eggs " * 20_000, (), 1700000002000)
     records = [*RECORDS, big]
-    with contextlib.closing(Mock()) as mock:
+    with contextlib.closing(MockBroker()) as mock:
         for codec in Codec:
             mock.produce(codec.name, encode(records, compression=codec))
-        # One consumer for all: librdkafka takes half a second to begin.
+        # One consumer for all codecs: librdkafka takes half a second to start.
         messages = mock.consume([codec.name for codec in Codec], 5 * len(records))
 
     expected = [(r.key, r.value, list(r.headers) or None, r.timestamp) for r in records]

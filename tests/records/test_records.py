@@ -1,4 +1,4 @@
-"""What a record holds comes out as it was put in."""
+"""Encoding and decoding of records, and their methods."""
 
 import pickle
 
@@ -16,15 +16,15 @@ from sharecons.records.batch import decode
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from tests.protocol.message_factories import P0
-from tests.records.reading import crafted, read, told, values
+from tests.records.reading import batch_with_body, decode_payload, record_fields, values
 
 
 def only(record):
-    (found,) = read(encode([record]), [(0, 0, 1)]).records
+    (found,) = decode_payload(encode([record]), [(0, 0, 1)]).records
     return found
 
 
-def test_null_is_kept_apart_from_empty():
+def test_null_and_empty_are_distinct():
     payload = encode(
         [
             NewRecord(None, None),
@@ -33,7 +33,7 @@ def test_null_is_kept_apart_from_empty():
             NewRecord(b"", b""),
         ]
     )
-    records = read(payload).records
+    records = decode_payload(payload).records
 
     expected = [(None, None), (b"", None), (None, b""), (b"", b"")]
     assert expected == [(record.key, record.value) for record in records]
@@ -65,9 +65,9 @@ def test_lengths_of_any_number_of_bytes(size):
     assert record[:3] == (found.key, found.value, found.headers)
 
 
-def test_a_header_s_name_that_is_not_utf_8_loses_no_record():
+def test_header_name_that_is_not_utf_8_keeps_its_bytes():
     body = b"\x14\0\0\0\x01\x01\x02\x04\xff\xfe\x01"
-    (found,) = read(crafted(body)).records
+    (found,) = decode_payload(batch_with_body(body)).records
 
     ((name, value),) = found.headers
     assert b"\xff\xfe" == name.encode("utf-8", "surrogateescape")
@@ -79,10 +79,12 @@ def test_a_header_s_name_that_is_not_utf_8_loses_no_record():
     "timestamp",
     [-1, 0, 63, 64, 8191, 8192, 1 << 20, -64, -65, -8193, (1 << 62), -(1 << 62)],
 )
-def test_timestamps_far_from_their_batch_s_in_both_directions(timestamp):
+def test_timestamps_far_from_the_base_timestamp(timestamp):
     payload = encode([NewRecord(timestamp=timestamp)], base_timestamp=0)
 
-    assert [timestamp] == [record.timestamp for record in read(payload).records]
+    assert [timestamp] == [
+        record.timestamp for record in decode_payload(payload).records
+    ]
 
 
 def test_the_widest_difference_of_timestamps():
@@ -90,31 +92,31 @@ def test_the_widest_difference_of_timestamps():
     payload = encode([NewRecord(timestamp=-1)], base_timestamp=high)
     payload += encode([NewRecord(timestamp=low)], base_timestamp=0, base_offset=1)
 
-    assert [-1, low] == [record.timestamp for record in read(payload).records]
+    assert [-1, low] == [record.timestamp for record in decode_payload(payload).records]
 
 
 @pytest.mark.parametrize("delta", [0, 63, 64, 8191, 8192, (1 << 31) - 1])
-def test_offsets_far_from_their_batch_s(delta):
+def test_offsets_far_from_the_base_offset(delta):
     record = NewRecord(offset_delta=delta)
-    (found,) = read(encode([record], base_offset=7)).records
+    (found,) = decode_payload(encode([record], base_offset=7)).records
 
     assert 7 + delta == found.offset
 
 
-def test_varints_may_be_longer_than_they_need_to_be():
-    # 0x80 0x00 is 0 in two bytes, as some encoders reserve room for a length.
+def test_varints_may_have_redundant_bytes():
+    # 0x80 0x00 is 0 in two bytes: some encoders reserve space for a length.
     body = b"\x98\x80\x00\0\x80\0\x80\x80\0\x81\0\x82\x00v\0"
 
-    assert [b"v"] == values(crafted(body))
+    assert [b"v"] == values(batch_with_body(body))
 
 
-def test_where_a_record_comes_from():
+def test_record_has_topic_partition_and_offset():
     (found,) = decode(encode([NewRecord()]), [(0, 0, 2)], "t", 9, DETACHED).records
 
     assert ("t", 9, 2) == (found.topic, found.partition, found.delivery_count)
 
 
-def test_records_speak_to_their_holder():
+def test_record_methods_call_the_ack_target():
     lease = Lease(
         topic="t",
         share_partition=P0,
@@ -131,16 +133,16 @@ def test_records_speak_to_their_holder():
     second.reject()
     first.accept()
 
-    said = [Run(0, 0, AcknowledgeType.ACCEPT), Run(1, 1, AcknowledgeType.REJECT)]
-    assert [(100.0, said)] == lease.take_runs()
+    runs = [Run(0, 0, AcknowledgeType.ACCEPT), Run(1, 1, AcknowledgeType.REJECT)]
+    assert [(100.0, runs)] == lease.take_runs()
     assert 100.0 == second.lock_deadline
     assert 100.0 == second.lock_remaining
 
 
-def test_records_pickle():
-    records = read(encode([NewRecord(b"k", b"v", (("h", None),), 5)])).records
+def test_records_can_be_pickled():
+    records = decode_payload(encode([NewRecord(b"k", b"v", (("h", None),), 5)])).records
 
-    assert told(records) == told(pickle.loads(pickle.dumps(records)))
+    assert record_fields(records) == record_fields(pickle.loads(pickle.dumps(records)))
 
 
 HEADERS = st.lists(st.tuples(st.text(), st.none() | st.binary())).map(tuple)
@@ -158,9 +160,11 @@ RECORDS = st.lists(
 
 
 @given(RECORDS, st.sampled_from(Codec), st.integers(0, 1 << 62))
-def test_what_is_encoded_is_decoded(records, codec, base_offset):
+def test_encoded_records_are_decoded(records, codec, base_offset):
     payload = encode(records, base_offset=base_offset, compression=codec)
-    decoded = read(payload, [(base_offset, base_offset + len(records) - 1, 1)])
+    decoded = decode_payload(
+        payload, [(base_offset, base_offset + len(records) - 1, 1)]
+    )
 
     assert records == [
         NewRecord(record.key, record.value, record.headers, record.timestamp)

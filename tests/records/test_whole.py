@@ -1,4 +1,4 @@
-"""One batch acquired as a whole is read without an account, and comes to the same."""
+"""The fast path for one batch acquired as a whole has the same result."""
 
 import pytest
 from hypothesis import example, given
@@ -9,7 +9,7 @@ from sharecons.records.batch import _PayloadReader
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.layout import CRC_START
-from tests.records.reading import read, sealed, told
+from tests.records.reading import decode_payload, record_fields, with_checksum
 
 FIRST, COUNT = 7, 3
 
@@ -29,13 +29,18 @@ def batch(codec=Codec.NONE, *, control=False):
 
 
 def outcome(decoded):
-    return told(decoded.records), decoded.gaps, decoded.undecodable, decoded.unseen
+    return (
+        record_fields(decoded.records),
+        decoded.gaps,
+        decoded.undecodable,
+        decoded.unseen,
+    )
 
 
-def both(payload, first=FIRST, last=FIRST + COUNT - 1):
-    """See that it comes to the same with an account; gives what it comes to."""
+def decode_both_ways(payload, first=FIRST, last=FIRST + COUNT - 1):
+    """Check that decoding with offset accounting has the same result; return it."""
     acquired = [(first, last, 2)]
-    found = outcome(read(payload, acquired))
+    found = outcome(decode_payload(payload, acquired))
     assert found == outcome(
         _PayloadReader(payload, acquired, "orders", 3, DETACHED).read()
     )
@@ -43,8 +48,8 @@ def both(payload, first=FIRST, last=FIRST + COUNT - 1):
 
 
 @pytest.mark.parametrize("codec", Codec)
-def test_all_its_records(codec):
-    records, gaps, undecodable, unseen = both(batch(codec))
+def test_batch_acquired_as_a_whole(codec):
+    records, gaps, undecodable, unseen = decode_both_ways(batch(codec))
 
     assert [FIRST, FIRST + 1, FIRST + 2] == [record[0] for record in records]
     assert not gaps + undecodable + unseen
@@ -53,8 +58,8 @@ def test_all_its_records(codec):
 @pytest.mark.parametrize("first", range(FIRST - 2, FIRST + 3))
 @pytest.mark.parametrize("last", range(FIRST + 2, FIRST + 5))
 @pytest.mark.parametrize("control", [False, True])
-def test_more_or_less_than_it(first, last, control):
-    both(batch(control=control), first, last)
+def test_acquired_range_that_differs_from_the_batch(first, last, control):
+    decode_both_ways(batch(control=control), first, last)
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
@@ -69,11 +74,13 @@ def test_damage_anywhere(codec, at, bits, whole):
     damaged = bytearray(batch(codec))
     at %= len(damaged)
     damaged[at] ^= bits
-    # Some of it such that the checksum is right.
-    both(sealed(damaged) if whole and at >= CRC_START else bytes(damaged))
+    # In some cases the checksum is correct.
+    decode_both_ways(
+        with_checksum(damaged) if whole and at >= CRC_START else bytes(damaged)
+    )
 
 
 @given(size=st.integers(0, len(batch())), more=st.binary(max_size=80))
-def test_cut_off_or_with_more_behind_it(size, more):
-    both(batch()[:size])
-    both(batch() + more)
+def test_truncated_payload_or_extra_bytes(size, more):
+    decode_both_ways(batch()[:size])
+    decode_both_ways(batch() + more)

@@ -1,4 +1,4 @@
-"""What type checkers make of the public API: mypy and pyright read this file."""
+"""The public API for type checkers: mypy and pyright check this file."""
 
 import json
 from collections.abc import Mapping

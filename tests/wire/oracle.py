@@ -1,11 +1,11 @@
-"""What answers are held against: kio in the opposite direction, and bytes by hand.
+"""Helpers to compare requests and responses with kio and with golden bytes.
 
-The package writes requests and reads answers; so here kio reads requests and writes
-answers. Golden bytes do not come from kio: each line is a field of the message
-definition (`clients/src/main/resources/common/message` of Apache Kafka 4.3.0, where
-the names come from), written out by Kafka's rules for flexible versions: numbers big
-endian; a string or array begins with its length plus one as a varint, 00 is null; a
-struct ends with the number of its tagged fields.
+The package encodes requests and decodes responses; here kio decodes requests and
+encodes responses. Golden bytes do not come from kio: each line is a field of the
+message definition (`clients/src/main/resources/common/message` of Apache Kafka 4.3.0),
+encoded by Kafka's rules for flexible versions: numbers are big endian; a string or
+array begins with its length plus one as a varint, 00 is null; a struct ends with the
+number of its tagged fields.
 """
 
 import io
@@ -18,13 +18,19 @@ from kio.serial import entity_reader, entity_writer
 
 from sharecons.errors import ProtocolError
 
-__all__ = ["read", "read_alike", "schema", "spelt", "written"]
+__all__ = [
+    "decode_entity",
+    "encode_entity",
+    "from_hex",
+    "read_as_bytes_and_view",
+    "schema",
+]
 
 T = TypeVar("T")
 
 
-def spelt(lines: str) -> bytes:
-    """Bytes of a hex dump; what follows two spaces tells what they are."""
+def from_hex(lines: str) -> bytes:
+    """Return the bytes of a hex dump; text after two spaces is a comment."""
     kept = (line.strip().split("  ")[0] for line in lines.splitlines())
     return b"".join(map(_part, " ".join(kept).split()))
 
@@ -34,31 +40,34 @@ def _part(part: str) -> bytes:
 
 
 def schema(api: str, version: int) -> Any:
-    """The module of one version of an API; requests' parts are in its `.request`."""
+    """Return kio's module for a version of an API; `.request` has a request's parts."""
     import_module(f"kio.schema.{api}.v{version}.request")
     import_module(f"kio.schema.{api}.v{version}.response")
     return import_module(f"kio.schema.{api}.v{version}")
 
 
-def written(entity: Any) -> bytes:
+def encode_entity(entity: Any) -> bytes:
     buffer = io.BytesIO()
     entity_writer(type(entity))(buffer, entity)
     return buffer.getvalue()
 
 
-def read(kind: Any, data: bytes) -> Any:
+def decode_entity(kind: Any, data: bytes) -> Any:
     entity, size = entity_reader(kind)(data, 0)
     assert size == len(data), "bytes are left over"
     return entity
 
 
-def read_alike(read: Callable[[bytes | memoryview], T], data: bytes) -> T:
-    """Read a small frame, which is bytes, and as a large one, which is a view."""
+def read_as_bytes_and_view(read: Callable[[bytes | memoryview], T], data: bytes) -> T:
+    """Decode data as bytes (a small frame) and as a view (a large one).
+
+    Both must have the same result.
+    """
     try:
-        answer = read(data)
+        response = read(data)
     except ProtocolError:
         with pytest.raises(ProtocolError):
             read(memoryview(data))
         raise
-    assert answer == read(memoryview(data))
-    return answer
+    assert response == read(memoryview(data))
+    return response

@@ -1,4 +1,4 @@
-"""The requests of administration: golden bytes, and kio reads them."""
+"""Requests of the admin client's APIs: golden bytes, and decoding by kio."""
 
 import pytest
 
@@ -31,7 +31,7 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.messages import SharePartition
 from sharecons.version import VERSION
 from sharecons.wire.codec.registry import api_of
-from tests.wire.oracle import read, schema, spelt
+from tests.wire.oracle import decode_entity, from_hex, schema
 
 HERE = TopicPartition("t", 1)
 TOPIC_ID = bytes(range(16))
@@ -301,18 +301,18 @@ every_case = pytest.mark.parametrize(
 
 @every_case
 def test_bytes_of_a_request(name, request_, version, golden):
-    assert spelt(golden) == api_of(type(request_)).write(request_, version)
+    assert from_hex(golden) == api_of(type(request_)).write(request_, version)
 
 
 @every_case
-def test_kio_reads_a_request_to_its_end(name, request_, version, golden):
+def test_kio_decodes_a_request_completely(name, request_, version, golden):
     camel = "".join(part.title() for part in name.split("_"))
     kind = getattr(schema(name, version), f"{camel}Request")
 
-    read(kind, api_of(type(request_)).write(request_, version))
+    decode_entity(kind, api_of(type(request_)).write(request_, version))
 
 
-def test_all_topics_are_asked_for_by_null():
+def test_all_topics_are_requested_by_null():
     written = api_of(TopicMetadataRequest).write(TopicMetadataRequest(names=None), 12)
 
-    assert spelt("00 00 00 00") == written
+    assert from_hex("00 00 00 00") == written

@@ -1,4 +1,4 @@
-"""ApiVersions (18), version 3; and its answer in version 0."""
+"""ApiVersions (18), version 3, and the response in version 0."""
 
 from datetime import timedelta
 
@@ -13,14 +13,14 @@ from sharecons.wire.api_versions import (
     read_versions,
     write_versions_request,
 )
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 REQUEST = """
     0a 'sharecons'             ClientSoftwareName
     06 '0.1.0'                 ClientSoftwareVersion
     00                         (tagged fields)
 """
-ANSWER = """
+RESPONSE = """
     0000                       ErrorCode
     03                         ApiKeys: two
       0012 0000 0004 00        key, lowest, highest, tags
@@ -34,7 +34,7 @@ ANSWER = """
           0e 'share.version'   Name
           0001 0001 00         MaxVersionLevel, MinVersionLevel, tags
 """
-OLD_ANSWER = """
+OLD_RESPONSE = """
     0023                       ErrorCode, unsupported version
     00000001                   ApiKeys: one
       0012 0000 0002           key, lowest, highest
@@ -42,39 +42,39 @@ OLD_ANSWER = """
 
 
 def test_request():
-    assert spelt(REQUEST) == write_versions_request("sharecons", "0.1.0")
+    assert from_hex(REQUEST) == write_versions_request("sharecons", "0.1.0")
 
 
-def test_answer():
+def test_response():
     expected = {18: VersionRange(0, 4), 78: VersionRange(1, 2)}
 
-    assert expected == read_versions(spelt(ANSWER), 0)
+    assert expected == read_versions(from_hex(RESPONSE), 0)
 
 
-def test_answer_in_version_0_of_a_broker_that_does_not_know_ours():
-    assert {18: VersionRange(0, 2)} == read_versions(spelt(OLD_ANSWER), 0)
+def test_response_in_version_0_of_an_old_broker():
+    assert {18: VersionRange(0, 2)} == read_versions(from_hex(OLD_RESPONSE), 0)
 
 
-def test_other_error_is_named():
+def test_other_error_is_reported_by_name():
     with pytest.raises(ProtocolError, match="failed: CLUSTER_AUTHORIZATION_FAILED"):
-        read_versions(spelt("001f 00000000"), 0)
+        read_versions(from_hex("001f 00000000"), 0)
 
 
-def test_error_that_nobody_knows_is_given_by_number():
+def test_unknown_error_is_reported_by_number():
     with pytest.raises(ProtocolError, match="error code 9999"):
-        read_versions(spelt("270f 00000000"), 0)
+        read_versions(from_hex("270f 00000000"), 0)
 
 
 def test_tagged_fields_of_newer_brokers_are_skipped():
-    answer = spelt("0000 02 0012 0000 0004 00 00000000 01 63 03 ffffff")
+    response = from_hex("0000 02 0012 0000 0004 00 00000000 01 63 03 ffffff")
 
-    assert {18: VersionRange(0, 4)} == read_versions(answer, 0)
+    assert {18: VersionRange(0, 4)} == read_versions(response, 0)
 
 
-def test_kio_reads_the_request_as_it_was_meant():
+def test_kio_decodes_the_request():
     kind = schema("api_versions", 3).ApiVersionsRequest
 
-    got = read(kind, write_versions_request("sharecons", "0.1.0"))
+    got = decode_entity(kind, write_versions_request("sharecons", "0.1.0"))
 
     assert ("sharecons", "0.1.0") == (
         got.client_software_name,
@@ -90,7 +90,7 @@ int16 = st.integers(-(1 << 15), (1 << 15) - 1)
     epoch=st.integers(-1, (1 << 63) - 1),
     features=st.lists(st.text(max_size=5), max_size=3),
 )
-def test_every_answer_that_kio_writes_is_read_as_it_was_meant(served, epoch, features):
+def test_every_response_encoded_by_kio_is_decoded(served, epoch, features):
     v = schema("api_versions", 3).response
     entity = v.ApiVersionsResponse(
         error_code=ErrorCode.none,
@@ -111,11 +111,11 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(served, epoch, fea
         zk_migration_ready=True,
     )
 
-    assert served == read_versions(written(entity), 0)
+    assert served == read_versions(encode_entity(entity), 0)
 
 
 @given(served=st.dictionaries(int16, st.builds(VersionRange, int16, int16)))
-def test_every_old_answer_that_kio_writes_is_read_as_it_was_meant(served):
+def test_every_old_response_encoded_by_kio_is_decoded(served):
     v = schema("api_versions", 0).response
     entity = v.ApiVersionsResponse(
         error_code=ErrorCode.unsupported_version,
@@ -125,4 +125,4 @@ def test_every_old_answer_that_kio_writes_is_read_as_it_was_meant(served):
         ),
     )
 
-    assert served == read_versions(written(entity), 0)
+    assert served == read_versions(encode_entity(entity), 0)

@@ -13,12 +13,12 @@ from sharecons.errors import ProtocolError
 from sharecons.protocol.log_reader.messages import (
     Fetch,
     Fetched,
-    FetchedPartition,
+    PartitionResponse,
     FetchPosition,
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.fetch import FETCH
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
 BILLS = bytes.fromhex("ffeeddccbbaa99887766554433221100")
@@ -35,7 +35,7 @@ REQUEST = Fetch(
     },
 )
 
-REPLICA = """
+REPLICA_ID = """
     ffffffff                                         ReplicaId, -1
 """
 REST = """
@@ -75,7 +75,7 @@ REST = """
     00                                               (tagged fields)
 """
 
-ANSWER = """
+RESPONSE = """
     00000064                                         ThrottleTimeMs, 100
     0000                                             ErrorCode
     00000000                                         SessionId
@@ -108,7 +108,7 @@ ANSWER = """
         02 00000003 05 'host' 00002384 00 00         one: id, host, port, rack, tags
 """
 
-FIRST = FetchedPartition(
+FIRST = PartitionResponse(
     share_partition=SharePartition(ORDERS, 0),
     error=0,
     high_watermark=100,
@@ -116,7 +116,7 @@ FIRST = FetchedPartition(
     aborted=((77, 9),),
     records=memoryview(b"xyz"),
 )
-SECOND = FetchedPartition(
+SECOND = PartitionResponse(
     share_partition=SharePartition(ORDERS, 2),
     error=6,
     high_watermark=-1,
@@ -127,37 +127,37 @@ SECOND = FetchedPartition(
 
 
 @pytest.mark.parametrize("version", [13, 14])
-def test_request_names_no_replica(version: int) -> None:
-    assert spelt(REPLICA + REST) == FETCH.write(REQUEST, version)
+def test_request_has_replica_id_minus_1_before_version_15(version: int) -> None:
+    assert from_hex(REPLICA_ID + REST) == FETCH.write(REQUEST, version)
 
 
 @pytest.mark.parametrize("version", [15, 16, 17])
-def test_request_of_newer_versions_has_no_word_for_a_replica(version: int) -> None:
-    assert spelt(REST) == FETCH.write(REQUEST, version)
+def test_request_has_no_replica_id_since_version_15(version: int) -> None:
+    assert from_hex(REST) == FETCH.write(REQUEST, version)
 
 
 @pytest.mark.parametrize("version", FETCH.versions)
-def test_answer_is_read(version: int) -> None:
+def test_response_is_decoded(version: int) -> None:
     expected = Fetched(error=0, partitions=(FIRST, SECOND), throttle=0.1)
 
-    assert expected == FETCH.read(spelt(ANSWER), 0, version)
+    assert expected == FETCH.read(from_hex(RESPONSE), 0, version)
 
 
-def test_answer_begins_where_its_header_ends() -> None:
-    assert FETCH.read(spelt(ANSWER), 0, 17) == FETCH.read(
-        b"12345" + spelt(ANSWER), 5, 17
+def test_response_is_decoded_after_its_header() -> None:
+    assert FETCH.read(from_hex(RESPONSE), 0, 17) == FETCH.read(
+        b"12345" + from_hex(RESPONSE), 5, 17
     )
 
 
-def test_records_are_lent_and_not_copied() -> None:
-    frame = bytearray(spelt(ANSWER))
+def test_records_are_not_copied() -> None:
+    frame = bytearray(from_hex(RESPONSE))
 
     records = FETCH.read(memoryview(frame), 0, 17).partitions[0].records
 
     assert records.obj is frame
 
 
-# kio as the oracle.
+# Comparison with kio.
 
 offsets = st.integers(-1, (1 << 63) - 1)
 int32 = st.integers(-1, 0x7FFFFFFF)
@@ -178,8 +178,10 @@ requests = st.builds(
 
 @pytest.mark.parametrize("version", FETCH.versions)
 @given(request_=requests)
-def test_kio_reads_every_request_as_it_was_meant(version: int, request_: Fetch) -> None:
-    got = read(schema("fetch", version).FetchRequest, FETCH.write(request_, version))
+def test_kio_decodes_every_request(version: int, request_: Fetch) -> None:
+    got = decode_entity(
+        schema("fetch", version).FetchRequest, FETCH.write(request_, version)
+    )
 
     assert min(request_.max_wait, 0x7FFFFFFF / 1000) == got.max_wait.total_seconds()
     assert request_.min_bytes == got.min_bytes
@@ -195,13 +197,13 @@ def test_kio_reads_every_request_as_it_was_meant(version: int, request_: Fetch) 
     }
 
 
-answers = st.builds(
+responses = st.builds(
     Fetched,
     error=st.sampled_from([code.value for code in ErrorCode]),
     throttle=st.integers(0, 1 << 30).map(lambda ms: ms / 1000),
     partitions=st.lists(
         st.builds(
-            FetchedPartition,
+            PartitionResponse,
             share_partition=partitions,
             error=st.sampled_from([code.value for code in ErrorCode]),
             high_watermark=offsets,
@@ -214,11 +216,11 @@ answers = st.builds(
 )
 
 
-def entity(answer: Fetched, version: int) -> Any:
+def entity(response: Fetched, version: int) -> Any:
     v = schema("fetch", version).response
     return v.FetchResponse(
-        throttle_time=timedelta(seconds=answer.throttle),
-        error_code=ErrorCode(answer.error),
+        throttle_time=timedelta(seconds=response.throttle),
+        error_code=ErrorCode(response.error),
         responses=tuple(
             v.FetchableTopicResponse(
                 topic_id=UUID(bytes=each.share_partition.topic_id),
@@ -237,49 +239,49 @@ def entity(answer: Fetched, version: int) -> Any:
                     ),
                 ),
             )
-            for each in answer.partitions
+            for each in response.partitions
         ),
     )
 
 
 @pytest.mark.parametrize("version", FETCH.versions)
-@given(answer=answers)
-def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
-    version: int, answer: Fetched
+@given(response=responses)
+def test_every_response_encoded_by_kio_is_decoded(
+    version: int, response: Fetched
 ) -> None:
-    assert answer == FETCH.read(written(entity(answer, version)), 0, version)
+    assert response == FETCH.read(encode_entity(entity(response, version)), 0, version)
 
 
-# What a broker should not say.
+# Invalid responses.
 
 
-def test_an_answer_cut_off_anywhere_is_no_answer() -> None:
-    whole = spelt(ANSWER)
+def test_truncated_response_is_rejected() -> None:
+    whole = from_hex(RESPONSE)
     for size in range(len(whole)):
         with pytest.raises(ProtocolError, match="invalid Fetch response"):
             FETCH.read(whole[:size], 0, 17)
 
 
-def test_bytes_after_the_answer_are_no_part_of_it() -> None:
+def test_bytes_after_the_response_are_rejected() -> None:
     with pytest.raises(ProtocolError, match="1 bytes after its end"):
-        FETCH.read(spelt(ANSWER) + b"x", 0, 17)
+        FETCH.read(from_hex(RESPONSE) + b"x", 0, 17)
 
 
 @given(garbage=st.binary(max_size=200))
-def test_garbage_is_an_answer_or_an_error_of_ours(garbage: bytes) -> None:
+def test_random_bytes_are_decoded_or_a_protocol_error(garbage: bytes) -> None:
     try:
         FETCH.read(garbage, 0, 17)
     except ProtocolError:
         pass
 
 
-def test_codes_that_nobody_knows_stay_numbers() -> None:
-    answer = spelt(ANSWER).replace(b"\0\0\0\2\0\6", b"\0\0\0\2\x27\x10")
+def test_unknown_error_codes_stay_numbers() -> None:
+    response = from_hex(RESPONSE).replace(b"\0\0\0\2\0\6", b"\0\0\0\2\x27\x10")
 
-    assert 10000 == FETCH.read(answer, 0, 17).partitions[1].error
+    assert 10000 == FETCH.read(response, 0, 17).partitions[1].error
 
 
-def test_numbers_that_the_wire_cannot_hold_are_an_error_of_ours() -> None:
+def test_numbers_out_of_range_are_a_protocol_error() -> None:
     request = Fetch(
         max_wait=1.0,
         min_bytes=1,

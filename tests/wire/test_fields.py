@@ -1,4 +1,4 @@
-"""Fields of frames: small ones, which are bytes, and views of large ones."""
+"""Fields of frames, both bytes (small frames) and memoryviews (large frames)."""
 
 import struct
 
@@ -18,7 +18,7 @@ steps = st.lists(
 
 
 def outcome(reader, step):
-    """What a step gave, and where it ended; or that there was no such field."""
+    """Return the result of a step and the position after it, or "no such field"."""
     try:
         if isinstance(step, int):
             reader.position = step
@@ -29,14 +29,14 @@ def outcome(reader, step):
 
 
 @given(data=st.binary(max_size=40).map(lambda some: some * 20), steps=steps)
-def test_a_view_is_read_as_bytes_are(data, steps):
+def test_view_and_bytes_are_decoded_alike(data, steps):
     of_bytes, of_view = FieldReader(data, 0), FieldReader(memoryview(data), 0)
 
     for step in steps:
-        told = outcome(of_bytes, step)
-        assert told == outcome(of_view, step)
-        if told == "no such field":
-            break  # what is read after an error is nobody's
+        expected = outcome(of_bytes, step)
+        assert expected == outcome(of_view, step)
+        if expected == "no such field":
+            break  # the position after an error is undefined
 
 
 @pytest.mark.parametrize("kind", [bytes, memoryview])
@@ -47,11 +47,11 @@ def test_a_view_is_read_as_bytes_are(data, steps):
     number64=st.integers(-(1 << 63), (1 << 63) - 1),
     number=st.integers(0, (1 << 31) - 1),
 )
-def test_numbers_wherever_they_lie(kind, before, number16, number32, number64, number):
+def test_numbers_at_any_position(kind, before, number16, number32, number64, number):
     packed = struct.pack(">hiq", number16, number32, number64)
     data = bytes(before) + packed + varint(number)
     reader = FieldReader(kind(data), 0)
-    reader.int16() if before > 1 else None  # a piece begins before them
+    reader.int16() if before > 1 else None  # so that a chunk begins before them
     reader.position = before
 
     assert number16 == reader.int16()
@@ -65,7 +65,7 @@ def test_numbers_wherever_they_lie(kind, before, number16, number32, number64, n
 @pytest.mark.parametrize(
     "at", [0, 1, CHUNK_SIZE, 2 * CHUNK_SIZE - 3, 2 * CHUNK_SIZE - 4]
 )
-def test_back_to_what_lies_before(kind, at):
+def test_position_can_be_moved_back(kind, at):
     data = b"".join(n.to_bytes(2, "big") for n in range(2 * CHUNK_SIZE))
     reader = FieldReader(kind(data), 2 * CHUNK_SIZE)
     reader.int16()
@@ -77,7 +77,7 @@ def test_back_to_what_lies_before(kind, at):
 
 @pytest.mark.parametrize("kind", [bytes, memoryview])
 @pytest.mark.parametrize("step", ["int16", "int32", "int64", "varint"])
-def test_a_number_that_is_cut_off(kind, step):
+def test_truncated_number_is_rejected(kind, step):
     for size in range(2):
         with pytest.raises(ValueError, match="message is truncated"):
             getattr(FieldReader(kind(b"\xff" * size), 0), step)()

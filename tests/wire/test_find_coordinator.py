@@ -12,7 +12,7 @@ from sharecons.protocol.messages import (
     FindCoordinatorResponse,
 )
 from sharecons.wire.find_coordinator import FIND_COORDINATOR
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 REQUEST = FindCoordinator(group_id="billing")
 REQUEST_BYTES = """
@@ -20,7 +20,7 @@ REQUEST_BYTES = """
     02 08 'billing'       CoordinatorKeys: one
     00                    (tagged fields)
 """
-ANSWER = """
+RESPONSE = """
     00000000              ThrottleTimeMs
     02                    Coordinators: one
       08 'billing'        Key
@@ -38,30 +38,30 @@ versions = pytest.mark.parametrize("version", [4, 5, 6])
 
 @versions
 def test_request(version):
-    assert spelt(REQUEST_BYTES) == FIND_COORDINATOR.write(REQUEST, version)
+    assert from_hex(REQUEST_BYTES) == FIND_COORDINATOR.write(REQUEST, version)
 
 
 @versions
-def test_answer(version):
+def test_response(version):
     expected = FindCoordinatorResponse(
         error=0, message=None, node_id=1, endpoint=Endpoint("broker1", 9092)
     )
 
-    assert expected == FIND_COORDINATOR.read(spelt(ANSWER), 0, version)
+    assert expected == FIND_COORDINATOR.read(from_hex(RESPONSE), 0, version)
 
 
 @versions
-def test_kio_reads_the_request_as_it_was_meant(version):
+def test_kio_decodes_the_request(version):
     kind = schema("find_coordinator", version).FindCoordinatorRequest
 
-    got = read(kind, FIND_COORDINATOR.write(REQUEST, version))
+    got = decode_entity(kind, FIND_COORDINATOR.write(REQUEST, version))
 
     assert (0, ("billing",)) == (got.key_type, got.coordinator_keys)
 
 
-def answer_about(version, *groups):
+def response_for(version, *groups):
     v = schema("find_coordinator", version).response
-    return written(
+    return encode_entity(
         v.FindCoordinatorResponse(
             throttle_time=timedelta(0),
             coordinators=tuple(
@@ -80,22 +80,22 @@ def answer_about(version, *groups):
 
 
 @versions
-def test_answer_that_kio_writes_is_read_as_it_was_meant(version):
+def test_response_encoded_by_kio_is_decoded(version):
     expected = FindCoordinatorResponse(
         error=15, message="later", node_id=-1, endpoint=Endpoint("", -1)
     )
 
-    answer = answer_about(version, "billing")
-    assert expected == FIND_COORDINATOR.read(answer, 0, version)
+    response = response_for(version, "billing")
+    assert expected == FIND_COORDINATOR.read(response, 0, version)
 
 
 @pytest.mark.parametrize("groups", [(), ("a", "b")])
-def test_answer_about_none_or_several_is_no_answer(groups):
+def test_response_without_exactly_one_coordinator_is_rejected(groups):
     with pytest.raises(ProtocolError, match="coordinators instead of 1"):
-        FIND_COORDINATOR.read(answer_about(6, *groups), 0, 6)
+        FIND_COORDINATOR.read(response_for(6, *groups), 0, 6)
 
 
-def test_error_code_that_nobody_knows_stays_a_number():
-    answer = spelt(ANSWER.replace(" 0000  ", " 270f  "))
+def test_unknown_error_code_stays_a_number():
+    response = from_hex(RESPONSE.replace(" 0000  ", " 270f  "))
 
-    assert 9999 == FIND_COORDINATOR.read(answer, 0, 6).error
+    assert 9999 == FIND_COORDINATOR.read(response, 0, 6).error

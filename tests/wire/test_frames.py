@@ -11,7 +11,7 @@ from sharecons.wire.codec.frames import (
     frame_length,
     request_frame,
 )
-from tests.wire.oracle import read, schema, spelt
+from tests.wire.oracle import decode_entity, from_hex, schema
 
 API_VERSIONS = 18
 SASL_HANDSHAKE = 17
@@ -20,7 +20,7 @@ LIMIT = 1000
 
 
 def test_request():
-    expected = spelt("""
+    expected = from_hex("""
         0000001c               length of what follows, 28
         004e 0002              RequestApiKey, RequestApiVersion
         7fffffff               CorrelationId
@@ -35,12 +35,12 @@ def test_request():
 
 
 def test_request_with_an_empty_client_id():
-    expected = spelt("0000000b 0003 000c 00000001 0000 00")
+    expected = from_hex("0000000b 0003 000c 00000001 0000 00")
 
     assert expected == request_frame(3, 12, 1, "", b"")
 
 
-def test_client_id_that_does_not_fit():
+def test_client_id_that_is_too_long_is_rejected():
     with pytest.raises(ProtocolError, match="request's header"):
         request_frame(3, 12, 1, "x" * 0x8000, b"")
 
@@ -52,15 +52,13 @@ def test_client_id_that_does_not_fit():
     client_id=st.text(max_size=20),
     body=st.binary(max_size=20),
 )
-def test_kio_reads_the_header_as_it_was_meant(
-    key, version, correlation_id, client_id, body
-):
+def test_kio_decodes_the_header(key, version, correlation_id, client_id, body):
     from kio.schema.request_header.v2 import RequestHeader
 
     frame = request_frame(key, version, correlation_id, client_id, body)
 
     assert len(frame) == 4 + int.from_bytes(frame[:4], "big")
-    header = read(RequestHeader, frame[4 : len(frame) - len(body)])
+    header = decode_entity(RequestHeader, frame[4 : len(frame) - len(body)])
     assert (key, version, correlation_id, client_id) == (
         header.request_api_key,
         header.request_api_version,
@@ -70,12 +68,12 @@ def test_kio_reads_the_header_as_it_was_meant(
 
 
 def test_request_of_sasl_handshake_has_no_tagged_fields():
-    """It has no flexible version: Kafka would take them for its body."""
+    """The API has no flexible version: Kafka would read them as the body."""
     from kio.schema.request_header.v1 import RequestHeader
 
     frame = request_frame(SASL_HANDSHAKE, 1, 7, "me", b"the-body")
 
-    header = read(RequestHeader, frame[4 : -len(b"the-body")])
+    header = decode_entity(RequestHeader, frame[4 : -len(b"the-body")])
     assert ("me", 7) == (header.client_id, header.correlation_id)
     assert len(frame) == 4 + int.from_bytes(frame[:4], "big")
 
@@ -86,13 +84,13 @@ def test_length_within_bounds(length):
 
 
 @pytest.mark.parametrize("length", [-(1 << 31), -1, 0, 3])
-def test_length_that_no_answer_has(length):
+def test_invalid_length_is_rejected(length):
     with pytest.raises(ProtocolError, match=f"length {length}:"):
         frame_length(length.to_bytes(4, "big", signed=True), LIMIT)
 
 
 @pytest.mark.parametrize("length", [LIMIT + 1, 0x7FFFFFFF])
-def test_length_beyond_the_limit_says_what_to_look_at(length):
+def test_length_above_the_limit_is_rejected(length):
     with pytest.raises(ProtocolError, match="not a Kafka listener.*max_bytes"):
         frame_length(length.to_bytes(4, "big"), LIMIT)
 
@@ -112,24 +110,24 @@ def test_tls_and_http_ports_are_named(greeting, kind):
 
 
 @pytest.mark.parametrize("greeting", [b"HTTP", b"\x15\x03\x03\x00", b"SSH-"])
-def test_other_servers_are_found_out_by_the_length(greeting):
+def test_other_protocols_are_rejected_by_the_length(greeting):
     with pytest.raises(ProtocolError, match="not a (plaintext )?Kafka listener"):
         frame_length(greeting, 256 << 20)
 
 
 @pytest.mark.parametrize("kind", [bytes, memoryview])
 def test_body_begins_after_the_header(kind):
-    assert 5 == body_offset(kind(spelt("0000002a 00 ff")), SHARE_FETCH, 42)
+    assert 5 == body_offset(kind(from_hex("0000002a 00 ff")), SHARE_FETCH, 42)
 
 
 @pytest.mark.parametrize("key", [API_VERSIONS, SASL_HANDSHAKE])
-def test_body_of_what_any_client_can_read_begins_after_the_correlation_id(key):
-    assert 4 == body_offset(spelt("0000002a 0000"), key, 42)
+def test_body_begins_after_the_correlation_id_in_header_version_0(key):
+    assert 4 == body_offset(from_hex("0000002a 0000"), key, 42)
 
 
 @pytest.mark.parametrize("kind", [bytes, memoryview])
 @pytest.mark.parametrize("got", [-1, 41, 43, 42 << 8, 42 << 24])
-def test_answer_to_another_request(got, kind):
+def test_response_to_another_request_is_rejected(got, kind):
     frame = kind(got.to_bytes(4, "big", signed=True) + b"\x00")
 
     with pytest.raises(ProtocolError, match=f"request {got} instead of 42"):
@@ -137,22 +135,22 @@ def test_answer_to_another_request(got, kind):
 
 
 @pytest.mark.parametrize("rest", ["", "01 00 00", "80"])
-def test_header_that_ends_early_or_has_tagged_fields(rest):
+def test_header_that_is_truncated_or_has_tagged_fields_is_rejected(rest):
     with pytest.raises(ProtocolError, match="header"):
-        body_offset(spelt("0000002a" + rest), SHARE_FETCH, 42)
+        body_offset(from_hex("0000002a" + rest), SHARE_FETCH, 42)
 
 
-def test_frame_that_came_alone():
+def test_frame_without_extra_bytes():
     check_no_extra_bytes(5, 5)
 
 
-def test_bytes_after_an_answer():
+def test_bytes_after_a_response_are_rejected():
     with pytest.raises(ProtocolError, match="2 unexpected bytes after a response of 5"):
         check_no_extra_bytes(7, 5)
 
 
-def test_every_version_that_is_spoken_has_the_headers_that_are_written():
-    """Request header 2 and response header 1 are for flexible versions only."""
+def test_every_version_uses_the_encoded_header_versions():
+    """Only flexible versions have request header 2 and response header 1."""
     from sharecons.wire.consumer_apis import APIS
 
     inflexible = {SASL_HANDSHAKE: (1, 0)}

@@ -1,4 +1,4 @@
-"""Bytes that are no answer: ProtocolError, and nothing else, for every API.
+"""Bytes that are no response: ProtocolError, and nothing else, for every API.
 
 Among what must not happen is the process's end: kio reserves room for as many
 elements as an array's count asks for, and where the system refuses, it aborts.
@@ -15,14 +15,14 @@ from kio.schema.errors import ErrorCode
 from sharecons.errors import ProtocolError
 from sharecons.wire.api_versions import read_versions
 from sharecons.wire.consumer_apis import APIS
-from tests.wire.oracle import read_alike, schema, spelt, written
+from tests.wire.oracle import encode_entity, from_hex, read_as_bytes_and_view, schema
 
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
 SECOND = timedelta(seconds=1)
 
 
-def answers():
-    """One answer of each API and version, with everything in it."""
+def consumer_responses():
+    """Yield a response of each API and version, with every field set."""
     for version in (1, 2):
         v = schema("share_fetch", version).response
         leader = v.LeaderIdAndEpoch(leader_id=1, leader_epoch=2)
@@ -185,77 +185,77 @@ def read(entity, version, data):
         return read_versions(data, 0)
     api = BY_KEY[entity.__api_key__]
     if entity.__api_key__ == 78:
-        return read_alike(lambda frame: api.read(frame, 0, version), data)
+        return read_as_bytes_and_view(lambda frame: api.read(frame, 0, version), data)
     return api.read(data, 0, version)
 
 
-every_answer = pytest.mark.parametrize(
+every_response = pytest.mark.parametrize(
     ("entity", "version"),
     [
         pytest.param(entity, version, id=f"{type(entity).__name__}-{version}")
-        for entity, version in answers()
+        for entity, version in consumer_responses()
     ],
 )
 
 
-def test_there_is_an_answer_for_each_api_and_version():
+def test_every_api_and_version_has_a_response():
     spoken = {(api.key, version) for api in APIS.values() for version in api.versions}
 
-    known = {(entity.__api_key__, version) for entity, version in answers()}
+    known = {(entity.__api_key__, version) for entity, version in consumer_responses()}
     assert spoken | {(18, 0), (18, 3)} == known
 
 
-@every_answer
-def test_whole_answer_is_read(entity, version):
-    read(entity, version, written(entity))
+@every_response
+def test_complete_response_is_decoded(entity, version):
+    read(entity, version, encode_entity(entity))
 
 
-@every_answer
-def test_every_truncation_of_an_answer(entity, version):
-    data = written(entity)
+@every_response
+def test_truncated_response_is_rejected(entity, version):
+    data = encode_entity(entity)
 
     for length in range(len(data)):
         with pytest.raises(ProtocolError):
             read(entity, version, data[:length])
 
 
-@every_answer
-def test_bytes_after_an_answer(entity, version):
+@every_response
+def test_bytes_after_a_response_are_rejected(entity, version):
     with pytest.raises(ProtocolError, match="1 bytes after its end"):
-        read(entity, version, written(entity) + b"\x00")
+        read(entity, version, encode_entity(entity) + b"\x00")
 
 
-@every_answer
-def test_every_byte_of_an_answer_changed(entity, version):
-    """Some changes are no damage; those that are give a ProtocolError."""
-    data = written(entity)
+@every_response
+def test_response_with_a_changed_byte_is_decoded_or_rejected(entity, version):
+    """Some changes result in a valid response; all others raise ProtocolError."""
+    data = encode_entity(entity)
 
     for position in range(len(data)):
         for byte in (0x00, 0x01, 0x7F, 0x80, 0xFF):
             changed = data[:position] + bytes((byte,)) + data[position + 1 :]
-            _read_or_refuse(entity, version, changed)
+            _read_or_protocol_error(entity, version, changed)
 
 
-@every_answer
+@every_response
 @given(data=st.binary(max_size=200))
 @example(data=b"\xff" * 200)
 @example(data=b"\x00" * 200)
 def test_random_bytes(entity, version, data):
-    _read_or_refuse(entity, version, data)
+    _read_or_protocol_error(entity, version, data)
 
 
-@every_answer
+@every_response
 @given(data=st.data())
-def test_answer_with_a_piece_replaced(entity, version, data):
-    whole = written(entity)
+def test_response_with_replaced_bytes_is_decoded_or_rejected(entity, version, data):
+    whole = encode_entity(entity)
     start = data.draw(st.integers(0, len(whole)))
     stop = data.draw(st.integers(start, len(whole)))
     piece = data.draw(st.binary(max_size=8))
 
-    _read_or_refuse(entity, version, whole[:start] + piece + whole[stop:])
+    _read_or_protocol_error(entity, version, whole[:start] + piece + whole[stop:])
 
 
-def _read_or_refuse(entity, version, data):
+def _read_or_protocol_error(entity, version, data):
     try:
         read(entity, version, data)
     except ProtocolError:
@@ -265,32 +265,32 @@ def _read_or_refuse(entity, version, data):
 @pytest.mark.parametrize(
     "count", ["ffffffff0f", "ffffffff07", "ffffff7f", "8080808001"]
 )
-def test_count_of_more_elements_than_there_are_bytes(count):
-    # Without a look at it beforehand, the first of these is the process's end.
-    answer = spelt("00000000 0000 00 00007530" + count + "01 00")
+def test_count_above_the_number_of_bytes_is_rejected(count):
+    # Without `kio_guard`, kio aborts the process for the first of these.
+    response = from_hex("00000000 0000 00 00007530" + count + "01 00")
 
     with pytest.raises(ProtocolError):
-        BY_KEY[78].read(answer, 0, 2)
+        BY_KEY[78].read(response, 0, 2)
 
 
-def test_count_of_more_elements_than_there_are_bytes_in_the_oldest_format():
+def test_count_above_the_number_of_bytes_is_rejected_in_the_legacy_format():
     with pytest.raises(ProtocolError):
-        read_versions(spelt("0023 7fffffff"), 0)
+        read_versions(from_hex("0023 7fffffff"), 0)
 
 
-def test_number_that_does_not_end():
+def test_varint_that_does_not_end_is_rejected():
     with pytest.raises(ProtocolError):
-        BY_KEY[78].read(spelt("00000000 0000 00 00007530 ffffffffffff01"), 0, 2)
+        BY_KEY[78].read(from_hex("00000000 0000 00 00007530 ffffffffffff01"), 0, 2)
 
 
-def test_text_that_is_not_utf_8():
+def test_text_that_is_not_utf_8_is_rejected():
     with pytest.raises(ProtocolError):
-        BY_KEY[78].read(spelt("00000000 0000 02 ff 00007530 01 01 00"), 0, 2)
+        BY_KEY[78].read(from_hex("00000000 0000 02 ff 00007530 01 01 00"), 0, 2)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_tagged_fields_of_newer_brokers_are_skipped(version):
-    """In every struct of an answer, between others, with any number and size."""
+    """Put tagged fields of several numbers and sizes into every struct."""
     tags = "03 00 01 ff 7f 00 ac02 02 abcd"
     plain = """
         00000000 0000 00 00007530                     throttle, error, message, lock
@@ -306,7 +306,7 @@ def test_tagged_fields_of_newer_brokers_are_skipped(version):
         TAGS
     """
 
-    def answer(instead):
-        return BY_KEY[78].read(spelt(plain.replace("TAGS", instead)), 0, version)
+    def response(instead):
+        return BY_KEY[78].read(from_hex(plain.replace("TAGS", instead)), 0, version)
 
-    assert answer("00") == answer(tags)
+    assert response("00") == response(tags)

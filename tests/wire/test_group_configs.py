@@ -13,7 +13,7 @@ from sharecons.protocol.messages import (
     DescribeGroupConfigResponse,
 )
 from sharecons.wire.group_configs import ALTER_GROUP_CONFIG, DESCRIBE_GROUP_CONFIG
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 DESCRIBE = DescribeGroupConfig(group_id="billing", name="share.auto.offset.reset")
 DESCRIBE_BYTES = """
@@ -26,7 +26,7 @@ DESCRIBE_BYTES = """
     00 00                             synonyms, documentation: no
     00                                (tagged fields)
 """
-DESCRIBED = """
+DESCRIBE_RESPONSE = """
     00000000                          ThrottleTimeMs
     02                                Results: one
       0000                            ErrorCode
@@ -61,7 +61,7 @@ ALTER_BYTES = """
     00                                ValidateOnly: no
     00                                (tagged fields)
 """
-ALTERED = """
+ALTER_RESPONSE = """
     00000000                          ThrottleTimeMs
     02                                Responses: one
       001e                            ErrorCode, group authorization failed
@@ -73,42 +73,42 @@ ALTERED = """
 """
 
 
-def test_request_to_describe():
-    assert spelt(DESCRIBE_BYTES) == DESCRIBE_GROUP_CONFIG.write(DESCRIBE, 4)
+def test_describe_request():
+    assert from_hex(DESCRIBE_BYTES) == DESCRIBE_GROUP_CONFIG.write(DESCRIBE, 4)
 
 
-def test_request_to_alter():
-    assert spelt(ALTER_BYTES) == ALTER_GROUP_CONFIG.write(ALTER, 1)
+def test_alter_request():
+    assert from_hex(ALTER_BYTES) == ALTER_GROUP_CONFIG.write(ALTER, 1)
 
 
-def test_answer_with_a_value():
+def test_describe_response_with_a_value():
     expected = DescribeGroupConfigResponse(error=0, message="", value="earliest")
 
-    assert expected == DESCRIBE_GROUP_CONFIG.read(spelt(DESCRIBED), 0, 4)
+    assert expected == DESCRIBE_GROUP_CONFIG.read(from_hex(DESCRIBE_RESPONSE), 0, 4)
 
 
-def test_answer_to_an_alteration():
+def test_alter_response():
     expected = AlterGroupConfigResponse(error=30, message="no")
 
-    assert expected == ALTER_GROUP_CONFIG.read(spelt(ALTERED), 0, 1)
+    assert expected == ALTER_GROUP_CONFIG.read(from_hex(ALTER_RESPONSE), 0, 1)
 
 
-def test_error_codes_that_nobody_knows_stay_numbers():
-    described = spelt(DESCRIBED.replace(" 0000  ", " 270f  "))
-    altered = spelt(ALTERED.replace("001e", "270f"))
+def test_unknown_error_codes_stay_numbers():
+    described = from_hex(DESCRIBE_RESPONSE.replace(" 0000  ", " 270f  "))
+    altered = from_hex(ALTER_RESPONSE.replace("001e", "270f"))
 
     assert 9999 == DESCRIBE_GROUP_CONFIG.read(described, 0, 4).error
     assert 9999 == ALTER_GROUP_CONFIG.read(altered, 0, 1).error
 
 
-def test_kio_reads_the_requests_as_they_were_meant():
+def test_kio_decodes_the_requests():
     describe = schema("describe_configs", 4)
     alter = schema("incremental_alter_configs", 1)
 
-    described = read(
+    described = decode_entity(
         describe.DescribeConfigsRequest, DESCRIBE_GROUP_CONFIG.write(DESCRIBE, 4)
     )
-    altered = read(
+    altered = decode_entity(
         alter.IncrementalAlterConfigsRequest, ALTER_GROUP_CONFIG.write(ALTER, 1)
     )
 
@@ -147,7 +147,7 @@ def described_by_kio(*values, results=1):
         resource_name="billing",
         configs=configs,
     )
-    return written(
+    return encode_entity(
         v.DescribeConfigsResponse(
             throttle_time=timedelta(0), results=(result,) * results
         )
@@ -157,13 +157,13 @@ def described_by_kio(*values, results=1):
 @pytest.mark.parametrize(
     ("values", "expected"), [((), None), ((None,), None), (("5",), "5")]
 )
-def test_answer_that_kio_writes_is_read_as_it_was_meant(values, expected):
+def test_response_encoded_by_kio_is_decoded(values, expected):
     got = DESCRIBE_GROUP_CONFIG.read(described_by_kio(*values), 0, 4)
 
     assert DescribeGroupConfigResponse(error=0, message=None, value=expected) == got
 
 
 @pytest.mark.parametrize("results", [0, 2])
-def test_answer_about_none_or_several_groups_is_no_answer(results):
+def test_response_without_exactly_one_group_is_rejected(results):
     with pytest.raises(ProtocolError, match="groups instead of 1"):
         DESCRIBE_GROUP_CONFIG.read(described_by_kio("5", results=results), 0, 4)

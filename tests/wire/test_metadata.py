@@ -16,7 +16,7 @@ from sharecons.protocol.messages import (
     TopicDescription,
 )
 from sharecons.wire.metadata import METADATA
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
 
@@ -31,7 +31,7 @@ REQUEST_BYTES = """
     00                                         IncludeTopicAuthorizedOperations
     00                                         (tagged fields)
 """
-ANSWER = """
+RESPONSE = """
     00000000                                   ThrottleTimeMs
     02                                         Brokers: one
       00000001 03 'b1' 00002384 02 'r' 00      id, host, port, rack, tags
@@ -54,10 +54,10 @@ ANSWER = """
       00000000000000000000000000000000         TopicId: null
       00 01 80000000 00                        internal, partitions, rights, tags
 """
-END_12 = """
+RESPONSE_END_12 = """
     00                                         (tagged fields)
 """
-END_13 = """
+RESPONSE_END_13 = """
     0000                                       ErrorCode
     00                                         (tagged fields)
 """
@@ -77,22 +77,24 @@ EXPECTED = MetadataResponse(
 
 
 @pytest.mark.parametrize("version", [12, 13])
-def test_request_asks_by_name_and_by_id_and_makes_no_topic(version):
-    assert spelt(REQUEST_BYTES) == METADATA.write(REQUEST, version)
+def test_request_has_names_and_ids_and_creates_no_topic(version):
+    assert from_hex(REQUEST_BYTES) == METADATA.write(REQUEST, version)
 
 
-@pytest.mark.parametrize(("version", "end"), [(12, END_12), (13, END_13)])
-def test_answer(version, end):
-    assert EXPECTED == METADATA.read(spelt(ANSWER + end), 0, version)
+@pytest.mark.parametrize(
+    ("version", "end"), [(12, RESPONSE_END_12), (13, RESPONSE_END_13)]
+)
+def test_response(version, end):
+    assert EXPECTED == METADATA.read(from_hex(RESPONSE + end), 0, version)
 
 
-def test_error_codes_that_nobody_knows_stay_numbers():
-    answer = spelt((ANSWER + END_12).replace("0003  ", "270f  "))
+def test_unknown_error_codes_stay_numbers():
+    response = from_hex((RESPONSE + RESPONSE_END_12).replace("0003  ", "270f  "))
 
-    assert 9999 == METADATA.read(answer, 0, 12).topics[1].error
+    assert 9999 == METADATA.read(response, 0, 12).topics[1].error
 
 
-# kio as the oracle.
+# Comparison with kio.
 
 names = st.text(min_size=1, max_size=10)
 ids = st.binary(min_size=16, max_size=16).filter(any)
@@ -100,10 +102,12 @@ ids = st.binary(min_size=16, max_size=16).filter(any)
 
 @pytest.mark.parametrize("version", [12, 13])
 @given(names=st.lists(names).map(tuple), ids=st.lists(ids).map(tuple))
-def test_kio_reads_every_request_as_it_was_meant(version, names, ids):
+def test_kio_decodes_every_request(version, names, ids):
     kind = schema("metadata", version).MetadataRequest
 
-    got = read(kind, METADATA.write(MetadataRequest(names=names, ids=ids), version))
+    got = decode_entity(
+        kind, METADATA.write(MetadataRequest(names=names, ids=ids), version)
+    )
 
     assert names == tuple(t.name for t in got.topics if t.name is not None)
     assert ids == tuple(t.topic_id.bytes for t in got.topics if t.topic_id)
@@ -133,7 +137,7 @@ endpoints = st.builds(Endpoint, names, st.integers(0, 65535))
     brokers=st.dictionaries(st.integers(0, 9), endpoints),
     topics=st.lists(topics).map(tuple),
 )
-def test_every_answer_that_kio_writes_is_read_as_it_was_meant(version, brokers, topics):
+def test_every_response_encoded_by_kio_is_decoded(version, brokers, topics):
     v = schema("metadata", version).response
     entity = v.MetadataResponse(
         throttle_time=timedelta(0),
@@ -162,4 +166,4 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(version, brokers, 
     )
 
     expected = MetadataResponse(brokers=brokers, topics=topics)
-    assert expected == METADATA.read(written(entity), 0, version)
+    assert expected == METADATA.read(encode_entity(entity), 0, version)

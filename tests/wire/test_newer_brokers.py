@@ -15,9 +15,9 @@ from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.requests import DescribeClassicGroups
 from sharecons.wire.codec.kio_schemas import widen
 from sharecons.wire.codec.registry import API_LOCATIONS
-from tests.wire.oracle import written
-from tests.wire.test_admin_answers import SPOKEN, api_of, describe_groups
-from tests.wire.test_garbage import answers, read
+from tests.wire.oracle import encode_entity
+from tests.wire.test_admin_responses import RESPONSES, api_of, describe_groups
+from tests.wire.test_garbage import consumer_responses, read
 
 CODES = (9999, -7, 32767)
 NUMBERS = (99, 127, -1, -128)
@@ -37,7 +37,7 @@ class Unknown:
 
 
 def responses():
-    for kind, make in SPOKEN:
+    for kind, make in RESPONSES:
         api = api_of(kind)
         for version in api.versions:
             entity = make(version)[0]
@@ -46,7 +46,7 @@ def responses():
                 entity,
                 lambda data, api=api, version=version: api.read(data, 0, version),
             )
-    for entity, version in answers():
+    for entity, version in consumer_responses():
         yield (
             f"{type(entity).__name__}-{version}",
             entity,
@@ -128,10 +128,12 @@ CASES = [
 
 @pytest.mark.parametrize(("entity", "read_response", "unknown"), CASES)
 def test_unknown_value_leaves_the_rest_of_the_response(entity, read_response, unknown):
-    answer = read_response(written(changed(entity, unknown.path, unknown.value)))
+    response = read_response(
+        encode_entity(changed(entity, unknown.path, unknown.value))
+    )
 
-    whole = read_response(written(entity))
-    assert shape(whole) == shape(answer)
+    whole = read_response(encode_entity(entity))
+    assert shape(whole) == shape(response)
 
 
 def test_every_api_has_a_response_with_an_unknown_value():
@@ -145,17 +147,17 @@ def test_every_api_has_a_response_with_an_unknown_value():
 
 @pytest.mark.parametrize("code", CODES)
 def test_unknown_error_code_of_api_versions_names_the_code(code):
-    (entity, *_) = [each for each, _ in answers() if each.__api_key__ == 18]
+    (entity, *_) = [each for each, _ in consumer_responses() if each.__api_key__ == 18]
 
     with pytest.raises(ProtocolError, match=f"error code {code}"):
-        read(entity, 0, written(changed(entity, ("error_code",), code)))
+        read(entity, 0, encode_entity(changed(entity, ("error_code",), code)))
 
 
 @pytest.mark.parametrize("protocol_type", NAMES)
 def test_members_of_an_unknown_protocol_are_listed(protocol_type):
     entity = describe_groups(6)[0]
     path = ("groups", 0, "protocol_type")
-    data = written(changed(entity, path, protocol_type))
+    data = encode_entity(changed(entity, path, protocol_type))
 
     (member,) = api_of(DescribeClassicGroups).read(data, 0, 6)["g"].value.members
 

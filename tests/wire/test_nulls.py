@@ -24,8 +24,8 @@ from sharecons.protocol.admin.requests import DescribeFeatures, TopicMetadataReq
 from sharecons.wire.codec.registry import API_LOCATIONS
 from sharecons.wire.fetch import FETCH
 from sharecons.wire.share_state_records import read_key, read_value
-from tests.wire.oracle import schema, spelt, written
-from tests.wire.test_admin_answers import FEATURES, api_of, metadata
+from tests.wire.oracle import encode_entity, from_hex, schema
+from tests.wire.test_admin_responses import FEATURES, api_of, metadata
 from tests.wire.test_newer_brokers import responses
 
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -152,7 +152,7 @@ def _nullable(f):
 
 def with_null(entity, path):
     """Return the bytes of a response with null at `path`."""
-    data = written(_with(entity, path))
+    data = encode_entity(_replace_by_mark(entity, path))
     if not isinstance(path[-1], int):
         return data
     # kio writes no null inside an array.
@@ -166,14 +166,14 @@ def with_null(entity, path):
     return data.replace(length + mark, null)
 
 
-def _with(value, path):
+def _replace_by_mark(value, path):
     if path == ():
         return None
     if is_dataclass(value):
         kind = nullable(type(value))
         return kind(
             **{
-                f.name: _with(
+                f.name: _replace_by_mark(
                     getattr(value, f.name),
                     path[1:] if path and path[0] == f.name else None,
                 )
@@ -184,7 +184,7 @@ def _with(value, path):
         if path and path[0] == 0 and len(path) == 1:
             return (MARK, *value[1:])
         return tuple(
-            _with(each, path[1:] if path and path[0] == i else None)
+            _replace_by_mark(each, path[1:] if path and path[0] == i else None)
             for i, each in enumerate(value)
         )
     return value
@@ -198,7 +198,7 @@ CASES = [
 REJECTED = [
     case
     for case in CASES
-    # Records are no array: null is read as none, see `test_share_fetch`.
+    # Null records are read as empty, see `test_share_fetch`.
     if not (case.values[2].allowed or case.values[2].path[-1] == "records")
 ]
 ALLOWED = [case for case in CASES if case not in REJECTED]
@@ -223,12 +223,12 @@ HEARTBEATS = [
 def test_null_assignment_has_nothing_after_it(entity, read, marker, after):
     """Any negative number means null; what follows is not read as an assignment."""
     null = with_null(entity, ("assignment",))
-    assert null.endswith(spelt("ff 00"))
+    assert null.endswith(from_hex("ff 00"))
     same = null[:-2] + bytes((marker, 0))
 
     assert read(null) == read(same)
     with pytest.raises(ProtocolError):
-        read(same[:-1] + spelt(after) + b"\0")
+        read(same[:-1] + from_hex(after) + b"\0")
 
 
 @pytest.mark.parametrize(("entity", "read", "null"), ALLOWED)
@@ -245,7 +245,7 @@ EXTREMES = (0x00, 0x01, 0x02, 0x7F, 0x80, 0x81, 0xFE, 0xFF)
 )
 @given(data=st.data())
 def test_several_bytes_changed_are_read_or_a_protocol_error(entity, read, data):
-    changed = bytearray(written(entity))
+    changed = bytearray(encode_entity(entity))
     for _ in range(data.draw(st.integers(2, 4))):
         position = data.draw(st.integers(0, len(changed) - 1))
         changed[position] = data.draw(st.sampled_from(EXTREMES))
@@ -284,14 +284,14 @@ def test_null_in_the_features_is_a_protocol_error(valid, null):
     for line in FEATURES.splitlines():
         if valid in line:
             tag, rest = line.strip()[:2], line.strip()[6:].replace(valid, null)
-            size = len(spelt(rest))
+            size = len(from_hex(rest))
             line = f"{tag} {size:02x} {rest}"
         elif "'share.ver'" in line:
             line = line.replace(" 0f ", " 10 ")
         lines.append(line)
 
     with pytest.raises(ProtocolError, match="invalid ApiVersions response"):
-        api_of(DescribeFeatures).read(spelt("\n".join(lines)), 0, 4)
+        api_of(DescribeFeatures).read(from_hex("\n".join(lines)), 0, 4)
 
 
 STATE_KEY = pack(">hh", 0, 1) + b"g" + TOPIC.bytes + pack(">i", 3)

@@ -18,7 +18,7 @@ from sharecons.protocol.messages import (
     SharePartition,
 )
 from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
 BILLS = bytes.fromhex("ffeeddccbbaa99887766554433221100")
@@ -61,15 +61,15 @@ TAIL = """
     00                                               (tagged fields)
 """
 
-ANSWER_HEAD = """
+RESPONSE_HEAD = """
     00000000                                         ThrottleTimeMs
     007b                                             ErrorCode, 123
     06 'epoch'                                       ErrorMessage
 """
-ANSWER_LOCK = """
+RESPONSE_LOCK = """
     00003a98                                         AcquisitionLockTimeoutMs, 15,000
 """
-ANSWER_TAIL = """
+RESPONSE_TAIL = """
     02                                               Responses: one
       00112233445566778899aabbccddeeff               TopicId
       02                                             Partitions: one
@@ -107,39 +107,39 @@ def acknowledged(lock_timeout):
     )
 
 
-def test_request_in_version_1_cannot_say_that_it_renews():
-    assert spelt(HEAD + TAIL) == SHARE_ACKNOWLEDGE.write(REQUEST, 1)
+def test_request_in_version_1_has_no_renew_flag():
+    assert from_hex(HEAD + TAIL) == SHARE_ACKNOWLEDGE.write(REQUEST, 1)
 
 
-def test_request_in_version_2_says_that_it_renews():
-    assert spelt(HEAD + MODE + TAIL) == SHARE_ACKNOWLEDGE.write(REQUEST, 2)
+def test_request_in_version_2_has_the_renew_flag():
+    assert from_hex(HEAD + MODE + TAIL) == SHARE_ACKNOWLEDGE.write(REQUEST, 2)
 
 
-def test_answer_in_version_1_has_no_lock_timeout():
-    answer = spelt(ANSWER_HEAD + ANSWER_TAIL)
+def test_response_in_version_1_has_no_lock_timeout():
+    response = from_hex(RESPONSE_HEAD + RESPONSE_TAIL)
 
-    assert acknowledged(0.0) == SHARE_ACKNOWLEDGE.read(answer, 0, 1)
-
-
-def test_answer_in_version_2_has_a_lock_timeout():
-    answer = spelt(ANSWER_HEAD + ANSWER_LOCK + ANSWER_TAIL)
-
-    assert acknowledged(15.0) == SHARE_ACKNOWLEDGE.read(answer, 0, 2)
+    assert acknowledged(0.0) == SHARE_ACKNOWLEDGE.read(response, 0, 1)
 
 
-def test_lock_timeout_below_zero_is_none():
-    answer = spelt(ANSWER_HEAD + "ffffffff" + ANSWER_TAIL)
+def test_response_in_version_2_has_a_lock_timeout():
+    response = from_hex(RESPONSE_HEAD + RESPONSE_LOCK + RESPONSE_TAIL)
 
-    assert 0.0 == SHARE_ACKNOWLEDGE.read(answer, 0, 2).lock_timeout
-
-
-def test_error_code_that_nobody_knows_stays_a_number():
-    answer = spelt("00000000 270f 00" + ANSWER_LOCK + ANSWER_TAIL)
-
-    assert 9999 == SHARE_ACKNOWLEDGE.read(answer, 0, 2).error
+    assert acknowledged(15.0) == SHARE_ACKNOWLEDGE.read(response, 0, 2)
 
 
-# kio as the oracle.
+def test_negative_lock_timeout_is_zero():
+    response = from_hex(RESPONSE_HEAD + "ffffffff" + RESPONSE_TAIL)
+
+    assert 0.0 == SHARE_ACKNOWLEDGE.read(response, 0, 2).lock_timeout
+
+
+def test_unknown_error_code_stays_a_number():
+    response = from_hex("00000000 270f 00" + RESPONSE_LOCK + RESPONSE_TAIL)
+
+    assert 9999 == SHARE_ACKNOWLEDGE.read(response, 0, 2).error
+
+
+# Comparison with kio.
 
 partitions = st.builds(
     SharePartition, st.sampled_from([ORDERS, BILLS]), st.integers(0, 3)
@@ -151,25 +151,27 @@ ranges = st.builds(Range, offsets, offsets, kinds)
 
 @pytest.mark.parametrize("version", [1, 2])
 @given(
-    said=st.dictionaries(partitions, st.lists(ranges, min_size=1).map(tuple)),
+    acknowledgements=st.dictionaries(
+        partitions, st.lists(ranges, min_size=1).map(tuple)
+    ),
     epoch=st.integers(-1, 0x7FFFFFFF),
     renewing=st.booleans(),
 )
-def test_kio_reads_every_request_as_it_was_meant(version, said, epoch, renewing):
+def test_kio_decodes_every_request(version, acks, epoch, renewing):
     request = ShareAcknowledge(
         group_id="g",
         member_id="m",
         share_session_epoch=epoch,
-        is_renew_ack=renewing,
-        acknowledgements=said,
+        renewing=renewing,
+        acknowledgements=acks,
     )
     kind = schema("share_acknowledge", version).ShareAcknowledgeRequest
 
-    got = read(kind, SHARE_ACKNOWLEDGE.write(request, version))
+    got = decode_entity(kind, SHARE_ACKNOWLEDGE.write(request, version))
 
     assert ("g", "m", epoch) == (got.group_id, got.member_id, got.share_session_epoch)
     assert version == 1 or renewing == got.is_renew_ack
-    assert said == {
+    assert acks == {
         SharePartition(topic.topic_id.bytes, part.partition_index): tuple(
             Range(b.first_offset, b.last_offset, bytes(b.acknowledge_types))
             for b in part.acknowledgement_batches
@@ -188,12 +190,10 @@ codes = st.sampled_from([code.value for code in ErrorCode])
     parts=st.dictionaries(partitions, st.tuples(codes, st.none() | st.text())),
     leader=st.builds(PartitionLeader, st.integers(-1, 9), st.integers(-1, 9)),
 )
-def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
-    version, code, parts, leader
-):
+def test_every_response_encoded_by_kio_is_decoded(version, code, parts, leader):
     v = schema("share_acknowledge", version).response
     lock = {"acquisition_lock_timeout": timedelta(seconds=9)} if version == 2 else {}
-    said = v.LeaderIdAndEpoch(
+    kio_leader = v.LeaderIdAndEpoch(
         leader_id=leader.leader_id, leader_epoch=leader.leader_epoch
     )
     entity = v.ShareAcknowledgeResponse(
@@ -207,7 +207,7 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
                         partition_index=p.partition,
                         error_code=ErrorCode(error),
                         error_message=message,
-                        current_leader=said,
+                        current_leader=kio_leader,
                     ),
                 ),
             )
@@ -217,7 +217,7 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
         **lock,
     )
 
-    got = SHARE_ACKNOWLEDGE.read(written(entity), 0, version)
+    got = SHARE_ACKNOWLEDGE.read(encode_entity(entity), 0, version)
 
     expected = tuple(
         PartitionResponse(p, 0, None, error, message, leader, b"", ())

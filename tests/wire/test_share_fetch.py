@@ -21,7 +21,13 @@ from sharecons.protocol.messages import (
     SharePartition,
 )
 from sharecons.wire.share_fetch import SHARE_FETCH
-from tests.wire.oracle import read, read_alike, schema, spelt, written
+from tests.wire.oracle import (
+    decode_entity,
+    encode_entity,
+    from_hex,
+    read_as_bytes_and_view,
+    schema,
+)
 
 ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
 BILLS = bytes.fromhex("ffeeddccbbaa99887766554433221100")
@@ -83,7 +89,7 @@ TAIL = """
     00                                               (tagged fields)
 """
 
-ANSWER = """
+RESPONSE = """
     00000064                                         ThrottleTimeMs, 100
     0000                                             ErrorCode
     00                                               ErrorMessage: null
@@ -157,27 +163,29 @@ def fetched(version: int, **changes: Any) -> ShareFetchResponse:
 
 
 def test_request_in_version_1_has_no_acquire_mode() -> None:
-    assert spelt(HEAD + TAIL) == SHARE_FETCH.write(REQUEST, 1)
+    assert from_hex(HEAD + TAIL) == SHARE_FETCH.write(REQUEST, 1)
 
 
 def test_request_in_version_2_has_the_acquire_mode() -> None:
-    assert spelt(HEAD + MODE + TAIL) == SHARE_FETCH.write(REQUEST, 2)
+    assert from_hex(HEAD + MODE + TAIL) == SHARE_FETCH.write(REQUEST, 2)
 
 
-def read_answer(answer: bytes, version: int = 2, at: int = 0) -> ShareFetchResponse:
-    return read_alike(lambda frame: SHARE_FETCH.read(frame, at, version), answer)
+def read_response(response: bytes, version: int = 2, at: int = 0) -> ShareFetchResponse:
+    return read_as_bytes_and_view(
+        lambda frame: SHARE_FETCH.read(frame, at, version), response
+    )
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_answer_is_read(version: int) -> None:
-    assert fetched(version) == read_answer(spelt(ANSWER), version)
+def test_response_is_decoded(version: int) -> None:
+    assert fetched(version) == read_response(from_hex(RESPONSE), version)
 
 
-def test_answer_begins_where_its_header_ends() -> None:
-    assert fetched(2) == read_answer(b"12345" + spelt(ANSWER), at=5)
+def test_response_is_decoded_after_its_header() -> None:
+    assert fetched(2) == read_response(b"12345" + from_hex(RESPONSE), at=5)
 
 
-# kio as the oracle.
+# Comparison with kio.
 
 offsets = st.integers(0, (1 << 63) - 2)
 kinds = st.lists(st.sampled_from([0, 1, 2, 3]), min_size=1, max_size=3).map(bytes)
@@ -216,12 +224,10 @@ def by_topic(topics: Any) -> dict[SharePartition, Any]:
 
 @pytest.mark.parametrize("version", [1, 2])
 @given(request_=requests)
-def test_kio_reads_every_request_as_it_was_meant(
-    version: int, request_: ShareFetch
-) -> None:
+def test_kio_decodes_every_request(version: int, request_: ShareFetch) -> None:
     kind = schema("share_fetch", version).ShareFetchRequest
 
-    got = read(kind, SHARE_FETCH.write(request_, version))
+    got = decode_entity(kind, SHARE_FETCH.write(request_, version))
 
     assert request_.group_id == got.group_id
     assert request_.member_id == got.member_id
@@ -230,10 +236,10 @@ def test_kio_reads_every_request_as_it_was_meant(
     assert request_.min_bytes == got.min_bytes
     assert request_.max_bytes == got.max_bytes
     assert request_.max_records == got.max_records == got.batch_size
-    said = request_.acknowledgements
-    assert {p: said.get(p, ()) for p in request_.added | said.keys()} == by_topic(
-        got.topics
-    )
+    acknowledgements = request_.acknowledgements
+    assert {
+        p: acknowledgements.get(p, ()) for p in request_.added | acknowledgements.keys()
+    } == by_topic(got.topics)
     assert request_.forgotten == {
         SharePartition(topic.topic_id.bytes, partition)
         for topic in got.forgotten_topics_data
@@ -255,7 +261,7 @@ def ascending(draw: st.DrawFn) -> tuple[tuple[int, int, int], ...]:
     return tuple((first, last, draw(st.integers(1, 5))) for first, last in pairs)
 
 
-answers = st.builds(
+responses = st.builds(
     ShareFetchResponse,
     error=codes,
     message=texts,
@@ -283,23 +289,23 @@ answers = st.builds(
 )
 
 
-def entity(answer: ShareFetchResponse, version: int) -> Any:
+def entity(response: ShareFetchResponse, version: int) -> Any:
     v = schema("share_fetch", version).response
     return v.ShareFetchResponse(
-        throttle_time=timedelta(seconds=answer.throttle),
-        error_code=ErrorCode(answer.error),
-        error_message=answer.message,
-        acquisition_lock_timeout=timedelta(seconds=answer.lock_timeout),
+        throttle_time=timedelta(seconds=response.throttle),
+        error_code=ErrorCode(response.error),
+        error_message=response.message,
+        acquisition_lock_timeout=timedelta(seconds=response.lock_timeout),
         responses=tuple(
             v.ShareFetchableTopicResponse(
                 topic_id=UUID(bytes=p.share_partition.topic_id),
                 partitions=(_partition(v, p),),
             )
-            for p in answer.partitions
+            for p in response.partitions
         ),
         node_endpoints=tuple(
             v.NodeEndpoint(node_id=node_id, host=host, port=port)
-            for node_id, (host, port) in answer.endpoints.items()
+            for node_id, (host, port) in response.endpoints.items()
         ),
     )
 
@@ -324,26 +330,26 @@ def _partition(v: Any, p: PartitionResponse) -> Any:
     )
 
 
-@given(answer=answers)
-def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
-    answer: ShareFetchResponse,
+@given(response=responses)
+def test_every_response_encoded_by_kio_is_decoded(
+    response: ShareFetchResponse,
 ) -> None:
-    assert answer == read_answer(written(entity(answer, 2)))
+    assert response == read_response(encode_entity(entity(response, 2)))
 
 
 @pytest.mark.parametrize("leader", [(0, 0), (-1, -1), (0, -1), (-1, 0), (0, 7), (3, 0)])
-def test_what_a_partition_says_of_its_leader_is_read(leader: tuple[int, int]) -> None:
+def test_leader_of_a_partition_is_decoded(leader: tuple[int, int]) -> None:
     partition = replace(FIRST, leader=PartitionLeader(*leader))
-    answer = fetched(2, partitions=(partition,))
-    assert answer == read_answer(written(entity(answer, 2)))
+    response = fetched(2, partitions=(partition,))
+    assert response == read_response(encode_entity(entity(response, 2)))
 
 
-# What a broker should not say, or says otherwise than kio expects.
+# Invalid responses, and valid ones that kio rejects.
 
 
 def with_acquired(*acquired: tuple[int, int, int]) -> bytes:
     partition = replace(FIRST, acquired=acquired)
-    return written(entity(fetched(2, partitions=(partition,)), 2))
+    return encode_entity(entity(fetched(2, partitions=(partition,)), 2))
 
 
 @pytest.mark.parametrize(
@@ -357,18 +363,18 @@ def with_acquired(*acquired: tuple[int, int, int]) -> bytes:
     ],
     ids=["backwards", "overlapping", "descending", "negative", "from a negative one"],
 )
-def test_acquired_ranges_that_do_not_ascend_are_no_answer(
+def test_descending_acquired_ranges_are_rejected(
     acquired: list[tuple[int, int, int]],
 ) -> None:
     with pytest.raises(ProtocolError, match="not ascending"):
-        read_answer(with_acquired(*acquired))
+        read_response(with_acquired(*acquired))
 
 
-def test_records_of_null_are_none() -> None:
-    # Not nullable since version 1, but a broker may be older at heart.
-    null = spelt(ANSWER).replace(b"\x04xyz", b"\x00")
+def test_null_records_are_empty() -> None:
+    # Not nullable since version 1, but a broker may still send null.
+    null = from_hex(RESPONSE).replace(b"\x04xyz", b"\x00")
 
-    first = read_answer(null).partitions[0]
+    first = read_response(null).partitions[0]
 
     assert replace(FIRST, records=b"") == first
 
@@ -379,36 +385,36 @@ TAGGED = "00000001 00000005 02 09 02 aabb 0a 00        CurrentLeader: two tagged
 
 @pytest.mark.parametrize("acknowledge_message", ["06 'stale'", "00"])
 def test_tagged_fields_of_a_leader_are_skipped(acknowledge_message: str) -> None:
-    tagged = ANSWER.replace(LEADER, TAGGED)
-    assert tagged != ANSWER
+    tagged = RESPONSE.replace(LEADER, TAGGED)
+    assert tagged != RESPONSE
 
-    answer = spelt(tagged.replace("06 'stale'", acknowledge_message))
-    first, second = read_answer(answer).partitions
+    response = from_hex(tagged.replace("06 'stale'", acknowledge_message))
+    first, second = read_response(response).partitions
 
     message = None if acknowledge_message == "00" else "stale"
     assert replace(FIRST, acknowledge_message=message) == first
     assert SECOND == second
 
 
-def test_error_codes_that_nobody_knows_stay_numbers() -> None:
-    answer = spelt(ANSWER).replace(
+def test_unknown_error_codes_stay_numbers() -> None:
+    response = from_hex(RESPONSE).replace(
         b"\x00\x00\x00\x64\x00\x00", b"\x00\x00\x00\x64\x27\x0f"
     )
-    answer = answer.replace(b"\x00\x06\x05gone", b"\x27\x10\x05gone")
+    response = response.replace(b"\x00\x06\x05gone", b"\x27\x10\x05gone")
 
-    got = read_answer(answer)
+    got = read_response(response)
 
     assert 9999 == got.error
     assert 10000 == got.partitions[1].error
 
 
-def test_lock_timeout_below_zero_is_none() -> None:
-    answer = spelt(ANSWER).replace(b"\x00\x00\x75\x30", b"\xff\xff\xff\xff")
+def test_negative_lock_timeout_is_zero() -> None:
+    response = from_hex(RESPONSE).replace(b"\x00\x00\x75\x30", b"\xff\xff\xff\xff")
 
-    assert 0.0 == read_answer(answer).lock_timeout
+    assert 0.0 == read_response(response).lock_timeout
 
 
-def test_a_wait_longer_than_the_wire_can_say_is_cut() -> None:
+def test_max_wait_is_limited_to_an_int32() -> None:
     request = ShareFetch(
         group_id="g",
         member_id="m",
@@ -423,7 +429,7 @@ def test_a_wait_longer_than_the_wire_can_say_is_cut() -> None:
         acknowledgements={},
     )
 
-    got = read(
+    got = decode_entity(
         schema("share_fetch", 2).ShareFetchRequest, SHARE_FETCH.write(request, 2)
     )
 

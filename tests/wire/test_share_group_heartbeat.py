@@ -10,7 +10,7 @@ from kio.schema.errors import ErrorCode
 
 from sharecons.protocol.messages import Heartbeat, HeartbeatResponse, SharePartition
 from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
-from tests.wire.oracle import read, schema, spelt, written
+from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 ORDERS = bytes.fromhex("00112233445566778899aabbccddeeff")
 
@@ -38,7 +38,7 @@ STAY_BYTES = """
     00                                 (tagged fields)
 """
 
-ANSWER = """
+RESPONSE = """
     0000000a                           ThrottleTimeMs, 10
     0000                               ErrorCode
     00                                 ErrorMessage: null
@@ -53,7 +53,7 @@ ANSWER = """
       00                               (tagged fields)
     00                                 (tagged fields)
 """
-NO_NEWS = """
+UNCHANGED_RESPONSE = """
     00000000                           ThrottleTimeMs
     006e                               ErrorCode, fenced member epoch
     07 'fenced'                        ErrorMessage
@@ -65,7 +65,7 @@ NO_NEWS = """
 """
 
 
-def admitted(assignment):
+def expected_response(assignment):
     return HeartbeatResponse(
         error=0,
         message=None,
@@ -82,18 +82,18 @@ def admitted(assignment):
     ids=["join", "stay"],
 )
 def test_request(request_, expected):
-    assert spelt(expected) == SHARE_GROUP_HEARTBEAT.write(request_, 1)
+    assert from_hex(expected) == SHARE_GROUP_HEARTBEAT.write(request_, 1)
 
 
-def test_answer_with_an_assignment():
-    expected = admitted(
+def test_response_with_an_assignment():
+    expected = expected_response(
         frozenset({SharePartition(ORDERS, 0), SharePartition(ORDERS, 2)})
     )
 
-    assert expected == SHARE_GROUP_HEARTBEAT.read(spelt(ANSWER), 0, 1)
+    assert expected == SHARE_GROUP_HEARTBEAT.read(from_hex(RESPONSE), 0, 1)
 
 
-def test_answer_without_an_assignment_has_none():
+def test_response_without_an_assignment_has_none():
     expected = HeartbeatResponse(
         error=110,
         message="fenced",
@@ -103,10 +103,10 @@ def test_answer_without_an_assignment_has_none():
         throttle=0.0,
     )
 
-    assert expected == SHARE_GROUP_HEARTBEAT.read(spelt(NO_NEWS), 0, 1)
+    assert expected == SHARE_GROUP_HEARTBEAT.read(from_hex(UNCHANGED_RESPONSE), 0, 1)
 
 
-def test_answer_that_takes_everything_away_has_an_empty_assignment():
+def test_response_that_revokes_everything_has_an_empty_assignment():
     v = schema("share_group_heartbeat", 1).response
     entity = v.ShareGroupHeartbeatResponse(
         throttle_time=timedelta(0),
@@ -116,31 +116,31 @@ def test_answer_that_takes_everything_away_has_an_empty_assignment():
         assignment=v.Assignment(topic_partitions=()),
     )
 
-    answer = SHARE_GROUP_HEARTBEAT.read(written(entity), 0, 1)
+    response = SHARE_GROUP_HEARTBEAT.read(encode_entity(entity), 0, 1)
 
-    assert frozenset() == answer.assignment
+    assert frozenset() == response.assignment
 
 
-def test_partition_below_zero_is_not_assigned():
-    answer = spelt(ANSWER.replace("00000002", "ffffffff"))
+def test_negative_partition_is_not_assigned():
+    response = from_hex(RESPONSE.replace("00000002", "ffffffff"))
 
-    expected = admitted(frozenset({SharePartition(ORDERS, 0)}))
-    assert expected == SHARE_GROUP_HEARTBEAT.read(answer, 0, 1)
+    expected = expected_response(frozenset({SharePartition(ORDERS, 0)}))
+    assert expected == SHARE_GROUP_HEARTBEAT.read(response, 0, 1)
 
 
 def test_topic_without_an_id_is_not_assigned():
-    answer = spelt(ANSWER.replace(ORDERS.hex(), "00" * 16))
+    response = from_hex(RESPONSE.replace(ORDERS.hex(), "00" * 16))
 
-    assert admitted(frozenset()) == SHARE_GROUP_HEARTBEAT.read(answer, 0, 1)
-
-
-def test_error_code_that_nobody_knows_stays_a_number():
-    answer = spelt(NO_NEWS.replace("006e", "270f"))
-
-    assert 9999 == SHARE_GROUP_HEARTBEAT.read(answer, 0, 1).error
+    assert expected_response(frozenset()) == SHARE_GROUP_HEARTBEAT.read(response, 0, 1)
 
 
-# kio as the oracle.
+def test_unknown_error_code_stays_a_number():
+    response = from_hex(UNCHANGED_RESPONSE.replace("006e", "270f"))
+
+    assert 9999 == SHARE_GROUP_HEARTBEAT.read(response, 0, 1).error
+
+
+# Comparison with kio.
 
 texts = st.text(max_size=10)
 ids = st.binary(min_size=16, max_size=16).filter(any)
@@ -152,13 +152,13 @@ ids = st.binary(min_size=16, max_size=16).filter(any)
     rack=st.none() | texts,
     topics=st.none() | st.lists(texts).map(tuple),
 )
-def test_kio_reads_every_request_as_it_was_meant(group, epoch, rack, topics):
+def test_kio_decodes_every_request(group, epoch, rack, topics):
     request = Heartbeat(
         group_id=group, member_id="m", member_epoch=epoch, rack=rack, topics=topics
     )
     kind = schema("share_group_heartbeat", 1).ShareGroupHeartbeatRequest
 
-    got = read(kind, SHARE_GROUP_HEARTBEAT.write(request, 1))
+    got = decode_entity(kind, SHARE_GROUP_HEARTBEAT.write(request, 1))
 
     assert request == Heartbeat(
         group_id=got.group_id,
@@ -176,7 +176,7 @@ def test_kio_reads_every_request_as_it_was_meant(group, epoch, rack, topics):
     interval=st.integers(0, 0x7FFFFFFF),
     assigned=st.none() | st.frozensets(st.tuples(ids, st.integers(0, 99))),
 )
-def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
+def test_every_response_encoded_by_kio_is_decoded(
     code, message, epoch, interval, assigned
 ):
     v = schema("share_group_heartbeat", 1).response
@@ -208,4 +208,4 @@ def test_every_answer_that_kio_writes_is_read_as_it_was_meant(
         assignment=assigned,
         throttle=interval / 1000,
     )
-    assert expected == SHARE_GROUP_HEARTBEAT.read(written(entity), 0, 1)
+    assert expected == SHARE_GROUP_HEARTBEAT.read(encode_entity(entity), 0, 1)

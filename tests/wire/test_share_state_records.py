@@ -1,4 +1,4 @@
-"""Records of __share_group_state, as Kafka 4.3.0 wrote them."""
+"""Records of __share_group_state, captured from Kafka 4.3.0."""
 
 import pytest
 
@@ -30,23 +30,23 @@ UPDATE = bytes.fromhex(
 )
 
 
-def test_a_key_says_whose_state_and_which_kind():
+def test_key_is_decoded():
     key = StateKey("billing", SharePartition(TOPIC_ID, 4))
 
     assert (key, 1) == read_key(KEY)
 
 
-def test_a_kind_that_is_not_known_is_passed_over():
+def test_unknown_record_type_is_skipped():
     assert read_key(b"\0\x02" + KEY[2:]) is None
 
 
-def test_a_snapshot_has_all_of_the_state():
+def test_snapshot_is_decoded():
     assert Snapshot(
         state_epoch=4, leader_epoch=0, start_offset=5, batches=()
     ) == read_value(0, SNAPSHOT)
 
 
-def test_an_update_has_what_was_changed():
+def test_update_is_decoded():
     assert Update(
         leader_epoch=0,
         start_offset=None,
@@ -68,7 +68,7 @@ def test_an_update_has_what_was_changed():
 
 
 @pytest.mark.parametrize(("number", "name"), [(3, "ARCHIVING"), (99, "UNKNOWN_99")])
-def test_a_state_of_a_newer_broker_is_read(number, name):
+def test_unknown_state_in_a_batch_is_decoded(number, name):
     newer = UPDATE.replace(b"\x04\x00\x01\x00", bytes([number, 0, 1, 0]))
     first, second = read_value(1, newer).batches
 
@@ -78,19 +78,19 @@ def test_a_state_of_a_newer_broker_is_read(number, name):
 
 
 @pytest.mark.parametrize(("kind", "value"), [(0, SNAPSHOT), (1, UPDATE)])
-def test_a_value_that_is_cut_off_is_no_value(kind, value):
-    # The tagged fields at its end are not looked at: newer brokers may have more.
+def test_truncated_value_is_rejected(kind, value):
+    # The tagged fields at the end are not decoded.
     for length in range(len(value) - 7):
         with pytest.raises(ProtocolError, match="invalid value in __share_group_state"):
             read_value(kind, value[:length])
 
 
-def test_a_key_that_is_cut_off_is_no_key():
+def test_truncated_key_is_rejected():
     for length in range(len(KEY)):
         with pytest.raises(ProtocolError, match="invalid key in __share_group_state"):
             read_key(KEY[:length])
 
 
-def test_a_newer_version_is_refused_in_words():
+def test_newer_version_is_rejected():
     with pytest.raises(ProtocolError, match="version 1 is not supported"):
         read_value(0, b"\0\x01" + SNAPSHOT[2:])

@@ -1,4 +1,4 @@
-"""Which version of an API is spoken with a broker, and what is said if none is."""
+"""The choice of an API's version for a broker, and the error if there is none."""
 
 import pytest
 
@@ -28,19 +28,19 @@ KAFKA_4_0 = {key: VersionRange(0, 0) for key in KAFKA_4_3}
     ("theirs", "expected"),
     [((1, 2), 2), ((1, 1), 1), ((2, 7), 2), ((0, 1), 1), ((0, 32767), 2)],
 )
-def test_highest_version_that_both_speak(theirs, expected):
+def test_highest_common_version_is_chosen(theirs, expected):
     assert expected == choose_version(
         SHARE_FETCH, {FETCH: VersionRange(*theirs)}, "b:1"
     )
 
 
 @pytest.mark.parametrize("theirs", [(0, 0), (3, 9), (5, 2), (-1, -1)])
-def test_no_version_that_both_speak(theirs):
+def test_no_common_version_is_an_error(theirs):
     with pytest.raises(UnsupportedVersionError, match="broker b:1 .*ShareFetch"):
         choose_version(SHARE_FETCH, {FETCH: VersionRange(*theirs)}, "b:1")
 
 
-def test_every_api_can_be_spoken_with_a_broker_that_serves_what_we_speak():
+def test_every_api_has_a_version_with_an_equal_broker():
     for api in APIS.values():
         served = {api.key: VersionRange(api.versions[0], api.versions[-1])}
 
@@ -48,12 +48,12 @@ def test_every_api_can_be_spoken_with_a_broker_that_serves_what_we_speak():
 
 
 @pytest.mark.parametrize("served", [KAFKA_4_3, KAFKA_4_1])
-def test_brokers_with_share_groups(served):
+def test_broker_with_share_groups_is_accepted(served):
     check_share_groups(served, "b:1")
 
 
 @pytest.mark.parametrize("missing", [HEARTBEAT, FETCH, ACKNOWLEDGE])
-def test_broker_that_lacks_one_of_the_apis(missing):
+def test_broker_without_one_of_the_apis_is_rejected(missing):
     served = {key: versions for key, versions in KAFKA_4_3.items() if key != missing}
 
     with pytest.raises(UnsupportedVersionError, match="does not support"):
@@ -61,7 +61,7 @@ def test_broker_that_lacks_one_of_the_apis(missing):
 
 
 @pytest.mark.parametrize("served", [{}, KAFKA_4_0], ids=["none", "early access"])
-def test_broker_without_share_groups_is_told_what_would_serve(served):
+def test_error_for_a_broker_without_share_groups_names_the_kafka_version(served):
     with pytest.raises(UnsupportedVersionError) as caught:
         check_share_groups(served, "broker-7:9092")
 
@@ -71,14 +71,14 @@ def test_broker_without_share_groups_is_told_what_would_serve(served):
     assert "kafka-features.sh upgrade --feature share.version=1" in message
 
 
-def test_versions_are_named_where_they_do_not_meet():
+def test_error_contains_the_versions_of_both_sides():
     with pytest.raises(
         UnsupportedVersionError, match=r"versions 0 to 0, but this client needs 1 to 2"
     ):
         choose_version(SHARE_FETCH, KAFKA_4_0, "b:1")
 
 
-def test_an_api_that_is_older_than_share_groups():
+def test_error_for_an_api_older_than_share_groups():
     with pytest.raises(UnsupportedVersionError, match="Metadata.*Kafka 4.1 or newer"):
         choose_version(METADATA, {METADATA.key: VersionRange(0, 8)}, "b:1")
 

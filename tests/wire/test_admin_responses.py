@@ -1,4 +1,4 @@
-"""Answers to administration: kio writes them, damage is a ProtocolError."""
+"""Responses of the admin client's APIs, encoded by kio, also damaged."""
 
 from datetime import timedelta
 from struct import pack
@@ -42,7 +42,7 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire import consumer_protocol
 from sharecons.wire.codec.registry import API_LOCATIONS, api_of
-from tests.wire.oracle import schema, spelt, written
+from tests.wire.oracle import encode_entity, from_hex, schema
 
 NOW = {"throttle_time": timedelta(0)}
 GOOD = {"error_code": ErrorCode.none, "error_message": None}
@@ -53,7 +53,7 @@ HERE = TopicPartition("t", 1)
 SHARE_PARTITION = SharePartition(UUID_.bytes, 1)
 
 
-def well(value):
+def ok_reply(value):
     return Reply(0, None, value)
 
 
@@ -65,7 +65,7 @@ def list_groups(version):
     listed = ListedGroup(
         group_id="g", state="Empty", group_type="share", protocol="share"
     )
-    return v.ListGroupsResponse(**NOW, **CODE, groups=(group,)), well((listed,))
+    return v.ListGroupsResponse(**NOW, **CODE, groups=(group,)), ok_reply((listed,))
 
 
 def share_group_describe(version):
@@ -109,8 +109,8 @@ def share_group_describe(version):
         ),
         authorized_operations=frozenset({"READ", "DESCRIBE"}),
     )
-    answer = v.ShareGroupDescribeResponse(**NOW, groups=(group,))
-    return answer, {"g": well(expected)}
+    response = v.ShareGroupDescribeResponse(**NOW, groups=(group,))
+    return response, {"g": ok_reply(expected)}
 
 
 def consumer_group_describe(version):
@@ -137,8 +137,8 @@ def consumer_group_describe(version):
         members=(member,),
     )
     expected = consumer_group("consumer", "uniform")
-    answer = v.ConsumerGroupDescribeResponse(**NOW, groups=(group,))
-    return answer, {"g": well(expected)}
+    response = v.ConsumerGroupDescribeResponse(**NOW, groups=(group,))
+    return response, {"g": ok_reply(expected)}
 
 
 def consumer_group(group_type, assignor):
@@ -184,8 +184,8 @@ def describe_groups(version):
         protocol_data="range",
         members=(member,),
     )
-    answer = v.DescribeGroupsResponse(**NOW, groups=(group,))
-    return answer, {"g": well(consumer_group("classic", "range"))}
+    response = v.DescribeGroupsResponse(**NOW, groups=(group,))
+    return response, {"g": ok_reply(consumer_group("classic", "range"))}
 
 
 def delete_groups(version):
@@ -211,12 +211,15 @@ def describe_share_group_offsets(version):
         group_id="g", topics=(topic,), **GOOD
     )
     untold = GroupOffset(start_offset=None, leader_epoch=None, lag=None)
-    told = GroupOffset(
+    offset = GroupOffset(
         start_offset=5, leader_epoch=2, lag=7 if version else asking.UNKNOWN_LAG
     )
-    expected = {HERE: well(told), TopicPartition("t", 2): Reply(15, "later", untold)}
-    answer = v.DescribeShareGroupOffsetsResponse(**NOW, groups=(group,))
-    return answer, {"g": well(expected)}
+    expected = {
+        HERE: ok_reply(offset),
+        TopicPartition("t", 2): Reply(15, "later", untold),
+    }
+    response = v.DescribeShareGroupOffsetsResponse(**NOW, groups=(group,))
+    return response, {"g": ok_reply(expected)}
 
 
 def alter_share_group_offsets(version):
@@ -225,8 +228,8 @@ def alter_share_group_offsets(version):
     topic = v.AlterShareGroupOffsetsResponseTopic(
         topic_name="t", topic_id=UUID_, partitions=(partition,)
     )
-    answer = v.AlterShareGroupOffsetsResponse(**NOW, **GOOD, responses=(topic,))
-    return answer, well({HERE: Reply(15, "later", None)})
+    response = v.AlterShareGroupOffsetsResponse(**NOW, **GOOD, responses=(topic,))
+    return response, ok_reply({HERE: Reply(15, "later", None)})
 
 
 def delete_share_group_offsets(version):
@@ -234,8 +237,8 @@ def delete_share_group_offsets(version):
     topic = v.DeleteShareGroupOffsetsResponseTopic(
         topic_name="t", topic_id=UUID_, **BAD
     )
-    answer = v.DeleteShareGroupOffsetsResponse(**NOW, **GOOD, responses=(topic,))
-    return answer, well({"t": Reply(15, "later", None)})
+    response = v.DeleteShareGroupOffsetsResponse(**NOW, **GOOD, responses=(topic,))
+    return response, ok_reply({"t": Reply(15, "later", None)})
 
 
 def read_share_group_state(version):
@@ -256,8 +259,8 @@ def read_share_group_state(version):
         ),
     )
     expected = SharePartitionState(start_offset=3, state_epoch=2, batches=batches)
-    answer = v.ReadShareGroupStateResponse(results=(result,))
-    return answer, {SHARE_PARTITION: well(expected)}
+    response = v.ReadShareGroupStateResponse(results=(result,))
+    return response, {SHARE_PARTITION: ok_reply(expected)}
 
 
 def read_share_group_state_summary(version):
@@ -273,8 +276,8 @@ def read_share_group_state_summary(version):
         leader_epoch=4,
         delivery_complete_count=6 if version else None,
     )
-    answer = v.ReadShareGroupStateSummaryResponse(results=(result,))
-    return answer, {SHARE_PARTITION: well(expected)}
+    response = v.ReadShareGroupStateSummaryResponse(results=(result,))
+    return response, {SHARE_PARTITION: ok_reply(expected)}
 
 
 def describe_configs(version):
@@ -294,17 +297,17 @@ def describe_configs(version):
     entry = ConfigEntry(
         name="n", value="5", source="DYNAMIC_GROUP_CONFIG", documentation="d"
     )
-    answer = v.DescribeConfigsResponse(**NOW, results=(result,))
-    return answer, {Resource(ResourceKind.GROUP, "g"): well({"n": entry})}
+    response = v.DescribeConfigsResponse(**NOW, results=(result,))
+    return response, {Resource(ResourceKind.GROUP, "g"): ok_reply({"n": entry})}
 
 
 def incremental_alter_configs(version):
     v = schema("incremental_alter_configs", version).response
-    response = v.AlterConfigsResourceResponse(
+    resource = v.AlterConfigsResourceResponse(
         **BAD, resource_type=32, resource_name="g"
     )
-    answer = v.IncrementalAlterConfigsResponse(**NOW, responses=(response,))
-    return answer, Reply(15, "later", None)
+    response = v.IncrementalAlterConfigsResponse(**NOW, responses=(resource,))
+    return response, Reply(15, "later", None)
 
 
 def list_offsets(version):
@@ -314,7 +317,7 @@ def list_offsets(version):
     )
     topic = v.ListOffsetsTopicResponse(name="t", partitions=(partition,))
     expected = LogOffset(offset=9, timestamp=None, leader_epoch=0)
-    return v.ListOffsetsResponse(**NOW, topics=(topic,)), {HERE: well(expected)}
+    return v.ListOffsetsResponse(**NOW, topics=(topic,)), {HERE: ok_reply(expected)}
 
 
 def offset_fetch(version):
@@ -327,8 +330,8 @@ def offset_fetch(version):
     topic = v.OffsetFetchResponseTopics(name="t", partitions=partitions)
     group = v.OffsetFetchResponseGroup(group_id="g", topics=(topic,), **CODE)
     committed = CommittedOffset(offset=9, metadata="m")
-    expected = {HERE: well(committed), TopicPartition("t", 2): well(None)}
-    return v.OffsetFetchResponse(**NOW, groups=(group,)), {"g": well(expected)}
+    expected = {HERE: ok_reply(committed), TopicPartition("t", 2): ok_reply(None)}
+    return v.OffsetFetchResponse(**NOW, groups=(group,)), {"g": ok_reply(expected)}
 
 
 def offset_commit(version):
@@ -344,8 +347,8 @@ def find_coordinator(version):
     v = schema("find_coordinator", version).response
     found = v.Coordinator(key="k", node_id=1, host="h", port=9, **GOOD)
     expected = Broker(node_id=1, host="h", port=9)
-    answer = v.FindCoordinatorResponse(**NOW, coordinators=(found,))
-    return answer, {"k": well(expected)}
+    response = v.FindCoordinatorResponse(**NOW, coordinators=(found,))
+    return response, {"k": ok_reply(expected)}
 
 
 def metadata(version):
@@ -364,7 +367,7 @@ def metadata(version):
         **CODE, name="t", topic_id=UUID_, is_internal=True, partitions=(partition,)
     )
     more = {"error_code": ErrorCode.none} if version >= 13 else {}
-    answer = v.MetadataResponse(
+    response = v.MetadataResponse(
         **NOW, **more, brokers=(broker,), cluster_id="c", topics=(topic,)
     )
     place = TopicPartitionInfo(
@@ -374,14 +377,14 @@ def metadata(version):
         name="t", topic_id=UUID_.bytes, internal=True, partitions={0: place}
     )
     brokers = {1: Broker(node_id=1, host="h", port=9, rack="r")}
-    return answer, TopicMetadata(brokers=brokers, topics={"t": well(expected)})
+    return response, TopicMetadata(brokers=brokers, topics={"t": ok_reply(expected)})
 
 
 def describe_cluster(version):
     v = schema("describe_cluster", version).response
     fenced = {"is_fenced": True} if version >= 2 else {}
     broker = v.DescribeClusterBroker(broker_id=1, host="h", port=9, rack=None, **fenced)
-    answer = v.DescribeClusterResponse(
+    response = v.DescribeClusterResponse(
         **NOW, **GOOD, cluster_id="c", controller_id=1, brokers=(broker,)
     )
     expected = ClusterDescription(
@@ -389,10 +392,10 @@ def describe_cluster(version):
         controller_id=1,
         brokers={1: Broker(node_id=1, host="h", port=9, fenced=version >= 2)},
     )
-    return answer, well(expected)
+    return response, ok_reply(expected)
 
 
-SPOKEN = [
+RESPONSES = [
     (asking.ListGroups, list_groups),
     (asking.DescribeShareGroups, share_group_describe),
     (asking.DescribeConsumerGroups, consumer_group_describe),
@@ -412,49 +415,49 @@ SPOKEN = [
     (asking.TopicMetadataRequest, metadata),
     (asking.DescribeCluster, describe_cluster),
 ]
-every_answer = pytest.mark.parametrize(
+every_response = pytest.mark.parametrize(
     ("api", "version", "make"),
     [
         pytest.param(api_of(kind), version, make, id=f"{make.__name__}-{version}")
-        for kind, make in SPOKEN
+        for kind, make in RESPONSES
         for version in api_of(kind).versions
     ],
 )
 
 
-@every_answer
-def test_answer_that_kio_writes_is_read_as_it_was_meant(api, version, make):
-    answer, expected = make(version)
+@every_response
+def test_response_encoded_by_kio_is_decoded(api, version, make):
+    response, expected = make(version)
 
-    assert expected == api.read(written(answer), 0, version)
+    assert expected == api.read(encode_entity(response), 0, version)
 
 
-@every_answer
-def test_every_truncation_and_a_byte_too_many(api, version, make):
-    data = written(make(version)[0])
+@every_response
+def test_truncated_response_or_extra_byte_is_rejected(api, version, make):
+    data = encode_entity(make(version)[0])
 
     for wrong in [*(data[:length] for length in range(len(data))), data + b"\0"]:
         with pytest.raises(ProtocolError):
             api.read(wrong, 0, version)
 
 
-@every_answer
-def test_every_byte_changed_is_read_or_refused(api, version, make):
-    data = written(make(version)[0])
+@every_response
+def test_response_with_a_changed_byte_is_decoded_or_rejected(api, version, make):
+    data = encode_entity(make(version)[0])
 
     for position in range(len(data)):
         for byte in (0x00, 0x01, 0x7F, 0x80, 0xFF):
             changed = data[:position] + bytes((byte,)) + data[position + 1 :]
-            _read_or_refuse(api, version, changed)
+            _read_or_protocol_error(api, version, changed)
 
 
-@every_answer
+@every_response
 @given(data=st.binary(max_size=120))
 def test_random_bytes(api, version, make, data):
-    _read_or_refuse(api, version, data)
+    _read_or_protocol_error(api, version, data)
 
 
-def _read_or_refuse(api, version, data):
+def _read_or_protocol_error(api, version, data):
     try:
         api.read(data, 0, version)
     except ProtocolError:
@@ -474,20 +477,20 @@ FEATURES = """
 
 
 def features():
-    return spelt(FEATURES.replace("00 0f", "00 10").replace("02 0f", "02 10"))
+    return from_hex(FEATURES.replace("00 0f", "00 10").replace("02 0f", "02 10"))
 
 
-def test_features_are_read_from_tagged_fields():
+def test_features_are_decoded_from_tagged_fields():
     share = {"share.ver": FeatureRange(lowest=0, highest=1)}
     on = {"share.ver": FeatureRange(lowest=1, highest=1)}
     expected = Features(
         finalized=on, supported=share, apis={78: FeatureRange(lowest=1, highest=2)}
     )
 
-    assert well(expected) == api_of(asking.DescribeFeatures).read(features(), 0, 4)
+    assert ok_reply(expected) == api_of(asking.DescribeFeatures).read(features(), 0, 4)
 
 
-def test_features_cut_short_are_no_features():
+def test_truncated_features_are_rejected():
     data = features()
 
     for length in range(len(data) - 1):
@@ -495,17 +498,17 @@ def test_features_cut_short_are_no_features():
             api_of(asking.DescribeFeatures).read(data[:length], 0, 4)
 
 
-def test_features_that_are_refused():
-    read = api_of(asking.DescribeFeatures).read(spelt("0023 01 00000000 00"), 0, 4)
+def test_features_response_with_an_error():
+    read = api_of(asking.DescribeFeatures).read(from_hex("0023 01 00000000 00"), 0, 4)
 
     assert Reply(35, None, None) == read
 
 
 @pytest.mark.parametrize(("number", "name"), [(3, "ARCHIVING"), (99, "UNKNOWN_99")])
-def test_a_delivery_state_of_a_newer_broker_is_read(number, name):
-    answer, _ = read_share_group_state(0)
-    data = written(answer).replace(
-        spelt("0000000000000009 04"), spelt("0000000000000009") + bytes([number])
+def test_unknown_delivery_state_is_decoded(number, name):
+    response, _ = read_share_group_state(0)
+    data = encode_entity(response).replace(
+        from_hex("0000000000000009 04"), from_hex("0000000000000009") + bytes([number])
     )
     reply = api_of(asking.ReadState).read(data, 0, 0)[SHARE_PARTITION]
     (batch,) = reply.value.batches
@@ -513,17 +516,19 @@ def test_a_delivery_state_of_a_newer_broker_is_read(number, name):
     assert (number, name) == (batch.state, batch.state.name)
 
 
-def test_a_resource_type_of_a_newer_broker_is_read():
-    answer, _ = describe_configs(4)
-    data = written(answer)
-    newer = data.replace(bytes([32]) + spelt("02 67"), bytes([99]) + spelt("02 67"))
+def test_unknown_resource_type_is_decoded():
+    response, _ = describe_configs(4)
+    data = encode_entity(response)
+    newer = data.replace(
+        bytes([32]) + from_hex("02 67"), bytes([99]) + from_hex("02 67")
+    )
     assert newer != data
     (resource,) = api_of(asking.DescribeConfigs).read(newer, 0, 4)
 
     assert (99, "UNKNOWN_99") == (resource.kind, resource.kind.name)
 
 
-def test_a_dead_group_is_not_there():
+def test_dead_group_is_not_found():
     v = schema("describe_groups", 5).response
     group = v.DescribedGroup(
         **CODE,
@@ -533,13 +538,13 @@ def test_a_dead_group_is_not_there():
         protocol_data="",
         members=(),
     )
-    data = written(v.DescribeGroupsResponse(**NOW, groups=(group,)))
+    data = encode_entity(v.DescribeGroupsResponse(**NOW, groups=(group,)))
 
     assert 69 == api_of(asking.DescribeClassicGroups).read(data, 0, 5)["g"].code
 
 
 @pytest.mark.parametrize("data", [SUBSCRIPTION, ASSIGNMENT, b"", b"\0", b"\xff" * 40])
-def test_opaque_bytes_cut_short_are_read_as_nothing(data):
+def test_truncated_member_metadata_is_empty(data):
     for length in range(len(data)):
         cut = data[:length]
 
@@ -547,7 +552,7 @@ def test_opaque_bytes_cut_short_are_read_as_nothing(data):
         assert consumer_protocol.read_assignment(cut) in ((), (HERE,))
 
 
-def test_every_request_has_a_home():
+def test_every_request_has_an_api():
     kinds = [getattr(asking, name) for name in asking.__all__ if name in API_LOCATIONS]
 
     assert 19 == len(kinds)
