@@ -151,9 +151,7 @@ ranges = st.builds(Range, offsets, offsets, kinds)
 
 @pytest.mark.parametrize("version", [1, 2])
 @given(
-    acknowledgements=st.dictionaries(
-        partitions, st.lists(ranges, min_size=1).map(tuple)
-    ),
+    acks=st.dictionaries(partitions, st.lists(ranges, min_size=1).map(tuple)),
     epoch=st.integers(-1, 0x7FFFFFFF),
     renewing=st.booleans(),
 )
