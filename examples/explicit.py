@@ -25,9 +25,9 @@ async def main() -> None:
         ) as consumer:
             async for record in consumer:
                 if not valid(record.value):
-                    record.reject()  # nobody could work this off: archive it
+                    record.reject()  # cannot be processed: archive it
                 elif record.delivery_count == 1 and record.offset % 10 == 0:
-                    record.release()  # not now: deliver it again, to whomever
+                    record.release()  # not now: deliver it again, to any member
                 else:
                     record.accept()
 

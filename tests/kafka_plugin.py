@@ -76,7 +76,7 @@ reader: Any = entity_reader  # it takes kio's own types only, and so would _ask
 
 
 class Admin:
-    """What tests do to a Kafka; each verb returns when every broker knows of it."""
+    """Administration of a Kafka by tests; each method waits until all brokers agree."""
 
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
@@ -123,7 +123,7 @@ class Admin:
     ) -> None:
         """Write records, and wait until every one is acknowledged.
 
-        The headers are every record's. Settings of the producer are spelt with
+        All records get the headers. Settings of the producer are written with
         underscores: `linger_ms=5`.
         """
         producer = self.producer(compression_type=compression, **producer_config)
@@ -171,7 +171,7 @@ class Admin:
         )
 
     def group_config(self, group: str) -> dict[str, str | None]:
-        """Give every setting of a group, the defaults included."""
+        """Return all settings of a group, including defaults."""
         return _group_config(self._any_broker(), group)
 
     def set_consumer_quota(self, client_id: str, bytes_per_second: float) -> None:
@@ -188,7 +188,7 @@ class Admin:
         _check(answer.entries[0])
 
     def group_coordinator(self, group: str) -> int:
-        """Give the node id of a group's coordinator; the first call makes it."""
+        """Return the node id of a group's coordinator; the first call assigns it."""
         wanted = FindCoordinatorRequest(coordinator_keys=(group,))
 
         def coordinator() -> int | None:
@@ -199,7 +199,7 @@ class Admin:
         return _result(f"a coordinator of {group}", coordinator)
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """Give the node id of a partition's leader; -1 if there is none."""
+        """Return the node id of a partition's leader; -1 if there is none."""
         return _leaders(self._any_broker(), topic).get(partition, -1)
 
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:
@@ -211,7 +211,7 @@ class Admin:
             return _leaders(address, topic).get(partition) == node_id
 
         def elected() -> bool | None:
-            # Not needed, or not possible yet: the next look tells which.
+            # An error means not needed or not possible yet; the check below decides.
             with suppress(KafkaException):
                 election = self._client.elect_leaders(ElectionType.PREFERRED, where)
                 election.result(PATIENCE)
@@ -244,8 +244,8 @@ class Admin:
         self._until(f"{topic} is shown", lambda at: _may_read(at, topic))
 
     def _settings(self) -> dict[str, Any]:
-        # What fails is raised; what librdkafka logs beside it is that a broker
-        # which the test killed, or the session has stopped, cannot be reached.
+        # Errors are raised. librdkafka would also log that brokers are unreachable
+        # after a test killed them or the session stopped them.
         return {"bootstrap.servers": self.bootstrap_servers, "log_level": 0}
 
     def _put_first(self, topic: str, partition: int, node_id: int) -> None:
@@ -278,7 +278,7 @@ class Admin:
         return self.living_brokers()[0]
 
     def living_brokers(self) -> list[Address]:
-        """Give who can be reached: Kafka lists one that was killed for 5 s more."""
+        """Return the reachable brokers: Kafka lists a killed one for 5 s more."""
         for server in self.bootstrap_servers.split(","):
             host, _, port = server.strip().rpartition(":")
             with suppress(OSError):

@@ -472,7 +472,7 @@ FEATURES = """
     00 0f 02 0a 'share.ver' 0000 0001 00   SupportedFeatures: one
     01 08 0000000000000007  FinalizedFeaturesEpoch
     02 0f 02 0a 'share.ver' 0001 0001 00   FinalizedFeatures: one
-    63 01 ff              one that nobody knows
+    63 01 ff              one that unknown
 """
 
 
