@@ -16,7 +16,7 @@ from sharecons.errors import (
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec
 from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.protocol.codes import Code
-from sharecons.protocol.log_reader.messages import Fetch, Fetched, PartitionResponse
+from sharecons.protocol.log_reader.messages import Fetch, Fetched, FetchedPartition
 from sharecons.protocol.log_reader.reader import (
     MAX_BYTES,
     UNKNOWN_TOPIC_TIMEOUT,
@@ -64,7 +64,7 @@ def batch(first, count):
 
 
 def part(place, records=b"", error=0):
-    return PartitionResponse(place, error, 1000, 0, (), memoryview(records))
+    return FetchedPartition(place, error, 1000, 0, (), memoryview(records))
 
 
 def fetched(*parts, error=0):

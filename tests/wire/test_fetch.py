@@ -13,7 +13,7 @@ from sharecons.errors import ProtocolError
 from sharecons.protocol.log_reader.messages import (
     Fetch,
     Fetched,
-    PartitionResponse,
+    FetchedPartition,
     FetchPosition,
 )
 from sharecons.protocol.messages import SharePartition
@@ -108,7 +108,7 @@ RESPONSE = """
         02 00000003 05 'host' 00002384 00 00         one: id, host, port, rack, tags
 """
 
-FIRST = PartitionResponse(
+FIRST = FetchedPartition(
     share_partition=SharePartition(ORDERS, 0),
     error=0,
     high_watermark=100,
@@ -116,7 +116,7 @@ FIRST = PartitionResponse(
     aborted=((77, 9),),
     records=memoryview(b"xyz"),
 )
-SECOND = PartitionResponse(
+SECOND = FetchedPartition(
     share_partition=SharePartition(ORDERS, 2),
     error=6,
     high_watermark=-1,
@@ -203,7 +203,7 @@ responses = st.builds(
     throttle=st.integers(0, 1 << 30).map(lambda ms: ms / 1000),
     partitions=st.lists(
         st.builds(
-            PartitionResponse,
+            FetchedPartition,
             share_partition=partitions,
             error=st.sampled_from([code.value for code in ErrorCode]),
             high_watermark=offsets,
