@@ -153,14 +153,14 @@ ranges = st.builds(Range, offsets, offsets, kinds)
 @given(
     acks=st.dictionaries(partitions, st.lists(ranges, min_size=1).map(tuple)),
     epoch=st.integers(-1, 0x7FFFFFFF),
-    renewing=st.booleans(),
+    is_renew_ack=st.booleans(),
 )
 def test_kio_decodes_every_request(version, acks, epoch, renewing):
     request = ShareAcknowledge(
         group_id="g",
         member_id="m",
         share_session_epoch=epoch,
-        renewing=renewing,
+        is_renew_ack=renewing,
         acknowledgements=acks,
     )
     kind = schema("share_acknowledge", version).ShareAcknowledgeRequest
