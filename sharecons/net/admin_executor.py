@@ -224,9 +224,9 @@ class AdminExecutor:
 
 
 _MISSING_REPLY: Final = Reply(
-    Code.UNKNOWN_SERVER_ERROR, "the answer leaves it out", None
+    Code.UNKNOWN_SERVER_ERROR, "the response has no result for it", None
 )
 
 
 def _missing_reply(node_id: int, key: object) -> str:
-    return f"the answer of broker {node_id} says nothing of {key}"
+    return f"the response of broker {node_id} has no result for {key}"

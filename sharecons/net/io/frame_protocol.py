@@ -99,7 +99,7 @@ class FrameProtocol:
             if self.set_low_water_mark is not None:
                 self._update_low_water_mark(self.set_low_water_mark)
 
-    def _update_low_water_mark(self, wake_at: Callable[[int], None]) -> None:
+    def _update_low_water_mark(self, set_mark: Callable[[int], None]) -> None:
         """Wake the event loop only once the rest of a small frame has arrived.
 
         A broker sends the fields before the records, the records and the fields after
@@ -108,7 +108,7 @@ class FrameProtocol:
         missing = max(1, self._buffer.missing)
         if missing != self._low_water_mark:
             self._low_water_mark = missing
-            wake_at(missing)
+            set_mark(missing)
 
     def _on_frame(self, waiter: Any, frame: Frame) -> None:
         """Read the frame at once, so that the tasks it wakes need not wait for ours."""

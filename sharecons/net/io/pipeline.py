@@ -86,7 +86,7 @@ class NextRequest:
 OnResponse = Callable[[Any], NextRequest | Deferred | None]
 
 
-def ignore(answer: object) -> None:
+def ignore(response: object) -> None:
     """Ignore the response: `ask` returns it."""
 
 
@@ -157,10 +157,10 @@ class RequestExchange:
     def read(self, frame: Frame) -> Any:
         """Read a response; return it, or what the transport sends or does next."""
         offset = self._correlation_ids.body_offset(frame, self._key)
-        answer = self._read(frame, offset, self._version)
-        next_request = self._on_response(answer)
+        response = self._read(frame, offset, self._version)
+        next_request = self._on_response(response)
         if next_request is None:
-            return answer
+            return response
         if isinstance(next_request, Deferred):
             self._find_next = next_request.find
             return Deferred(self._find_deferred)
