@@ -154,7 +154,7 @@ CASES = [
           00010203 04050607 08090a0b 0c0d0e0f  TopicId
           02                  Partitions: one
             00000003          Partition
-            ffffffff          LeaderEpoch: ours is nobody's
+            ffffffff          LeaderEpoch: ours is no client's
             00                (tagged fields)
           00                  (tagged fields)
         00                    (tagged fields)

@@ -155,12 +155,12 @@ ranges = st.builds(Range, offsets, offsets, kinds)
     epoch=st.integers(-1, 0x7FFFFFFF),
     is_renew_ack=st.booleans(),
 )
-def test_kio_decodes_every_request(version, acks, epoch, renewing):
+def test_kio_decodes_every_request(version, acks, epoch, is_renew_ack):
     request = ShareAcknowledge(
         group_id="g",
         member_id="m",
         share_session_epoch=epoch,
-        is_renew_ack=renewing,
+        is_renew_ack=is_renew_ack,
         acknowledgements=acks,
     )
     kind = schema("share_acknowledge", version).ShareAcknowledgeRequest
@@ -168,7 +168,7 @@ def test_kio_decodes_every_request(version, acks, epoch, renewing):
     got = decode_entity(kind, SHARE_ACKNOWLEDGE.write(request, version))
 
     assert ("g", "m", epoch) == (got.group_id, got.member_id, got.share_session_epoch)
-    assert version == 1 or renewing == got.is_renew_ack
+    assert version == 1 or is_renew_ack == got.is_renew_ack
     assert acks == {
         SharePartition(topic.topic_id.bytes, part.partition_index): tuple(
             Range(b.first_offset, b.last_offset, bytes(b.acknowledge_types))
