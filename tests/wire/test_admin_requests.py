@@ -154,7 +154,7 @@ CASES = [
           00010203 04050607 08090a0b 0c0d0e0f  TopicId
           02                  Partitions: one
             00000003          Partition
-            ffffffff          LeaderEpoch: ours is no client's
+            ffffffff          LeaderEpoch: none
             00                (tagged fields)
           00                  (tagged fields)
         00                    (tagged fields)

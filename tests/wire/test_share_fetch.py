@@ -113,7 +113,7 @@ RESPONSE = """
         05 'gone'                                    ErrorMessage
         0000                                         AcknowledgeErrorCode
         00                                           AcknowledgeErrorMessage: null
-        ffffffff ffffffff 00                         CurrentLeader: no client
+        ffffffff ffffffff 00                         CurrentLeader: none
         01                                           Records: empty
         01                                           AcquiredRecords: none
         00                                           (tagged fields)
