@@ -12,8 +12,10 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.implicit_acks import Unacknowledged
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
+from sharecons.consumer.readers import Reader, Readers
 from sharecons.metrics.counters import Counters
 from sharecons.net.io.event import EventWaiter
 from sharecons.net.io.wakeup import Waiter
@@ -307,3 +309,26 @@ async def test_records_whose_locks_ended_unprocessed_do_not_count_as_processed()
     assert [100] == await bench.poll(1)
 
     assert bench.pace.next_due(bench.now) == pytest.approx(bench.now + 80.0, abs=1)
+
+
+async def test_processing_counts_the_records_of_other_readers() -> None:
+    bench = Bench()
+    readers = Readers(lambda: None)
+    loop, poll = (
+        Reader(Unacknowledged(implicit=True), EventWaiter(), per_record=per_record)
+        for per_record in (True, False)
+    )
+    assert readers.processing(loop) == (0, 0)
+
+    for reader, first, delivered in ((poll, 0, 3), (loop, 10, 2)):
+        lease = bench.acquire(first, 5)
+        lease.set_offsets(range(first, first + 5))
+        readers.hold(reader, lease)
+        lease.cursor = delivered
+
+    # A loop that reads record by record has processed all but the last one.
+    assert readers.processing(poll) == (1, 1)
+    assert readers.processing(loop) == (1, 3)
+    assert readers.processing(None) == (2, 4)
+    readers.settle(loop, accept=True)
+    assert readers.processing(poll) == (0, 0)
