@@ -90,7 +90,7 @@ class Scene:
         """Run a program to the end, and return all rows of the query."""
         program.start_query()
         if not program.finish():
-            # A worker must start timeout ten seconds, which fails on a slow machine.
+            # A worker has ten seconds to start, which a slow machine may exceed.
             assert "Python worker failed to connect back" in program.output()
             return self.finish(self.program(**AVAILABLE_NOW))
         return committed_rows(self.base / "out")
