@@ -31,13 +31,13 @@ class Leaders:
         self.codes = {}
         self.said = 0
         self._topic = topic
-        self._place_of = share_fetch.find_partition
+        self._find_partition = share_fetch.find_partition
 
     def __call__(self, cluster, where):
         topic = cluster.topics.by_id(where.topic_id)
         code = self.codes.get(where.partition)
         if code is None or topic.name != self._topic:
-            return self._place_of(cluster, where)
+            return self._find_partition(cluster, where)
         self.said += 1
         return None, ErrorCode(int(code))
 
@@ -45,7 +45,7 @@ class Leaders:
 @pytest.fixture
 def leaders(monkeypatch):
     leaders = Leaders("orders")
-    monkeypatch.setattr(share_fetch, "place_of", leaders)
+    monkeypatch.setattr(share_fetch, "find_partition", leaders)
     return leaders
 
 
