@@ -250,7 +250,9 @@ def test_unreachable_brokers_fail_the_read_after_its_timeout():
 
 @pytest.mark.slow
 def test_recreated_topic_is_data_loss(monkeypatch):
-    monkeypatch.setattr("sharecons.protocol.log_reader.reader.UNKNOWN_TOPIC_TIMEOUT", 0.2)
+    monkeypatch.setattr(
+        "sharecons.protocol.log_reader.reader.UNKNOWN_TOPIC_TIMEOUT", 0.2
+    )
     with embedded(topics={"t": 1}) as (broker, logs):
         wanted = logs.acquired("t", 0, 4)
         broker.delete_topic("t")
