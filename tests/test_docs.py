@@ -24,8 +24,13 @@ def test_design_names_files_and_tests_that_exist(page: str) -> None:
     tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     functions = re.findall(r"`(test_\w+)`", text)
     paths = re.findall(r"`((?:[a-z_]+/)+(?:\w+\.py)?)`", text)
+    modules = re.findall(r"`(\w+\.py)`", text)
+    known = {path.name for path in (ROOT / "sharecons").rglob("*.py")} | {
+        "hatch_build.py"
+    }
 
     assert paths
+    assert [name for name in modules if name not in known] == []
     assert [name for name in functions if f"def {name}(" not in tests] == []
     assert [
         path

@@ -51,7 +51,7 @@ class Lifecycle(ABC):
 
     @abstractmethod
     async def _open(self) -> Background:
-        """Connect and start the background tasks; hand them `_tasks_ended`.
+        """Connect and start the background tasks, which end in `_handle_tasks_end`.
 
         After its last await it calls `_check_starting`.
         """

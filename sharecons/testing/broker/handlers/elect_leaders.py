@@ -64,9 +64,9 @@ def _all(cluster: Cluster, kind: int) -> Iterator[Response]:
         indexes = range(len(topic.partitions))
         result = _topic(cluster, kind, topic.name, indexes)
         changed = [
-            result
-            for result in result["partition_result"]
-            if result["error_code"] is not ErrorCode.election_not_needed
+            each
+            for each in result["partition_result"]
+            if each["error_code"] is not ErrorCode.election_not_needed
         ]
         yield {**result, "partition_result": changed}
 
