@@ -10,8 +10,7 @@ import pytest
 
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.receive import BatchIterator
-from sharecons.net.io.event import AutoResetEvent, new_waiter
-from sharecons.net.io.wakeup import FOREVER
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from tests.consumer.test_delivery_queue import Bench
 from tests.net.waits import wait_and_end
 

@@ -10,8 +10,8 @@ from sharecons.errors import ClosedError
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
+from sharecons.net.io.event_loop import LoopGuard
 from sharecons.net.io.transport import Network
-from sharecons.net.loop_guard import LoopGuard
 from sharecons.version import VERSION
 
 __all__ = ["AdminLifecycle"]

@@ -2,7 +2,7 @@
 
 `share_consumer` is the public class, `lifecycle` starts and closes it, `group_setup`
 checks the cluster before it joins. The loops are in `iterators`, `receive` and
-`polling`; `readers` and `delivery_queue` share records between them, with
-`ready_queue`, `decoding` and `deserializers`; `implicit_acks` accepts records,
-`stored_error` is what ended the consumer.
+`polling`; `delivery_queue` holds the leases, `readers` decides which loop gets records
+and accepts them implicitly, `deserializers` decodes them. `stored_error` is what ended
+the consumer.
 """

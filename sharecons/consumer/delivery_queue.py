@@ -8,18 +8,20 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
-from sharecons.consumer.decoding import decode_lease
-from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.implicit_acks import Unacknowledged
-from sharecons.consumer.readers import Reader, Readers
-from sharecons.consumer.ready_queue import count_last_deliveries, insert
+from sharecons.consumer.deserializers import Deserializers, decode_lease
+from sharecons.consumer.readers import (
+    Reader,
+    Readers,
+    Unacknowledged,
+    count_last_deliveries,
+    insert,
+)
 from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
 from sharecons.net.io.callbacks import log_unraised, run_callback
-from sharecons.net.io.clock import Clock
-from sharecons.net.io.wakeup import Waiter
+from sharecons.net.io.event_loop import Clock, Waiter
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.results import lock_overrun, summarize
@@ -84,17 +86,14 @@ class DeliveryQueue:
 
     # Called by the member (`Listener`).
 
-    def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease]) -> None:
         if self.closed:
             # A fetch was in flight while closing; closing the session releases them.
             self._count_unprocessed(leases)
-            return False
+            return
         for lease in leases:
             insert(self._ready, lease)
-        if resume_now:
-            return self._readers.resume()
         self._readers.wake()
-        return False
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         for lease in leases:

@@ -17,8 +17,7 @@ from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
 from sharecons.net.background import Background, current_task
 from sharecons.net.io.callbacks import EXITS
-from sharecons.net.io.clock import in_trio
-from sharecons.net.loop_guard import LoopGuard
+from sharecons.net.io.event_loop import LoopGuard, in_trio
 
 __all__ = ["Lifecycle"]
 

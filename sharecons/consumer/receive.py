@@ -7,17 +7,23 @@ which is compiled.
 
 from typing import Any, Generic, Protocol, Self
 
+import anyio
 from anyio.lowlevel import checkpoint
 
 from sharecons.batch import Batch
-from sharecons.consumer.delivery_queue import DeliveryQueue
+from sharecons.consumer.delivery_queue import SLICE, DeliveryQueue
 from sharecons.consumer.readers import Reader
 from sharecons.errors import ClosedError
-from sharecons.net.io.wakeup import FOREVER
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import KeyT, ValueT
 
-__all__ = ["BatchIterator", "next_record", "wait_for_lease"]
+__all__ = [
+    "BatchIterator",
+    "accept_passed_records",
+    "next_record",
+    "wait_for_lease",
+]
 
 
 async def wait_for_lease(
@@ -101,3 +107,19 @@ class BatchIterator(Generic[KeyT, ValueT]):
 
     def __del__(self) -> None:
         self._queue.remove_reader(self._reader)
+
+
+async def accept_passed_records(queue: DeliveryQueue, progress: AutoResetEvent) -> None:
+    """Accept passed records while the application processes the current one.
+
+    A loop sets `progress` at least every SLICE seconds while it takes records, so this
+    can wait for it once `accept_passed` has found nothing. A loop that has taken all
+    its records calls the queue, which accepts them.
+    """
+    while True:
+        await progress.wait_until(FOREVER)
+        if not queue.has_unacknowledged:
+            continue
+        await anyio.sleep(SLICE)
+        while queue.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
+            await anyio.sleep(SLICE)

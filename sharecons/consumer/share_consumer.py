@@ -18,23 +18,26 @@ from anyio.abc import TaskGroup
 
 from sharecons.config import validation
 from sharecons.config.security import Security
-from sharecons.consumer.delivery_queue import SLICE, Acknowledged, DeliveryQueue
+from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.group_setup import check_and_configure
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
-from sharecons.consumer.receive import BatchIterator
+from sharecons.consumer.receive import BatchIterator, accept_passed_records
 from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, CommitTimeoutError
 from sharecons.metrics.counters import Counters
 from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import AutoResetEvent, new_waiter
+from sharecons.net.io.event_loop import (
+    AutoResetEvent,
+    LoopGuard,
+    new_waiter,
+    running_clock,
+)
 from sharecons.net.io.transport import Network
-from sharecons.net.io.wakeup import FOREVER
 from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.messages import FetchSettings
@@ -331,7 +334,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
         self._member.start(tasks)
-        tasks.start_soon(self._accept_passed_records)
+        tasks.start_soon(accept_passed_records, self._queue, self._progress)
 
     def _stop_consuming(self) -> None:
         self._queue.accept_passed()
@@ -354,6 +357,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
     def _create_parts(self, connection: Connection, delivery_limit: int) -> None:
         """Create the objects that depend on the running event loop."""
+        check_caller = LoopGuard("consumer").check
         self._queue = DeliveryQueue(
             clock=running_clock(),
             new_waiter=new_waiter,
@@ -362,7 +366,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             implicit=self._implicit,
             delivery_limit=delivery_limit,
             on_acknowledged=self._on_acknowledged,
-            check_caller=self._check_caller,
+            check_caller=check_caller,
         )
         self._member = Member(
             self._settings,
@@ -376,21 +380,6 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._queue.attach(self._member.prefetch, self._member.wake_leaders)
         self._member.use_connection(connection)
         self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
-
-    async def _accept_passed_records(self) -> None:
-        """Accept passed records while the application processes the current one.
-
-        A loop sets `_progress` at least every SLICE seconds while it takes records, so
-        this can stop once `accept_passed` has found nothing. A loop that has taken all
-        its records calls the queue, which accepts them.
-        """
-        while True:
-            await self._progress.wait_until(FOREVER)
-            if not self._queue.has_unacknowledged:
-                continue
-            await anyio.sleep(SLICE)
-            while self._queue.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
-                await anyio.sleep(SLICE)
 
     def __repr__(self) -> str:
         topics = ", ".join(self._topics)

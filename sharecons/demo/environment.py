@@ -236,8 +236,8 @@ async def _send(broker: Endpoint, request: Request) -> Response:
         with anyio.fail_after(REQUEST_TIMEOUT):
             transport = await TcpNetwork().connect(broker)
             try:
-                await transport.send(request.frame)
-                return request.read(bytes(await transport.receive()))
+                frame = await transport.exchange(request.frame, REQUEST_TIMEOUT)
+                return request.read(bytes(frame))
             finally:
                 await transport.aclose()
 

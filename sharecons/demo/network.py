@@ -1,8 +1,5 @@
 """A network whose connections stop like those of a killed process."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.io.idle_watch import OnLost, Wait
 from sharecons.net.io.transport import FrameTransport, Network
@@ -10,8 +7,6 @@ from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
 __all__ = ["KillableNetwork"]
-
-T = TypeVar("T")
 
 
 class KillableNetwork:
@@ -49,22 +44,9 @@ class _KillableTransport:
         self._transport = wire
         self._network = network
 
-    async def send(self, data: bytes) -> None:
+    async def exchange(self, data: bytes, timeout: float) -> Frame:
         self._network.raise_if_killed()
-        await self._transport.send(data)
-
-    async def receive(self) -> Frame:
-        return await self._transport.receive()
-
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[Frame], T]
-    ) -> T:
-        self._network.raise_if_killed()
-        # In a tuple: the transport would itself send a returned follow-up request.
-        wrapped = await self._transport.exchange(
-            data, timeout, lambda frame: (read(frame),)
-        )
-        return wrapped[0]
+        return await self._transport.exchange(data, timeout)
 
     async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         await self._transport.idle(wait, on_lost)

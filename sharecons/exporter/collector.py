@@ -273,12 +273,12 @@ class Collector:
             return {}
 
     def _complete(self, group_id: str, snapshot: GroupSnapshot) -> GroupSnapshot:
-        partitions = {
-            key: replace(one, oldest=self._oldest[group_id, key][1])
-            if (group_id, key) in self._oldest
-            else one
-            for key, one in snapshot.partitions.items()
-        }
+        """Return the snapshot with the oldest records that were read before."""
+        partitions = dict(snapshot.partitions)
+        for key, partition in snapshot.partitions.items():
+            if (group_id, key) in self._oldest:
+                _, oldest = self._oldest[group_id, key]
+                partitions[key] = replace(partition, oldest=oldest)
         return replace(snapshot, partitions=partitions)
 
 

@@ -3,7 +3,7 @@
 from typing import Any, Final, final
 
 from sharecons.metrics.counters import Counters
-from sharecons.protocol.acknowledge.result_log import ArchivedRange
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 
 __all__ = ["ArchiveWarnings"]
 
@@ -31,10 +31,10 @@ class ArchiveWarnings:
         self._records: dict[tuple[str, int], int] = {}
 
     def on_archived(
-        self, ranges: list[ArchivedRange], delivery_limit: int, now: float
+        self, releases: list[AcknowledgeResult], delivery_limit: int, now: float
     ) -> None:
-        """Count archived records; log a warning if one is due."""
-        for topic, partition, first, last in ranges:
+        """Count the records that these archived; log a warning if one is due."""
+        for topic, partition, first, last, _, _ in releases:
             key = topic, partition
             count = last - first + 1
             self._counters.add("records-archived-total", count)

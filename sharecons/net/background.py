@@ -16,7 +16,7 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.net.io.clock import in_trio
+from sharecons.net.io.event_loop import in_trio
 
 __all__ = ["Background", "current_task", "is_task_done"]
 

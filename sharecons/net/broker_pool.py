@@ -19,8 +19,8 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from sharecons.net.cluster import Cluster, ReconnectingConnection
-from sharecons.net.connection import Connection
+from sharecons.net.cluster import Cluster
+from sharecons.net.connection import Connection, ReconnectingConnection
 from sharecons.protocol.admin.models import Broker
 from sharecons.protocol.admin.requests import (
     CoordinatorKind,

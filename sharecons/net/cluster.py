@@ -1,78 +1,22 @@
-"""The addresses of a cluster, and connections that are opened when they are used."""
+"""The addresses of a cluster, and connecting to its brokers."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from random import randrange
-from typing import Any, Final
+from typing import Final
 
 import anyio
 
 from sharecons.config.security import Security
-from sharecons.errors import ConnectionFailedError, Error
+from sharecons.errors import Error
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
-from sharecons.net.io.idle_watch import Wait
-from sharecons.net.io.pipeline import OnResponse, ignore
 from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
 
-__all__ = ["Cluster", "ReconnectingConnection"]
+__all__ = ["Cluster"]
 
 CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
-
-
-class ReconnectingConnection:
-    """A connection that is opened by the first request, and again after a failure.
-
-    Concurrent requests take turns. `ask` raises as `Connection.open` and
-    `Connection.ask`; after an error, the next `ask` connects again.
-    """
-
-    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
-        self._connect = connect
-        self._connection: Connection | None = None
-        self._closed = False
-        self._lock = anyio.Lock()
-
-    async def ask(
-        self, request: Any, timeout: float, on_response: OnResponse = ignore
-    ) -> Any:
-        try:
-            # Usually free: `acquire` takes as long as encoding a request.
-            self._lock.acquire_nowait()
-        except anyio.WouldBlock:
-            await self._lock.acquire()
-        try:
-            if self._closed:
-                raise ConnectionFailedError(
-                    "the request was not sent: its connection is closed, because the "
-                    "consumer or admin client is closing"
-                )
-            if self._connection is None or self._connection.closed:
-                self._connection = await self._connect()
-            return await self._connection.ask(request, timeout, on_response)
-        finally:
-            self._lock.release()
-
-    async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
-        """Await `wait()`; call `lost` if the connection ends meanwhile.
-
-        See `Connection.idle`. Do not call this during an `ask`.
-        """
-        if self._connection is None or self._connection.closed:
-            await wait()
-        else:
-            await self._connection.idle(wait, lost)
-
-    def use(self, connection: Connection) -> None:
-        """Use a connection that is open already."""
-        self._connection = connection
-
-    async def aclose(self) -> None:
-        """Close for good; later requests raise ConnectionFailedError."""
-        self._closed = True
-        if self._connection is not None:
-            await self._connection.aclose()
 
 
 class Cluster:

@@ -1,46 +1,36 @@
-"""One connection to one broker: one request at a time, or a pipeline of fetches.
+"""A connection to a broker, with one request in flight at a time.
 
-A broker serves one request per connection at a time, so a second request in flight
-gains little, except where each round trip counts or a response is large: see
-`net.io.pipeline`. Responses come in the order of the requests. There is no reader task
-and no table of futures, and only the transport needs to be closed.
+A broker serves one request per connection at a time, so a second one in flight would
+gain little. There is no reader task and no table of futures, and only the transport
+needs to be closed.
 
 A request that is cancelled or fails may leave its response in flight, so the
 connection closes itself.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import anyio
 
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.io.idle_watch import Wait
-from sharecons.net.io.pipeline import (
-    CorrelationIds,
-    Deferred,
-    NextFrame,
-    NextRequest,
-    OnResponse,
-    RequestExchange,
-    ignore,
-)
 from sharecons.net.io.sasl import SaslSession
 from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
 from sharecons.protocol.messages import Endpoint
 from sharecons.protocol.sasl.credentials import Credentials
 from sharecons.wire import api_versions
 from sharecons.wire.api_versions import VersionRange
-from sharecons.wire.codec import registry
-from sharecons.wire.codec.api import Frame
+from sharecons.wire.codec import frames, registry
+from sharecons.wire.codec.api import Api, Frame
 
-__all__ = ["Connection"]
-
-T = TypeVar("T")
+__all__ = ["Connection", "ReconnectingConnection"]
 
 SOFTWARE: Final = "sharecons"
+
+MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 
 SASL_HINT: Final = "; if this listener requires SASL, pass `security`"
 """A SASL listener answers ApiVersions, and closes the connection on other requests."""
@@ -72,7 +62,10 @@ class Connection:
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
         self._transport = transport
-        self._correlation_ids = CorrelationIds(client_id)
+        self._client_id = client_id
+        self._last_correlation_id = 0
+        self._responses = 0
+        self._apis: dict[type, tuple[Api[Any, Any], int]] = {}  # with their versions
         self._busy = False
         self._sasl: SaslSession | None = None
         if credentials is not None:
@@ -114,19 +107,14 @@ class Connection:
                     raise
         return connection
 
-    async def ask(
-        self, request: Any, timeout: float, on_response: OnResponse = ignore
-    ) -> Any:
+    async def ask(self, request: Any, timeout: float) -> Any:
         """Send a request and return its response.
-
-        `on_response` receives the response as soon as it was read, perhaps outside
-        of any task (see `FrameTransport.exchange`); it must not raise. It may return
-        the next request, which is sent before the tasks that it woke run, or a
-        `Deferred` that finds it after they have run. This returns the first response
-        with no request after it, once nothing is in flight.
 
         If this is cancelled or raises, the connection is closed, and whether the broker
         executed the request is unknown.
+
+        Args:
+            timeout: seconds to wait for the response.
 
         Raises:
             UnsupportedVersionError: the broker does not support the request; nothing
@@ -135,30 +123,23 @@ class Connection:
             ConnectionFailedError: the connection broke, or the response is invalid.
             AuthenticationError: the broker rejected the credentials.
         """
-        response: Any = NextRequest(request, timeout)
-        while isinstance(response, NextRequest):
-            if self._sasl is not None and self._sasl.is_due:
-                await self._authenticate(self._sasl, response.timeout)
-            response = await self._send(response.request, response.timeout, on_response)
-        return response
+        if self._sasl is not None and self._sasl.is_due:
+            await self._authenticate(self._sasl, timeout)
+        return await self._send(request, timeout)
 
-    async def _send(
-        self, request: Any, timeout: float, on_response: OnResponse = ignore
-    ) -> Any:
-        """Return the last response, or the next request if it was not sent yet.
-
-        Return None after a `Deferred` that found no request.
-        """
+    async def _send(self, request: Any, timeout: float) -> Any:
         kind = type(request)
-        api = registry.api_of(kind)
-        version = registry.choose_version(api, self.served, self.broker)
-        exchange = RequestExchange(
-            kind, api, version, self._correlation_ids, self._sasl, on_response
-        )
+        if kind not in self._apis:
+            api = registry.api_of(kind)
+            version = registry.choose_version(api, self.served, self.broker)
+            self._apis[kind] = api, version
+        api, version = self._apis[kind]
         body = api.write(request, version)
-        return await self._exchange(
-            api.key, version, api.name, body, timeout, exchange.read
-        )
+
+        def read(frame: Frame, offset: int) -> Any:
+            return api.read(frame, offset, version)
+
+        return await self._exchange(api.key, version, api.name, body, timeout, read)
 
     async def idle(self, wait: Wait, on_lost: Callable[[Error], None]) -> None:
         """Await `wait()` while nothing is requested, and watch the connection.
@@ -210,12 +191,7 @@ class Connection:
     async def _request_versions(self, software_version: str) -> None:
         body = api_versions.write_versions_request(SOFTWARE, software_version)
         key, version = api_versions.KEY, api_versions.VERSION
-
-        def read(frame: Frame) -> Mapping[int, VersionRange]:
-            return api_versions.read_versions(
-                frame, self._correlation_ids.body_offset(frame, key)
-            )
-
+        read = api_versions.read_versions
         self.served = await self._exchange(key, version, "ApiVersions", body, inf, read)
 
     async def _exchange(
@@ -225,34 +201,85 @@ class Connection:
         name: str,
         body: bytes,
         timeout: float,
-        read: Callable[[Frame], Any],
+        read: Callable[[Frame, int], Any],
     ) -> Any:
+        """Send a request body; return `read(frame, offset)` of the response body."""
         if self.closed or self._busy:
             raise ConnectionFailedError(
                 f"{name} to {self.broker}: the connection is closed; try again"
             )
-        request = self._correlation_ids.next_frame(key, version, body)
-        action = f"{name} to {self.broker}"
+        number = self._last_correlation_id = (
+            self._last_correlation_id + 1
+        ) & MAX_CORRELATION_ID
+        request = frames.request_frame(key, version, number, self._client_id, body)
         self._busy = True
         try:
-            with ErrorMapping(action, is_request=True, if_closed=self._if_closed):
-                response = await self._transport.exchange(request, timeout, read)
-                # A transport may leave the next frames to its caller.
-                while isinstance(response, Deferred | NextFrame):
-                    if isinstance(response, Deferred):
-                        response = response.find()
-                    else:
-                        data, timeout = response.data, response.timeout
-                        response = await self._transport.exchange(data, timeout, read)
-                return response
+            frame = await self._transport.exchange(request, timeout)
+            self._responses += 1
+            return read(frame, frames.body_offset(frame, key, number))
         except BaseException:
             await self.aclose()
-            raise
+            with ErrorMapping(
+                f"{name} to {self.broker}", is_request=True, if_closed=self._if_closed
+            ):
+                raise
         finally:
             self._busy = False
 
     def _if_closed(self) -> str:
-        if self._is_plain and not self._correlation_ids.responses:
+        if self._is_plain and not self._responses:
             return TLS_HINT
-        versions_only = self._sasl is None and self._correlation_ids.responses == 1
+        versions_only = self._sasl is None and self._responses == 1
         return SASL_HINT if versions_only else ""
+
+
+class ReconnectingConnection:
+    """A connection that is opened by the first request, and again after a failure.
+
+    Concurrent requests take turns. `ask` raises as `Connection.open` and
+    `Connection.ask`; after an error, the next `ask` connects again.
+    """
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+        self._connect = connect
+        self._connection: Connection | None = None
+        self._closed = False
+        self._lock = anyio.Lock()
+
+    async def ask(self, request: Any, timeout: float) -> Any:
+        try:
+            # Usually free: `acquire` takes as long as encoding a request.
+            self._lock.acquire_nowait()
+        except anyio.WouldBlock:
+            await self._lock.acquire()
+        try:
+            if self._closed:
+                raise ConnectionFailedError(
+                    "the request was not sent: its connection is closed, because the "
+                    "consumer or admin client is closing"
+                )
+            if self._connection is None or self._connection.closed:
+                self._connection = await self._connect()
+            return await self._connection.ask(request, timeout)
+        finally:
+            self._lock.release()
+
+    async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
+        """Await `wait()`; call `lost` if the connection ends meanwhile.
+
+        See `Connection.idle`. Do not call this during an `ask`.
+        """
+        if self._connection is None or self._connection.closed:
+            await wait()
+        else:
+            await self._connection.idle(wait, lost)
+
+    def use(self, connection: Connection) -> None:
+        """Use a connection that is open already."""
+        self._connection = connection
+
+    async def aclose(self) -> None:
+        """Close for good; later requests raise ConnectionFailedError."""
+        self._closed = True
+        if self._connection is not None:
+            await self._connection.aclose()

@@ -1,15 +1,38 @@
-"""The loop that runs a state machine: sends its requests, passes it the responses."""
+"""Running state machines: sending their requests, and passing them the responses.
+
+`drive` runs one machine. `LeaderTasks` runs those of the partition leaders: each has a
+task and a connection. A leader is started with the first assigned partition that its
+broker leads. It ends when the broker leads none and all its records are settled.
+"""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
-from sharecons.errors import Error
-from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import AutoResetEvent
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.errors import BrokerError, Error
+from sharecons.log import get_logger
+from sharecons.metrics.counters import Counters
+from sharecons.net.archive_warnings import ArchiveWarnings
+from sharecons.net.cluster import Cluster
+from sharecons.net.connection import Connection, ReconnectingConnection
+from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.net.io.idle_watch import Wait
+from sharecons.protocol.acknowledge.batcher import AckBatcher, CommitWaiter
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
+from sharecons.protocol.backoff import spread_of
+from sharecons.protocol.codes import Code
+from sharecons.protocol.fetch.events import Acquired, LeaderEvent, LocksLost
+from sharecons.protocol.fetch.leader import Leader, Request, Response
+from sharecons.protocol.fetch.pauses import FetchPauses
+from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.group.metadata import Metadata
+from sharecons.protocol.messages import FetchSettings, ShareFetch
 
-__all__ = ["Machine", "drive"]
+__all__ = ["AckDispatcher", "AckListener", "LeaderTasks", "Machine", "drive"]
 
 
 async def wait_only(wait: Wait) -> None:
@@ -43,9 +66,7 @@ async def drive(
     Cancelling this leaves the outcome of a request unknown.
 
     Args:
-        send: returns the response, or None if it has passed the response to the
-            machine already; it may then have sent further requests of the machine, and
-            its error is that of the last one.
+        send: sends a request and returns the response.
         wakeup: ends a wait for the machine's next deadline.
         on_change: called after each response, error and request; takes the events of
             the machine.
@@ -66,6 +87,257 @@ async def drive(
         except Error as error:
             machine.on_error(request, error, clock())
         else:
-            if response is not None:
-                machine.on_response(request, response, clock())
+            machine.on_response(request, response, clock())
         on_change()
+
+
+class AckListener(Protocol):
+    """Receives the results of acknowledgements."""
+
+    def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
+        """Handle results; called in a task."""
+
+    @property
+    def has_ack_callback(self) -> bool:
+        """True if results are passed to a callback of the application."""
+        ...
+
+
+@final
+class AckDispatcher:
+    """Takes results from the result log, counts them, and passes them on."""
+
+    def __init__(
+        self, result_log: ResultLog, counters: Counters, listener: AckListener
+    ) -> None:
+        self._result_log = result_log
+        self._counters = counters
+        self._listener = listener
+        self._archive_warnings = ArchiveWarnings(get_logger(__name__), counters)
+        result_log.has_listener = listener.has_ack_callback
+
+    def dispatch(self) -> bool:
+        """Count the results, pass them to the listener; return whether there were any.
+
+        Applied acknowledgements for which no task waits are only counted.
+        """
+        result_log = self._result_log
+        results, result_log.results = result_log.results, []
+        self._counters.add("acknowledgements-send-total", result_log.applied_count)
+        result_log.applied_count = 0
+        if result_log.archived:
+            archived, result_log.archived = result_log.archived, []
+            limit = result_log.delivery_limit
+            self._archive_warnings.on_archived(archived, limit, result_log.clock())
+        if results:
+            self._counters.add_results(results)
+            self._listener.on_ack_results(results)
+        return bool(results)
+
+
+@final
+class LeaderTask:
+    """One leader's machine, and the event that wakes the task that drives it."""
+
+    def __init__(self, machine: Leader, wakeup: AutoResetEvent) -> None:
+        self.machine = machine
+        self.wakeup = wakeup
+
+
+class LeaderTasks:
+    """Runs the leader machines of one member.
+
+    Args:
+        dispatcher: passes on the results of acknowledgements.
+        on_acquired: called with the leases of each response.
+        on_locks_lost: called when a connection ends between two requests, outside of
+            any task.
+        on_events: called with all other events.
+        on_change: called after other events, after acknowledgement results, and when a
+            leader has ended.
+
+    Attributes:
+        pauses: partitions with errors, shared by the leaders.
+    """
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        cluster: Cluster,
+        metadata: Metadata,
+        prefetch: Prefetch,
+        result_log: ResultLog,
+        counters: Counters,
+        dispatcher: AckDispatcher,
+        on_acquired: Callable[[list[Lease]], None],
+        on_locks_lost: Callable[[LocksLost], None],
+        on_events: Callable[[list[LeaderEvent]], None],
+        on_change: Callable[[], None],
+        *,
+        request_timeout: float,
+    ) -> None:
+        self.pauses = FetchPauses(spread_of(settings.member_id))
+        self._settings = settings
+        self._cluster = cluster
+        self._metadata = metadata
+        self._prefetch = prefetch
+        self._result_log = result_log
+        self._counters = counters
+        self._dispatcher = dispatcher
+        self._on_acquired = on_acquired
+        self._on_locks_lost = on_locks_lost
+        self._on_events = on_events
+        self._on_change = on_change
+        self._request_timeout = request_timeout
+        self._tasks: TaskGroup | None = None
+        self._closing = False
+        self._draining = False
+        self._by_node: dict[int, LeaderTask] = {}
+        self._running: set[LeaderTask] = set()
+
+    @property
+    def all_ended(self) -> bool:
+        """True once all leaders have ended."""
+        return not self._running
+
+    @property
+    def has_unsettled_records(self) -> bool:
+        """True while records are neither settled nor lost."""
+        return any(leader.machine.batcher.leases for leader in self._running)
+
+    def wake(self) -> None:
+        """Wake all leaders: the prefetch limit changed, so a fetch may be due."""
+        for leader in self._by_node.values():
+            leader.wakeup.set()
+
+    def start(self, tasks: TaskGroup) -> None:
+        """Run leaders in this task group from now on."""
+        self._tasks = tasks
+        self._clock = running_clock()
+
+    def update(self) -> None:
+        """Assign to each leader its partitions; start and end leaders as needed."""
+        if self._closing or self._draining or self._tasks is None:
+            return
+        by_node = self._metadata.leaders()
+        for node_id in by_node.keys() - self._by_node.keys():
+            self._start(node_id, self._tasks)
+        for node_id, leader in list(self._by_node.items()):
+            leader.machine.topic_names = self._metadata.topic_names
+            leader.machine.leader_count = len(by_node)
+            leader.machine.set_partitions(by_node.get(node_id, frozenset()))
+            self._retire_idle(leader)
+            leader.wakeup.set()
+
+    def flush(self, waiter: CommitWaiter) -> None:
+        """Send pending acknowledgements; `waiter` receives their results."""
+        for leader in self._running:
+            leader.machine.batcher.collect(waiter)
+            leader.machine.flush_acks()
+            leader.wakeup.set()
+
+    def drain(self) -> None:
+        """Fetch no more; each leader ends once its records are settled."""
+        self._draining = True
+        for leader in list(self._by_node.values()):
+            leader.machine.set_partitions(frozenset())
+            self._retire_idle(leader)
+            leader.wakeup.set()
+
+    def close(self) -> None:
+        """Send pending acknowledgements and close the share sessions."""
+        self._closing = True
+        for leader in self._running:
+            leader.machine.close()
+            leader.wakeup.set()
+
+    # One leader.
+
+    def _start(self, node_id: int, tasks: TaskGroup) -> None:
+        wakeup = AutoResetEvent()
+        batcher = AckBatcher(wakeup.set, self._result_log)
+        machine = Leader(node_id, self._settings, self._prefetch, batcher, self.pauses)
+        leader = LeaderTask(machine, wakeup)
+        self._by_node[node_id] = leader
+        self._running.add(leader)
+        tasks.start_soon(self._run, leader)
+
+    async def _run(self, leader: LeaderTask) -> None:
+        machine = leader.machine
+        connection = ReconnectingConnection(partial(self._connect, machine.node_id))
+
+        async def send(request: Request) -> Response:
+            timeout = self._request_timeout
+            if isinstance(request, ShareFetch):
+                timeout += request.max_wait
+            response: Response = await connection.ask(request, timeout)
+            if isinstance(request, ShareFetch):
+                self._counters.add("fetch-total")
+            return response
+
+        async def idle(wait: Wait) -> None:
+            await connection.idle(wait, partial(self._connection_lost, leader))
+
+        on_change = partial(self._handle_events, leader)
+        try:
+            await drive(machine, send, leader.wakeup, on_change, idle)
+        finally:
+            await connection.aclose()
+            self._running.discard(leader)
+            self._remove(leader)
+            self._dispatcher.dispatch()
+            self._on_change()
+
+    async def _connect(self, node_id: int) -> Connection:
+        endpoint = self._metadata.brokers.get(node_id)
+        if endpoint is None:
+            code = Code.BROKER_NOT_AVAILABLE
+            text = f"node {node_id} is no longer in the cluster's metadata"
+            raise BrokerError(text, code=code, name=code.name)
+        return await self._cluster.connect(endpoint)
+
+    def _connection_lost(self, leader: LeaderTask, error: Error) -> None:
+        """Report lost locks at once, so that no more of the records are delivered.
+
+        Called when the connection ends between two requests. The leader's task handles
+        the other events.
+        """
+        machine = leader.machine
+        machine.connection_lost(error, self._clock())
+        events, machine.events = machine.events, []
+        for event in events:
+            if isinstance(event, LocksLost):
+                self._on_locks_lost(event)
+            else:
+                machine.events.append(event)
+        leader.wakeup.set()
+
+    def _handle_events(self, leader: LeaderTask) -> None:
+        events, leader.machine.events = leader.machine.events, []
+        leases: list[Lease] = []
+        others: list[LeaderEvent] = []
+        for event in events:
+            if isinstance(event, Acquired):
+                leases.append(event.lease)
+            else:
+                others.append(event)
+        if leases:
+            self._on_acquired(leases)
+        if others:
+            self._on_events(others)
+        if self._dispatcher.dispatch() or others:
+            self._on_change()
+        if not self._closing:
+            self._retire_idle(leader)
+
+    def _retire_idle(self, leader: LeaderTask) -> None:
+        if not leader.machine.partitions and leader.machine.is_idle(
+            anyio.current_time()
+        ):
+            self._remove(leader)
+            leader.machine.close()
+            leader.wakeup.set()
+
+    def _remove(self, leader: LeaderTask) -> None:
+        if self._by_node.get(leader.machine.node_id) is leader:
+            del self._by_node[leader.machine.node_id]

@@ -18,14 +18,11 @@ from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
-from sharecons.net.ack_dispatch import AckDispatcher, AckListener
-from sharecons.net.cluster import Cluster, ReconnectingConnection
-from sharecons.net.connection import Connection
-from sharecons.net.driver import drive
+from sharecons.net.cluster import Cluster
+from sharecons.net.connection import Connection, ReconnectingConnection
+from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
 from sharecons.net.error_reports import ErrorReports
-from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import AutoResetEvent
-from sharecons.net.leader_tasks import LeaderTasks
+from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
 from sharecons.protocol.acknowledge.batcher import (
@@ -37,7 +34,6 @@ from sharecons.protocol.acknowledge.batcher import (
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.fetch.events import (
-    Acquired,
     EndpointsLearned,
     FatalError,
     FetchRecovered,
@@ -66,13 +62,8 @@ __all__ = ["Listener", "Member"]
 class Listener(AckListener, Protocol):
     """Receives a member's events for the application, in plain function calls."""
 
-    def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
-        """Handle acquired records; may be called outside of any task (`LeaderTasks`).
-
-        With `resume_now` a waiting reader may run before this returns. Return whether
-        one did.
-        """
-        ...
+    def on_acquired(self, leases: Sequence[Lease]) -> None:
+        """Handle the records that a response acquired."""
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         """Handle the loss of all locks of these leases."""
@@ -126,10 +117,11 @@ class Member:
             self.prefetch,
             self._result_log,
             counters,
+            self._ack_dispatcher,
             listener.on_acquired,
-            self._ack_dispatcher.try_dispatch,
             self._on_locks_lost,
             self._on_leader_events,
+            self._notify,
             request_timeout=request_timeout,
         )
         self.wake_leaders = self._leaders.wake
@@ -325,13 +317,9 @@ class Member:
     def _on_leader_events(self, events: Iterable[LeaderEvent]) -> None:
         for event in events:
             self._on_leader_event(event)
-        self._ack_dispatcher.dispatch()
-        self._notify()
 
     def _on_leader_event(self, event: LeaderEvent) -> None:
         match event:
-            case Acquired(lease):
-                self._listener.on_acquired([lease])
             case LeaderMoved(share_partition, leader):
                 now = anyio.current_time()
                 self.metadata.on_leader_moved(share_partition, leader, now)
@@ -390,11 +378,9 @@ class Member:
         """Wait for any event of a machine."""
         if self._changed is None:
             self._changed = anyio.Event()
-            self._ack_dispatcher.is_awaited = True
         await self._changed.wait()
 
     def _notify(self) -> None:
         if self._changed is not None:
             self._changed.set()
             self._changed = None
-            self._ack_dispatcher.is_awaited = False

@@ -9,9 +9,7 @@ Every machine has the same contract:
 
 - `next_request(now)` returns the request to send now, or None.
 - Each request is followed by `on_response(request, response, now)` or
-  `on_error(request, error, now)`, before the next request. Only
-  `Leader.next_pipelined_request` returns a second request while one is in flight; its
-  response comes after the first, and it fails with the first.
+  `on_error(request, error, now)`, before the next request.
 - `next_deadline(now)` returns when `next_request` may return a request without another
   event; infinity if only an event can change that.
 - `finished` is true when no request will follow.

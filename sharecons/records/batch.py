@@ -7,7 +7,7 @@ ranges, records that other consumers acquired, gaps left by compaction, and tran
 markers.
 
 `decode` combines them. It finds the batches, skips those without an acquired offset,
-verifies, decompresses and decodes the others (`record_decoder`), and accounts for every
+verifies, decompresses and decodes the others (`layout`), and accounts for every
 acquired offset (`offset_accounting`).
 
 A batch is used as a whole or not at all. After a damaged batch, decoding continues with
@@ -27,18 +27,15 @@ from sharecons.records.layout import (
     CONTROL,
     CRC_START,
     HEADER_SIZE,
+    LAST_OFFSET,
     MAGIC,
     PREFIX_SIZE,
     SMALLEST_LENGTH,
     Header,
-)
-from sharecons.records.offset_accounting import Decoded, OffsetAccounting, Undecodable
-from sharecons.records.record_decoder import (
-    END_OF_SPANS,
-    LAST_OFFSET,
     Span,
     read_records,
 )
+from sharecons.records.offset_accounting import Decoded, OffsetAccounting, Undecodable
 
 __all__ = ["Decoded", "Undecodable", "decode"]
 
@@ -59,51 +56,7 @@ def decode(
             ascending and disjoint.
         ack_target: the lease that the records belong to.
     """
-    if len(acquired) == 1:
-        records = _decode_whole_batch(
-            payload, acquired[0], topic, partition, ack_target
-        )
-        if records is not None:
-            return Decoded(records)
     return _PayloadReader(payload, acquired, topic, partition, ack_target).read()
-
-
-def _decode_whole_batch(
-    payload: bytes | memoryview,
-    span: Span,
-    topic: str,
-    partition: int,
-    ack_target: AckTarget,
-) -> list[Record] | None:
-    """Decode a payload of one batch, acquired as a whole: the usual single record.
-
-    Nothing needs accounting then. Return None if the payload is anything else, or
-    damaged.
-    """
-    size = len(payload)
-    if size < HEADER_SIZE:
-        return None
-    header = Header(payload, 0)
-    first, last, _ = span
-    if not (
-        header.end == size
-        and header.magic == MAGIC
-        and header.base_offset == first
-        and header.last_offset == last
-        and header.count == last - first + 1
-        and not header.attributes & CONTROL
-    ):
-        return None
-    checksummed = payload[CRC_START:]
-    if crc32c(checksummed) != header.crc:
-        return None
-    records: list[Record] = []
-    spans = [span, END_OF_SPANS]
-    try:
-        _read_records(header, checksummed, spans, topic, partition, ack_target, records)
-    except (DamagedError, IndexError):
-        return None
-    return records if len(records) == header.count else None
 
 
 def _read_records(

@@ -1,6 +1,6 @@
 """Decodes a batch into columns: buffers for Arrow, without an object per record.
 
-`record_decoder` makes `Record`s for applications; this module writes Arrow's layout.
+`layout` makes `Record`s for applications; this module writes Arrow's layout.
 Keys and values are not copied: a column of bytes is a list of ascending positions in
 `Columns.data`, the start and end of each value. Read as Arrow offsets, they also cut
 out the bytes between values, so `sharecons.spark.arrow` takes every second element.
@@ -87,7 +87,7 @@ class Columns:
         self.header_has_value = BytesWriter()
 
 
-def read_batch(  # noqa: C901 - one loop, as in `record_decoder`
+def read_batch(  # noqa: C901 - one loop, as in `layout`
     header: Header,
     data: bytes,
     start: i64,

@@ -1,4 +1,4 @@
-"""Encodes records as one batch of format 2 (see `layout` and `record_decoder`).
+"""Encodes records as one batch of format 2 (see `layout`).
 
 Used by tests, dead letters and the embedded broker. It is not optimized for speed.
 """

@@ -25,8 +25,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from sharecons._record import Record
-from sharecons.records.layout import Header
-from sharecons.records.record_decoder import END_OF_SPANS, LAST_OFFSET, Span
+from sharecons.records.layout import END_OF_SPANS, LAST_OFFSET, Header, Span
+from sharecons.records.offset_set import OffsetSet
 
 __all__ = ["Decoded", "OffsetAccounting", "Undecodable"]
 
@@ -193,16 +193,5 @@ def _clip(spans: list[Span], first: int, last: int) -> list[Range]:
 
 def _holes(wanted: list[Range], records: list[Record]) -> list[Range]:
     """Return the ranges without the offsets of the records in them."""
-    holes: list[Range] = []
-    index = 0
-    for first, last in wanted:
-        next_offset = first
-        while index < len(records) and records[index].offset <= last:
-            offset = records[index].offset
-            if offset > next_offset:
-                holes.append((next_offset, offset - 1))
-            next_offset = offset + 1
-            index += 1
-        if next_offset <= last:
-            holes.append((next_offset, last))
-    return holes
+    present = OffsetSet.of([record.offset for record in records])
+    return [hole for first, last in wanted for hole in present.missing(first, last)]

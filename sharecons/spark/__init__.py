@@ -12,7 +12,7 @@ modules, in reading order:
   `query_link` (several readers of one query); `errors`.
 - The member: `factory`, `driver`, `acquirer`; `watch`, `topics`, `group_lag` (the state
   of topics and group).
-- The acquired offsets: `ledger`, `offset_set`, `loads`; `ledger_store`, `store`,
+- The acquired offsets: `ledger`, `loads`; `ledger_store`, `store`,
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
 - Tasks: `tasks`, `fetching`, `fetch_thread`, `arrow`.

@@ -29,8 +29,7 @@ from sharecons.errors import AuthorizationError, ConnectionFailedError, Error, f
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
 from sharecons.net.cluster import Cluster
-from sharecons.net.io.event import AutoResetEvent
-from sharecons.net.io.wakeup import FOREVER
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.acknowledge.leases import Lease
@@ -195,10 +194,9 @@ class Acquirer:
 
     # Called by the member (`sharecons.net.member.Listener`).
 
-    def on_acquired(self, leases: Sequence[Lease], resume_now: bool = False) -> bool:
+    def on_acquired(self, leases: Sequence[Lease]) -> None:
         self._leases += leases
         self._wakeup.set()
-        return False
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         """Do nothing: `_has_locks` checks each lease before it is written."""

@@ -20,8 +20,7 @@ from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
-from sharecons.net.io.event import AutoResetEvent
-from sharecons.net.io.wakeup import FOREVER
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.spark.acquirer import Acquirer, MemberConfig
 from sharecons.spark.errors import LedgerError, LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange, Ledger

@@ -14,10 +14,9 @@ import anyio
 from anyio.from_thread import BlockingPortal
 
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.net.cluster import CONNECT_TIMEOUT, Cluster, ReconnectingConnection
-from sharecons.net.connection import Connection
-from sharecons.net.io.clock import running_clock
-from sharecons.net.io.event import AutoResetEvent
+from sharecons.net.cluster import CONNECT_TIMEOUT, Cluster
+from sharecons.net.connection import Connection, ReconnectingConnection
+from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.protocol.log_reader.reader import (
     FetchedSlice,
     LogReader,

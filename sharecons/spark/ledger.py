@@ -34,8 +34,8 @@ from typing import final
 from uuid import UUID
 
 from sharecons.protocol.messages import SharePartition, TopicId
+from sharecons.records.offset_set import OffsetSet
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
-from sharecons.spark.offset_set import OffsetSet
 
 __all__ = ["AcquiredRange", "Ledger", "Redeliverable"]
 

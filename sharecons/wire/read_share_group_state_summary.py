@@ -13,7 +13,7 @@ from sharecons.protocol.admin.requests import ReadStateSummary, Reply
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import NO_EPOCH, none_if_negative, schema
-from sharecons.wire.share_topics import by_topic
+from sharecons.wire.share_fetch import by_topic
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
 __all__ = ["READ_SHARE_GROUP_STATE_SUMMARY"]

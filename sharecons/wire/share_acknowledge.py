@@ -10,7 +10,7 @@ from sharecons.protocol.messages import (
     SharePartition,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
-from sharecons.wire.share_topics import batches, by_topic, endpoints
+from sharecons.wire.share_fetch import batches, by_topic, endpoints
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 
 __all__ = ["SHARE_ACKNOWLEDGE"]

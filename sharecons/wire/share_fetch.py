@@ -7,9 +7,10 @@ Encoded and decoded without kio (see `codec.fields`); tests compare it with kio.
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from struct import Struct
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.messages import (
@@ -20,12 +21,12 @@ from sharecons.protocol.messages import (
     ShareFetch,
     ShareFetchResponse,
     SharePartition,
+    TopicId,
 )
 from sharecons.wire.codec.api import Api, Frame
 from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field, varint
-from sharecons.wire.share_topics import by_topic
 
-__all__ = ["SHARE_FETCH"]
+__all__ = ["SHARE_FETCH", "batches", "by_topic", "endpoints"]
 
 VERSIONS: Final = range(1, 3)
 RECORD_LIMIT_SINCE: Final = 2
@@ -205,3 +206,26 @@ SHARE_FETCH: Final[Api[ShareFetch, ShareFetchResponse]] = Api(
     read=_read,
     since="4.1",
 )
+
+
+def by_topic(
+    partitions: Iterable[SharePartition],
+) -> dict[TopicId, list[SharePartition]]:
+    """Return the partitions of each topic, sorted, as requests list them."""
+    topics: dict[TopicId, list[SharePartition]] = {}
+    for share_partition in sorted(partitions):
+        topics.setdefault(share_partition.topic_id, []).append(share_partition)
+    return topics
+
+
+def batches(schema: ModuleType, ranges: Sequence[Range]) -> tuple[Any, ...]:
+    return tuple(
+        schema.AcknowledgementBatch(
+            first_offset=first, last_offset=last, acknowledge_types=tuple(kinds)
+        )
+        for first, last, kinds in ranges
+    )
+
+
+def endpoints(nodes: Iterable[Any]) -> Mapping[int, Endpoint]:
+    return {node.node_id: Endpoint(node.host, node.port) for node in nodes}

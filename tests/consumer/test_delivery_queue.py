@@ -12,13 +12,11 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.implicit_acks import Unacknowledged
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
-from sharecons.consumer.readers import Reader, Readers
+from sharecons.consumer.readers import Reader, Readers, Unacknowledged
 from sharecons.metrics.counters import Counters
-from sharecons.net.io.event import EventWaiter
-from sharecons.net.io.wakeup import Waiter
+from sharecons.net.io.event_loop import EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope

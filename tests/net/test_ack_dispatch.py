@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.metrics.counters import Counters
-from sharecons.net.ack_dispatch import AckDispatcher
+from sharecons.net.driver import AckDispatcher
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
@@ -26,9 +26,9 @@ class Listener:
 def dispatched(result_log, listener):
     counters = Counters()
     dispatcher = AckDispatcher(result_log, counters, listener)
-    was_dispatched = dispatcher.try_dispatch()
+    dispatcher.dispatch()
     counts = counters.snapshot()
-    return was_dispatched, [
+    return [
         counts["acknowledgements-send-total"],
         counts["acknowledgements-error-total"],
     ]
@@ -43,25 +43,14 @@ def test_result_log_has_a_listener_if_there_is_a_callback(has_ack_callback):
     assert has_ack_callback == result_log.has_listener
 
 
-def test_results_without_a_callback_are_counted_once():
-    result_log, listener = (
-        ResultLog(lambda: None, lambda: 0.0),
-        Listener(has_ack_callback=False),
-    )
+@pytest.mark.parametrize("has_ack_callback", [True, False])
+def test_results_are_counted_and_passed_on_once(has_ack_callback):
+    result_log = ResultLog(lambda: None, lambda: 0.0)
+    listener = Listener(has_ack_callback)
     result_log.applied_count = 5
     result_log.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
-    assert (True, [7, 2]) == dispatched(result_log, listener)
+    assert [7, 2] == dispatched(result_log, listener)
     assert [(3, 4)] == [(r.first_offset, r.last_offset) for r in listener.received]
-    assert (True, [0, 0]) == dispatched(result_log, listener)
-
-
-def test_results_for_a_callback_wait_for_a_task():
-    result_log, listener = (
-        ResultLog(lambda: None, lambda: 0.0),
-        Listener(has_ack_callback=True),
-    )
-    result_log.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, None)]
-
-    assert (False, [0, 0]) == dispatched(result_log, listener)
-    assert [] == listener.received
+    assert [0, 0] == dispatched(result_log, listener)
+    assert 1 == len(listener.received)

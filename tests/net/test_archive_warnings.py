@@ -5,19 +5,24 @@ import logging
 from sharecons.log import get_logger
 from sharecons.metrics.counters import Counters
 from sharecons.net.archive_warnings import ArchiveWarnings
-from sharecons.protocol.acknowledge.result_log import ArchivedRange
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.record import RELEASE
+
+
+def released(topic, partition, first, last):
+    return AcknowledgeResult(topic, partition, first, last, RELEASE, None)
 
 
 def test_first_record_of_a_partition_is_logged_and_the_others_are_counted(caplog):
     counters = Counters()
     archiving = ArchiveWarnings(get_logger("sharecons.test"), counters)
     with caplog.at_level(logging.WARNING, "sharecons"):
-        archiving.on_archived([ArchivedRange("orders", 3, 7, 7)], 5, 100.0)
+        archiving.on_archived([released("orders", 3, 7, 7)], 5, 100.0)
         for offset in range(8, 100):
-            found = [ArchivedRange("orders", 3, offset, offset)]
+            found = [released("orders", 3, offset, offset)]
             archiving.on_archived(found, 5, 100.0 + offset / 10)
-        archiving.on_archived([ArchivedRange("orders", 4, 1, 2)], 5, 120.0)
-        archiving.on_archived([ArchivedRange("orders", 3, 200, 204)], 5, 161.0)
+        archiving.on_archived([released("orders", 4, 1, 2)], 5, 120.0)
+        archiving.on_archived([released("orders", 3, 200, 204)], 5, 161.0)
 
     first, other, later = [record.getMessage() for record in caplog.records]
     assert "archived: no consumer gets them again" in first

@@ -11,7 +11,8 @@ from sharecons.errors import (
     RequestTimedOutError,
     UnsupportedVersionError,
 )
-from sharecons.net.cluster import Cluster, ReconnectingConnection
+from sharecons.net.cluster import Cluster
+from sharecons.net.connection import ReconnectingConnection
 from sharecons.protocol.messages import Endpoint, FindCoordinator
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, Peer, frame

@@ -5,7 +5,7 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.driver import drive
-from sharecons.net.io.event import AutoResetEvent
+from sharecons.net.io.event_loop import AutoResetEvent
 from tests.net.interrupts import interruptions
 
 pytestmark = pytest.mark.anyio
@@ -157,19 +157,6 @@ async def test_requests_are_answered_or_failed_each_before_the_next():
         "ask b",
         "answered b: B",
     ] == calls
-
-
-async def test_response_passed_by_send_is_not_passed_again():
-    machine = Scripted("a", "b")
-
-    async def send_and_pass(request):
-        await anyio.lowlevel.checkpoint()
-        machine.on_response(request, "at once", 0.0)
-
-    await drive(machine, send_and_pass, AutoResetEvent(), machine.on_change)
-
-    calls = [line for line in machine.log if line != "on_change"]
-    assert ["ask a", "answered a: at once", "ask b", "answered b: at once"] == calls
 
 
 async def test_on_change_runs_after_each_request_and_response():

@@ -1,12 +1,9 @@
 """Waiters: futures and anyio's events behave alike."""
 
-import asyncio
-
 import anyio
 import pytest
 
-from sharecons.net.io.event import EventWaiter, new_waiter
-from sharecons.net.io.wakeup import FOREVER, FutureWaiter
+from sharecons.net.io.event_loop import FOREVER, EventWaiter, FutureWaiter, new_waiter
 from sharecons.testing import virtual_time
 from tests.net.waits import other_tasks_have_run, wait_and_end
 
@@ -125,54 +122,3 @@ async def test_deadline_of_an_earlier_wait_does_not_end_a_later_one(waiter):
         waiter.wake()
 
     assert [True, True] == got
-
-
-async def resumed(waiter, wait_until):
-    """Return the log of a wait that the event loop resumes."""
-    order = []
-
-    async def work():
-        order.append(await wait_and_end(waiter, wait_until))
-        order.append("worked")
-
-    def resume():
-        order.append("before")
-        ran = waiter.resume()
-        order.append("ran" if ran else "woken")
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(work)
-        await other_tasks_have_run()
-        if isinstance(waiter, FutureWaiter):
-            asyncio.get_running_loop().call_soon(resume)  # outside of tasks
-        else:
-            resume()
-    return order
-
-
-@pytest.mark.parametrize("patience", [3600, FOREVER])
-async def test_resume_runs_the_task_in_the_call_of_the_loop(kind, waiter, patience):
-    with anyio.fail_after(10):
-        order = await resumed(waiter, anyio.current_time() + patience)
-
-    if kind[0] is FutureWaiter:
-        assert ["before", True, "worked", "ran"] == order
-    else:
-        assert ["before", "woken", True, "worked"] == order
-    assert not waiter.is_waiting
-
-
-async def test_resume_in_a_task_only_wakes(waiter):
-    got = []
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(wait, waiter, FOREVER, got)
-        await other_tasks_have_run()
-        assert not waiter.resume()
-        assert not waiter.resume()
-        assert [] == got
-
-    assert [True] == got
-
-
-async def test_resume_without_a_wait_returns_false(waiter):
-    assert not waiter.resume()

@@ -4,7 +4,6 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sharecons.protocol.acknowledge.ranges import runs_of
 from sharecons.protocol.messages import (
     Endpoint,
     FetchSettings,
@@ -137,8 +136,9 @@ def acknowledge_response(
 
 def acks_by_offset(ranges: Iterable[Range]) -> dict[int, int]:
     """Return the acknowledge type of each offset in ranges."""
-    return {
-        offset: kind
-        for first, last, kind in runs_of(ranges)
-        for offset in range(first, last + 1)
-    }
+    kinds: dict[int, int] = {}
+    for first, last, each in ranges:
+        size = last - first + 1
+        spread = each * size if len(each) == 1 else each
+        kinds.update(zip(range(first, last + 1), spread, strict=True))
+    return kinds

@@ -9,12 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sharecons.errors import LockLostError, RecordStateError
+from sharecons.protocol.acknowledge.ack_states import GAP
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.ranges import GAP, runs_of
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.messages import Acknowledgements, SharePartition
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
+from tests.protocol.message_factories import acks_by_offset
 from tests.protocol.simulated_broker import Broker
 
 __all__ = ["Application", "HeldLease", "is_gap", "is_undeliverable"]
@@ -144,9 +145,8 @@ class Application:
     def on_sent(self, acknowledgements: Acknowledgements) -> None:
         """Check that each acknowledgement sent was made, and is sent once."""
         for share_partition, ranges in acknowledgements.items():
-            for first, last, kind in runs_of(ranges):
-                for offset in range(first, last + 1):
-                    self._check_sent(share_partition, offset, kind)
+            for offset, kind in acks_by_offset(ranges).items():
+                self._check_sent(share_partition, offset, kind)
 
     def _check_sent(
         self, share_partition: SharePartition, offset: int, kind: int
@@ -166,13 +166,12 @@ class Application:
     def on_outcome(self, acknowledgements: Acknowledgements, *, may_fail: bool) -> None:
         """Note sent acknowledgements; `may_fail` if their result is unknown."""
         for share_partition, ranges in acknowledgements.items():
-            for first, last, kind in runs_of(ranges):
-                for offset in range(first, last + 1):
-                    if kind not in (GAP, RENEW):
-                        self.finished[share_partition, offset] += 1
-                    if may_fail:
-                        for held in self._leases_with(share_partition, offset):
-                            held.may_fail.add(offset)
+            for offset, kind in acks_by_offset(ranges).items():
+                if kind not in (GAP, RENEW):
+                    self.finished[share_partition, offset] += 1
+                if may_fail:
+                    for held in self._leases_with(share_partition, offset):
+                        held.may_fail.add(offset)
 
     def allow_failures(self, packed: Iterable[Lease]) -> None:
         """Note lost locks that the client does not know of yet."""

@@ -3,10 +3,10 @@ import pytest
 from sharecons.errors import LockLostError
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import MAX_PASSED_OVER, MAX_SPLITS
+from sharecons.protocol.acknowledge.ack_states import GAP
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
-from sharecons.protocol.acknowledge.ranges import GAP
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,

@@ -3,8 +3,8 @@
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch.empty_responses import REOPEN, STALLED, WITHOUT_PAUSE
 from sharecons.protocol.fetch.events import Stalled
+from sharecons.protocol.fetch.pauses import REOPEN, STALLED, WITHOUT_PAUSE
 from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
@@ -229,8 +229,9 @@ def test_more_records_are_requested_each_time_to_pass_over_aborted_ones():
     limits = []
     for _ in range(7):
         storm.wait()
-        limits.append(storm.next_fetch().max_records)
-        storm.respond(storm.leader._in_flight[0].request, fetch_response())
+        fetch = storm.next_fetch()
+        limits.append(fetch.max_records)
+        storm.respond(fetch, fetch_response())
 
     assert [1, 1, 1, 4, 16, 64, 256] == limits
 

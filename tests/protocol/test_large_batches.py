@@ -5,8 +5,7 @@ A broker sends whole producer batches, also for a small record limit.
 
 import pytest
 
-from sharecons.protocol.fetch.batch_sizes import BatchSizes
-from sharecons.protocol.fetch.prefetch import HORIZON, Prefetch
+from sharecons.protocol.fetch.prefetch import HORIZON, BatchSizes, Prefetch
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from sharecons.protocol.acknowledge.linger import ACK_DELAY
-from sharecons.protocol.fetch.arrival_rate import (
+from sharecons.protocol.acknowledge.batcher import ACK_DELAY
+from sharecons.protocol.fetch.fetch_control import (
     DENSE_INTERVAL,
     GATHER_TIME,
     MAX_GATHER_TIME,

@@ -31,8 +31,8 @@ from sharecons.protocol.fetch.events import (
     UnexpectedResponse,
 )
 from sharecons.protocol.fetch.leader import Leader, Request
-from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.session_manager import PART_SIZE
 from sharecons.protocol.messages import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.hypothesis_profile import MACHINE
@@ -156,14 +156,6 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.requests += 1
         self.application.on_sent(request.acknowledgements)
 
-    @rule()
-    def pipeline(self) -> None:
-        request = self.leader.next_pipelined_request(self.now)
-        if request is not None:
-            assert len(self.under_way) == 1
-            event("a second fetch, as much comes")
-            self.sent(request)
-
     def dispatch_events(self) -> None:
         events, self.leader.events = self.leader.events, []
         for leader_event in events:
@@ -173,7 +165,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
             if isinstance(leader_event, Acquired):
                 self.ready.append(leader_event.lease)
                 if self.locks_lost_in_flight:
-                    self.application.locks_lost_in_flight.append(leader_event.lease)
+                    self.application.packed_without_locks.append(leader_event.lease)
             if isinstance(leader_event, LocksLost):
                 for lease in [x for x in self.ready if x in leader_event.leases]:
                     self.ready.remove(lease)
@@ -357,7 +349,6 @@ class LeaderAndBroker(RuleBasedStateMachine):
                 self.process(all_of_it=True, kind=kind)
             self.application_requests()
             self.drive()
-            self.pipeline()
             self.exchange(fault)
 
     @rule(

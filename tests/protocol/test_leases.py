@@ -10,9 +10,9 @@ from sharecons.errors import (
     RecordStateError,
     UnsupportedVersionError,
 )
+from sharecons.protocol.acknowledge.ack_states import GAP, Run, ranges_of
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
-from sharecons.protocol.acknowledge.ranges import GAP, Run, ranges_of
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.message_factories import P0, TOPIC

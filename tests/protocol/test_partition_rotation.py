@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.fetch.partition_rotation import (
+from sharecons.protocol.fetch.session_manager import (
     MAX_FULL_FETCHES,
     PART_SIZE,
     PartitionRotation,
@@ -27,10 +27,7 @@ def test_few_partitions_are_asked_all_at_once():
     rotation = PartitionRotation(MEMBER)
     few = those(2 * PART_SIZE - 1)
 
-    assert not rotation.is_undivided(few), "no fetch yet"
     assert few is rotation.next(few)
-    assert rotation.is_undivided(few)
-    assert not rotation.is_undivided(those(2 * PART_SIZE - 1)), "others, perhaps"
     assert not rotation.on_response(few, full=True)
 
 
@@ -41,7 +38,6 @@ def test_each_of_many_has_its_turn(count: int, member_id: str):
     many = those(count)
     rounds = count // PART_SIZE
     parts = []
-    assert not rotation.is_undivided(many)
     for _ in range(rounds):
         parts.append(rotation.next(many))
         assert rotation.on_response(parts[-1], full=True)

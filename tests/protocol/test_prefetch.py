@@ -201,40 +201,6 @@ def test_many_short_measurements_change_the_rate():
     assert math.inf == pace.next_due(now=100.0), "they take half a second"
 
 
-def test_what_comes_is_work_too():
-    pace = working(seconds=0.01, records=500)
-    pace.on_acquired(400)
-    pace.on_requested(now=1.0)
-
-    assert 1.0 == pace.next_due(now=1.0, coming=500)
-    assert math.inf == pace.next_due(now=1.0, coming=600), "20 milliseconds of it"
-    assert math.inf == pace.next_due(now=1.0, ahead=False, coming=1)
-
-
-def test_who_waits_for_what_comes_is_due_no_more_by_that():
-    pace = Prefetch(500)
-    pace.waiting_readers = 1
-
-    assert math.inf == pace.next_due(now=1.0, coming=1)
-
-
-def test_a_fetch_brings_what_fits():
-    pace = Prefetch(2000)
-    unknown = pace.expected_records(2000, 8 << 20)
-    weigh(pace, records=100, size=100 << 10)
-
-    assert (2000, 2000, 8) == (
-        unknown,
-        pace.expected_records(2000, 8 << 20),
-        pace.expected_records(2000, 7 << 10),
-    )
-
-
-@pytest.mark.parametrize(("partitions", "room"), [(6, True), (5, False)])
-def test_a_third_fetch_wants_room_in_the_windows(partitions: int, room: bool):
-    assert room == Prefetch(2000).has_room_for_next(2000, partitions)
-
-
 def test_waiting_for_records_is_not_counted_as_work():
     pace = working(seconds=0.1, records=100)
     allowance = pace.allowance

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.fetch.events import Throttled
-from sharecons.protocol.fetch.quota import HOLD, MAX_PAUSE, WINDOW, Quota
+from sharecons.protocol.fetch.pauses import HOLD, MAX_PAUSE, WINDOW, Quota
 from sharecons.record import ACCEPT
 from tests.protocol.hypothesis_profile import EXAMPLES
 from tests.protocol.leader_harness import LeaderHarness
@@ -210,20 +210,6 @@ def test_leader_reports_once_that_every_response_is_throttled():
         harness.now = harness.leader.next_deadline(harness.now)
 
     assert [[], [1], [], []] == reports
-
-
-def test_leader_sends_nothing_behind_a_fetch_while_the_quota_is_known():
-    harness = LeaderHarness()
-    harness.open_session(
-        partition_response(P0, (0, 499), records=batch_bytes(500, 100))
-    )
-    throttle(harness, 0.1)
-    harness.now = 20.0
-    harness.prefetch.allowance = 500
-    request = harness.next_fetch()
-
-    assert harness.leader.next_pipelined_request(harness.now) is None
-    assert request.max_records > 1
 
 
 def test_empty_response_without_a_throttle_teaches_nothing():

@@ -4,122 +4,88 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledge.ranges import (
+from sharecons.protocol.acknowledge.ack_states import (
     GAP,
     Run,
     coalesce,
     ranges_of,
-    runs_of,
     split,
 )
 from sharecons.protocol.messages import Range
 from tests.protocol.hypothesis_profile import EXAMPLES
+from tests.protocol.message_factories import acks_by_offset
 
 ACCEPT, RELEASE, REJECT, RENEW = b"\1", b"\2", b"\3", b"\4"
 
-said = st.dictionaries(st.integers(0, 300), st.integers(0, 4), max_size=80)
-"""What is to be said of which offset."""
+types_by_offset = st.dictionaries(st.integers(0, 300), st.integers(0, 4), max_size=80)
 
 
 def runs_by_offset(kinds: dict[int, int]) -> list[Run]:
     return [Run(offset, offset, kinds[offset]) for offset in sorted(kinds)]
 
 
-def kinds_by_offset(ranges: tuple[Range, ...]) -> dict[int, int]:
-    kinds: dict[int, int] = {}
-    for first, last, each in ranges:
-        size = last - first + 1
-        spread = each * size if len(each) == 1 else each
-        kinds.update(zip(range(first, last + 1), spread, strict=True))
-    return kinds
-
-
-def test_neighbours_of_one_kind_become_one_run():
+def test_adjacent_runs_of_one_type_are_joined():
     runs = [Run(0, 4, 1), Run(5, 5, 1), Run(6, 9, 2), Run(11, 12, 2)]
 
     assert [Run(0, 5, 1), Run(6, 9, 2), Run(11, 12, 2)] == coalesce(runs)
 
 
-def test_nothing_said_is_no_range():
+def test_no_runs_are_no_ranges():
     assert () == ranges_of([])
 
 
-def test_offsets_of_one_kind_are_one_range_with_one_type():
+def test_runs_of_one_type_are_one_range_with_one_type():
     assert (Range(10, 500, ACCEPT),) == ranges_of([Run(10, 200, 1), Run(201, 500, 1)])
 
 
-def test_a_hole_ends_a_range():
+def test_missing_offset_ends_a_range():
     assert (Range(0, 4, ACCEPT), Range(6, 9, ACCEPT)) == ranges_of(
         [Run(0, 4, 1), Run(6, 9, 1)]
     )
 
 
-def test_short_runs_of_changing_kinds_are_one_range_with_a_type_for_each_offset():
+def test_short_runs_are_one_range_with_a_type_per_offset():
     runs = [Run(0, 1, 1), Run(2, 2, GAP), Run(3, 4, 3)]
 
     assert (Range(0, 4, b"\1\1\0\3\3"),) == ranges_of(runs)
 
 
-def test_long_runs_of_changing_kinds_are_a_range_each():
+def test_long_runs_are_one_range_each():
     assert (Range(0, 99, ACCEPT), Range(100, 199, RELEASE)) == ranges_of(
         [Run(0, 99, 1), Run(100, 199, 2)]
     )
 
 
-def test_a_lone_offset_is_a_range():
+def test_single_offset_is_a_range():
     assert (Range(7, 7, RENEW),) == ranges_of([Run(7, 7, 4)])
 
 
-def test_ranges_read_back_as_the_runs_that_they_were_made_of():
-    runs = [Run(0, 2, 1), Run(3, 3, 2), Run(8, 9, 3)]
-
-    assert runs == runs_of(ranges_of(runs))
-
-
 @pytest.mark.parametrize(
-    ("ranges", "left", "right"),
+    ("runs", "left", "right"),
     [
+        ([Run(0, 1, 1)], [Run(0, 0, 1)], [Run(1, 1, 1)]),
+        ([Run(0, 8, 1)], [Run(0, 3, 1)], [Run(4, 8, 1)]),
+        ([Run(0, 0, 1), Run(9, 9, 3)], [Run(0, 0, 1)], [Run(9, 9, 3)]),
+        ([Run(0, 3, 1), Run(4, 4, 2)], [Run(0, 1, 1)], [Run(2, 3, 1), Run(4, 4, 2)]),
         (
-            (Range(0, 1, ACCEPT),),
-            (Range(0, 0, ACCEPT),),
-            (Range(1, 1, ACCEPT),),
-        ),
-        (
-            (Range(0, 8, ACCEPT),),
-            (Range(0, 3, ACCEPT),),
-            (Range(4, 8, ACCEPT),),
-        ),
-        (
-            (Range(0, 0, ACCEPT), Range(9, 9, REJECT)),
-            (Range(0, 0, ACCEPT),),
-            (Range(9, 9, REJECT),),
-        ),
-        (
-            (Range(0, 3, b"\1\2\1\2"),),
-            (Range(0, 1, b"\1\2"),),
-            (Range(2, 3, b"\1\2"),),
-        ),
-        (
-            (Range(0, 9, ACCEPT), Range(20, 20, RELEASE)),
-            (Range(0, 4, ACCEPT),),
-            (Range(5, 9, ACCEPT), Range(20, 20, RELEASE)),
+            [Run(0, 9, 1), Run(20, 20, 2)],
+            [Run(0, 4, 1)],
+            [Run(5, 9, 1), Run(20, 20, 2)],
         ),
     ],
 )
-def test_a_split_halves_the_offsets(
-    ranges: tuple[Range, ...], left: tuple[Range, ...], right: tuple[Range, ...]
-):
-    assert (left, right) == split(ranges)
+def test_split_halves_the_offsets(runs: list[Run], left: list[Run], right: list[Run]):
+    assert (left, right) == split(runs)
 
 
 @EXAMPLES
-@given(said)
-def test_ranges_say_of_each_offset_what_was_said(kinds: dict[int, int]):
-    assert kinds == kinds_by_offset(ranges_of(runs_by_offset(kinds)))
+@given(types_by_offset)
+def test_ranges_have_the_types_of_the_runs(kinds: dict[int, int]):
+    assert kinds == acks_by_offset(ranges_of(runs_by_offset(kinds)))
 
 
 @EXAMPLES
-@given(said)
+@given(types_by_offset)
 def test_ranges_are_ascending_and_disjoint(kinds: dict[int, int]):
     ranges = ranges_of(runs_by_offset(kinds))
 
@@ -128,27 +94,17 @@ def test_ranges_are_ascending_and_disjoint(kinds: dict[int, int]):
 
 
 @EXAMPLES
-@given(said)
-def test_a_range_has_one_type_or_one_for_each_of_its_offsets(kinds: dict[int, int]):
+@given(types_by_offset)
+def test_range_has_one_type_or_one_per_offset(kinds: dict[int, int]):
     for first, last, each in ranges_of(runs_by_offset(kinds)):
         assert len(each) in (1, last - first + 1)
 
 
 @EXAMPLES
-@given(said)
-def test_reading_ranges_back_loses_nothing(kinds: dict[int, int]):
-    runs = coalesce(runs_by_offset(kinds))
+@given(types_by_offset.filter(lambda kinds: len(kinds) >= 2))
+def test_halves_of_a_split_differ_by_one_offset_at_most(kinds: dict[int, int]):
+    left, right = split(coalesce(runs_by_offset(kinds)))
 
-    assert runs == runs_of(ranges_of(runs))
-
-
-@EXAMPLES
-@given(said.filter(lambda kinds: len(kinds) >= 2))
-def test_the_halves_of_a_split_are_the_whole_and_differ_by_one_at_most(
-    kinds: dict[int, int],
-):
-    left, right = split(ranges_of(runs_by_offset(kinds)))
-
-    assert kinds == kinds_by_offset(left) | kinds_by_offset(right)
-    assert len(kinds) // 2 == len(kinds_by_offset(left))
-    assert len(kinds) - len(kinds) // 2 == len(kinds_by_offset(right))
+    assert kinds == acks_by_offset(ranges_of(left)) | acks_by_offset(ranges_of(right))
+    assert len(kinds) // 2 == sum(run.last - run.first + 1 for run in left)
+    assert len(kinds) - len(kinds) // 2 == sum(r.last - r.first + 1 for r in right)

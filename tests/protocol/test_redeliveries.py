@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from sharecons.protocol.acknowledge.archived import archived_by
+from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.ranges import Run
-from sharecons.protocol.acknowledge.result_log import ArchivedRange
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.acknowledge.results import archived_by
 from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT, RELEASE
@@ -23,6 +23,10 @@ from tests.protocol.message_factories import (
 )
 
 REFUSED = Code.TOPIC_AUTHORIZATION_FAILED
+
+
+def released(first: int, last: int) -> AcknowledgeResult:
+    return AcknowledgeResult(TOPIC, 0, first, last, RELEASE, None)
 
 
 class Outage(LeaderHarness):
@@ -232,9 +236,10 @@ def test_only_records_on_their_last_delivery_are_archived():
 
     harness.send()
 
-    assert [ArchivedRange(TOPIC, 0, 0, 0), ArchivedRange(TOPIC, 0, 1, 1)] == (
-        harness.result_log.archived[:2]
-    )
+    assert [
+        released(0, 0),
+        released(1, 1),
+    ] == (harness.result_log.archived[:2])
     assert [0, 1, 3] == [found.first_offset for found in harness.result_log.archived]
 
 
@@ -264,8 +269,9 @@ def test_runs_are_cut_to_what_is_on_its_last_delivery():
 
     runs = [Run(3, 12, RELEASE), Run(13, 24, ACCEPT), Run(25, 40, RELEASE)]
 
-    assert [ArchivedRange(TOPIC, 0, 3, 9), ArchivedRange(TOPIC, 0, 25, 29)] == (
-        archived_by(lease, runs, 5)
-    )
+    assert [
+        released(3, 9),
+        released(25, 29),
+    ] == (archived_by(lease, runs, 5))
     assert [] == archived_by(lease, runs, 0)
     assert [] == archived_by(lease, runs, 7)

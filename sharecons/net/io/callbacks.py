@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sharecons.errors import CallbackError
-from sharecons.net.io.clock import in_trio
+from sharecons.net.io.event_loop import in_trio
 
 __all__ = ["EXITS", "is_cancellation", "log_unraised", "raise_exit", "run_callback"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.io.callbacks import is_cancellation, raise_exit
-from sharecons.net.io.clock import running_clock
+from sharecons.net.io.event_loop import running_clock
 from sharecons.protocol.sasl.authentication import FOREVER, Authentication
 from sharecons.protocol.sasl.credentials import Credentials
 

@@ -10,24 +10,20 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from functools import partial
 from ssl import SSLContext
-from typing import Final, TypeVar
+from typing import Final, cast
 
 import anyio
 from aiohappyeyeballs import start_connection
 
 from sharecons.errors import ProtocolError
-from sharecons.net.io.clock import in_trio
-from sharecons.net.io.frame_protocol import FrameProtocol, unparsed
-from sharecons.net.io.framing import FrameBuffer
+from sharecons.net.io.event_loop import in_trio
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
+from sharecons.wire.codec.frames import FrameBuffer
 
 __all__ = ["ProtocolTransport", "SocketTransport", "connect"]
-
-T = TypeVar("T")
 
 STAGGER: Final = 0.25
 """Seconds until the next address of a host is tried concurrently (RFC 8305)."""
@@ -74,27 +70,13 @@ def _disable_nagle(sock: socket.socket) -> None:
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def _low_water_setter(sock: socket.socket) -> Callable[[int], None] | None:
-    """Return a function that sets how many bytes wake the event loop, or None.
-
-    Linux checks the received bytes again when SO_RCVLOWAT is set, and wakes for a close
-    or reset in any case (tcp_set_rcvlowat and tcp_poll in net/ipv4/tcp.c).
-    """
-    if sys.platform != "linux":
-        return None
-    set_low_water_mark = partial(sock.setsockopt, socket.SOL_SOCKET, socket.SO_RCVLOWAT)
-    try:
-        set_low_water_mark(1)  # the default
-    except OSError:  # in some sandboxes
-        return None
-    return set_low_water_mark
-
-
-class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
+class ProtocolTransport(asyncio.BufferedProtocol):
     """A frame transport for asyncio: wakes the task once a frame is complete."""
 
     def __init__(self) -> None:
-        super().__init__(asyncio.get_running_loop())
+        self._loop = asyncio.get_running_loop()
+        self._buffer = FrameBuffer()
+        self._waiter: asyncio.Future[Frame] | None = None
         self._error: Exception | None = None
         self._on_lost: OnLost | None = None
 
@@ -107,48 +89,31 @@ class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
     ) -> "ProtocolTransport":
         """Return a transport that owns a connected, non-blocking socket."""
         _disable_nagle(sock)
-        loop = asyncio.get_running_loop()
-        _, transport = await loop.create_connection(
+        _, transport = await asyncio.get_running_loop().create_connection(
             cls,
             sock=sock,
             ssl=ssl_context,
             server_hostname=host if ssl_context else None,
         )
-        if ssl_context is None:  # with TLS the number of encrypted bytes is unknown
-            transport.set_low_water_mark = _low_water_setter(sock)
         return transport
 
-    async def send(self, data: bytes) -> None:
+    async def exchange(self, data: bytes, timeout: float) -> Frame:
         if self._error is not None:
             raise self._error
         # Writes what the socket accepts at once, before other tasks run.
-        self.transport.write(data)
-
-    async def receive(self) -> Frame:
-        self.deadline = math.inf
-        frame: Frame = await self._receive(unparsed)
-        return frame
-
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[Frame], T]
-    ) -> T:
-        await self.send(data)
-        self.start_timer(timeout)
-        return await self._receive(read)
-
-    async def _receive(self, read: Callable[[Frame], T]) -> T:
-        if self._error is not None:
-            raise self._error
-        self.read = read
-        self.on_partial = None
-        self.expected = 1
-        self.waiter = waiter = self.loop.create_future()
+        self._transport.write(data)
+        self._waiter = waiter = self._loop.create_future()
+        # A cancel scope takes five times as long as a timer.
+        timer = None
+        if timeout != math.inf:
+            timer = self._loop.call_later(timeout, self._fail, TimeoutError())
         try:
-            response: T = await waiter
+            frame: Frame = await waiter
+            return frame
         finally:
-            self.waiter = None
-            self.read = unparsed  # keeps no references
-        return response
+            self._waiter = None
+            if timer is not None:
+                timer.cancel()
 
     async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         if self._error is not None:
@@ -160,28 +125,43 @@ class ProtocolTransport(FrameProtocol, asyncio.BufferedProtocol):
             self._on_lost = None
 
     async def aclose(self) -> None:
-        self.fail(anyio.ClosedResourceError())
+        self._fail(anyio.ClosedResourceError())
 
-    def fail(self, error: Exception) -> None:
+    def _fail(self, error: Exception) -> None:
+        """End the connection and the pending exchange with an error."""
         if self._error is None:
             self._error = error
-            self.transport.abort()
-            self.cancel_timer()
+            self._transport.abort()
             if self._on_lost is not None:
                 self._on_lost(error)
-        if self.waiter is not None and not self.waiter.done():
-            self.waiter.set_exception(self._error)
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_exception(self._error)
 
-    # Called by the event loop, as those of `FrameProtocol`.
+    # Called by the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = transport
+        self._transport = cast("asyncio.Transport", transport)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        waiter = self._waiter
+        try:
+            if waiter is None or waiter.done():
+                raise ProtocolError(UNREQUESTED)
+            frame = self._buffer.advance(nbytes)
+        except ProtocolError as error:
+            self._fail(error)
+            return
+        if frame is not None:
+            waiter.set_result(frame)
 
     def eof_received(self) -> None:
-        self.fail(anyio.EndOfStream())
+        self._fail(anyio.EndOfStream())
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self.fail(exc or anyio.EndOfStream())
+        self._fail(exc or anyio.EndOfStream())
 
 
 class SocketTransport:
@@ -195,7 +175,7 @@ class SocketTransport:
         self._closed = False
         self._is_waiting = False
 
-    async def send(self, data: bytes) -> None:
+    async def _send(self, data: bytes) -> None:
         rest = memoryview(data)
         while True:
             self._check_open()
@@ -208,7 +188,7 @@ class SocketTransport:
             rest = rest[sent:]
             await self._wait(anyio.wait_writable)
 
-    async def receive(self) -> Frame:
+    async def _receive(self) -> Frame:
         await self._wait(anyio.wait_readable)
         while True:
             buffer = self._buffer.writable()
@@ -225,12 +205,10 @@ class SocketTransport:
             if size < len(buffer):
                 await self._wait(anyio.wait_readable)
 
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[Frame], T]
-    ) -> T:
+    async def exchange(self, data: bytes, timeout: float) -> Frame:
         with anyio.fail_after(timeout):
-            await self.send(data)
-            return read(await self.receive())
+            await self._send(data)
+            return await self._receive()
 
     async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         await wait_while_watching(wait, self._wait_for_end, on_lost)

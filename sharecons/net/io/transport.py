@@ -9,7 +9,7 @@ from collections.abc import Callable
 from socket import gaierror
 from ssl import SSLContext, SSLEOFError, SSLError
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar
+from typing import Final, Protocol, Self
 
 import anyio
 from anyio.abc import ByteStream
@@ -21,12 +21,12 @@ from sharecons.errors import (
     RequestTimedOutError,
 )
 from sharecons.net.io import tcp
-from sharecons.net.io.clock import in_trio
-from sharecons.net.io.framing import FrameBuffer
+from sharecons.net.io.event_loop import in_trio
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.net.io.tls import HANDSHAKE_CLOSED, map_tls_error
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
+from sharecons.wire.codec.frames import FrameBuffer
 
 __all__ = [
     "ErrorMapping",
@@ -35,8 +35,6 @@ __all__ = [
     "StreamTransport",
     "TcpNetwork",
 ]
-
-T = TypeVar("T")
 
 CLOSED_ERRORS: Final = (
     anyio.EndOfStream,
@@ -51,42 +49,19 @@ RESET_ERRORS: Final = (ConnectionResetError, BrokenPipeError, anyio.BrokenResour
 class FrameTransport(Protocol):
     """Frames to and from one broker; raises errors of sockets and anyio streams."""
 
-    async def send(self, data: bytes) -> None:
-        """Send all of `data`; cancelling this may leave it partly sent."""
-        ...
-
-    async def receive(self) -> Frame:
-        """Receive the next frame, without its length prefix, which is checked.
+    async def exchange(self, data: bytes, timeout: float) -> Frame:
+        """Send a frame, and return the next one to arrive, without its length prefix.
 
         After an error or a cancel the transport may be in the middle of a frame.
 
-        Raises:
-            ProtocolError: the bytes are no frame, or more than one.
-            EndOfStream: the broker closed the connection.
-        """
-        ...
-
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[Frame], T]
-    ) -> T:
-        """Send a frame and return `read(frame)` of the response.
-
-        `read` may run in a callback of the event loop, outside of any task, before the
-        task that awaits this is woken; tasks that `read` wakes run first.
-
-        If `read` returns a `NextFrame`, a transport may exchange that itself, while the
-        caller keeps waiting, and likewise what a `Deferred` finds; or it returns them
-        to the caller as any other result. Only a transport that exchanges them itself
-        calls their `on_partial`; it returns once all responses have arrived.
-
-        Cancelling this may happen after `read` was called.
-
         Args:
-            timeout: seconds to wait for each response.
+            data: the frame to send, with its length prefix.
+            timeout: seconds to wait.
 
         Raises:
             TimeoutError: no response in time.
-            Others as `send`, `receive` and `read`.
+            ProtocolError: the received bytes are no frame, or more than one.
+            EndOfStream: the broker closed the connection.
         """
         ...
 
@@ -164,10 +139,7 @@ class StreamTransport:
         self._stream = stream
         self._buffer = FrameBuffer()
 
-    async def send(self, data: bytes) -> None:
-        await self._stream.send(data)
-
-    async def receive(self) -> Frame:
+    async def _receive(self) -> Frame:
         while True:
             buffer = self._buffer.writable()
             chunk = await self._stream.receive(len(buffer))
@@ -176,12 +148,10 @@ class StreamTransport:
             if frame is not None:
                 return frame
 
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[Frame], T]
-    ) -> T:
+    async def exchange(self, data: bytes, timeout: float) -> Frame:
         with anyio.fail_after(timeout):
-            await self.send(data)
-            return read(await self.receive())
+            await self._stream.send(data)
+            return await self._receive()
 
     async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         await wait_while_watching(wait, self._wait_for_end, on_lost)

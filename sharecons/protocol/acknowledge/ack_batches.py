@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from typing import Final, final
 
 from sharecons._record import RELEASE, RENEW
+from sharecons.protocol.acknowledge.ack_states import GAP, Run, ranges_of, split
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.ranges import GAP, Run, ranges_of, runs_of, split
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
@@ -62,16 +62,14 @@ class AckBatch:
         "deadline",
         "lease",
         "passed_over",
-        "ranges",
         "rejected",
+        "runs",
         "waiters",
     )
 
-    def __init__(
-        self, lease: Lease, ranges: tuple[Range, ...], deadline: float
-    ) -> None:
+    def __init__(self, lease: Lease, runs: Sequence[Run], deadline: float) -> None:
         self.lease = lease
-        self.ranges = ranges
+        self.runs = runs
         self.deadline = deadline
         self.waiters: tuple[CommitWaiter, ...] = ()
         self.rejected = False
@@ -80,22 +78,16 @@ class AckBatch:
 
     @property
     def has_renewals(self) -> bool:
-        return any(RENEW in r.kinds for r in self.ranges)
+        return any(run.kind == RENEW for run in self.runs)
 
     @property
     def has_releases(self) -> bool:
-        return any(RELEASE in r.kinds for r in self.ranges)
+        return any(run.kind == RELEASE for run in self.runs)
 
     @property
     def record_count(self) -> int:
         """The number of records, without gaps."""
-        count = 0
-        for first, last, kinds in self.ranges:
-            if len(kinds) > 1:
-                count += len(kinds) - kinds.count(GAP)
-            elif kinds[0] != GAP:
-                count += last - first + 1
-        return count
+        return sum(last - first + 1 for first, last, kind in self.runs if kind != GAP)
 
     def add_waiters(self, waiters: tuple[CommitWaiter, ...]) -> "AckBatch":
         """Add commits that wait for the result; return the batch."""
@@ -105,23 +97,22 @@ class AckBatch:
         return self
 
     def results(self, error: AcknowledgeError | None) -> list[AcknowledgeResult]:
-        return results_of(self.lease, runs_of(self.ranges), error)
+        return results_of(self.lease, self.runs, error)
 
     def split_in_half(self) -> "list[AckBatch]":
         """Return two parts; none if it is one offset, or no split is left."""
-        first = self.ranges[0]
-        single = len(self.ranges) == 1 and first.first_offset == first.last_offset
+        single = len(self.runs) == 1 and self.runs[0].first == self.runs[0].last
         if single or self.budget.splits == 0:
             return []
         self.budget.splits -= 1
-        return self._parts(*split(self.ranges))
+        return self._parts(*split(self.runs))
 
     def split_renewals(self) -> "list[AckBatch]":
         """Return the part with the renewals and the part without, if not empty."""
         kinds: dict[bool, list[Run]] = {}
-        for run in runs_of(self.ranges):
+        for run in self.runs:
             kinds.setdefault(run.kind == RENEW, []).append(run)
-        return self._parts(*map(ranges_of, kinds.values()))
+        return self._parts(*kinds.values())
 
     def urgency(self, now: float) -> int:
         left = self.deadline - now
@@ -141,17 +132,17 @@ class AckBatch:
 
     def _is_disjoint(self, other: "AckBatch") -> bool:
         return (
-            other.ranges[-1].last_offset < self.ranges[0].first_offset
-            or self.ranges[-1].last_offset < other.ranges[0].first_offset
+            other.runs[-1].last < self.runs[0].first
+            or self.runs[-1].last < other.runs[0].first
         )
 
-    def _parts(self, *parts: tuple[Range, ...]) -> "list[AckBatch]":
+    def _parts(self, *parts: Sequence[Run]) -> "list[AckBatch]":
         for waiter in self.waiters:
             waiter.outstanding += len(parts) - 1
-        return [self._part(ranges) for ranges in parts]
+        return [self._part(runs) for runs in parts]
 
-    def _part(self, ranges: tuple[Range, ...]) -> "AckBatch":
-        part = AckBatch(self.lease, ranges, self.deadline)
+    def _part(self, runs: Sequence[Run]) -> "AckBatch":
+        part = AckBatch(self.lease, runs, self.deadline)
         part.waiters = self.waiters
         part.rejected = self.rejected
         part.budget = self.budget
@@ -193,5 +184,5 @@ def _urgencies(waiting: Sequence[AckBatch], now: float) -> dict[SharePartition, 
 def merge_ranges(batches: Sequence[AckBatch]) -> tuple[Range, ...]:
     """Return the ranges of batches that share a request."""
     if len(batches) == 1:
-        return batches[0].ranges
-    return ranges_of(sorted(run for p in batches for run in runs_of(p.ranges)))
+        return ranges_of(batches[0].runs)
+    return ranges_of(sorted(run for batch in batches for run in batch.runs))

@@ -15,6 +15,7 @@ its outstanding batches. It also waits for acknowledgements made during a renewa
 it waits for.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -24,10 +25,9 @@ from sharecons.protocol.acknowledge.ack_batches import (
     choose_batches,
     merge_ranges,
 )
-from sharecons.protocol.acknowledge.archived import archived_by
+from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
-from sharecons.protocol.acknowledge.ranges import Run, ranges_of, runs_of
 from sharecons.protocol.acknowledge.redeliveries import Redeliveries
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
@@ -36,6 +36,7 @@ from sharecons.protocol.acknowledge.result_log import (
 )
 from sharecons.protocol.acknowledge.results import (
     CommitWaiter,
+    archived_by,
     join_results,
     lock_overrun,
     results_of,
@@ -45,7 +46,9 @@ from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.messages import PartitionResponse, Range, SharePartition
 
 __all__ = [
+    "ACK_DELAY",
     "AckBatcher",
+    "AckLinger",
     "AcknowledgeError",
     "AcknowledgeResult",
     "CommitWaiter",
@@ -84,11 +87,6 @@ class AckBatcher:
     def has_uncollected(self) -> bool:
         """True if an acknowledgement is not in a batch yet; see `collect`."""
         return bool(self._uncollected)
-
-    @property
-    def has_in_flight(self) -> bool:
-        """True if a request with acknowledgements is in flight."""
-        return bool(self._in_flight)
 
     @property
     def leases(self) -> tuple[Lease, ...]:
@@ -211,7 +209,7 @@ class AckBatcher:
         for lease in leases:
             self.result_log.results += results_of(lease, lease.abandon(), error)
         for batch in failed:
-            batch.lease.fail_settled(batch.ranges)
+            batch.lease.fail_settled(batch.runs)
 
     def forget_expired(self, now: float) -> list[Lease]:
         """Drop leases whose locks have all expired; return those with open records.
@@ -272,12 +270,11 @@ class AckBatcher:
 
     def _new_batches(self, lease: Lease) -> list[AckBatch]:
         batches = [
-            AckBatch(lease, ranges_of(runs), deadline)
-            for deadline, runs in lease.take_runs()
+            AckBatch(lease, runs, deadline) for deadline, runs in lease.take_runs()
         ]
         for batch in batches:
             if batch.has_releases or self.redeliveries.has_releases:
-                self.redeliveries.on_acknowledged(lease, batch.ranges)
+                self.redeliveries.on_acknowledged(lease, batch.runs)
         return batches
 
     def _all_batches(self) -> list[AckBatch]:
@@ -294,15 +291,14 @@ class AckBatcher:
         results: list[AcknowledgeResult] = []
         limit = self.result_log.delivery_limit
         if error is None and 0 < limit <= batch.lease.highest_delivery_count:
-            runs = runs_of(batch.ranges)
-            self.result_log.archived += archived_by(batch.lease, runs, limit)
+            self.result_log.archived += archived_by(batch.lease, batch.runs, limit)
         if error is None and not batch.waiters and not self.result_log.has_listener:
             self.result_log.applied_count += batch.record_count
         else:
             results = batch.results(error)
             self.result_log.results += results
         lease = batch.lease
-        lease.on_settled(batch.ranges, renewed_until=renewed_until)
+        lease.on_settled(batch.runs, renewed_until=renewed_until)
         if batch.waiters and batch.has_renewals and lease.is_queued:
             for following in self._new_batches(lease):
                 self._queued.append(following.add_waiters(batch.waiters))
@@ -335,3 +331,49 @@ def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
         code.name,
         f"{lock_scope.reason}; the broker releases unacknowledged records",
     )
+
+
+ACK_DELAY: Final = 0.0045
+"""Seconds that an acknowledgement waits for others; since brokers count milliseconds,
+half a millisecond may be added."""
+
+
+class AckLinger:
+    """How long one leader's acknowledgements linger before they are sent.
+
+    A broker persists the acknowledgements in a fetch before it returns records. So
+    where records arrive one by one, acknowledgements linger for up to ACK_DELAY, and
+    are sent with the last fetch expected in that time; if records are further apart,
+    with the first. Fetches in between wait at the broker no longer than that, as no
+    request can overtake them. Releases do not linger: another consumer may be waiting.
+
+    Attributes:
+        due: when they are sent without a fetch; infinity if there are none.
+        urgent: a commit waits for them.
+    """
+
+    def __init__(self) -> None:
+        self.due = math.inf
+        self.urgent = False
+
+    def begin(self, now: float) -> None:
+        """Start the linger time, if it is not running."""
+        if self.due == math.inf:
+            self.due = now + ACK_DELAY
+
+    def end(self) -> None:
+        """Stop: nothing is left to send, or it is being sent."""
+        self.due = math.inf
+        self.urgent = False
+
+    def is_due(self, now: float) -> bool:
+        """Return whether to send acknowledgements without a fetch."""
+        return self.urgent or now >= self.due
+
+    def can_piggyback(self, now: float, following: float) -> bool:
+        """Return whether to send acknowledgements with the fetch that is due now.
+
+        Args:
+            following: seconds until the next fetch.
+        """
+        return self.urgent or now + following >= self.due

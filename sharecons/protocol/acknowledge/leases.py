@@ -23,15 +23,17 @@ from sharecons.protocol.acknowledge import verb_errors
 from sharecons.protocol.acknowledge.ack_states import (
     AFTER_RENEWAL,
     FAILED,
+    GAP,
     KIND,
     LOST,
     SENT,
     AckStates,
+    Run,
+    coalesce,
 )
 from sharecons.protocol.acknowledge.lock_scope import LockScope
-from sharecons.protocol.acknowledge.ranges import GAP, Run, coalesce
 from sharecons.protocol.acknowledge.result_log import ResultLog
-from sharecons.protocol.messages import Range, SharePartition
+from sharecons.protocol.messages import SharePartition
 
 __all__ = ["Lease", "LeaseOwner"]
 
@@ -284,13 +286,11 @@ class Lease(AckTarget):
         self._states.set_sent()
         return groups
 
-    def on_settled(
-        self, ranges: Iterable[Range], *, renewed_until: float = 0.0
-    ) -> None:
-        """Settle these ranges, whether applied or failed."""
+    def on_settled(self, runs: Iterable[Run], *, renewed_until: float = 0.0) -> None:
+        """Settle these runs, whether applied or failed."""
         if not self._record_count:
             return
-        for first, last, _ in ranges:
+        for first, last, _ in runs:
             start, stop = self._bounds(first, last)
             if start < stop:
                 if renewed_until:
@@ -306,9 +306,9 @@ class Lease(AckTarget):
         self._states.abandon()
         return sorted(unsent)
 
-    def fail_settled(self, ranges: Iterable[Range]) -> None:
-        """Change settled to failed in these ranges, as their locks were lost."""
-        for first, last, _ in ranges:
+    def fail_settled(self, runs: Iterable[Run]) -> None:
+        """Change settled to failed in these runs, as their locks were lost."""
+        for first, last, _ in runs:
             start, stop = self._bounds(first, last)
             if start < stop:
                 self._states.fail_settled(start, stop)
@@ -379,7 +379,7 @@ class Lease(AckTarget):
         if not runs:
             return []
         if not self._renewed_until:
-            return [(self.deadline, sorted(runs))]
+            return [(self.deadline, coalesce(sorted(runs)))]
         groups: dict[float, list[Run]] = {}
         for first, last, kind in sorted(runs):
             for offset in range(first, last + 1):

@@ -18,11 +18,13 @@ them.
 """
 
 import math
+from collections.abc import Iterable
 from typing import Final, final
 
 from sharecons._record import ACCEPT, REJECT, RELEASE
+from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.messages import Range, SharePartition
+from sharecons.protocol.messages import SharePartition
 
 __all__ = ["PAUSES", "Redeliveries"]
 
@@ -82,21 +84,19 @@ class Redeliveries:
             if history.released < DECAY:
                 del self._histories[share_partition]
 
-    def on_acknowledged(self, lease: Lease, ranges: tuple[Range, ...]) -> None:
+    def on_acknowledged(self, lease: Lease, runs: Iterable[Run]) -> None:
         """Note acknowledged records of a lease."""
         history = self._histories.get(lease.share_partition)
-        for first, last, kinds in ranges:
+        for first, last, kind in runs:
             size = last - first + 1
-            released = _count(kinds, RELEASE, size)
-            accepted = _count(kinds, ACCEPT, size) + _count(kinds, REJECT, size)
-            if released and history is None:
-                history = self._histories[lease.share_partition] = History()
-            if history is not None:
-                history.released += released
-                history.accepted += accepted
-                if released:
-                    count = lease.highest_delivery_count
-                    history.highest = max(history.highest, count)
+            if kind == RELEASE:
+                if history is None:
+                    history = self._histories[lease.share_partition] = History()
+                history.released += size
+                count = lease.highest_delivery_count
+                history.highest = max(history.highest, count)
+            elif history is not None and kind in (ACCEPT, REJECT):
+                history.accepted += size
 
     def update_pauses(self, now: float) -> bool:
         """Start and end pauses; return whether one starts."""
@@ -132,9 +132,3 @@ class Redeliveries:
             ),
             default=math.inf,
         )
-
-
-def _count(kinds: bytes, kind: int, size: int) -> int:
-    if len(kinds) == 1:
-        return size if kinds[0] == kind else 0
-    return kinds.count(kind)

@@ -5,7 +5,7 @@ from typing import NamedTuple, Optional, final
 
 from sharecons._record import AcknowledgeType
 
-__all__ = ["AcknowledgeError", "AcknowledgeResult", "ArchivedRange", "ResultLog"]
+__all__ = ["AcknowledgeError", "AcknowledgeResult", "ResultLog"]
 
 
 class AcknowledgeError(NamedTuple):
@@ -41,15 +41,6 @@ class AcknowledgeResult(NamedTuple):
     error: "Optional[AcknowledgeError]"  # noqa: UP045
 
 
-class ArchivedRange(NamedTuple):
-    """Records that a release has archived, the last one included."""
-
-    topic: str
-    partition: int
-    first_offset: int
-    last_offset: int
-
-
 def _same_thread() -> int:
     return 0
 
@@ -65,7 +56,7 @@ class ResultLog:
         has_listener: also log applied acknowledgements that no commit() waits for.
         applied_count: applied records not in `results`; reset by the caller.
         delivery_limit: the group's delivery limit; 0 if not known.
-        archived: the records that releases have archived; emptied by the caller.
+        archived: releases that have archived their records; emptied by the caller.
         thread: the identity of the only thread that may acknowledge records.
         this_thread: returns the identity of the calling thread.
     """
@@ -97,5 +88,5 @@ class ResultLog:
         self.has_listener = True
         self.applied_count = 0
         self.delivery_limit = 0
-        self.archived: list[ArchivedRange] = []
+        self.archived: list[AcknowledgeResult] = []
         self.wake = wake

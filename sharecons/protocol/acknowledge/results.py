@@ -3,15 +3,22 @@
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
-from sharecons._record import AcknowledgeType
+from sharecons._record import RELEASE, AcknowledgeType
+from sharecons.protocol.acknowledge.ack_states import GAP, Run
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.ranges import GAP, Run
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
 )
 
-__all__ = ["CommitWaiter", "join_results", "lock_overrun", "results_of", "summarize"]
+__all__ = [
+    "CommitWaiter",
+    "archived_by",
+    "join_results",
+    "lock_overrun",
+    "results_of",
+    "summarize",
+]
 
 
 # By number: a call of the enumeration would take most of the time here.
@@ -28,6 +35,28 @@ def results_of(
         for first, last, kind in runs
         if kind != GAP
     ]
+
+
+def archived_by(
+    lease: Lease, runs: Iterable[Run], delivery_limit: int
+) -> list[AcknowledgeResult]:
+    """Return the releases among these runs that archived records.
+
+    Releasing a record on its last delivery archives it.
+
+    Args:
+        delivery_limit: the group's limit; 0 if it is not known.
+    """
+    if not 0 < delivery_limit <= lease.highest_delivery_count:
+        return []
+    spent = [(a, b) for a, b, count in lease.acquired if count >= delivery_limit]
+    archived = [
+        Run(max(first, begin), min(last, end), kind)
+        for first, last, kind in runs
+        for begin, end in spent
+        if kind == RELEASE and max(first, begin) <= min(last, end)
+    ]
+    return results_of(lease, archived, None)
 
 
 def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult]:

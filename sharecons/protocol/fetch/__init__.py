@@ -1,8 +1,7 @@
 """Fetching from one partition leader with ShareFetch and ShareAcknowledge.
 
-`leader` is the state machine, `session_manager` counts session epochs,
-`request_builder` and `response_handler` make requests and read responses, `events` are
-what responses lead to. `prefetch`, `batch_sizes`, `quota`, `max_wait`, `arrival_rate`,
-`partition_rotation`, `pauses` and `empty_responses` decide when to fetch, how much, and
-which partitions.
+`leader` is the state machine. `fetch_control` decides about fetches: when, which
+partitions, how much; `prefetch` and `pauses` are its parts. `session_manager` has the
+epochs and partitions of the share session, `request_builder` fills in requests, and
+`events` handles responses.
 """

@@ -1,7 +1,8 @@
-"""The events of a leader's state machine, in the order of its responses."""
+"""The events of a leader: leases from its responses, errors, and others."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, final
 
 from sharecons.errors import (
     AuthorizationError,
@@ -10,16 +11,23 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol import error_actions
+from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
+from sharecons.protocol.fetch.fetch_control import FetchControl
+from sharecons.protocol.fetch.pauses import FetchPauses
+from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.session_manager import ShareSession
 from sharecons.protocol.messages import (
     Endpoint,
     PartitionLeader,
     PartitionResponse,
     ShareAcknowledgeResponse,
+    ShareFetch,
     ShareFetchResponse,
     SharePartition,
+    TopicId,
 )
 
 __all__ = [
@@ -32,6 +40,7 @@ __all__ = [
     "LocksLost",
     "MetadataStale",
     "PartitionError",
+    "ResponseHandler",
     "Stalled",
     "Throttled",
     "UnexpectedResponse",
@@ -162,3 +171,101 @@ def fatal_error(
         text += "; the principal needs READ on the group"
         return FatalError(AuthorizationError(text, code=response.error, name=name))
     return FatalError(BrokerError(text, code=response.error, name=name))
+
+
+@final
+class ResponseHandler:
+    """Handles the fetch responses of one leader: makes leases, and events for errors.
+
+    `fetch_control` learns from each response when and how much to fetch next.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        session: ShareSession,
+        prefetch: Prefetch,
+        batcher: AckBatcher,
+        control: FetchControl,
+        pauses: FetchPauses,
+    ) -> None:
+        self._node_id = node_id
+        self._session = session
+        self._prefetch = prefetch
+        self._batcher = batcher
+        self._control = control
+        self._pauses = pauses
+
+    def handle(
+        self,
+        request: ShareFetch,
+        response: ShareFetchResponse,
+        sent_at: float,
+        now: float,
+        topic_names: Mapping[TopicId, str],
+        events: list[LeaderEvent],
+    ) -> bool:
+        """Append leases and errors to `events`; return whether there is a backlog.
+
+        Args:
+            request, response: the exchange.
+            sent_at, now: the times of the request and the response.
+            topic_names: topic names by id.
+            events: the leader's events.
+        """
+        session_partitions = self._session.partitions
+        seen: set[SharePartition] = set()
+        record_count = byte_count = 0
+        for partition in response.partitions:
+            share_partition = partition.share_partition
+            was_requested = share_partition in session_partitions or (
+                share_partition in request.acknowledgements
+            )
+            if share_partition in seen or not was_requested:
+                description = (
+                    f"node {self._node_id} returned {share_partition}, which was not "
+                    "requested"
+                )
+                events.append(UnexpectedResponse(description))
+                continue
+            seen.add(share_partition)
+            if partition.error:
+                self._pauses.on_error(share_partition, partition.error, now)
+                events += fetch_error_event(partition)
+            if partition.acquired:
+                lease = self._add_lease(partition, sent_at, topic_names)
+                events.append(Acquired(lease))
+                record_count += lease.count
+                byte_count += len(partition.records)
+        recovered = self._pauses.take_recovered(session_partitions, response.partitions)
+        events += map(FetchRecovered, recovered)
+        outcome = self._control.on_fetched(
+            request, response, record_count, byte_count, sent_at, now
+        )
+        if outcome.is_stalled:
+            events.append(Stalled(self._node_id))
+        if outcome.is_throttled:
+            events.append(Throttled(self._node_id))
+        return outcome.has_backlog
+
+    def _add_lease(
+        self,
+        partition: PartitionResponse,
+        sent_at: float,
+        topic_names: Mapping[TopicId, str],
+    ) -> Lease:
+        lock_timeout = self._control.lock_timeout
+        lease = Lease(
+            topic=topic_names.get(partition.share_partition.topic_id, "?"),
+            share_partition=partition.share_partition,
+            acquired=partition.acquired,
+            payload=partition.records,
+            deadline=sent_at + lock_timeout,
+            lock_duration=lock_timeout,
+            lock_scope=self._session.lock_scope,
+            owner=self._batcher,
+        )
+        self._batcher.add_lease(lease)
+        self._batcher.redeliveries.on_acquired(partition.share_partition)
+        self._prefetch.on_acquired(lease.count)
+        return lease

@@ -1,22 +1,21 @@
 """The state machine of one partition leader: its next request, and its responses.
 
-It decides whether to send a ShareFetch or a ShareAcknowledge, and when. Session epochs
-come from `session_manager`, contents from `request_builder`, amounts from `prefetch`.
+It decides whether to send a ShareFetch or a ShareAcknowledge. Session epochs come from
+`session_manager`, contents from `request_builder`; `fetch_control` decides when a fetch
+is due and what it requests.
 
 Theory of operation
 -------------------
-One request is in flight, except while a large response arrives. A fetch that waits at
-the broker blocks its session, and an acknowledgement on another connection would end it
-with an error and cost a delivery (measured on 4.3.0): `max_wait` limits the wait.
+One request is in flight at a time. A fetch that waits at the broker blocks its session,
+and an acknowledgement on another connection would end it with an error and cost a
+delivery (measured on 4.3.0): `fetch_control` limits the wait.
 
 If more records are available than a fetch returned, the next fetch is sent while the
 application processes these. If not, it is sent when the application asks for records:
 it then carries the acknowledgements of these, and may wait long, or until several
-records are there (`arrival_rate`). While a large response arrives, another fetch is
-pipelined, which the broker handles as soon as it has sent the response. That fetch does
-not wait, and changes nothing in the session.
+records are there.
 
-Acknowledgements are sent with a fetch that is due, or alone; `linger` decides when.
+Acknowledgements are sent with a fetch that is due, or alone; `AckLinger` decides when.
 Renewals are sent alone, as Kafka does not allow them to fetch.
 
 `events` collects leases, hints of new leaders and errors to raise. A lost connection
@@ -28,27 +27,28 @@ import math
 
 from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import error_actions
-from sharecons.protocol.acknowledge.batcher import AckBatcher, AcknowledgeError
-from sharecons.protocol.acknowledge.linger import AckLinger
+from sharecons.protocol.acknowledge.batcher import (
+    AckBatcher,
+    AckLinger,
+    AcknowledgeError,
+)
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.fetch.arrival_rate import ArrivalRate
-from sharecons.protocol.fetch.empty_responses import EmptyResponses
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
     FatalError,
     LeaderEvent,
     LocksLost,
     MetadataStale,
+    ResponseHandler,
     ack_error_event,
     fatal_error,
 )
-from sharecons.protocol.fetch.max_wait import MaxWait
+from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.fetch.request_builder import RequestBuilder, SentRequest
-from sharecons.protocol.fetch.response_handler import ResponseHandler
+from sharecons.protocol.fetch.request_builder import RequestBuilder
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
 from sharecons.protocol.messages import (
     FetchSettings,
@@ -60,7 +60,7 @@ from sharecons.protocol.messages import (
     TopicId,
 )
 
-__all__ = ["Leader"]
+__all__ = ["Leader", "Request", "Response"]
 
 Request = ShareFetch | ShareAcknowledge
 Response = ShareFetchResponse | ShareAcknowledgeResponse
@@ -98,36 +98,21 @@ class Leader:
         self._session = ShareSession()
         spread = spread_of(settings.member_id)
         self._pauses = pauses or FetchPauses(spread)
-        self._backoff = Backoff(spread)
-        self._empty_responses = EmptyResponses(spread, settings.max_wait)
+        self._spread = spread
+        self._backoff: Backoff | None = None  # None after a success
         self._not_before = 0.0
-        self._arrival_rate = ArrivalRate()
         self._linger = AckLinger()
         self._closing = False
-        self._max_wait = MaxWait(settings.max_wait)
+        self._control = FetchControl(
+            settings, self._session, prefetch, batcher, self._pauses
+        )
         self._builder = RequestBuilder(
-            settings,
-            self._session,
-            prefetch,
-            batcher,
-            self._arrival_rate,
-            self._linger,
-            self._max_wait,
-            self._empty_responses,
-            self._pauses,
+            settings, self._session, batcher, self._linger, self._control
         )
         self._response_handler = ResponseHandler(
-            node_id,
-            self._session,
-            prefetch,
-            batcher,
-            self._arrival_rate,
-            self._builder,
-            self._max_wait,
-            self._empty_responses,
-            self._pauses,
+            node_id, self._session, prefetch, batcher, self._control, self._pauses
         )
-        self._in_flight: list[SentRequest] = []
+        self._sent_at: float | None = None  # None while no request is in flight
         self.has_backlog = True
 
     # Calls of the driver.
@@ -135,7 +120,7 @@ class Leader:
     def set_partitions(self, partitions: frozenset[SharePartition]) -> None:
         """Fetch these partitions; the next fetch removes others from the session."""
         if partitions != self.partitions:
-            self._empty_responses.reset()
+            self._control.on_partitions_changed()
             self.batcher.redeliveries.keep_only(partitions)
         self.partitions = partitions
 
@@ -147,14 +132,14 @@ class Leader:
         """Stop fetching, send pending acknowledgements and close the session."""
         self._closing = True
         self._not_before = 0.0
-        if not self._session.is_open and not self._in_flight:
+        if not self._session.is_open and self._sent_at is None:
             self._finish("the consumer was closed")
 
     def is_idle(self, now: float) -> bool:
         """Return whether no partition, lease or request is left."""
         self.batcher.forget_expired(now)
         busy = self.batcher.leases or self.batcher.has_pending
-        return not (self.partitions or busy or self._in_flight)
+        return not (self.partitions or busy or self._sent_at is not None)
 
     # The machine's contract.
 
@@ -173,35 +158,34 @@ class Leader:
         return max(due, self._not_before)
 
     def next_request(self, now: float) -> Request | None:
-        if self.finished or self._in_flight or now < self._not_before:
+        if self.finished or self._sent_at is not None or now < self._not_before:
             return None
-        return self._track(self._choose_request(now), now)
-
-    def next_pipelined_request(self, now: float) -> Request | None:
-        """Return a fetch to send while another is in flight, or None.
-
-        Call this when a part of that fetch's response has arrived.
-        """
-        if not self._can_pipeline(now) or self._ack_is_due(now, fetching=True):
-            return None
-        if self.batcher.redeliveries.has_releases:
-            return None
-        request = self._builder.build_fetch(
-            now, self.partitions, self.leader_count, backlog=True, pipelined=True
-        )
-        return self._track(request, now)
+        request = self._choose_request(now)
+        if request is not None:
+            self._sent_at = now
+        return request
 
     def on_response(self, request: Request, response: Response, now: float) -> None:
-        sent = self._in_flight.pop(0)
+        sent_at, self._sent_at = self._sent_at, None
+        assert sent_at is not None, "a response follows a request"
         if response.endpoints:
             self.events.append(EndpointsLearned(dict(response.endpoints)))
-        # The second response does not shorten the throttle time of the first.
-        self._not_before = max(self._not_before, now + response.throttle)
+        self._not_before = now + response.throttle
+        if not response.error:
+            self._on_success(request, response, sent_at, now)
+        else:
+            self._on_error_response(request, response, now)
+        if request.share_session_epoch == CLOSING and self._closing:
+            self._finish("the session was closed")
+        elif request.share_session_epoch == CLOSING:
+            self._lose_locks("the session was closed")
+
+    def _on_error_response(
+        self, request: Request, response: Response, now: float
+    ) -> None:
         match action_for(error_actions.FETCH, response.error):
-            case ErrorAction.PROCEED:
-                self._on_success(sent, response, now)
             case ErrorAction.REOPEN_SESSION:
-                self._reopen_session(sent, response, now, applied=False)
+                self._reopen_session(request, response, now, applied=False)
             case ErrorAction.LOSE_SESSION:
                 self._lose_locks(
                     f"the broker no longer knows the session of node {self.node_id}"
@@ -215,18 +199,14 @@ class Leader:
                 self._finish("the broker rejected this member")
             case _:
                 # Whether the broker counted this request is unknown.
-                self._reopen_session(sent, response, now, applied=True)
-        if request.share_session_epoch == CLOSING and self._closing:
-            self._finish("the session was closed")
-        elif request.share_session_epoch == CLOSING:
-            self._lose_locks("the session was closed")
+                self._reopen_session(request, response, now, applied=True)
 
     def on_error(self, request: Request, error: Error, now: float) -> None:
         self.connection_lost(error, now)
 
     def connection_lost(self, error: Error, now: float) -> None:
         """The connection ended; also while no request was in flight."""
-        self._in_flight.clear()
+        self._sent_at = None
         self._lose_locks(f"the connection to node {self.node_id} was lost: {error}")
         if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
             self.events.append(FatalError(error))
@@ -244,7 +224,7 @@ class Leader:
             return self._closing_request(now)
         if self._must_reopen(now):
             return self._builder.build_acknowledge(now, closing=True)
-        self._builder.update_release_pauses(now)
+        self._update_release_pauses(now)
         fetching = bool(self.partitions) and self._fetch_due(now) <= now
         if self._ack_is_due(now, fetching):
             return self._builder.build_acknowledge(now)
@@ -260,28 +240,16 @@ class Leader:
         return None
 
     def _fetch_due(self, now: float) -> float:
-        return self._builder.next_due(now, self.partitions, ahead=self.has_backlog)
-
-    def _can_pipeline(self, now: float) -> bool:
-        """Return whether a fetch may be sent while another is in flight."""
-        if len(self._in_flight) != 1 or self._closing or now < self._not_before:
-            return False
-        sent = self._in_flight[0]
-        partitions = self._builder.fetchable(self.partitions, now)
-        if not sent.keeps_session or partitions is not self._session.partitions:
-            return False
-        return self.has_backlog and self._builder.can_pipeline(sent, partitions, now)
+        return self._control.next_due(now, self.partitions, ahead=self.has_backlog)
 
     def _must_reopen(self, now: float) -> bool:
         """Return whether to close the session and open another one.
 
-        This releases records missing in a throttled response, which stay locked
-        otherwise, and all other records: so no lease may be left. A broker that keeps
-        returning empty responses early may return records in another session.
+        This releases all records, so no lease may be left.
         """
         batcher = self.batcher
         return (
-            (self._builder.has_lost_records(now) or self._empty_responses.must_reopen)
+            self._control.must_reopen(now)
             and self._session.is_open
             and not batcher.leases
             and not batcher.has_pending
@@ -310,22 +278,24 @@ class Leader:
             return True
         return not fetching and self._linger.is_due(now)
 
-    def _track(self, request: Request | None, now: float) -> Request | None:
-        if request is not None:
-            self._in_flight.append(SentRequest(request, now, self._session))
-        return request
+    def _update_release_pauses(self, now: float) -> None:
+        """Pause partitions whose records are released again and again."""
+        self.batcher.collect()
+        redeliveries = self.batcher.redeliveries
+        if redeliveries.has_releases and redeliveries.update_pauses(now):
+            self._prefetch.restart()
 
     # Responses.
 
-    def _on_success(self, sent: SentRequest, response: Response, now: float) -> None:
-        request = sent.request
-        self._max_wait.set_lock_timeout(response.lock_timeout)
+    def _on_success(
+        self, request: Request, response: Response, sent_at: float, now: float
+    ) -> None:
+        self._control.on_success(response.lock_timeout)
         if isinstance(request, ShareFetch) and isinstance(response, ShareFetchResponse):
-            if sent.session_resets == self._session.resets:
-                self._session.on_fetch_response()
+            self._session.on_fetch_response()
             self.batcher.renewable = response.renewable
             self.has_backlog = self._response_handler.handle(
-                sent, request, response, now, self.topic_names, self.events
+                request, response, sent_at, now, self.topic_names, self.events
             )
         if request.acknowledgements:
             self.batcher.on_response(
@@ -334,25 +304,24 @@ class Leader:
                 renewed_until=self._renewed_until(request, now),
                 now=now,
             )
-            self._empty_responses.end_pause()
+            self._control.on_acknowledged()
         for partition in response.partitions:
             if partition.acknowledge_error:
                 self.events += ack_error_event(partition)
         self._back_off_on_errors(request, response, now)
 
     def _reopen_session(
-        self, sent: SentRequest, response: Response, now: float, *, applied: bool
+        self, request: Request, response: Response, now: float, *, applied: bool
     ) -> None:
         """Open a new session, as the epochs do not match; the member keeps its locks.
 
         Args:
             applied: the broker may have applied the request's acknowledgements.
         """
-        if sent.session_resets == self._session.resets:
-            self._session.reset()
-        if sent.request.acknowledgements and applied:
+        self._session.reset()
+        if request.acknowledgements and applied:
             self._fail_acknowledgements(response, now)
-        elif sent.request.acknowledgements:
+        elif request.acknowledgements:
             self.batcher.resend()
         self._back_off(now, response.throttle)
 
@@ -366,13 +335,13 @@ class Leader:
         if idle or (to_retry and request.acknowledgements):
             self._back_off(now, response.throttle)
         elif not to_retry:
-            self._backoff.reset()
+            self._backoff = None
 
     def _renewed_until(self, request: Request, now: float) -> float:
         # The time of the request would be safer by a round trip; but the broker
         # responds at once, and may persist a renewal slowly.
         renewing = isinstance(request, ShareAcknowledge) and request.is_renew_ack
-        return now + self._max_wait.lock_timeout if renewing else 0.0
+        return now + self._control.lock_timeout if renewing else 0.0
 
     def _fail_acknowledgements(self, response: Response, now: float) -> None:
         code, message = response.error, response.message or ""
@@ -384,6 +353,8 @@ class Leader:
     def _back_off(self, now: float, throttle: float) -> None:
         # A close waits only for acknowledgements to be sent again.
         if not self._closing or self.batcher.needs_backoff:
+            if self._backoff is None:
+                self._backoff = Backoff(self._spread)
             self._not_before = now + max(self._backoff.next_delay(), throttle)
 
     def _lose_locks(self, reason: str) -> None:

@@ -25,12 +25,12 @@ are locked at a time, and use up a delivery if the process dies.
 
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, final
 
-from sharecons.protocol.fetch.batch_sizes import BatchSizes
 from sharecons.protocol.messages import PartitionResponse
+from sharecons.records.layout import HEADER_SIZE, MAGIC, Header
 
-__all__ = ["Prefetch"]
+__all__ = ["BatchSizes", "Prefetch"]
 
 HORIZON: Final = 0.25
 LEAD: Final = 0.02
@@ -207,7 +207,7 @@ class Prefetch:
         """Return how many records are processed in half of the lock duration."""
         return round(self._rate * self.lock_duration * LOCK_FRACTION)
 
-    def next_due(self, now: float, *, ahead: bool = True, coming: int = 0) -> float:
+    def next_due(self, now: float, *, ahead: bool = True) -> float:
         """Return when the next fetch is due; infinity if only after a request.
 
         If the application takes much longer than the measured rate implies, nothing is
@@ -216,9 +216,8 @@ class Prefetch:
         Args:
             now: the current time.
             ahead: also fetch while records are buffered.
-            coming: records that are arriving now.
         """
-        buffered = self.buffered + coming
+        buffered = self.buffered
         if not buffered and (self.waiting_readers or now < self._demand_until):
             return now
         if not ahead or not self.overlaps:
@@ -260,14 +259,6 @@ class Prefetch:
         room = max(QUARTER_WINDOW * partitions, MIN_QUARTER_TOTAL)
         return max(1, min(share, room, HALF_WINDOW * partitions))
 
-    def expected_records(self, records: int, size: int) -> int:
-        """Return the expected number of records within a record and a byte limit."""
-        return min(records, size // max(1, int(self.batches.record_size)) + 1)
-
-    def has_room_for_next(self, records: int, partitions: int) -> bool:
-        """Return whether three fetches of this size fit in the windows."""
-        return 3 * records <= HALF_WINDOW * partitions
-
     def expected_bytes(self, records: int) -> int:
         """Return the expected bytes of a response with so many records."""
         return (
@@ -287,3 +278,73 @@ class Prefetch:
         if expected > max_bytes:
             return max_bytes
         return max(max_bytes, min(partitions * expected, MAX_BYTES_FACTOR * max_bytes))
+
+
+MAX_MEASURED: Final = 64
+"""The maximum number of batches measured per partition. With more of them, few batches
+are acquired only in part."""
+
+BATCH_WEIGHT: Final = 0.5
+"""The weight of the last response."""
+
+
+@final
+class BatchSizes:
+    """How large the producer batches are that a broker returns.
+
+    A broker returns every batch whole that holds an acquired record. So the size of the
+    batches decides how many bytes a fetch of few records brings. The figures are
+    averages over the last responses, weighted by bytes.
+
+    The weighting favours large batches, as they are the cost of a fetch of few records.
+
+    Attributes:
+        records: records in a batch, 0.0 if unknown.
+        size: bytes of a batch, 0.0 if unknown.
+        record_size: bytes of a record, 0.0 if unknown.
+        largest: bytes of the largest batch in the last response.
+    """
+
+    def __init__(self) -> None:
+        self.records = 0.0
+        self.size = 0.0
+        self.record_size = 0.0
+        self.largest = 0
+        self._count = 0
+        self._bytes = 0
+        self._weighted_count = 0.0
+        self._weighted_bytes = 0.0
+        self._largest = 0
+
+    def measure(self, partitions: Sequence[PartitionResponse]) -> None:
+        """Add a response to the averages; one without batches changes nothing."""
+        self._count = self._bytes = self._largest = 0
+        self._weighted_count = self._weighted_bytes = 0.0
+        for partition in partitions:
+            self._add(partition.records)
+        if not self._bytes:
+            return
+        weight = BATCH_WEIGHT if self.size else 1.0
+        records = self._weighted_count / self._bytes
+        size = self._weighted_bytes / self._bytes
+        self.records += (records - self.records) * weight
+        self.size += (size - self.size) * weight
+        self.record_size = self._bytes / self._count
+        self.largest = self._largest
+
+    def _add(self, payload: bytes | memoryview) -> None:
+        """Measure one partition's records in the response."""
+        at, end = 0, len(payload)
+        for _ in range(MAX_MEASURED):
+            if end - at < HEADER_SIZE:
+                return
+            header = Header(payload, at)
+            size = header.end - at
+            if header.magic != MAGIC or size < HEADER_SIZE or header.count <= 0:
+                return
+            self._count += header.count
+            self._bytes += size
+            self._weighted_count += float(header.count) * size
+            self._weighted_bytes += float(size) * size
+            self._largest = max(self._largest, size)
+            at = header.end

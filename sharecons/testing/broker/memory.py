@@ -3,14 +3,12 @@ under way in a socket.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import anyio
 from anyio.abc import ByteStream
 
 __all__ = ["Address", "MemoryStream", "MemoryTransport", "Network", "memory_pipe"]
-
-T = TypeVar("T")
 
 
 class Address(Protocol):
@@ -89,10 +87,7 @@ class MemoryTransport:
         self._stream = stream
         self._received = bytearray()
 
-    async def send(self, data: bytes) -> None:
-        await self._stream.send(data)
-
-    async def receive(self) -> memoryview:
+    async def _receive(self) -> memoryview:
         """Receive the next response, without its length."""
         await self._fill(4)
         length = int.from_bytes(self._received[:4], "big")
@@ -101,12 +96,11 @@ class MemoryTransport:
         del self._received[: 4 + length]
         return memoryview(frame)
 
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[memoryview], T]
-    ) -> T:
+    async def exchange(self, data: bytes, timeout: float) -> memoryview:
+        """Send a request and return the response."""
         with anyio.fail_after(timeout):
-            await self.send(data)
-            return read(await self.receive())
+            await self._stream.send(data)
+            return await self._receive()
 
     async def idle(
         self, wait: Callable[[], Awaitable[None]], lost: Callable[[Exception], None]

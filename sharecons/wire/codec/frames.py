@@ -1,22 +1,26 @@
 """Frames: a length, a header, a body (Kafka's "Protocol Request and Response").
 
 The length is checked before memory is allocated for a response: if it is above the
-limit, the peer is probably not a Kafka listener.
+limit, the peer is probably not a Kafka listener. `FrameBuffer` splits received bytes
+into frames, without I/O and without copying large ones.
 """
 
 import struct
 from struct import Struct
-from typing import Final
+from typing import Final, final
 
 from sharecons.errors import ProtocolError
-from sharecons.records.primitives import int32_at
+from sharecons.records.layout import int32_at
 from sharecons.wire.api_versions import KEY as API_VERSIONS
+from sharecons.wire.codec import frames
 from sharecons.wire.codec.api import Frame
 from sharecons.wire.codec.fields import NO_TAGS
 from sharecons.wire.sasl_handshake import KEY as SASL_HANDSHAKE
 
 __all__ = [
+    "FRAME_LIMIT",
     "LENGTH_SIZE",
+    "FrameBuffer",
     "body_offset",
     "check_no_extra_bytes",
     "frame_length",
@@ -133,3 +137,79 @@ def check_no_extra_bytes(received: int, length: int) -> None:
             f"received {received - length} unexpected bytes after a response of "
             f"{length} bytes"
         )
+
+
+FRAME_LIMIT: Final = 256 << 20
+"""Longest response in bytes: max_bytes (8 MiB by default) is a soft limit, and one
+record batch may exceed it."""
+
+FIRST_SIZE: Final = 4 << 10
+"""Bytes received before the frame's length is known. Responses without records fit."""
+
+PREALLOCATION_LIMIT: Final = 16 << 20
+"""Largest buffer allocated from the length alone. It grows as more bytes arrive."""
+
+
+@final
+class FrameBuffer:
+    """The frames of one connection, one after the other.
+
+    Small frames are copied. Large ones are received into memory of their own.
+    """
+
+    __slots__ = ("_first", "_length", "_received", "_writable")
+
+    def __init__(self) -> None:
+        self._first = memoryview(bytearray(FIRST_SIZE))
+        self._begin()
+
+    def writable(self) -> memoryview:
+        """Return the memory for the next bytes; never empty."""
+        if self._received == len(self._writable):
+            self._grow()
+        return self._writable[self._received :]
+
+    def advance(self, size: int) -> Frame | None:
+        """Count `size` bytes written to `writable()`; return the frame once complete.
+
+        Raises:
+            ProtocolError: the length is invalid, or more bytes follow the frame.
+        """
+        self._received += size
+        if self._length < 0:
+            return self._on_first_bytes()
+        if self._received < self._length:
+            return None
+        frame = self._writable
+        self._begin()
+        return frame
+
+    def _begin(self) -> None:
+        self._writable = self._first
+        self._received = 0
+        self._length = -1  # unknown
+
+    def _on_first_bytes(self) -> Frame | None:
+        received = self._received
+        if received < frames.LENGTH_SIZE:
+            return None
+        # Reading bytes is faster than reading a memoryview.
+        first = self._first[:received].tobytes()
+        length = frames.frame_length(first, FRAME_LIMIT)
+        size = frames.LENGTH_SIZE + length
+        if size > FIRST_SIZE:
+            start = first[frames.LENGTH_SIZE :]
+            self._length, self._received = length, len(start)
+            self._writable = memoryview(bytearray(min(length, PREALLOCATION_LIMIT)))
+            self._writable[: len(start)] = start
+        if received < size:
+            return None
+        frames.check_no_extra_bytes(received - frames.LENGTH_SIZE, length)
+        self._begin()
+        return first[frames.LENGTH_SIZE :]
+
+    def _grow(self) -> None:
+        """Enlarge the buffer of a frame longer than PREALLOCATION_LIMIT."""
+        grown = memoryview(bytearray(min(self._length, 2 * self._received)))
+        grown[: self._received] = self._writable
+        self._writable = grown

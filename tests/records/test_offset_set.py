@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.spark.offset_set import OffsetSet
+from sharecons.records.offset_set import OffsetSet
 from tests.protocol.hypothesis_profile import EXAMPLES
 
 ranges = st.tuples(st.integers(0, 40), st.integers(0, 8)).map(

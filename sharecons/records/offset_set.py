@@ -1,12 +1,12 @@
 """A set of the offsets of one partition, stored as disjoint ranges.
 
-Adjacent ranges are joined. A group delivers a partition in order, so the offsets of one
-query are mostly a single range; memory grows with the number of gaps, and not with that
-of the records.
+Adjacent ranges are joined. A group delivers a partition in order, so the offsets of a
+consumer or query are mostly a single range; memory grows with the number of gaps, not
+with that of the records.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import final
 
 __all__ = ["OffsetSet"]
@@ -21,6 +21,19 @@ class OffsetSet:
     def __init__(self) -> None:
         self._firsts: list[int] = []
         self._lasts: list[int] = []
+
+    @classmethod
+    def of(cls, offsets: Iterable[int]) -> "OffsetSet":
+        """Return the set of these offsets, which must be ascending."""
+        made = cls()
+        firsts, lasts = made._firsts, made._lasts
+        for offset in offsets:
+            if lasts and lasts[-1] == offset - 1:
+                lasts[-1] = offset
+            else:
+                firsts.append(offset)
+                lasts.append(offset)
+        return made
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self._firsts, self._lasts, strict=True)

@@ -1,0 +1,397 @@
+"""The decisions about the fetches of one leader: when, from where, how much, how long.
+
+`FetchControl` combines them in a `FetchPlan`. The amounts come from `prefetch`; pauses
+from `pauses`, `quota` and the batcher's `redeliveries`; the partitions from
+`session_manager`. `MaxWait` and `ArrivalRate` are in this module.
+"""
+
+import math
+from typing import Final, NamedTuple, final
+
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.backoff import spread_of
+from sharecons.protocol.fetch.pauses import (
+    EmptyResponses,
+    FetchablePartitions,
+    FetchPauses,
+    Quota,
+)
+from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.session_manager import (
+    OPENING,
+    PartitionRotation,
+    ShareSession,
+)
+from sharecons.protocol.messages import (
+    FetchSettings,
+    ShareFetch,
+    ShareFetchResponse,
+    SharePartition,
+)
+
+__all__ = ["FetchControl", "FetchOutcome", "FetchPlan"]
+
+THROTTLED_TO_REPORT: Final = 2
+"""The number of consecutive throttled responses after which they are reported."""
+
+BACKLOG_FRACTION: Final = 4
+"""A fetch that returned at least 1/4 of the requested records shows a backlog."""
+
+SHORT_WAIT: Final = 0.01
+MAX_SHORT_WAIT: Final = 0.1
+MAX_LOCK_FRACTION: Final = 0.25
+"""The longest wait as a fraction of the lock duration: deadlines count from the
+request, so records returned at the end of the wait must have most of it left."""
+
+MAX_INTERVAL: Final = 0.006
+WEIGHT: Final = 0.2
+"""The limit in seconds of a measured interval, and the weight of a measurement. Longer
+than acknowledgements linger: see `AckLinger`."""
+
+DENSE_INTERVAL: Final = 0.0001
+"""Seconds between records below which a fetch waits for several: at half the rate, a
+broker has time for one fetch per record."""
+
+MIN_INTERVAL: Final = 1e-9  # records may arrive at one instant in virtual time
+
+GATHER_TIME: Final = 0.002
+MAX_GATHER_TIME: Final = 0.003
+"""Seconds of arrivals that a fetch waits for, and the longest wait if fewer arrive."""
+
+
+class FetchPlan(NamedTuple):
+    """The contents of the next fetch.
+
+    Attributes:
+        partitions: the partitions of the session after it.
+        max_wait: seconds that it may wait at the broker.
+        min_bytes, max_bytes: how many bytes it waits for, and the maximum.
+        max_records: the maximum number of records.
+        record_limit: the maximum is exact (KIP-1206); otherwise whole batches.
+    """
+
+    partitions: frozenset[SharePartition]
+    max_wait: float
+    min_bytes: int
+    max_bytes: int
+    max_records: int
+    record_limit: bool
+
+
+class FetchOutcome(NamedTuple):
+    """The news in a response.
+
+    Attributes:
+        has_backlog: more records may be available than it returned.
+        is_throttled: all responses are throttled; true once, to be reported.
+        is_stalled: the node keeps returning empty responses early.
+    """
+
+    has_backlog: bool
+    is_throttled: bool
+    is_stalled: bool
+
+
+@final
+class FetchControl:
+    """Decides about the fetches of one leader.
+
+    Attributes:
+        fetch_interval: average seconds between responses with records.
+        lock_timeout: seconds for which acquired records are locked.
+    """
+
+    def __init__(
+        self,
+        settings: FetchSettings,
+        session: ShareSession,
+        prefetch: Prefetch,
+        batcher: AckBatcher,
+        pauses: FetchPauses,
+    ) -> None:
+        self._settings = settings
+        self._session = session
+        self._prefetch = prefetch
+        self._batcher = batcher
+        self._fetchable = FetchablePartitions(pauses)
+        self._rotation = PartitionRotation(settings.member_id)
+        self._arrival_rate = ArrivalRate()
+        self._max_wait = MaxWait(settings.max_wait)
+        self._quota = Quota()
+        spread = spread_of(settings.member_id)
+        self._empty_responses = EmptyResponses(spread, settings.max_wait)
+        self._records_lost_until = -math.inf
+
+    @property
+    def fetch_interval(self) -> float:
+        return self._arrival_rate.fetch_interval
+
+    @property
+    def lock_timeout(self) -> float:
+        return self._max_wait.lock_timeout
+
+    # Time.
+
+    def next_due(
+        self, now: float, partitions: frozenset[SharePartition], *, ahead: bool
+    ) -> float:
+        """Return when a fetch for some of these partitions is due.
+
+        It is due after pauses for a quota, empty responses, errors of partitions and
+        released records.
+
+        Args:
+            ahead: also fetch while records are buffered.
+        """
+        due = max(self._prefetch.next_due(now, ahead=ahead), self._empty_responses.due)
+        due = max(due, self._quota.next_due(self._prefetch.batches.largest, now))
+        return max(due, self._pause_end(partitions, now))
+
+    def must_reopen(self, now: float) -> bool:
+        """Return whether to close the session and open another one.
+
+        This releases records missing in a throttled response, which stay locked
+        otherwise. A broker that keeps returning empty responses early may return
+        records in another session.
+
+        False while every response is throttled: the lock then keeps the next fetch from
+        using up another delivery.
+        """
+        return now < self._records_lost_until or self._empty_responses.must_reopen
+
+    def _pause_end(self, partitions: frozenset[SharePartition], now: float) -> float:
+        """Return when one of the partitions may be fetched."""
+        fetchable = self._fetchable.select(partitions, now)
+        redeliveries = self._batcher.redeliveries
+        if fetchable and not redeliveries.has_releases:
+            return -math.inf
+        if fetchable and redeliveries.fetchable(fetchable, now):
+            return -math.inf
+        error_ends = self._fetchable.next_pause_end(partitions, now)
+        return min(error_ends, redeliveries.next_pause_end(fetchable, now))
+
+    # Contents.
+
+    def plan(
+        self,
+        now: float,
+        partitions: frozenset[SharePartition],
+        leaders: int,
+        *,
+        backlog: bool,
+        may_wait: bool,
+        until_ack: float,
+    ) -> FetchPlan:
+        """Return what the fetch that is sent now requests.
+
+        Args:
+            now: the current time.
+            partitions: the partitions to fetch, if they are not paused.
+            leaders: how many leaders share the prefetch allowance.
+            backlog: more records are available. The fetch then requests one part of
+                many partitions in turn; but the first fetch requests all, so that the
+                broker loads their state.
+            may_wait: the fetch may wait at the broker.
+            until_ack: seconds until an acknowledgement is to be sent.
+        """
+        requested = fetchable = self._fetchable.select(partitions, now)
+        max_wait = until_ack
+        redeliveries = self._batcher.redeliveries
+        if redeliveries.has_releases:
+            pause = redeliveries.next_pause_end(fetchable, now) - now
+            max_wait = min(max_wait, pause)
+            requested = fetchable = redeliveries.fetchable(fetchable, now)
+        if backlog and self._session.is_open:
+            requested = self._rotation.next(fetchable)
+            may_wait &= requested is fetchable  # other partitions may have records
+        min_bytes = self._settings.min_bytes
+        gathered = min(self._arrival_rate.min_bytes, self._settings.max_bytes)
+        # A fetch with a `max_wait` of 0 would wait briefly for `min_bytes`.
+        if may_wait and gathered > min_bytes:
+            min_bytes, max_wait = gathered, min(max_wait, MAX_GATHER_TIME)
+        short = self._batcher.has_open or not self._prefetch.waiting_readers
+        # If throttled again, as few records as possible use up a delivery.
+        failed = self._quota.failures > 0
+        growth = self._empty_responses.growth
+        records = self._prefetch.record_limit(leaders, len(requested), growth)
+        limit = 1 if failed else records
+        max_bytes = self._settings.max_bytes
+        size = self._prefetch.byte_limit(limit, len(requested), max_bytes)
+        whole_batches = self._prefetch.takes_whole_batches(leaders)
+        return FetchPlan(
+            partitions=requested,
+            max_wait=self._max_wait.next(max_wait, short=short) if may_wait else 0.0,
+            min_bytes=min_bytes,
+            max_bytes=self._quota.limit_bytes(size, now),
+            max_records=limit,
+            record_limit=failed or self._settings.record_limit or not whole_batches,
+        )
+
+    # Responses.
+
+    def on_success(self, lock_timeout: float) -> None:
+        """Handle a response without an error; `lock_timeout` is 0.0 if it has none."""
+        self._max_wait.lock_timeout = lock_timeout or self._max_wait.lock_timeout
+
+    def on_fetched(
+        self,
+        request: ShareFetch,
+        response: ShareFetchResponse,
+        records: int,
+        size: int,
+        sent_at: float,
+        now: float,
+    ) -> FetchOutcome:
+        """Handle a fetch response; return what it shows.
+
+        Args:
+            request, response: the exchange.
+            records, size: how many records it acquired, and their bytes.
+            sent_at, now: the times of the request and the response.
+        """
+        stalled = False
+        if records:
+            self._prefetch.measure(response.partitions, self.lock_timeout)
+            self._empty_responses.reset()
+        elif _is_unexplained(request, response):
+            self._empty_responses.on_empty_response(request, sent_at, now)
+            stalled = self._empty_responses.is_stalled
+        keeps_up = self._prefetch.keeps_up
+        self._arrival_rate.on_response(records, size, now, keeps_up=keeps_up)
+        self._max_wait.on_response(useful=records > 0 or bool(request.acknowledgements))
+        full = records * BACKLOG_FRACTION >= request.max_records
+        in_turn = self._rotation.on_response(self._session.partitions, full=full)
+        return FetchOutcome(
+            has_backlog=in_turn or full,  # after a part, others may have records
+            is_throttled=self._count_bytes(request, response, records, size, now),
+            is_stalled=stalled,
+        )
+
+    def on_acknowledged(self) -> None:
+        """End the pause after empty responses: acknowledgements were applied."""
+        self._empty_responses.end_pause()
+
+    def on_partitions_changed(self) -> None:
+        """Forget empty responses: they were for other partitions."""
+        self._empty_responses.reset()
+
+    def on_session_closed(self) -> None:
+        """Note that the session is being closed."""
+        self._records_lost_until = -math.inf
+        self._empty_responses.on_reopened()
+
+    def _count_bytes(
+        self,
+        request: ShareFetch,
+        response: ShareFetchResponse,
+        records: int,
+        size: int,
+        now: float,
+    ) -> bool:
+        """Count a response for the quota; return whether to report throttling.
+
+        A response that is empty due to throttling has used up a delivery.
+        """
+        if records:
+            self._quota.on_received(size, now)
+        elif response.throttle and request.max_bytes:
+            lost = self._prefetch.expected_bytes(request.max_records)
+            lost = min(lost, request.max_bytes)
+            self._quota.on_throttled(response.throttle, lost, now)
+            if not self._quota.failures:
+                self._records_lost_until = now + self.lock_timeout
+            return self._quota.failures == THROTTLED_TO_REPORT
+        return False
+
+
+def _is_unexplained(request: ShareFetch, response: ShareFetchResponse) -> bool:
+    """Return whether nothing in the exchange explains an empty response."""
+    return not (
+        request.share_session_epoch == OPENING
+        or request.added
+        or request.forgotten
+        or request.acknowledgements
+        or response.throttle
+        or any(partition.error for partition in response.partitions)
+    )
+
+
+class MaxWait:
+    """How long one leader's fetches may wait at the broker, in seconds.
+
+    No request can overtake a waiting fetch. So a fetch waits long only if the
+    application holds no records of this leader. Otherwise the wait is short, and grows
+    while fetches return nothing.
+
+    Attributes:
+        lock_timeout: the lock duration of acquired records.
+    """
+
+    def __init__(self, max_wait: float) -> None:
+        self.lock_timeout = (
+            30.0  # share.record.lock.duration.ms, until a response has it
+        )
+        self._max_wait = max_wait
+        self._short_wait = SHORT_WAIT
+
+    def on_response(self, *, useful: bool) -> None:
+        """Handle a fetch response; `useful` if it had records or acknowledgements."""
+        longer = min(self._short_wait * 2, MAX_SHORT_WAIT)
+        self._short_wait = SHORT_WAIT if useful else longer
+
+    def next(self, limit: float, *, short: bool) -> float:
+        """Return how long the next fetch may wait.
+
+        Args:
+            limit: the maximum in seconds.
+            short: a request may have to be sent soon.
+        """
+        longest = min(limit, self._max_wait, self.lock_timeout * MAX_LOCK_FRACTION)
+        return min(self._short_wait, longest) if short else longest
+
+
+class ArrivalRate:
+    """The arrival rate of one leader's records, and the next fetch's `min_bytes`.
+
+    If records arrive at a high rate, a fetch returns the first one and leaves the
+    others to the next fetch: many fetches with few records each. They cost the broker
+    CPU time, and on a machine without any to spare, producers wait for it. So the fetch
+    lets the broker wait until several records are there.
+
+    Attributes:
+        min_bytes: how many bytes the next fetch waits for, for MAX_GATHER_TIME at most;
+            0 if it waits for any record.
+        fetch_interval: average seconds between responses with records, up to
+            MAX_INTERVAL.
+    """
+
+    def __init__(self) -> None:
+        self.min_bytes = 0
+        self.fetch_interval = MAX_INTERVAL
+        self._last_arrival = -math.inf
+        self._record_interval = MAX_INTERVAL
+
+    def on_response(
+        self, records: int, size: int, now: float, *, keeps_up: bool
+    ) -> None:
+        """Handle a fetch response.
+
+        Args:
+            records, size: the number of records and their bytes.
+            now: the time of the response.
+            keeps_up: the application processes records about as fast as they arrive.
+        """
+        self.min_bytes = 0
+        if not records:
+            return
+        between = now - self._last_arrival
+        self.fetch_interval += (
+            min(between, MAX_INTERVAL) - self.fetch_interval
+        ) * WEIGHT
+        self._record_interval += (
+            min(between / records, MAX_INTERVAL) - self._record_interval
+        ) * WEIGHT
+        self._last_arrival = now
+        if keeps_up and self._record_interval < DENSE_INTERVAL:
+            apart = max(self._record_interval, MIN_INTERVAL)
+            self.min_bytes = int(GATHER_TIME / apart * size / records)
