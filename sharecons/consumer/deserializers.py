@@ -1,4 +1,7 @@
-"""Decoding leases to records, and applying the application's deserializers."""
+"""Decoding leases to records, and applying the application's deserializers.
+
+This module is not compiled, because mypyc ignores the cause in `raise ... from`.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any, cast

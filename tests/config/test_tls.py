@@ -130,8 +130,7 @@ async def test_frames_longer_than_a_tls_record_are_complete(authority, serving):
     async with Server(respond, serving) as endpoint:
         wire = await TcpNetwork(context).connect(endpoint)
         for _ in range(3):
-            await wire.send(b"\0\0\0\4ping")
-            got = await wire.receive()
+            got = await wire.exchange(b"\0\0\0\4ping", 10)
             assert got == content
             del got
         await wire.aclose()
