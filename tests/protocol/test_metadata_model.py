@@ -180,6 +180,8 @@ class RoutingAndCluster(RuleBasedStateMachine):
         if hint.leader_id < 0 or not reachable:
             assert after is None or after == before
             self.a_describe_is_near()
+        elif known is None and after is None:
+            self.a_describe_is_near()  # a hint was followed less than a second ago
         elif known is None:
             assert hint.leader_id == after
 
