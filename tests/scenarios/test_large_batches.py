@@ -1,6 +1,5 @@
 """Fetch sizes with large producer batches."""
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -35,22 +34,13 @@ class CountingTransport:
     def __init__(self, wire: FrameTransport, network: CountingNetwork) -> None:
         self._network = network
         self._transport = wire
-        self.send = wire.send
-        self.receive = wire.receive
         self.idle = wire.idle
         self.aclose = wire.aclose
 
-    async def exchange(
-        self, data: bytes, timeout: float, read: Callable[[Frame], Any]
-    ) -> Any:
-        return await self._transport.exchange(data, timeout, self._counting(read))
-
-    def _counting(self, read: Callable[[Frame], Any]) -> Callable[[Frame], Any]:
-        def counted(frame: Frame) -> Any:
-            self._network.received += len(frame)
-            return read(frame)
-
-        return counted
+    async def exchange(self, data: bytes, timeout: float) -> Frame:
+        frame = await self._transport.exchange(data, timeout)
+        self._network.received += len(frame)
+        return frame
 
 
 async def process(

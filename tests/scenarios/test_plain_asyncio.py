@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from sharecons.net.io.tcp import ProtocolTransport
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, offsets, remaining_records
 from tests.scenarios.versions import COUNT_AFTER_CLOSE
@@ -70,29 +69,3 @@ async def test_close_in_other_task_ends_loop(admin: Admin) -> None:
     # Requesting the next record accepted the last one.
     assert offsets(seen) == [0, 1, 2, 3, 4]
     assert await remaining_records(queue) == []
-
-
-async def test_single_record_is_delivered_within_buffer_updated(
-    admin: Admin, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    queue = Queue(admin)
-    in_call = False
-    updated = ProtocolTransport.buffer_updated
-
-    def buffer_updated(wire: ProtocolTransport, nbytes: int) -> None:
-        nonlocal in_call
-        in_call = True
-        updated(wire, nbytes)
-        in_call = False
-
-    monkeypatch.setattr(ProtocolTransport, "buffer_updated", buffer_updated)
-    here = []
-    async with queue.consumer() as consumer, asyncio.timeout(30):
-        records = aiter(consumer)
-        for _ in range(30):
-            queue.produce([b"x"])
-            await anext(records)
-            here.append(in_call)
-
-    # The first fetches measure the rate; later ones may still start a new fetch.
-    assert here[10:].count(True) > 10
