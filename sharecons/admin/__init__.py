@@ -1,6 +1,6 @@
 """Administration of share groups, for operators.
 
-`ShareGroupAdmin` asks; all else here is what it answers.
+`ShareGroupAdmin` has a method per operation; the other names are its results.
 """
 
 from sharecons.admin.client import ShareGroupAdmin

@@ -75,17 +75,17 @@ async def _send_alter(
         return Results({})
     request = AlterShareGroupOffsets(group_id=group_id, offsets=offsets)
 
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
-        reply = await executor.ask(node_id, request)
+        reply = await executor.send(node_id, request)
         if reply.code != Code.NONE:
             return {group_id: reply._replace(value=None)}
         # Other brokers know the topics; the coordinator will in a moment.
         unknown = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
         return {group_id: merge_replies(reply.value, unknown)}
 
-    answered = await executor.of_groups([group_id], "set the offsets of", ask)
+    answered = await executor.of_groups([group_id], "set the offsets of", send)
     return part_results(
         answered[group_id],
         offsets,
@@ -102,10 +102,10 @@ async def _send_delete(
     request = DeleteShareGroupOffsets(group_id=group_id, topics=topics)
     is_repeated = False
 
-    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Deleted]]:
+    async def send(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Deleted]]:
         nonlocal is_repeated
         try:
-            reply: Reply[Deleted] = await executor.ask(node_id, request)
+            reply: Reply[Deleted] = await executor.send(node_id, request)
         except ConnectionFailedError:
             is_repeated = True
             raise
@@ -114,7 +114,7 @@ async def _send_delete(
         value = _ignore_unknown_topics(reply.value) if is_repeated else reply.value
         return {group_id: merge_replies(value)}
 
-    answered = await executor.of_groups([group_id], "delete offsets of", ask)
+    answered = await executor.of_groups([group_id], "delete offsets of", send)
     return part_results(
         answered[group_id],
         topics,

@@ -26,20 +26,20 @@ async def describe_cluster(
     executor: AdminExecutor, authorized_operations: bool
 ) -> ClusterDescription:
     request = DescribeCluster(authorized_operations=authorized_operations)
-    reply: Reply[ClusterDescription] = await executor.ask_any(request)
+    reply: Reply[ClusterDescription] = await executor.send_to_any(request)
     if reply.code != Code.NONE or reply.value is None:
         raise broker_error("describe", "the cluster", reply.code, reply.message)
     return reply.value
 
 
 async def describe_features(executor: AdminExecutor, node_id: int | None) -> Features:
-    async def ask(asked: int) -> Reply[Features]:
-        reply: Reply[Features] = await executor.ask(asked, DescribeFeatures())
+    async def send(asked: int) -> Reply[Features]:
+        reply: Reply[Features] = await executor.send(asked, DescribeFeatures())
         return reply
 
     if node_id is None:
         node_id = await _any_node(executor)
-    results = await executor.of_brokers([node_id], "read the features of", ask)
+    results = await executor.of_brokers([node_id], "read the features of", send)
     if node_id not in results:
         raise _unknown_broker_error(node_id)
     return results[node_id].value
@@ -53,19 +53,19 @@ async def describe_broker_configs(
     resource = Resource(ResourceKind.BROKER, str(node_id))
     request = DescribeConfigs(resources=(resource,), names=names or None)
 
-    async def ask(asked: int) -> Reply[Mapping[str, ConfigEntry]]:
-        answer = await executor.ask(asked, request)
+    async def send(asked: int) -> Reply[Mapping[str, ConfigEntry]]:
+        answer = await executor.send(asked, request)
         reply: Reply[Mapping[str, ConfigEntry]] = answer[resource]
         return reply
 
-    results = await executor.of_brokers([node_id], "read the configs of", ask)
+    results = await executor.of_brokers([node_id], "read the configs of", send)
     if node_id not in results:
         raise _unknown_broker_error(node_id)
     return results[node_id].value
 
 
 async def _any_node(executor: AdminExecutor) -> int:
-    answer = await executor.brokers.ask_topics((), executor.deadline)
+    answer = await executor.brokers.request_topics((), executor.deadline)
     return min(answer.brokers)
 
 

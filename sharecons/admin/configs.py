@@ -42,7 +42,7 @@ async def describe_configs(
 ) -> Results[str, Entries]:
     resources = tuple(Resource(ResourceKind.GROUP, name) for name in group_ids)
     request = DescribeConfigs(resources=resources, names=None)
-    answer: Described = await executor.ask_any(request) if resources else {}
+    answer: Described = await executor.send_to_any(request) if resources else {}
     missing: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no answer", None)
     replies = {each.name: answer.get(each, missing) for each in resources}
     return results_of(replies, "read the configs of", lambda key: f"group {key!r}")
@@ -89,7 +89,7 @@ async def _send_until_done(
 ) -> Reply[None]:
     backoff = Backoff()
     while True:
-        reply: Reply[None] = await executor.ask_any(request)
+        reply: Reply[None] = await executor.send_to_any(request)
         delay = backoff.next_delay()
         if reply.code not in RETRIABLE or delay >= executor.deadline.left:
             return reply
@@ -106,8 +106,8 @@ async def _wait_until_applied(
     resource = Resource(ResourceKind.GROUP, group_id)
     request = DescribeConfigs(resources=(resource,), names=tuple(values))
 
-    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Entries]]:
-        answer: Described = await executor.ask(node_id, request)
+    async def send(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Entries]]:
+        answer: Described = await executor.send(node_id, request)
         code, message, entries = answer[resource]
         if (
             code == Code.NONE
@@ -118,7 +118,7 @@ async def _wait_until_applied(
         return {group_id: Reply(code, message, entries)}
 
     with anyio.move_on_after(MAX_APPLY_TIME):
-        await executor.of_groups([group_id], "read the configs of", ask)
+        await executor.of_groups([group_id], "read the configs of", send)
 
 
 def _has_values(entries: Entries, values: Mapping[str, str | None]) -> bool:

@@ -26,16 +26,16 @@ async def list_consumer_group_offsets(
     group_ids: Iterable[str],
     partitions: tuple[TopicPartition, ...] | None,
 ) -> Results[str, Committed]:
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[OffsetReplies]]:
         request = ListConsumerGroupOffsets(groups=dict.fromkeys(keys, partitions))
-        answer: Mapping[str, Reply[OffsetReplies]] = await executor.ask(
+        answer: Mapping[str, Reply[OffsetReplies]] = await executor.send(
             node_id, request
         )
         return {key: _merge(reply) for key, reply in answer.items()}
 
-    fetched = await executor.of_groups(group_ids, "fetch the offsets of", ask)
+    fetched = await executor.of_groups(group_ids, "fetch the offsets of", send)
     return Results({key: _results(key, one) for key, one in fetched.items()})
 
 
@@ -83,15 +83,15 @@ async def _send_commit(
         return Results({})
     request = AlterConsumerGroupOffsets(group_id=group_id, offsets=offsets)
 
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
-        answer: Mapping[TopicPartition, Reply[None]] = await executor.ask(
+        answer: Mapping[TopicPartition, Reply[None]] = await executor.send(
             node_id, request
         )
         return {group_id: merge_replies(answer, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
 
-    answered = await executor.of_groups([group_id], "commit for", ask)
+    answered = await executor.of_groups([group_id], "commit for", send)
     return part_results(
         answered[group_id],
         offsets,

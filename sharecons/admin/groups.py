@@ -38,11 +38,11 @@ async def list_groups(
 ) -> GroupListing:
     request = ListGroups(states=tuple(states), types=tuple(types))
 
-    async def ask(node_id: int) -> Reply[tuple[ListedGroup, ...]]:
-        answer: Reply[tuple[ListedGroup, ...]] = await executor.ask(node_id, request)
+    async def send(node_id: int) -> Reply[tuple[ListedGroup, ...]]:
+        answer: Reply[tuple[ListedGroup, ...]] = await executor.send(node_id, request)
         return answer
 
-    listed = await executor.of_brokers(None, "list the groups of", ask)
+    listed = await executor.of_brokers(None, "list the groups of", send)
     groups = (group for groups in listed.found.values() for group in groups)
     by_id = {group.group_id: group for group in groups}
     return GroupListing(groups=dict(sorted(by_id.items())), errors=listed.errors)
@@ -54,10 +54,10 @@ async def describe_share_groups(
     authorized_operations: bool = False,
     action: str = "describe share",
 ) -> Results[str, ShareGroup]:
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[ShareGroup]]:
-        answer: Mapping[str, Reply[ShareGroup]] = await executor.ask(
+        answer: Mapping[str, Reply[ShareGroup]] = await executor.send(
             node_id,
             DescribeShareGroups(
                 group_ids=keys, authorized_operations=authorized_operations
@@ -70,7 +70,7 @@ async def describe_share_groups(
             if reply.value is not None
         }
 
-    return await executor.of_groups(group_ids, action, ask)
+    return await executor.of_groups(group_ids, action, send)
 
 
 async def describe_consumer_groups(
@@ -101,10 +101,10 @@ async def _describe_consumer_groups(
     request: type[DescribeConsumerGroups] | type[DescribeClassicGroups],
     authorized_operations: bool,
 ) -> Results[str, ConsumerGroup]:
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[ConsumerGroup]]:
-        answer: Mapping[str, Reply[ConsumerGroup]] = await executor.ask(
+        answer: Mapping[str, Reply[ConsumerGroup]] = await executor.send(
             node_id,
             request(group_ids=keys, authorized_operations=authorized_operations),
         )
@@ -115,7 +115,7 @@ async def _describe_consumer_groups(
             if reply.value is not None
         }
 
-    return await executor.of_groups(group_ids, "describe consumer", ask)
+    return await executor.of_groups(group_ids, "describe consumer", send)
 
 
 async def delete_share_groups(
@@ -125,13 +125,13 @@ async def delete_share_groups(
     action = "delete share"
     described = await describe_share_groups(executor, group_ids, action=action)
 
-    async def ask(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
-        answer: Mapping[str, Reply[None]] = await executor.ask(
+    async def send(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
+        answer: Mapping[str, Reply[None]] = await executor.send(
             node_id, DeleteGroups(group_ids=keys)
         )
         return {key: _ignore_unknown_group(reply) for key, reply in answer.items()}
 
-    deleted = await executor.of_groups(described.found, action, ask)
+    deleted = await executor.of_groups(described.found, action, send)
     failed = {key: Outcome[None](error=e) for key, e in described.errors.items()}
     return Results({key: failed.get(key) or deleted[key] for key in described})
 

@@ -25,7 +25,7 @@ async def missing_partitions(
     names = {key.topic for key in keys}
     if not names:
         return {}
-    topics = (await executor.brokers.ask_topics(names, executor.deadline)).topics
+    topics = (await executor.brokers.request_topics(names, executor.deadline)).topics
     replies = {key: find_partition(topics, key) for key in keys}
     return {
         key: broker_error(action, f"{key.topic}-{key.partition}", code, message)
@@ -41,7 +41,7 @@ async def missing_topics(
     wanted = tuple(names)
     if not wanted:
         return {}
-    topics = (await executor.brokers.ask_topics(wanted, executor.deadline)).topics
+    topics = (await executor.brokers.request_topics(wanted, executor.deadline)).topics
     return {
         name: broker_error(action, f"topic {name!r}", code, message)
         for name, (code, message, _) in topics.items()

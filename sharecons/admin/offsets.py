@@ -36,16 +36,16 @@ async def list_share_group_offsets(
     missing = await missing_partitions(executor, partitions or (), ACTION)
     existing = partitions and tuple(key for key in partitions if key not in missing)
 
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[OffsetReplies]]:
         request = ListShareGroupOffsets(groups=dict.fromkeys(keys, existing))
-        answer: Mapping[str, Reply[OffsetReplies]] = await executor.ask(
+        answer: Mapping[str, Reply[OffsetReplies]] = await executor.send(
             node_id, request
         )
         return {key: _merge(reply) for key, reply in answer.items()}
 
-    listed = await executor.of_groups(group_ids, "list the offsets of", ask)
+    listed = await executor.of_groups(group_ids, "list the offsets of", send)
     results = {key: _results(key, one) for key, one in listed.items()}
     with_lag = await _add_lag(executor, await _mark_unknown_groups(executor, results))
     if partitions is None:

@@ -37,7 +37,7 @@ async def read_log(
     named = await _share_partitions(executor, offsets)
     ids = named.found
 
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[TopicPartition, ...]
     ) -> Mapping[TopicPartition, Reply[LogSlice]]:
         request = Fetch(
@@ -50,7 +50,7 @@ async def read_log(
                 for key in keys
             },
         )
-        answer: Fetched = await executor.ask(node_id, request)
+        answer: Fetched = await executor.send(node_id, request)
         parts = {part.share_partition: part for part in answer.partitions}
         if answer.error != Code.NONE:
             return {key: Reply(answer.error, None, None) for key in keys}
@@ -60,7 +60,7 @@ async def read_log(
             if ids[key] in parts
         }
 
-    read = await executor.of_partitions(ids, ACTION, ask)
+    read = await executor.of_partitions(ids, ACTION, send)
     missing: dict[TopicPartition, Outcome[LogSlice]] = {
         key: Outcome(error=error) for key, error in named.errors.items()
     }
@@ -71,7 +71,7 @@ async def _share_partitions(
     executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, SharePartition]:
     names = {key.topic for key in offsets}
-    answer = await executor.brokers.ask_topics(names, executor.deadline)
+    answer = await executor.brokers.request_topics(names, executor.deadline)
     replies: dict[TopicPartition, Reply[SharePartition]] = {}
     for key in offsets:
         topic = answer.topics[key.topic]

@@ -36,7 +36,7 @@ async def read_state(
     """
     named = await find_share_partitions(executor, group_id, partitions)
 
-    async def ask(
+    async def send(
         node_id: int, keys: Partitions
     ) -> Mapping[TopicPartition, Reply[SharePartitionState]]:
         wanted = tuple(named.found[key] for key in keys)
@@ -53,7 +53,7 @@ async def read_state(
             if each in summaries
         }
 
-    read = await executor.of_share_partitions(group_id, named.found, ACTION, ask)
+    read = await executor.of_share_partitions(group_id, named.found, ACTION, send)
     return _with_unknown(named, read)
 
 
@@ -62,7 +62,7 @@ async def read_state_summary(
 ) -> Results[TopicPartition, StateSummary]:
     named = await find_share_partitions(executor, group_id, partitions)
 
-    async def ask(
+    async def send(
         node_id: int, keys: Partitions
     ) -> Mapping[TopicPartition, Reply[StateSummary]]:
         wanted = tuple(named.found[key] for key in keys)
@@ -73,7 +73,7 @@ async def read_state_summary(
             if each in summaries
         }
 
-    read = await executor.of_share_partitions(group_id, named.found, ACTION, ask)
+    read = await executor.of_share_partitions(group_id, named.found, ACTION, send)
     return _with_unknown(named, read)
 
 
@@ -84,7 +84,7 @@ async def _summaries(
     wanted: tuple[SharePartition, ...],
 ) -> Summaries:
     request = ReadStateSummary(group_id=group_id, partitions=wanted)
-    answer: Summaries = await executor.ask(node_id, request)
+    answer: Summaries = await executor.send(node_id, request)
     return answer
 
 
@@ -97,7 +97,7 @@ async def _states(
     if not leader_epochs:
         return {}
     request = ReadState(group_id=group_id, leader_epochs=leader_epochs)
-    answer: States = await executor.ask(node_id, request)
+    answer: States = await executor.send(node_id, request)
     return answer
 
 
@@ -130,7 +130,7 @@ async def find_share_partitions(
     if not partitions:
         return Results({})
     names = (partition.topic for partition in partitions)
-    topics = (await executor.brokers.ask_topics(names, executor.deadline)).topics
+    topics = (await executor.brokers.request_topics(names, executor.deadline)).topics
     return Results({key: _share_partition(key, topics) for key in partitions})
 
 

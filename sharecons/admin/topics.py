@@ -16,7 +16,7 @@ async def describe_topics(
     executor: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
 ) -> Results[str, Topic]:
     """Describe topics, also if partitions have no leader at the moment."""
-    answer = await executor.brokers.ask_topics(
+    answer = await executor.brokers.request_topics(
         names or None, executor.deadline, authorized_operations=authorized_operations
     )
     replies = {name: answer.topics[name] for name in names or sorted(answer.topics)}
@@ -28,15 +28,15 @@ async def list_offsets(
     specs: Mapping[TopicPartition, OffsetSpec],
     read_committed: bool,
 ) -> Results[TopicPartition, LogOffset]:
-    async def ask(
+    async def send(
         node_id: int, keys: tuple[TopicPartition, ...]
     ) -> Mapping[TopicPartition, Reply[LogOffset]]:
         request = ListOffsets(
             specs={key: specs[key] for key in keys}, read_committed=read_committed
         )
-        answer: Mapping[TopicPartition, Reply[LogOffset]] = await executor.ask(
+        answer: Mapping[TopicPartition, Reply[LogOffset]] = await executor.send(
             node_id, request
         )
         return answer
 
-    return await executor.of_partitions(specs, "look up the offset of", ask)
+    return await executor.of_partitions(specs, "look up the offset of", send)

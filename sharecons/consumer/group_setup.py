@@ -75,7 +75,7 @@ async def set_offset_reset(
         return
     request = AlterGroupConfig(group_id=group_id, name=OFFSET_RESET, value=offset_reset)
     _check_response(
-        await connection.ask(request, timeout), group_id, f"set to {offset_reset!r}"
+        await connection.send(request, timeout), group_id, f"set to {offset_reset!r}"
     )
     with anyio.move_on_after(APPLY_TIMEOUT):
         while await read() != offset_reset:  # noqa: ASYNC110
@@ -112,7 +112,7 @@ async def _read_config(
     connection: Connection, group_id: str, name: str, timeout: float
 ) -> str | None:
     request = DescribeGroupConfig(group_id=group_id, name=name)
-    response: DescribeGroupConfigResponse = await connection.ask(request, timeout)
+    response: DescribeGroupConfigResponse = await connection.send(request, timeout)
     _check_response(response, group_id, "read")
     return response.value
 

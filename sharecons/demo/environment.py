@@ -155,7 +155,7 @@ async def _prepare(environment: Environment) -> None:
 
 
 async def _any_broker(environment: Environment) -> Endpoint:
-    described = await environment.connection.ask(
+    described = await environment.connection.send(
         MetadataRequest(names=(), ids=()), REQUEST_TIMEOUT
     )
     broker: Endpoint = next(iter(described.brokers.values()))
@@ -166,7 +166,7 @@ async def _wait_for_leader(environment: Environment) -> Endpoint:
     """Return the address of the partition's leader once it has one."""
     request = MetadataRequest(names=(environment.topic,), ids=())
     while True:
-        described = await environment.connection.ask(request, REQUEST_TIMEOUT)
+        described = await environment.connection.send(request, REQUEST_TIMEOUT)
         partition = described.topics[0].leaders.get(PARTITION)
         if partition is not None and partition.leader_id in described.brokers:
             leader: Endpoint = described.brokers[partition.leader_id]
@@ -200,7 +200,7 @@ async def _delete_group(environment: Environment) -> None:
     connection = await _connect(str(coordinator))
     try:
         for member_id in environment.killed_members:
-            await connection.ask(
+            await connection.send(
                 _leave(environment.group_id, member_id), REQUEST_TIMEOUT
             )
     finally:
@@ -215,7 +215,7 @@ async def _delete_group(environment: Environment) -> None:
 
 async def _find_coordinator(environment: Environment) -> Endpoint:
     request = FindCoordinator(group_id=environment.group_id)
-    found = await environment.connection.ask(request, REQUEST_TIMEOUT)
+    found = await environment.connection.send(request, REQUEST_TIMEOUT)
     endpoint: Endpoint = found.endpoint
     return endpoint
 

@@ -204,7 +204,7 @@ class Collector:
         waiting = iter([key for key, each in offsets.items() if each])
         forbidden = False
 
-        async def ask() -> None:
+        async def send() -> None:
             nonlocal forbidden
             for group_id in waiting:
                 if forbidden:
@@ -219,7 +219,7 @@ class Collector:
 
         async with anyio.create_task_group() as tasks:
             for _ in range(MAX_CONCURRENT):
-                tasks.start_soon(ask)
+                tasks.start_soon(send)
         return states
 
     async def _read_state(

@@ -67,7 +67,7 @@ async def _features(
 ) -> dict[int, Outcome[Features]]:
     features: dict[int, Outcome[Features]] = {}
 
-    async def ask(node_id: int) -> None:
+    async def send(node_id: int) -> None:
         try:
             features[node_id] = Outcome(await admin.describe_features(node_id=node_id))
         except Error as error:
@@ -75,7 +75,7 @@ async def _features(
 
     async with anyio.create_task_group() as tasks:
         for node_id in cluster.brokers:
-            tasks.start_soon(ask, node_id)
+            tasks.start_soon(send, node_id)
     return dict(sorted(features.items()))
 
 

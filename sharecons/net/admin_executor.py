@@ -26,8 +26,8 @@ __all__ = ["AdminExecutor"]
 K = TypeVar("K")
 V = TypeVar("V")
 
-Ask = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
-"""Requests keys from a broker; raises as `BrokerPool.ask`."""
+Send = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
+"""Requests keys from a broker; raises as `BrokerPool.send`."""
 
 Route = Callable[[FanOut[K, V], tuple[K, ...]], Awaitable[None]]
 """Looks up the brokers for keys, and sets them as the routes of the fan-out."""
@@ -47,16 +47,16 @@ class AdminExecutor:
         self.brokers = brokers
         self.deadline = deadline
 
-    async def ask(self, node_id: int, request: Any) -> Any:
-        """Send a request to one broker, once; raises as `BrokerPool.ask`."""
-        return await self.brokers.ask(node_id, request, self.deadline)
+    async def send(self, node_id: int, request: Any) -> Any:
+        """Send a request to one broker, once; raises as `BrokerPool.send`."""
+        return await self.brokers.send(node_id, request, self.deadline)
 
-    async def ask_any(self, request: Any) -> Any:
-        """Send a request to any broker; raises as `BrokerPool.ask_any`."""
-        return await self.brokers.ask_any(request, self.deadline)
+    async def send_to_any(self, request: Any) -> Any:
+        """Send a request to any broker; raises as `BrokerPool.send_to_any`."""
+        return await self.brokers.send_to_any(request, self.deadline)
 
     async def of_groups(
-        self, group_ids: Iterable[str], action: str, ask: Ask[str, V]
+        self, group_ids: Iterable[str], action: str, send: Send[str, V]
     ) -> Results[str, V]:
         """Request groups from their coordinators."""
         fan_out: FanOut[str, V] = FanOut(
@@ -68,14 +68,14 @@ class AdminExecutor:
                 fan_out, CoordinatorKind.GROUP, {key: key for key in keys}
             )
 
-        return await self._run(fan_out, route, ask)
+        return await self._run(fan_out, route, send)
 
     async def of_share_partitions(
         self,
         group_id: str,
         share_partitions: Mapping[TopicPartition, SharePartition],
         action: str,
-        ask: Ask[TopicPartition, V],
+        send: Send[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
         """Request partitions of a share group from their share coordinators."""
         fan_out: FanOut[TopicPartition, V] = FanOut(
@@ -92,25 +92,25 @@ class AdminExecutor:
             }
             await self._route_by_coordinator(fan_out, CoordinatorKind.SHARE, by_key)
 
-        return await self._run(fan_out, route, ask)
+        return await self._run(fan_out, route, send)
 
     async def of_partitions(
         self,
         partitions: Iterable[TopicPartition],
         action: str,
-        ask: Ask[TopicPartition, V],
+        send: Send[TopicPartition, V],
     ) -> Results[TopicPartition, V]:
         """Request partitions from their leaders."""
         fan_out: FanOut[TopicPartition, V] = FanOut(
             partitions, action, lambda key: f"{key.topic}-{key.partition}"
         )
-        return await self._run(fan_out, self._route_by_leader, ask)
+        return await self._run(fan_out, self._route_by_leader, send)
 
     async def of_brokers(
         self,
         node_ids: Iterable[int] | None,
         action: str,
-        ask: Callable[[int], Awaitable[Reply[V]]],
+        send: Callable[[int], Awaitable[Reply[V]]],
     ) -> Results[int, V]:
         """Request from each broker its own data.
 
@@ -119,14 +119,14 @@ class AdminExecutor:
                 the cluster are omitted from the results.
         """
         if node_ids is None:
-            metadata = await self.brokers.ask_topics((), self.deadline)
+            metadata = await self.brokers.request_topics((), self.deadline)
             node_ids = sorted(metadata.brokers)
         fan_out: FanOut[int, V] = FanOut(node_ids, action, lambda key: f"broker {key}")
 
-        async def ask_one(node_id: int, _: tuple[int, ...]) -> Mapping[int, Reply[V]]:
-            return {node_id: await ask(node_id)}
+        async def send_one(node_id: int, _: tuple[int, ...]) -> Mapping[int, Reply[V]]:
+            return {node_id: await send(node_id)}
 
-        return await self._run(fan_out, self._route_to_itself, ask_one)
+        return await self._run(fan_out, self._route_to_itself, send_one)
 
     # Routing.
 
@@ -148,7 +148,7 @@ class AdminExecutor:
         self, fan_out: FanOut[TopicPartition, V], keys: tuple[TopicPartition, ...]
     ) -> None:
         names = (key.topic for key in keys)
-        metadata = await self.brokers.ask_topics(names, self.deadline)
+        metadata = await self.brokers.request_topics(names, self.deadline)
         for key in keys:
             code, message, placed = find_partition(metadata.topics, key)
             leader = None if placed is None else placed.leader
@@ -162,7 +162,7 @@ class AdminExecutor:
     async def _route_to_itself(
         self, fan_out: FanOut[int, V], keys: tuple[int, ...]
     ) -> None:
-        metadata = await self.brokers.ask_topics((), self.deadline)
+        metadata = await self.brokers.request_topics((), self.deadline)
         for key in keys:
             if key in metadata.brokers:
                 fan_out.set_route(key, key)
@@ -172,13 +172,13 @@ class AdminExecutor:
     # Requests.
 
     async def _run(
-        self, fan_out: FanOut[K, V], route: Route[K, V], ask: Ask[K, V]
+        self, fan_out: FanOut[K, V], route: Route[K, V], send: Send[K, V]
     ) -> Results[K, V]:
         backoff = Backoff()
         with anyio.move_on_after(self.deadline.left):
             while not fan_out.finished:
                 await self._look_up(fan_out, route)
-                await self._ask_all(fan_out, ask)
+                await self._send_all(fan_out, send)
                 if not fan_out.finished:
                     await anyio.sleep(backoff.next_delay())
         if not fan_out.finished and not self.brokers.reached:
@@ -200,16 +200,16 @@ class AdminExecutor:
                 raise
             fan_out.on_connection_error(keys, error)
 
-    async def _ask_all(self, fan_out: FanOut[K, V], ask: Ask[K, V]) -> None:
+    async def _send_all(self, fan_out: FanOut[K, V], send: Send[K, V]) -> None:
         async with anyio.create_task_group() as tasks:
             for node_id, keys in fan_out.keys_by_node().items():
-                tasks.start_soon(self._ask_one, fan_out, ask, node_id, keys)
+                tasks.start_soon(self._send_one, fan_out, send, node_id, keys)
 
-    async def _ask_one(
-        self, fan_out: FanOut[K, V], ask: Ask[K, V], node_id: int, keys: tuple[K, ...]
+    async def _send_one(
+        self, fan_out: FanOut[K, V], send: Send[K, V], node_id: int, keys: tuple[K, ...]
     ) -> None:
         try:
-            replies = await ask(node_id, keys)
+            replies = await send(node_id, keys)
         except _FINAL_ERRORS as error:
             for key in keys:
                 fan_out.fail(key, error)

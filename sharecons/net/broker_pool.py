@@ -112,7 +112,7 @@ class BrokerPool:
 
     # Requests.
 
-    async def ask_any(self, request: Any, deadline: Deadline) -> Any:
+    async def send_to_any(self, request: Any, deadline: Deadline) -> Any:
         """Send a request to any broker; retry until one responds.
 
         Before any broker was ever reached, this raises once `connect_timeout` has
@@ -130,7 +130,7 @@ class BrokerPool:
         with anyio.move_on_after(deadline.left):
             while True:
                 try:
-                    response = await self._any_connection.ask(
+                    response = await self._any_connection.send(
                         request, deadline.attempt_timeout
                     )
                 except (AuthenticationError, UnsupportedVersionError):
@@ -161,12 +161,12 @@ class BrokerPool:
         addresses = ", ".join(map(str, self._cluster.bootstrap))
         return f"{addresses}: no response within {deadline.timeout:g} s"
 
-    async def ask(self, node_id: int, request: Any, deadline: Deadline) -> Any:
+    async def send(self, node_id: int, request: Any, deadline: Deadline) -> Any:
         """Send a request to one broker, once; return the response.
 
         Raises:
             BrokerError: no broker has that id; BROKER_NOT_AVAILABLE.
-            Others as `ReconnectingConnection.ask`.
+            Others as `ReconnectingConnection.send`.
         """
         broker = self._brokers.get(node_id)
         if broker is None:
@@ -177,9 +177,9 @@ class BrokerPool:
             self._connections[broker] = ReconnectingConnection(
                 partial(self._cluster.connect, broker.endpoint)
             )
-        return await self._connections[broker].ask(request, deadline.attempt_timeout)
+        return await self._connections[broker].send(request, deadline.attempt_timeout)
 
-    async def ask_topics(
+    async def request_topics(
         self,
         names: Iterable[str] | None,
         deadline: Deadline,
@@ -191,7 +191,7 @@ class BrokerPool:
             names=None if names is None else tuple(dict.fromkeys(names)),
             authorized_operations=authorized_operations,
         )
-        response: TopicMetadata = await self.ask_any(request, deadline)
+        response: TopicMetadata = await self.send_to_any(request, deadline)
         self.learn(response.brokers.values())
         return response
 
@@ -200,7 +200,7 @@ class BrokerPool:
     ) -> Mapping[str, Reply[Broker]]:
         """Look up coordinators; the first request creates a coordinator's topic."""
         request = FindCoordinators(kind=kind, keys=tuple(keys))
-        found: Mapping[str, Reply[Broker]] = await self.ask_any(request, deadline)
+        found: Mapping[str, Reply[Broker]] = await self.send_to_any(request, deadline)
         self.learn(
             reply.value
             for reply in found.values()

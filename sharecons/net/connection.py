@@ -107,7 +107,7 @@ class Connection:
                     raise
         return connection
 
-    async def ask(self, request: Any, timeout: float) -> Any:
+    async def send(self, request: Any, timeout: float) -> Any:
         """Send a request and return its response.
 
         If this is cancelled or raises, the connection is closed, and whether the broker
@@ -125,9 +125,9 @@ class Connection:
         """
         if self._sasl is not None and self._sasl.is_due:
             await self._authenticate(self._sasl, timeout)
-        return await self._send(request, timeout)
+        return await self._send_once(request, timeout)
 
-    async def _send(self, request: Any, timeout: float) -> Any:
+    async def _send_once(self, request: Any, timeout: float) -> Any:
         kind = type(request)
         if kind not in self._apis:
             api = registry.api_of(kind)
@@ -183,7 +183,7 @@ class Connection:
 
     async def _authenticate(self, sasl: SaslSession, timeout: float) -> None:
         try:
-            await sasl.authenticate(partial(self._send, timeout=timeout))
+            await sasl.authenticate(partial(self._send_once, timeout=timeout))
         except BaseException:
             await self.aclose()
             raise
@@ -236,8 +236,8 @@ class Connection:
 class ReconnectingConnection:
     """A connection that is opened by the first request, and again after a failure.
 
-    Concurrent requests take turns. `ask` raises as `Connection.open` and
-    `Connection.ask`; after an error, the next `ask` connects again.
+    Concurrent requests take turns. `send` raises as `Connection.open` and
+    `Connection.send`; after an error, the next `send` connects again.
     """
 
     def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
@@ -246,7 +246,7 @@ class ReconnectingConnection:
         self._closed = False
         self._lock = anyio.Lock()
 
-    async def ask(self, request: Any, timeout: float) -> Any:
+    async def send(self, request: Any, timeout: float) -> Any:
         try:
             # Usually free: `acquire` takes as long as encoding a request.
             self._lock.acquire_nowait()
@@ -260,14 +260,14 @@ class ReconnectingConnection:
                 )
             if self._connection is None or self._connection.closed:
                 self._connection = await self._connect()
-            return await self._connection.ask(request, timeout)
+            return await self._connection.send(request, timeout)
         finally:
             self._lock.release()
 
     async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
         """Await `wait()`; call `lost` if the connection ends meanwhile.
 
-        See `Connection.idle`. Do not call this during an `ask`.
+        See `Connection.idle`. Do not call this during a `send`.
         """
         if self._connection is None or self._connection.closed:
             await wait()

@@ -270,7 +270,7 @@ class LeaderTasks:
             timeout = self._request_timeout
             if isinstance(request, ShareFetch):
                 timeout += request.max_wait
-            response: Response = await connection.ask(request, timeout)
+            response: Response = await connection.send(request, timeout)
             if isinstance(request, ShareFetch):
                 self._counters.add("fetch-total")
             return response

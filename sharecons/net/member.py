@@ -150,9 +150,9 @@ class Member:
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_metadata)
 
-    async def ask_any(self, request: Any) -> Any:
-        """Send a request to any broker; raises as `ReconnectingConnection.ask`."""
-        return await self._any_broker.ask(request, self._request_timeout)
+    async def send_to_any(self, request: Any) -> Any:
+        """Send a request to any broker; raises as `ReconnectingConnection.send`."""
+        return await self._any_broker.send(request, self._request_timeout)
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
         now = anyio.current_time()
@@ -242,7 +242,7 @@ class Member:
 
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
-                return await self.ask_any(request)
+                return await self.send_to_any(request)
             self._counters.add("heartbeat-total")
             coordinator = self.membership.coordinator
             assert coordinator is not None, "heartbeats follow a look-up"
@@ -251,7 +251,7 @@ class Member:
                 connections[coordinator] = ReconnectingConnection(
                     partial(self._cluster.connect, coordinator)
                 )
-            return await connections[coordinator].ask(request, self._request_timeout)
+            return await connections[coordinator].send(request, self._request_timeout)
 
         async def close_all() -> None:
             while connections:
@@ -269,7 +269,7 @@ class Member:
 
     async def _run_metadata(self) -> None:
         await drive(
-            self.metadata, self.ask_any, self._metadata_wakeup, self._on_metadata_change
+            self.metadata, self.send_to_any, self._metadata_wakeup, self._on_metadata_change
         )
 
     async def _connect_any(self) -> Connection:

@@ -142,7 +142,7 @@ class _Fetcher:
     async def _send(self, request: NodeRequest) -> None:
         clock = running_clock()
         try:
-            response = await self._connection(request.node_id).ask(
+            response = await self._connection(request.node_id).send(
                 request.request, self._timeout
             )
         except Error as error:

@@ -33,7 +33,7 @@ async def list_brokers(bootstrap, security):
     """Send one request on a new connection."""
     connection = await cluster(bootstrap, security).connect_any(timeout=10)
     try:
-        return await connection.ask(FindCoordinator(group_id="security"), 20)
+        return await connection.send(FindCoordinator(group_id="security"), 20)
     finally:
         await connection.aclose()
 
@@ -212,9 +212,9 @@ async def test_sasl_session_is_renewed_on_the_same_connection(secure_kafka, mech
         for _ in range(3):
             # The test needs real time to pass on the broker.
             await anyio.sleep(1.4)
-            assert await connection.ask(FindCoordinator(group_id="g"), 20)
+            assert await connection.send(FindCoordinator(group_id="g"), 20)
         await anyio.sleep(3.5)
-        assert await connection.ask(FindCoordinator(group_id="g"), 20)
+        assert await connection.send(FindCoordinator(group_id="g"), 20)
     finally:
         await connection.aclose()
     assert mechanism != "OAUTHBEARER" or len(given) == 3

@@ -104,7 +104,7 @@ async def send_request(endpoint, security, timeout=5.0):
     )
     connection = await cluster.connect(endpoint, timeout)
     try:
-        return await connection.ask(REQUEST, 5)
+        return await connection.send(REQUEST, 5)
     finally:
         await connection.aclose()
 
@@ -275,7 +275,7 @@ async def test_closing_ends_pending_requests(authority, serving):
 
 async def _fails(connection):
     with pytest.raises(ConnectionFailedError):
-        await connection.ask(REQUEST, 20)
+        await connection.send(REQUEST, 20)
 
 
 async def _close(stream):
@@ -318,7 +318,7 @@ async def test_end_of_an_idle_tls_connection_is_reported_at_once(
             [endpoint], client_id="me", software_version="1", security=security
         )
         connection = await cluster.connect(endpoint)
-        await connection.ask(REQUEST, 5)
+        await connection.send(REQUEST, 5)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(connection.idle, news.wait, lost)
             await anyio.sleep(0.05)

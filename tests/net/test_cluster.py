@@ -353,7 +353,7 @@ async def test_connection_opens_at_the_first_request_only():
         assert [] == lines.network.connects
 
         for _ in range(3):
-            assert 1 == (await link.ask(REQUEST, 1.0)).node_id
+            assert 1 == (await link.send(REQUEST, 1.0)).node_id
 
         assert 1 == len(lines.network.connects)
         await link.aclose()
@@ -364,11 +364,11 @@ async def test_connection_opens_again_after_a_loss():
     async with anyio.create_task_group() as tasks:
         lines = Lines(tasks, partial(answer, 1), answering)
         link = ReconnectingConnection(lines.connect)
-        await link.ask(REQUEST, 1.0)
+        await link.send(REQUEST, 1.0)
 
         with pytest.raises(ConnectionFailedError):
-            await link.ask(REQUEST, 1.0)
-        assert 1 == (await link.ask(REQUEST, 1.0)).node_id
+            await link.send(REQUEST, 1.0)
+        assert 1 == (await link.send(REQUEST, 1.0)).node_id
 
         assert 2 == len(lines.network.connects)
         assert 1 == lines.network.open
@@ -385,8 +385,8 @@ async def test_connection_opens_again_after_a_missing_response():
         link = ReconnectingConnection(lines.connect)
 
         with pytest.raises(RequestTimedOutError):
-            await link.ask(REQUEST, 1.0)
-        assert 1 == (await link.ask(REQUEST, 1.0)).node_id
+            await link.send(REQUEST, 1.0)
+        assert 1 == (await link.send(REQUEST, 1.0)).node_id
         await link.aclose()
 
 
@@ -396,8 +396,8 @@ async def test_connection_opens_again_after_a_failed_attempt():
         link = ReconnectingConnection(lines.connect)
 
         with pytest.raises(ConnectionFailedError):
-            await link.ask(REQUEST, 1.0)
-        assert 1 == (await link.ask(REQUEST, 1.0)).node_id
+            await link.send(REQUEST, 1.0)
+        assert 1 == (await link.send(REQUEST, 1.0)).node_id
         await link.aclose()
 
 
@@ -407,8 +407,8 @@ async def test_connection_opens_again_after_a_cancelled_request():
         link = ReconnectingConnection(lines.connect)
 
         async def attempt(interrupted):
-            await interrupted(link.ask(REQUEST, 1.0))
-            assert 1 == (await link.ask(REQUEST, 1.0)).node_id
+            await interrupted(link.send(REQUEST, 1.0))
+            assert 1 == (await link.send(REQUEST, 1.0)).node_id
             assert 1 == lines.network.open
 
         assert [step async for step in interruptions(attempt)]
@@ -436,7 +436,7 @@ async def test_concurrent_requests_take_turns():
         link = ReconnectingConnection(lines.connect)
         async with anyio.create_task_group() as askers:
             for _ in range(5):
-                askers.start_soon(link.ask, REQUEST, 1.0)
+                askers.start_soon(link.send, REQUEST, 1.0)
 
         assert (1, 5, 1) == (most, asked, len(lines.network.connects))
         await link.aclose()
@@ -449,7 +449,7 @@ async def test_connection_that_is_passed_is_used():
         link = ReconnectingConnection(lines.connect)
         link.use(connection)
 
-        await link.ask(REQUEST, 1.0)
+        await link.send(REQUEST, 1.0)
 
         assert 1 == len(lines.network.connects)
         await link.aclose()

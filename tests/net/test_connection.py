@@ -70,7 +70,7 @@ async def test_request_and_response():
         connection = await connected(MemoryNetwork(tasks, served(*answers)))
 
         for _ in answers:
-            assert COORDINATOR == await connection.ask(REQUEST, 1.0)
+            assert COORDINATOR == await connection.send(REQUEST, 1.0)
         await connection.aclose()
 
 
@@ -87,7 +87,7 @@ async def test_response_may_arrive_byte_by_byte():
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, serve))
 
-        assert COORDINATOR == await connection.ask(REQUEST, 1.0)
+        assert COORDINATOR == await connection.send(REQUEST, 1.0)
         await connection.aclose()
 
 
@@ -109,7 +109,7 @@ async def test_response_cut_after_every_byte_raises():
                 ConnectionFailedError,
                 match="FindCoordinator to broker:9092: the broker closed",
             ):
-                await connection.ask(REQUEST, 1.0)
+                await connection.send(REQUEST, 1.0)
             assert connection.closed
             assert 0 == network.open
 
@@ -154,7 +154,7 @@ async def test_garbage_closes_the_connection(garbage):
         connection = await connected(network)
 
         with pytest.raises(ProtocolError, match="^FindCoordinator to broker:9092: "):
-            await connection.ask(REQUEST, 1.0)
+            await connection.send(REQUEST, 1.0)
         assert connection.closed
         assert 0 == network.open
 
@@ -198,7 +198,7 @@ async def test_response_timeout_closes_the_connection_and_names_request_and_brok
         with pytest.raises(
             RequestTimedOutError, match="FindCoordinator to broker:9092: no response"
         ):
-            await connection.ask(REQUEST, 2.5)
+            await connection.send(REQUEST, 2.5)
         assert 2.5 == pytest.approx(anyio.current_time() - started)
         assert connection.closed
         assert 0 == network.open
@@ -224,7 +224,7 @@ async def test_partial_response_times_out():
         connection = await connected(network)
 
         with pytest.raises(RequestTimedOutError):
-            await connection.ask(REQUEST, 2.5)
+            await connection.send(REQUEST, 2.5)
         assert 0 == network.open
 
 
@@ -263,7 +263,7 @@ async def test_request_cancelled_at_each_await():
 
         async def attempt(interrupted):
             connection = await connected(network)
-            answer = await interrupted(connection.ask(REQUEST, 1.0))
+            answer = await interrupted(connection.send(REQUEST, 1.0))
             answers.append(answer)
             assert connection.closed == (answer is None)
             await connection.aclose()
@@ -283,7 +283,7 @@ async def test_request_on_a_closed_connection_raises():
         await connection.aclose()
 
         with pytest.raises(ConnectionFailedError, match="the connection is closed"):
-            await connection.ask(REQUEST, 1.0)
+            await connection.send(REQUEST, 1.0)
 
 
 async def test_request_on_a_connection_closed_by_the_broker_raises():
@@ -298,7 +298,7 @@ async def test_request_on_a_connection_closed_by_the_broker_raises():
         with pytest.raises(
             ConnectionFailedError, match="FindCoordinator to broker:9092"
         ):
-            await connection.ask(REQUEST, 1.0)
+            await connection.send(REQUEST, 1.0)
         assert connection.closed
 
 
@@ -326,9 +326,9 @@ async def test_unsupported_request_is_not_sent_and_leaves_the_connection_open():
         connection = await connected(MemoryNetwork(tasks, serve))
 
         with pytest.raises(UnsupportedVersionError):
-            await connection.ask(fetch, 1.0)
+            await connection.send(fetch, 1.0)
         assert not connection.closed
-        assert COORDINATOR == await connection.ask(REQUEST, 1.0)
+        assert COORDINATOR == await connection.send(REQUEST, 1.0)
         await connection.aclose()
 
 
@@ -359,4 +359,4 @@ async def test_closing_ends_a_waiting_request():
 
         tasks.start_soon(close_soon)
         with pytest.raises(ConnectionFailedError):
-            await connection.ask(REQUEST, 10.0)
+            await connection.send(REQUEST, 10.0)

@@ -74,7 +74,7 @@ async def test_request_and_response():
     async with Server(partial(answer_once, frame(2, RESPONSE))) as here:
         connection = await connected(here)
 
-        assert 1 == (await connection.ask(REQUEST, 5.0)).node_id
+        assert 1 == (await connection.send(REQUEST, 5.0)).node_id
         await connection.aclose()
 
 
@@ -90,7 +90,7 @@ async def test_response_of_many_segments():
     async with Server(partial(answer_once, frame(2, body))) as here:
         connection = await connected(here)
 
-        answer = await connection.ask(
+        answer = await connection.send(
             DescribeGroupConfig(group_id="billing", name="n"), 5.0
         )
 
@@ -107,7 +107,7 @@ async def test_broker_that_closes_instead_of_responding():
         connection = await connected(here)
 
         with pytest.raises(ConnectionFailedError, match=f"FindCoordinator to {here}"):
-            await connection.ask(REQUEST, 5.0)
+            await connection.send(REQUEST, 5.0)
         assert connection.closed
 
 
@@ -123,7 +123,7 @@ async def test_broker_that_resets_instead_of_responding():
         connection = await connected(here)
 
         with pytest.raises(ConnectionFailedError, match=f"FindCoordinator to {here}"):
-            await connection.ask(REQUEST, 5.0)
+            await connection.send(REQUEST, 5.0)
         assert connection.closed
 
 

@@ -92,7 +92,7 @@ class RawMember:
 
     async def find_coordinator(self) -> FindCoordinatorResponse:
         while True:
-            found: FindCoordinatorResponse = await self.coordinator.ask(
+            found: FindCoordinatorResponse = await self.coordinator.send(
                 FindCoordinator(group_id=self.group), 10
             )
             if found.error == Code.NONE:
@@ -100,7 +100,7 @@ class RawMember:
             await anyio.sleep(0.05)
 
     async def heartbeat(self, epoch: int, *topics: str) -> HeartbeatResponse:
-        answer: HeartbeatResponse = await self.coordinator.ask(
+        answer: HeartbeatResponse = await self.coordinator.send(
             Heartbeat(
                 group_id=self.group,
                 member_id=self.member,
@@ -158,7 +158,7 @@ class RawMember:
 
     async def fetch(self, *added: SharePartition, **options: Any) -> ShareFetchResponse:
         request = self.fetch_request(*added, **options)
-        answer: ShareFetchResponse = await self.leader.ask(request, 20)
+        answer: ShareFetchResponse = await self.leader.send(request, 20)
         if answer.error == Code.NONE and request.share_session_epoch >= 0:
             self.session_epoch = request.share_session_epoch + 1
         return answer
@@ -185,7 +185,7 @@ class RawMember:
             is_renew_ack=False,
             acknowledgements=what,
         )
-        answer: ShareAcknowledgeResponse = await (on or self.leader).ask(request, 20)
+        answer: ShareAcknowledgeResponse = await (on or self.leader).send(request, 20)
         if answer.error == Code.NONE and number >= 0:
             self.session_epoch = number + 1
         return answer

@@ -88,7 +88,7 @@ async def test_acknowledge_during_waiting_fetch_ends_session_and_uses_delivery(
 
             async def park() -> None:
                 request = member.fetch_request(epoch=1, wait=3.0)
-                parked.append(await member.leader.ask(request, 20))
+                parked.append(await member.leader.send(request, 20))
 
             tasks.start_soon(park)
             await anyio.sleep(0.3)
@@ -363,7 +363,7 @@ async def test_record_limit_fetch_returns_exact_count(admin: Admin) -> None:
 async def test_group_config_defaults(admin: Admin, name: str, value: str) -> None:
     async with RawMember(admin.bootstrap_servers, "never-configured") as member:
         request = DescribeGroupConfig(group_id=member.group, name=name)
-        answer = await member.leader.ask(request, 10)
+        answer = await member.leader.send(request, 10)
 
     assert answer.value == value
 

@@ -1,4 +1,4 @@
-"""A reader of offset ranges by plain Fetch: which broker to ask for what, and when.
+"""A reader of offset ranges by plain Fetch: which request to send, where, and when.
 
 Rule 1: the next requests, and the reaction to each error, are decided here.
 Rule 2: nothing is decoded here: batches are passed on as received.
