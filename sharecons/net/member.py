@@ -269,7 +269,10 @@ class Member:
 
     async def _run_metadata(self) -> None:
         await drive(
-            self.metadata, self.send_to_any, self._metadata_wakeup, self._on_metadata_change
+            self.metadata,
+            self.send_to_any,
+            self._metadata_wakeup,
+            self._on_metadata_change,
         )
 
     async def _connect_any(self) -> Connection:
