@@ -14,7 +14,7 @@ from sharecons.consumer.readers import (
     Readers,
     Unacknowledged,
     count_last_deliveries,
-    insert,
+    insert_lease,
 )
 from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
@@ -92,7 +92,7 @@ class DeliveryQueue:
             self._count_unprocessed(leases)
             return
         for lease in leases:
-            insert(self._ready, lease)
+            insert_lease(self._ready, lease)
         self._readers.wake()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:

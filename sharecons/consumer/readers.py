@@ -1,4 +1,4 @@
-"""The readers of one consumer: who takes records, who waits, and implicit acks.
+"""The readers of one consumer: how they share, await and settle records.
 
 Several tasks may read one consumer. One reader at a time, the holder, takes records
 from the current lease: its loop advances the cursor of the lease without calling the
@@ -26,7 +26,7 @@ __all__ = [
     "Unacknowledged",
     "Undeserializable",
     "count_last_deliveries",
-    "insert",
+    "insert_lease",
 ]
 
 
@@ -127,7 +127,7 @@ class Unacknowledged:
         return True
 
 
-def insert(ready: deque[Lease], lease: Lease) -> None:
+def insert_lease(ready: deque[Lease], lease: Lease) -> None:
     """Insert a lease behind those with as many deliveries.
 
     Records on their last delivery are delivered first: releasing them unprocessed

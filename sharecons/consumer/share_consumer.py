@@ -33,7 +33,6 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.event_loop import (
     AutoResetEvent,
-    LoopGuard,
     new_waiter,
     running_clock,
 )
@@ -357,7 +356,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
     def _create_parts(self, connection: Connection, delivery_limit: int) -> None:
         """Create the objects that depend on the running event loop."""
-        check_caller = LoopGuard("consumer").check
+        assert self._loop_guard is not None, "starting"
         self._queue = DeliveryQueue(
             clock=running_clock(),
             new_waiter=new_waiter,
@@ -366,7 +365,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             implicit=self._implicit,
             delivery_limit=delivery_limit,
             on_acknowledged=self._on_acknowledged,
-            check_caller=check_caller,
+            check_caller=self._loop_guard.check,
         )
         self._member = Member(
             self._settings,

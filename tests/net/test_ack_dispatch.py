@@ -26,9 +26,9 @@ class Listener:
 def dispatched(result_log, listener):
     counters = Counters()
     dispatcher = AckDispatcher(result_log, counters, listener)
-    dispatcher.dispatch()
+    had_results = dispatcher.dispatch()
     counts = counters.snapshot()
-    return [
+    return had_results, [
         counts["acknowledgements-send-total"],
         counts["acknowledgements-error-total"],
     ]
@@ -50,7 +50,7 @@ def test_results_are_counted_and_passed_on_once(has_ack_callback):
     result_log.applied_count = 5
     result_log.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
-    assert [7, 2] == dispatched(result_log, listener)
+    assert (True, [7, 2]) == dispatched(result_log, listener)
     assert [(3, 4)] == [(r.first_offset, r.last_offset) for r in listener.received]
-    assert [0, 0] == dispatched(result_log, listener)
+    assert (False, [0, 0]) == dispatched(result_log, listener)
     assert 1 == len(listener.received)

@@ -111,6 +111,25 @@ async def test_unexpected_second_frame_raises(pair):
             await transport.exchange(b"question", 10)
 
 
+@protocols_only
+async def test_bytes_after_a_large_response_end_the_connection(pair):
+    transport, peer = pair
+    content = b"a" * 300_000
+
+    async def serve():
+        await receive_bytes(peer, 8)
+        await send_all(peer, framed(content) + b"more")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve)
+        assert content == await transport.exchange(b"question", 10)
+    with anyio.fail_after(5):
+        assert await is_closed(peer)
+
+    with pytest.raises(ProtocolError, match="bytes that were not requested"):
+        await transport.exchange(b"question", 10)
+
+
 async def test_closing_ends_a_waiting_call_and_the_connection(pair):
     transport, peer = pair
     async with anyio.create_task_group() as tasks:

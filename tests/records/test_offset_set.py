@@ -68,3 +68,8 @@ def test_without_does_not_change_the_original(changes, removed):
 
     assert sorted(plain) == offsets_of(offset_set)
     assert sorted(plain - {*range(first, last + 1)}) == offsets_of(copy)
+
+
+@given(st.sets(st.integers(0, 60)))
+def test_set_of_ascending_offsets_has_these_offsets(offsets):
+    assert sorted(offsets) == offsets_of(OffsetSet.of(sorted(offsets)))

@@ -195,7 +195,7 @@ class LoopGuard:
     """
 
     def __init__(self, owner: str) -> None:
-        self._what = owner
+        self._owner = owner
         self._loop = _running_loop()
 
     def check(self) -> None:
@@ -205,7 +205,7 @@ class LoopGuard:
             WrongThreadError: it runs in another event loop, or in a thread without one.
         """
         if _running_loop() is not self._loop:
-            owner = self._what
+            owner = self._owner
             raise WrongThreadError(
                 f"the {owner} was called outside of the event loop that it was started "
                 "in; the call changed nothing. From a thread, use "
