@@ -84,13 +84,21 @@ def test_one_record_foretells_no_more_than_256():
 
 
 def test_whole_batches_fit_in_half_of_the_lock():
-    handler = Handler(0.01)  # 1,500 records in half of the lock
+    handler = Handler(0.006)  # 2,500 records in half of the lock
 
     handler.work(3)
 
     assert handler.pace.takes_whole_batches(leaders=1)
-    assert 501 == pytest.approx(handler.pace.record_limit(1, partitions=9), abs=2)
+    assert 1501 == pytest.approx(handler.pace.record_limit(1, partitions=9), abs=2)
     assert not handler.pace.takes_whole_batches(leaders=2), "each brings a batch"
+
+
+def test_batch_larger_than_all_before_it_fits_in_half_of_the_lock():
+    handler = Handler(0.01, batch_records=100)  # 1,500 records in half of the lock
+
+    handler.work(5)
+
+    assert not handler.pace.takes_whole_batches(leaders=1), "2,000 would not fit"
 
 
 @pytest.mark.parametrize("acquire_all", [1, 10])
@@ -127,7 +135,7 @@ def test_batches_that_a_fetch_takes_whole_anyway_change_nothing():
     assert [1, 2, 4] != handler.work(3), "until then they are too many"
     handler.work(5)
 
-    assert int(1000 * HORIZON) == handler.pace.allowance
+    assert pytest.approx(1000 * HORIZON, abs=1) == handler.pace.allowance
 
 
 def test_max_records_bounds_what_half_of_the_lock_allows():

@@ -83,6 +83,22 @@ async def test_fetch_size_is_limited_by_half_of_lock_duration(
     assert 0 == expired
 
 
+async def test_batch_larger_than_all_before_it_is_acquired_in_parts(
+    admin: Admin,
+) -> None:
+    """Half of the lock, 1.5 s, holds 150 records of 10 ms."""
+    queue = Queue(admin, **{"share.record.lock.duration.ms": "3000"})
+    queue.produce([VALUE] * 97, **LARGE)
+    queue.produce([VALUE] * 400, **LARGE)
+
+    with anyio.fail_after(60):
+        async with queue.consumer() as consumer:
+            await process(consumer, 400, 0.01)
+            expired = consumer.metrics()["locks-expired-total"]
+
+    assert 0 == expired
+
+
 async def test_fast_handler_receives_large_batches_about_once(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([VALUE] * 20_000, **LARGE)

@@ -18,9 +18,11 @@ The rate is measured between two requests of the application, without waiting ti
 A broker returns whole producer batches, also for a small record limit. With records of
 1 kB in batches of 1 MB, a fetch for HORIZON seconds of a 0.1 s handler brings 500 kB
 each. So if a batch is large, and holds more records than would be requested,
-a fetch requests what half of the lock duration allows at the measured rate: whole
-batches if they fit in it, else a limited number of records. The price: so many records
-are locked at a time, and use up a delivery if the process dies.
+a fetch requests what half of the lock duration allows at the measured rate. The price:
+so many records are locked at a time, and use up a delivery if the process dies.
+
+Whole batches are requested only if the largest possible one fits in half of the lock
+duration: the next batch may be larger than all before it.
 """
 
 import math
@@ -183,15 +185,15 @@ class Prefetch:
     def takes_whole_batches(self, leaders: int) -> bool:
         """Return whether fetches from so many leaders request whole batches.
 
-        Only at full speed, or if half of the lock duration allows it: otherwise the
-        application could not process all of them.
+        Only if the application can process a batch of WINDOW records from each leader
+        in half of the lock duration, and never right after the first record.
         """
         if not self._rate:
             return self.allowance > 1 and self.at_full_speed
-        whole = int(self.batches.records) * max(1, leaders)
+        largest = WINDOW * max(1, leaders)
         if self._batch_allowance:
-            return whole <= self._batch_allowance
-        fits = not self.lock_duration or whole <= self._lock_limit()
+            return largest <= self._batch_allowance
+        fits = not self.lock_duration or largest <= self._lock_limit()
         return self.at_full_speed and fits
 
     def _is_wasteful(self, records: int) -> bool:
