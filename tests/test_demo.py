@@ -630,7 +630,7 @@ def test_unreachable_broker_is_one_error_line(capsys):
     assert 2 == code
     assert "" == said.out
     assert 1 == said.err.count("\n")
-    assert said.err.startswith("sharecons demo: no broker answered")
+    assert said.err.startswith("sharecons demo: no broker responded")
     assert "127.0.0.1:1" in said.err
 
 

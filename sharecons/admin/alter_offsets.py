@@ -85,9 +85,9 @@ async def _send_alter(
         unknown = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
         return {group_id: merge_replies(reply.value, unknown)}
 
-    answered = await executor.of_groups([group_id], "set the offsets of", send)
+    results = await executor.of_groups([group_id], "set the offsets of", send)
     return part_results(
-        answered[group_id],
+        results[group_id],
         offsets,
         ALTER_ACTION,
         lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",
@@ -114,9 +114,9 @@ async def _send_delete(
         value = _ignore_unknown_topics(reply.value) if is_repeated else reply.value
         return {group_id: merge_replies(value)}
 
-    answered = await executor.of_groups([group_id], "delete offsets of", send)
+    results = await executor.of_groups([group_id], "delete offsets of", send)
     return part_results(
-        answered[group_id],
+        results[group_id],
         topics,
         DELETE_ACTION,
         lambda topic: f"topic {topic!r} in group {group_id!r}",

@@ -54,8 +54,8 @@ async def describe_broker_configs(
     request = DescribeConfigs(resources=(resource,), names=names or None)
 
     async def send(asked: int) -> Reply[Mapping[str, ConfigEntry]]:
-        answer = await executor.send(asked, request)
-        reply: Reply[Mapping[str, ConfigEntry]] = answer[resource]
+        response = await executor.send(asked, request)
+        reply: Reply[Mapping[str, ConfigEntry]] = response[resource]
         return reply
 
     results = await executor.of_brokers([node_id], "read the configs of", send)
@@ -65,8 +65,8 @@ async def describe_broker_configs(
 
 
 async def _any_node(executor: AdminExecutor) -> int:
-    answer = await executor.brokers.request_topics((), executor.deadline)
-    return min(answer.brokers)
+    response = await executor.brokers.request_topics((), executor.deadline)
+    return min(response.brokers)
 
 
 def _unknown_broker_error(node_id: int) -> Exception:

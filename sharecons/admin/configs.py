@@ -42,9 +42,9 @@ async def describe_configs(
 ) -> Results[str, Entries]:
     resources = tuple(Resource(ResourceKind.GROUP, name) for name in group_ids)
     request = DescribeConfigs(resources=resources, names=None)
-    answer: Described = await executor.send_to_any(request) if resources else {}
-    missing: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no answer", None)
-    replies = {each.name: answer.get(each, missing) for each in resources}
+    response: Described = await executor.send_to_any(request) if resources else {}
+    missing: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no response", None)
+    replies = {each.name: response.get(each, missing) for each in resources}
     return results_of(replies, "read the configs of", lambda key: f"group {key!r}")
 
 
@@ -107,8 +107,8 @@ async def _wait_until_applied(
     request = DescribeConfigs(resources=(resource,), names=tuple(values))
 
     async def send(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[Entries]]:
-        answer: Described = await executor.send(node_id, request)
-        code, message, entries = answer[resource]
+        response: Described = await executor.send(node_id, request)
+        code, message, entries = response[resource]
         if (
             code == Code.NONE
             and entries is not None

@@ -30,10 +30,10 @@ async def list_consumer_group_offsets(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[OffsetReplies]]:
         request = ListConsumerGroupOffsets(groups=dict.fromkeys(keys, partitions))
-        answer: Mapping[str, Reply[OffsetReplies]] = await executor.send(
+        response: Mapping[str, Reply[OffsetReplies]] = await executor.send(
             node_id, request
         )
-        return {key: _merge(reply) for key, reply in answer.items()}
+        return {key: _merge(reply) for key, reply in response.items()}
 
     fetched = await executor.of_groups(group_ids, "fetch the offsets of", send)
     return Results({key: _results(key, one) for key, one in fetched.items()})
@@ -86,14 +86,14 @@ async def _send_commit(
     async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
-        answer: Mapping[TopicPartition, Reply[None]] = await executor.send(
+        response: Mapping[TopicPartition, Reply[None]] = await executor.send(
             node_id, request
         )
-        return {group_id: merge_replies(answer, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
+        return {group_id: merge_replies(response, (Code.UNKNOWN_TOPIC_OR_PARTITION,))}
 
-    answered = await executor.of_groups([group_id], "commit for", send)
+    results = await executor.of_groups([group_id], "commit for", send)
     return part_results(
-        answered[group_id],
+        results[group_id],
         offsets,
         "commit the offset of",
         lambda key: f"{key.topic}-{key.partition} in group {group_id!r}",

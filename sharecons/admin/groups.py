@@ -39,8 +39,8 @@ async def list_groups(
     request = ListGroups(states=tuple(states), types=tuple(types))
 
     async def send(node_id: int) -> Reply[tuple[ListedGroup, ...]]:
-        answer: Reply[tuple[ListedGroup, ...]] = await executor.send(node_id, request)
-        return answer
+        response: Reply[tuple[ListedGroup, ...]] = await executor.send(node_id, request)
+        return response
 
     listed = await executor.of_brokers(None, "list the groups of", send)
     groups = (group for groups in listed.found.values() for group in groups)
@@ -57,7 +57,7 @@ async def describe_share_groups(
     async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[ShareGroup]]:
-        answer: Mapping[str, Reply[ShareGroup]] = await executor.send(
+        response: Mapping[str, Reply[ShareGroup]] = await executor.send(
             node_id,
             DescribeShareGroups(
                 group_ids=keys, authorized_operations=authorized_operations
@@ -66,7 +66,7 @@ async def describe_share_groups(
         coordinator = _broker(executor, node_id)
         return {
             key: reply._replace(value=replace(reply.value, coordinator=coordinator))
-            for key, reply in answer.items()
+            for key, reply in response.items()
             if reply.value is not None
         }
 
@@ -104,14 +104,14 @@ async def _describe_consumer_groups(
     async def send(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[ConsumerGroup]]:
-        answer: Mapping[str, Reply[ConsumerGroup]] = await executor.send(
+        response: Mapping[str, Reply[ConsumerGroup]] = await executor.send(
             node_id,
             request(group_ids=keys, authorized_operations=authorized_operations),
         )
         coordinator = _broker(executor, node_id)
         return {
             key: reply._replace(value=replace(reply.value, coordinator=coordinator))
-            for key, reply in answer.items()
+            for key, reply in response.items()
             if reply.value is not None
         }
 
@@ -126,10 +126,10 @@ async def delete_share_groups(
     described = await describe_share_groups(executor, group_ids, action=action)
 
     async def send(node_id: int, keys: tuple[str, ...]) -> Mapping[str, Reply[None]]:
-        answer: Mapping[str, Reply[None]] = await executor.send(
+        response: Mapping[str, Reply[None]] = await executor.send(
             node_id, DeleteGroups(group_ids=keys)
         )
-        return {key: _ignore_unknown_group(reply) for key, reply in answer.items()}
+        return {key: _ignore_unknown_group(reply) for key, reply in response.items()}
 
     deleted = await executor.of_groups(described.found, action, send)
     failed = {key: Outcome[None](error=e) for key, e in described.errors.items()}

@@ -40,10 +40,10 @@ async def list_share_group_offsets(
         node_id: int, keys: tuple[str, ...]
     ) -> Mapping[str, Reply[OffsetReplies]]:
         request = ListShareGroupOffsets(groups=dict.fromkeys(keys, existing))
-        answer: Mapping[str, Reply[OffsetReplies]] = await executor.send(
+        response: Mapping[str, Reply[OffsetReplies]] = await executor.send(
             node_id, request
         )
-        return {key: _merge(reply) for key, reply in answer.items()}
+        return {key: _merge(reply) for key, reply in response.items()}
 
     listed = await executor.of_groups(group_ids, "list the offsets of", send)
     results = {key: _results(key, one) for key, one in listed.items()}

@@ -50,10 +50,10 @@ async def read_log(
                 for key in keys
             },
         )
-        answer: Fetched = await executor.send(node_id, request)
-        parts = {part.share_partition: part for part in answer.partitions}
-        if answer.error != Code.NONE:
-            return {key: Reply(answer.error, None, None) for key in keys}
+        response: Fetched = await executor.send(node_id, request)
+        parts = {part.share_partition: part for part in response.partitions}
+        if response.error != Code.NONE:
+            return {key: Reply(response.error, None, None) for key in keys}
         return {
             key: _reply(key, offsets[key], parts[ids[key]])
             for key in keys
@@ -71,10 +71,10 @@ async def _share_partitions(
     executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, SharePartition]:
     names = {key.topic for key in offsets}
-    answer = await executor.brokers.request_topics(names, executor.deadline)
+    response = await executor.brokers.request_topics(names, executor.deadline)
     replies: dict[TopicPartition, Reply[SharePartition]] = {}
     for key in offsets:
-        topic = answer.topics[key.topic]
+        topic = response.topics[key.topic]
         found = None
         if topic.value is not None:
             found = SharePartition(topic.value.topic_id, key.partition)

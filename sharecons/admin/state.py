@@ -84,8 +84,8 @@ async def _summaries(
     wanted: tuple[SharePartition, ...],
 ) -> Summaries:
     request = ReadStateSummary(group_id=group_id, partitions=wanted)
-    answer: Summaries = await executor.send(node_id, request)
-    return answer
+    response: Summaries = await executor.send(node_id, request)
+    return response
 
 
 async def _states(
@@ -97,8 +97,8 @@ async def _states(
     if not leader_epochs:
         return {}
     request = ReadState(group_id=group_id, leader_epochs=leader_epochs)
-    answer: States = await executor.send(node_id, request)
-    return answer
+    response: States = await executor.send(node_id, request)
+    return response
 
 
 def _has_start_offset(reply: Reply[StateSummary]) -> bool:

@@ -67,10 +67,10 @@ async def _state_partitions(
     group_id: str,
     share_partitions: Mapping[TopicPartition, SharePartition],
 ) -> dict[TopicPartition, TopicPartition]:
-    answer = await executor.brokers.request_topics(
+    response = await executor.brokers.request_topics(
         (SHARE_GROUP_STATE,), executor.deadline
     )
-    topic = answer.topics[SHARE_GROUP_STATE].value
+    topic = response.topics[SHARE_GROUP_STATE].value
     count = len(topic.partitions) if topic is not None else 0
     return {
         key: TopicPartition(

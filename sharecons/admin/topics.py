@@ -16,10 +16,10 @@ async def describe_topics(
     executor: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
 ) -> Results[str, Topic]:
     """Describe topics, also if partitions have no leader at the moment."""
-    answer = await executor.brokers.request_topics(
+    response = await executor.brokers.request_topics(
         names or None, executor.deadline, authorized_operations=authorized_operations
     )
-    replies = {name: answer.topics[name] for name in names or sorted(answer.topics)}
+    replies = {name: response.topics[name] for name in names or sorted(response.topics)}
     return results_of(replies, "describe", lambda name: f"topic {name!r}")
 
 
@@ -34,9 +34,9 @@ async def list_offsets(
         request = ListOffsets(
             specs={key: specs[key] for key in keys}, read_committed=read_committed
         )
-        answer: Mapping[TopicPartition, Reply[LogOffset]] = await executor.send(
+        response: Mapping[TopicPartition, Reply[LogOffset]] = await executor.send(
             node_id, request
         )
-        return answer
+        return response
 
     return await executor.of_partitions(specs, "look up the offset of", send)

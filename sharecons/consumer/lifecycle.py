@@ -87,7 +87,7 @@ class Lifecycle(ABC):
         Cancelling this leaves nothing behind but, perhaps, the group's config set.
 
         Raises:
-            ConnectionFailedError: no broker answered within `connect_timeout`.
+            ConnectionFailedError: no broker responded within `connect_timeout`.
             AuthenticationError: either side rejected the credentials.
             UnsupportedVersionError: the broker has no share groups.
             AuthorizationError: `auto_offset_reset` may not be set.

@@ -55,4 +55,4 @@ class Reachability:
             except Error:
                 pass  # An error of a broker is a response, too.
             return None
-        return ConnectionFailedError(f"no broker answered within {PROBE_TIMEOUT:g} s")
+        return ConnectionFailedError(f"no broker responded within {PROBE_TIMEOUT:g} s")

@@ -153,7 +153,7 @@ class ConnectAttempts:
             )
             for endpoint in self._endpoints
         )
-        return f"no broker answered; tried for {spent:.1f} s: {reasons}"
+        return f"no broker responded; tried for {spent:.1f} s: {reasons}"
 
 
 def _is_retriable(error: Exception) -> bool:

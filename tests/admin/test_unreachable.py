@@ -53,7 +53,7 @@ async def test_closed_port_is_tried_until_connect_timeout(bound):
             await admin.list_groups()
 
     assert str(caught.value) == (
-        "no broker answered; tried for 0.5 s: "
+        "no broker responded; tried for 0.5 s: "
         f"connecting to {address}: Connection refused"
     )
 

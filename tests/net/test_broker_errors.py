@@ -886,6 +886,6 @@ async def test_repr_and_state_of_a_consumer_that_could_not_be_entered():
         "orders", group_id="billing", bootstrap_servers="broker:9091", network=broker
     )
 
-    with pytest.raises(Exception, match="no broker answered"):
+    with pytest.raises(Exception, match="no broker responded"):
         await consumer.__aenter__()
     assert "new" in repr(consumer)

@@ -84,7 +84,7 @@ async def test_error_names_each_address_and_its_reason():
             await cluster_of(network, "a", "b", "c", "d").connect_any(timeout=8)
 
         message = str(caught.value)
-        assert "no broker answered; tried for 8.0 s: " in message
+        assert "no broker responded; tried for 8.0 s: " in message
         parts = message.split(" s: ")[1].split("; ")
         expected = [
             ("a:9092", "Connection refused"),
@@ -196,7 +196,7 @@ async def test_retries_end_with_the_timeout_and_name_the_time_and_each_reason():
             await cluster_of(network, "a", "b").connect_any(timeout=3, retry=True)
 
     assert str(caught.value) == (
-        "no broker answered; tried for 3.0 s: "
+        "no broker responded; tried for 3.0 s: "
         "connecting to a:9092: Connection refused; "
         "connecting to b:9092: no response in time"
     )

@@ -1,7 +1,7 @@
 """Requests of the admin client, and the replies to them.
 
 Rule 1: a request contains keys (groups, partitions …); the response maps each key to a
-`Reply`. A request for one thing is answered by one `Reply`.
+`Reply`. A request for one thing has one `Reply`.
 Rule 2: nothing here depends on the broker that is asked, or how often.
 
 These are named tuples for a fast start of commands: twenty frozen dataclasses take

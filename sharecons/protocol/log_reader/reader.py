@@ -67,7 +67,7 @@ _UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 OffsetsListed = Mapping[TopicPartition, Reply[LogOffset]]
 
 Request = Fetch | ListOffsets | MetadataRequest
-Answer = Fetched | OffsetsListed | MetadataResponse
+Response = Fetched | OffsetsListed | MetadataResponse
 
 
 class NodeRequest(NamedTuple):
@@ -132,7 +132,7 @@ class LogReader:
     # Requests.
 
     def next_requests(self, now: float) -> list[NodeRequest]:
-        """Return the requests to send now; end each with `answered` or `failed`."""
+        """Return the requests to send now; `on_response` or `on_error` ends each."""
         if self.finished:
             return []
         requests = [*self._next_description(now), *self._next_by_node(now)]
@@ -201,19 +201,19 @@ class LogReader:
     # Responses.
 
     def on_response(
-        self, request: NodeRequest, answer: Answer, now: float
+        self, request: NodeRequest, response: Response, now: float
     ) -> list[ReadEvent]:
         self._busy.discard(request.node_id)
-        match answer:
+        match response:
             case Fetched():
                 assert isinstance(request.request, Fetch)
-                events = self._on_fetched(request.request, answer, now)
+                events = self._on_fetched(request.request, response, now)
             case MetadataResponse():
                 assert isinstance(request.request, MetadataRequest)
-                events = self._on_topics(request.request, answer, now)
+                events = self._on_topics(request.request, response, now)
             case _:
                 assert isinstance(request.request, ListOffsets)
-                events = self._on_offsets(request.request, answer, now)
+                events = self._on_offsets(request.request, response, now)
         self._cursors = {p: c for p, c in self._cursors.items() if not c.finished}
         return events
 
@@ -246,14 +246,14 @@ class LogReader:
     # Records.
 
     def _on_fetched(
-        self, request: Fetch, answer: Fetched, now: float
+        self, request: Fetch, response: Fetched, now: float
     ) -> list[ReadEvent]:
-        parts = {each.share_partition: each for each in answer.partitions}
+        parts = {each.share_partition: each for each in response.partitions}
         events: list[ReadEvent] = []
         idle: list[Cursor] = []
         for cursor in self._cursors_of(request):
             part = parts.get(cursor.share_partition)
-            code = answer.error or (Code.NONE if part is None else part.error)
+            code = response.error or (Code.NONE if part is None else part.error)
             if code != Code.NONE:
                 self._on_fetch_error(cursor, code, now)
             elif part is None or not self._advance(cursor, part, events):
@@ -288,13 +288,13 @@ class LogReader:
     # The start of the log.
 
     def _on_offsets(
-        self, request: ListOffsets, answer: OffsetsListed, now: float
+        self, request: ListOffsets, response: OffsetsListed, now: float
     ) -> list[ReadEvent]:
         lost: list[ReadEvent] = []
         for key in self._out_of_range(request):
             cursor = self._cursors[key]
             cursor.out_of_range = False
-            start, code = _log_start(answer.get(self._topic_partition(key)))
+            start, code = _log_start(response.get(self._topic_partition(key)))
             if start is None:
                 self._on_failure(cursor, f"ListOffsets: {code_name(code)}", now)
             elif start > cursor.offset:
@@ -316,11 +316,11 @@ class LogReader:
     # Leaders.
 
     def _on_topics(
-        self, request: MetadataRequest, answer: MetadataResponse, now: float
+        self, request: MetadataRequest, response: MetadataResponse, now: float
     ) -> list[ReadEvent]:
-        if answer.brokers:
-            self.brokers = dict(answer.brokers)
-        topics = {topic.topic_id: topic for topic in answer.topics}
+        if response.brokers:
+            self.brokers = dict(response.brokers)
+        topics = {topic.topic_id: topic for topic in response.topics}
         lost: list[ReadEvent] = []
         for cursor in self._leaderless():
             if cursor.share_partition.topic_id in request.ids:

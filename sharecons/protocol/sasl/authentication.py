@@ -102,22 +102,24 @@ class Authentication:
         return request
 
     def on_response(
-        self, request: Request, answer: SaslHandshakeResponse | SaslAuthenticateResponse
+        self,
+        request: Request,
+        response: SaslHandshakeResponse | SaslAuthenticateResponse,
     ) -> None:
-        match answer:
+        match response:
             case SaslHandshakeResponse():
-                self._on_handshake(answer)
+                self._on_handshake(response)
             case SaslAuthenticateResponse(error=Code.NONE):
-                self._on_challenge(answer)
+                self._on_challenge(response)
             case SaslAuthenticateResponse():
-                self._on_rejection(answer)
+                self._on_rejection(response)
 
-    def _on_handshake(self, answer: SaslHandshakeResponse) -> None:
-        match answer.error:
+    def _on_handshake(self, response: SaslHandshakeResponse) -> None:
+        match response.error:
             case Code.NONE:
                 self._respond(b"")
             case Code.UNSUPPORTED_SASL_MECHANISM:
-                offered = ", ".join(answer.mechanisms) or "none"
+                offered = ", ".join(response.mechanisms) or "none"
                 self._fail(f"this listener does not support it; it supports: {offered}")
             case Code.ILLEGAL_SASL_STATE:
                 self._fail(
@@ -127,13 +129,13 @@ class Authentication:
             case code:
                 self._fail_temporarily(code, None)
 
-    def _on_challenge(self, answer: SaslAuthenticateResponse) -> None:
-        self._respond(answer.payload)
+    def _on_challenge(self, response: SaslAuthenticateResponse) -> None:
+        self._respond(response.payload)
         if self._next is None and self.error is None:
             self.finished = True
-            if answer.session_lifetime > 0:
+            if response.session_lifetime > 0:
                 # The session started after the request was sent.
-                self.renew_at = self._sent_at + RENEW_AFTER * answer.session_lifetime
+                self.renew_at = self._sent_at + RENEW_AFTER * response.session_lifetime
 
     def _respond(self, challenge: bytes) -> None:
         assert self._exchange is not None
@@ -145,13 +147,13 @@ class Authentication:
             if payload is not None:
                 self._next = SaslAuthenticate(payload=payload)
 
-    def _on_rejection(self, answer: SaslAuthenticateResponse) -> None:
-        if answer.error == Code.SASL_AUTHENTICATION_FAILED:
-            self._fail(answer.message or "the broker returned no reason")
-        elif answer.error == Code.ILLEGAL_SASL_STATE:
-            self._fail(answer.message or "the broker expected another message")
+    def _on_rejection(self, response: SaslAuthenticateResponse) -> None:
+        if response.error == Code.SASL_AUTHENTICATION_FAILED:
+            self._fail(response.message or "the broker returned no reason")
+        elif response.error == Code.ILLEGAL_SASL_STATE:
+            self._fail(response.message or "the broker expected another message")
         else:
-            self._fail_temporarily(answer.error, answer.message)
+            self._fail_temporarily(response.error, response.message)
 
     def _fail(self, reason: str) -> None:
         self._end(
