@@ -12,7 +12,7 @@ import pytest
 
 import sharecons
 from sharecons import _record, errors
-from sharecons.metrics.counters import NAMES, Counters
+from sharecons.metrics import METRICS
 
 PACKAGE = Path(sharecons.__file__).parent
 MODULES = sorted(
@@ -134,15 +134,8 @@ def test_import_does_not_load_the_client() -> None:
     assert set(sharecons.__all__) <= set(dir(sharecons))
 
 
-def test_metrics_start_at_zero_under_the_names_of_the_kip() -> None:
-    snapshot = Counters().snapshot()
-    assert set(NAMES) < set(snapshot)
-    assert set(snapshot.values()) == {0}
-    assert all(re.fullmatch(r"[a-z]+(-[a-z]+)*-total", name) for name in snapshot)
-
-
 def test_metrics_are_a_copy() -> None:
     consumer = sharecons.ShareConsumer("orders", group_id="billing")
-    before = dict(consumer.metrics())
-    consumer.metrics().update(dict.fromkeys(NAMES, 7))  # type: ignore[attr-defined]
-    assert consumer.metrics() == before
+    before = repr(consumer.metrics())
+    consumer.metrics().update(dict.fromkeys(METRICS, 7))  # type: ignore[attr-defined]
+    assert before == repr(consumer.metrics())

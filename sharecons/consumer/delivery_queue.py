@@ -19,7 +19,7 @@ from sharecons.consumer.readers import (
 from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
 from sharecons.log import get_logger
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.recorder import FetchSize, MetricsRecorder
 from sharecons.net.io.callbacks import log_unraised, run_callback
 from sharecons.net.io.event_loop import Clock, Waiter
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
@@ -54,7 +54,7 @@ class DeliveryQueue:
         implicit: bool,
         clock: Clock,
         new_waiter: Callable[[], Waiter],
-        counters: Counters,
+        recorder: MetricsRecorder,
         deserializers: Deserializers,
         delivery_limit: int,
         on_acknowledged: Acknowledged | None,
@@ -68,7 +68,8 @@ class DeliveryQueue:
         self.deserializers = deserializers
         self.on_acknowledged = on_acknowledged
         self._delivery_limit = delivery_limit
-        self._counters = counters
+        self._recorder = recorder
+        self._fetch_sizes: dict[Lease, FetchSize] = {}
         self._implicit = implicit
         self._readers = Readers(check_caller)
         self.new_waiter = new_waiter
@@ -91,17 +92,18 @@ class DeliveryQueue:
             # A fetch was in flight while closing; closing the session releases them.
             self._count_unprocessed(leases)
             return
+        fetch_size = FetchSize(self._recorder, len(leases))
         for lease in leases:
             insert_lease(self._ready, lease)
+            self._fetch_sizes[lease] = fetch_size
         self._readers.wake()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         for lease in leases:
             if lease in self._ready:
                 self._ready.remove(lease)
-                self._prefetch.on_dropped(lease.count)
+                self._on_dropped(lease)
         self._readers.interrupt()
-        self._counters.add("locks-lost-total", sum(lease.count for lease in leases))
         self._readers.wake()
 
     def on_error(self, error: Error) -> None:
@@ -171,6 +173,20 @@ class DeliveryQueue:
         self.check(reader)
         reader.woken = False
         self._readers.settle(reader, accept=True)
+
+    def start_poll(self, reader: Reader) -> bool:
+        """Note that the reader asks for records; return False if it only continues.
+
+        A loop over records calls the queue during a lease, too.
+        """
+        if reader.per_record and self.remaining():
+            return False
+        self._recorder.on_poll_started(reader.poll_times, self.clock())
+        return True
+
+    def end_poll(self, reader: Reader) -> None:
+        """Note that the reader stops waiting, for any reason."""
+        self._recorder.on_poll_ended(reader.poll_times, self.clock())
 
     @property
     def is_pause_due(self) -> bool:
@@ -301,7 +317,7 @@ class DeliveryQueue:
                 self._drop_lease()
             else:
                 self._ready.remove(lease)
-                self._prefetch.on_dropped(lease.count)
+                self._on_dropped(lease)
         self._readers.interrupt()
 
     def close(self) -> None:
@@ -313,8 +329,8 @@ class DeliveryQueue:
         for error in self._errors:
             log_unraised(error)
         self._count_unprocessed(self._unprocessed())
-        self._prefetch.on_dropped(sum(lease.count for lease in self._ready))
-        self._ready.clear()
+        while self._ready:
+            self._on_dropped(self._ready.popleft())
         self._drop_lease()
         self._readers.interrupt()
         self._readers.wake_all()
@@ -335,7 +351,7 @@ class DeliveryQueue:
             return False
         if self.clock() < lease.deadline:
             return True
-        self._counters.add("locks-expired-total", self.remaining())
+        self._recorder.on_lock_overrun(self.remaining())
         self._log.warning(
             "acquisition locks ended before the records were delivered",
             topic=lease.topic,
@@ -363,29 +379,33 @@ class DeliveryQueue:
 
     def _decode(self, lease: Lease) -> None:
         if lease.lock_scope.ended or self.clock() >= lease.deadline:
-            self._prefetch.on_dropped(lease.count)
+            self._on_dropped(lease)
             if not lease.lock_scope.ended:
-                self._counters.add("locks-expired-total", lease.count)
+                self._recorder.on_lock_overrun(lease.count)
             return
-        self.records, errors = decode_lease(lease)
+        self.records, size, errors = decode_lease(lease)
         self._errors += errors
         self.lease = lease
-        self._counters.add("records-consumed-total", len(self.records))
-        self._prefetch.on_delivered(lease.count, self.clock())
+        now = self.clock()
+        self._fetch_sizes.pop(lease).add(size, now)
+        self._prefetch.on_delivered(lease.count, now)
         self._wake_leaders()
+
+    def _on_dropped(self, lease: Lease) -> None:
+        """Note that a lease leaves the queue undecoded."""
+        self._prefetch.on_dropped(lease.count)
+        self._fetch_sizes.pop(lease).add(0, self.clock())
 
     def _unprocessed(self) -> list[Lease]:
         present = [self.lease] if self.lease is not None and self.remaining() else []
         return [*present, *self._ready]
 
-    def _count_unprocessed(self, unworked: Sequence[Lease]) -> None:
+    def _count_unprocessed(self, leases: Sequence[Lease]) -> None:
         count = sum(
-            self.remaining() if lease is self.lease else lease.count
-            for lease in unworked
+            self.remaining() if lease is self.lease else lease.count for lease in leases
         )
-        last = sum(self._count_last(lease) for lease in unworked)
-        self._counters.add("records-released-unworked-total", count)
-        self._counters.add("last-deliveries-unworked-total", last)
+        last = sum(self._count_last(lease) for lease in leases)
+        self._recorder.on_released_unprocessed(count, last)
         if last:
             self._log.warning(
                 "records released unprocessed on what may be their last delivery",

@@ -80,8 +80,8 @@ def _apply(
 _log = get_logger(__name__)
 
 
-def decode_lease(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]:
-    """Decode a lease; return its records and the errors to raise.
+def decode_lease(lease: Lease) -> tuple[list[Record], int, list[CorruptRecordsError]]:
+    """Decode a lease; return its records, their size in bytes, and errors to raise.
 
     Also sets in the lease which offsets have records. It releases damaged batches,
     because another replica or transfer may be intact, and acquired offsets that the
@@ -92,7 +92,7 @@ def decode_lease(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]
     records = decoded.records
     if len(records) == lease.count and len(lease.acquired) == 1:
         lease.set_dense_offsets()
-        return records, []
+        return records, decoded.size, []
     damaged = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
     lease.set_offsets(
         _offsets(records), gaps=decoded.gaps, undeliverable=[*damaged, *decoded.unseen]
@@ -104,7 +104,7 @@ def decode_lease(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]
             partition=partition,
             ranges=decoded.unseen[:3],
         )
-    return records, [
+    errors = [
         CorruptRecordsError(
             bad.reason,
             topic=topic,
@@ -114,6 +114,7 @@ def decode_lease(lease: Lease) -> tuple[list[Record], list[CorruptRecordsError]]
         )
         for bad in decoded.undecodable
     ]
+    return records, decoded.size, errors
 
 
 def _offsets(records: Sequence[Record]) -> Sequence[int]:

@@ -16,6 +16,7 @@ from weakref import ref
 
 from sharecons._record import ACCEPT, RELEASE, Record
 from sharecons.errors import WrongThreadError
+from sharecons.metrics.recorder import PollTimes
 from sharecons.net.background import current_task, is_task_done
 from sharecons.net.io.event_loop import Waiter
 from sharecons.protocol.acknowledge.leases import Lease
@@ -165,6 +166,7 @@ class Reader:
         waiter: wakes it.
         per_record: it takes records one by one; each read settles those before.
         woken: it was woken and has not run since.
+        poll_times: when it last asked for records and received some.
     """
 
     def __init__(
@@ -178,6 +180,7 @@ class Reader:
         self.waiter = waiter
         self.per_record = per_record
         self.woken = False
+        self.poll_times = PollTimes()
 
     def interrupt(self) -> None:
         """Call the queue for the next record instead of taking it from the lease."""

@@ -37,6 +37,17 @@ async def wait_for_lease(
         Error: as `DeliveryQueue.check`, or an error from the queue.
     """
     queue.settle_previous(reader)
+    is_poll = queue.start_poll(reader)
+    try:
+        return await _find_lease(queue, reader, deadline)
+    finally:
+        if is_poll:
+            queue.end_poll(reader)
+
+
+async def _find_lease(
+    queue: DeliveryQueue, reader: Reader, deadline: float
+) -> Lease | None:
     if queue.is_pause_due:
         await checkpoint()
         queue.end_pause()

@@ -27,7 +27,8 @@ from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import BatchIterator, accept_passed_records
 from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, CommitTimeoutError
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.catalog import MetricName
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
@@ -167,7 +168,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._connect_timeout = connect_timeout
         self._request_timeout = request_timeout
-        self._counters = Counters()
+        self._recorder = MetricsRecorder()
         self._progress = AutoResetEvent()
 
     # Records.
@@ -306,9 +307,14 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """The member id, as sent to the group coordinator."""
         return self._settings.member_id
 
-    def metrics(self) -> Mapping[str, int]:
-        """Return the counters, under KIP-932's names ("Client metrics")."""
-        return self._counters.snapshot()
+    def metrics(self) -> Mapping[MetricName, float]:
+        """Return the current values of all metrics (KIP-932, "Client metrics").
+
+        `sharecons.metrics.METRICS` has their units and descriptions. Averages and
+        maxima without a value are NaN, times since an event -1.0. Any thread may call
+        this, also before the consumer starts and after it is closed.
+        """
+        return self._recorder.snapshot()
 
     # Implementation of `Lifecycle`.
 
@@ -357,10 +363,11 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     def _create_parts(self, connection: Connection, delivery_limit: int) -> None:
         """Create the objects that depend on the running event loop."""
         assert self._loop_guard is not None, "starting"
+        self._recorder.clock = clock = running_clock()
         self._queue = DeliveryQueue(
-            clock=running_clock(),
+            clock=clock,
             new_waiter=new_waiter,
-            counters=self._counters,
+            recorder=self._recorder,
             deserializers=self._deserializers,
             implicit=self._implicit,
             delivery_limit=delivery_limit,
@@ -371,7 +378,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             self._settings,
             self._cluster,
             self._queue,
-            self._counters,
+            self._recorder,
             rack=self._rack,
             request_timeout=self._request_timeout,
             delivery_limit=delivery_limit,

@@ -2,7 +2,7 @@
 
 from typing import Any, Final, final
 
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 
 __all__ = ["ArchiveWarnings"]
@@ -24,9 +24,9 @@ class ArchiveWarnings:
         log: a logger of `sharecons.log`.
     """
 
-    def __init__(self, log: Any, counters: Counters) -> None:
+    def __init__(self, log: Any, recorder: MetricsRecorder) -> None:
         self._log = log
-        self._counters = counters
+        self._recorder = recorder
         self._warned_at: dict[tuple[str, int], float] = {}
         self._records: dict[tuple[str, int], int] = {}
 
@@ -37,7 +37,7 @@ class ArchiveWarnings:
         for topic, partition, first, last, _, _ in releases:
             key = topic, partition
             count = last - first + 1
-            self._counters.add("records-archived-total", count)
+            self._recorder.on_archived(count)
             self._records[key] = self._records.get(key, 0) + count
             warned_at = self._warned_at.get(key)
             if warned_at is None or now - warned_at >= WARNING_INTERVAL:

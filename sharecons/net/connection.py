@@ -33,7 +33,7 @@ SOFTWARE: Final = "sharecons"
 MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 
 SASL_HINT: Final = "; if this listener requires SASL, pass `security`"
-"""A SASL listener answers ApiVersions, and closes the connection on other requests."""
+"""A SASL listener responds to ApiVersions; other requests end the connection."""
 
 TLS_HINT: Final = "; if this is a TLS port, pass `security`"
 """A TLS listener closes the connection when it receives the first request."""
@@ -246,6 +246,18 @@ class ReconnectingConnection:
         self._closed = False
         self._lock = anyio.Lock()
 
+    @property
+    def is_open(self) -> bool:
+        return self._connection is not None and not self._connection.closed
+
+    async def open(self) -> None:
+        """Connect, if it is not open; `send` does so too.
+
+        For callers that measure how long a response takes.
+        """
+        async with self._lock:
+            await self._connected()
+
     async def send(self, request: Any, timeout: float) -> Any:
         try:
             # Usually free: `acquire` takes as long as encoding a request.
@@ -253,16 +265,22 @@ class ReconnectingConnection:
         except anyio.WouldBlock:
             await self._lock.acquire()
         try:
-            if self._closed:
-                raise ConnectionFailedError(
-                    "the request was not sent: its connection is closed, because the "
-                    "consumer or admin client is closing"
-                )
-            if self._connection is None or self._connection.closed:
-                self._connection = await self._connect()
-            return await self._connection.send(request, timeout)
+            connection = self._connection
+            if self._closed or connection is None or connection.closed:
+                connection = await self._connected()
+            return await connection.send(request, timeout)
         finally:
             self._lock.release()
+
+    async def _connected(self) -> Connection:
+        if self._closed:
+            raise ConnectionFailedError(
+                "the request was not sent: its connection is closed, because the "
+                "consumer or admin client is closing"
+            )
+        if self._connection is None or self._connection.closed:
+            self._connection = await self._connect()
+        return self._connection
 
     async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
         """Await `wait()`; call `lost` if the connection ends meanwhile.

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 
 from sharecons.errors import BrokerError, Error
 from sharecons.log import get_logger
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.archive_warnings import ArchiveWarnings
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
@@ -30,7 +30,11 @@ from sharecons.protocol.fetch.leader import Leader, Request, Response
 from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.group.metadata import Metadata
-from sharecons.protocol.messages import FetchSettings, ShareFetch
+from sharecons.protocol.messages import (
+    FetchSettings,
+    ShareFetch,
+    ShareFetchResponse,
+)
 
 __all__ = ["AckDispatcher", "AckListener", "LeaderTasks", "Machine", "drive"]
 
@@ -108,29 +112,27 @@ class AckDispatcher:
     """Takes results from the result log, counts them, and passes them on."""
 
     def __init__(
-        self, result_log: ResultLog, counters: Counters, listener: AckListener
+        self, result_log: ResultLog, recorder: MetricsRecorder, listener: AckListener
     ) -> None:
         self._result_log = result_log
-        self._counters = counters
+        self._recorder = recorder
         self._listener = listener
-        self._archive_warnings = ArchiveWarnings(get_logger(__name__), counters)
+        self._archive_warnings = ArchiveWarnings(get_logger(__name__), recorder)
         result_log.has_listener = listener.has_ack_callback
 
     def dispatch(self) -> bool:
-        """Count the results, pass them to the listener; return whether there were any.
-
-        Applied acknowledgements for which no task waits are only counted.
-        """
+        """Pass the results to the listener; return whether there were any."""
         result_log = self._result_log
         results, result_log.results = result_log.results, []
-        self._counters.add("acknowledgements-send-total", result_log.applied_count)
-        result_log.applied_count = 0
+        if result_log.overrun_count:
+            self._recorder.on_lock_overrun(result_log.overrun_count)
+            result_log.overrun_count = 0
         if result_log.archived:
             archived, result_log.archived = result_log.archived, []
             limit = result_log.delivery_limit
             self._archive_warnings.on_archived(archived, limit, result_log.clock())
         if results:
-            self._counters.add_results(results)
+            self._recorder.on_acknowledge_results(results, result_log.clock())
             self._listener.on_ack_results(results)
         return bool(results)
 
@@ -148,6 +150,7 @@ class LeaderTasks:
     """Runs the leader machines of one member.
 
     Args:
+        recorder: counts requests and what they bring.
         dispatcher: passes on the results of acknowledgements.
         on_acquired: called with the leases of each response.
         on_locks_lost: called when a connection ends between two requests, outside of
@@ -167,7 +170,7 @@ class LeaderTasks:
         metadata: Metadata,
         prefetch: Prefetch,
         result_log: ResultLog,
-        counters: Counters,
+        recorder: MetricsRecorder,
         dispatcher: AckDispatcher,
         on_acquired: Callable[[list[Lease]], None],
         on_locks_lost: Callable[[LocksLost], None],
@@ -182,7 +185,7 @@ class LeaderTasks:
         self._metadata = metadata
         self._prefetch = prefetch
         self._result_log = result_log
-        self._counters = counters
+        self._recorder = recorder
         self._dispatcher = dispatcher
         self._on_acquired = on_acquired
         self._on_locks_lost = on_locks_lost
@@ -204,6 +207,16 @@ class LeaderTasks:
     def has_unsettled_records(self) -> bool:
         """True while records are neither settled nor lost."""
         return any(leader.machine.batcher.leases for leader in self._running)
+
+    def held_records(self) -> int:
+        """Return how many records are locked for this member; safe in any thread."""
+        now = self._result_log.clock()
+        return sum(
+            lease.held_count
+            for leader in tuple(self._running)
+            for lease in leader.machine.batcher.leases
+            if lease.last_deadline() > now
+        )
 
     def wake(self) -> None:
         """Wake all leaders: the prefetch limit changed, so a fetch may be due."""
@@ -264,15 +277,20 @@ class LeaderTasks:
 
     async def _run(self, leader: LeaderTask) -> None:
         machine = leader.machine
+        recorder = self._recorder
         connection = ReconnectingConnection(partial(self._connect, machine.node_id))
 
         async def send(request: Request) -> Response:
             timeout = self._request_timeout
             if isinstance(request, ShareFetch):
                 timeout += request.max_wait
+            if not connection.is_open:
+                await connection.open()
+            sent_at = self._clock()
+            recorder.on_acknowledgements_sent(request.acknowledgements, sent_at)
             response: Response = await connection.send(request, timeout)
-            if isinstance(request, ShareFetch):
-                self._counters.add("fetch-total")
+            if isinstance(response, ShareFetchResponse):
+                recorder.on_fetched(response, sent_at, self._clock())
             return response
 
         async def idle(wait: Wait) -> None:

@@ -17,7 +17,7 @@ from anyio.abc import TaskGroup
 from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
 from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
@@ -89,7 +89,7 @@ class Member:
         settings: FetchSettings,
         cluster: Cluster,
         listener: Listener,
-        counters: Counters,
+        recorder: MetricsRecorder,
         *,
         rack: str | None,
         request_timeout: float,
@@ -101,7 +101,7 @@ class Member:
         self._settings = settings
         self._cluster = cluster
         self._listener = listener
-        self._counters = counters
+        self._recorder = recorder
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
@@ -109,14 +109,14 @@ class Member:
             self._membership_wakeup.set, running_clock(), get_ident
         )
         self._result_log.delivery_limit = delivery_limit
-        self._ack_dispatcher = AckDispatcher(self._result_log, counters, listener)
+        self._ack_dispatcher = AckDispatcher(self._result_log, recorder, listener)
         self._leaders = LeaderTasks(
             settings,
             cluster,
             self.metadata,
             self.prefetch,
             self._result_log,
-            counters,
+            recorder,
             self._ack_dispatcher,
             listener.on_acquired,
             self._on_locks_lost,
@@ -125,6 +125,7 @@ class Member:
             request_timeout=request_timeout,
         )
         self.wake_leaders = self._leaders.wake
+        recorder.held_records = self._leaders.held_records
         self._failed = False
         self._stopped = False
         self._changed: anyio.Event | None = None
@@ -243,7 +244,6 @@ class Member:
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
                 return await self.send_to_any(request)
-            self._counters.add("heartbeat-total")
             coordinator = self.membership.coordinator
             assert coordinator is not None, "heartbeats follow a look-up"
             if coordinator not in connections:
@@ -251,7 +251,14 @@ class Member:
                 connections[coordinator] = ReconnectingConnection(
                     partial(self._cluster.connect, coordinator)
                 )
-            return await connections[coordinator].send(request, self._request_timeout)
+            connection = connections[coordinator]
+            if not connection.is_open:
+                await connection.open()
+            sent_at = anyio.current_time()
+            self._recorder.on_heartbeat_sent(sent_at)
+            response = await connection.send(request, self._request_timeout)
+            self._recorder.on_heartbeat_response(sent_at, anyio.current_time())
+            return response
 
         async def close_all() -> None:
             while connections:
@@ -295,7 +302,8 @@ class Member:
 
     def _on_assigned(self, assignment: frozenset[SharePartition]) -> None:
         self._assignment = assignment
-        self._counters.add("rebalance-total")
+        if self.membership.state is State.MEMBER:
+            self._recorder.on_rebalance(anyio.current_time())
         if self.membership.state not in (State.LEAVING, State.OUT):
             self._log.info("assigned", partitions=len(assignment))
         self._errors.on_assigned(assignment)
@@ -345,6 +353,7 @@ class Member:
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
         self._log.warning("locks lost", reason=lost.reason, leases=len(lost.leases))
+        self._recorder.on_locks_lost(sum(lease.lost_count for lease in lost.leases))
         self._listener.on_locks_lost(lost.leases)
 
     def _on_unexpected_response(

@@ -67,8 +67,8 @@ def _read_records(
     partition: int,
     ack_target: AckTarget,
     records: list[Record],
-) -> None:
-    """Decompress a batch and decode its records; raise as `read_records` does.
+) -> int:
+    """Decompress a batch and decode its records, as `read_records` does.
 
     `checksummed` is the part of the batch that the checksum covers.
     """
@@ -80,7 +80,9 @@ def _read_records(
     if codec:
         data = decompress(codec, data[start:])
         start = 0
-    read_records(header, data, start, spans, topic, partition, ack_target, records)
+    return read_records(
+        header, data, start, spans, topic, partition, ack_target, records
+    )
 
 
 @final
@@ -177,10 +179,11 @@ class _PayloadReader:
         # Control batches (transaction markers) contain no records for applications.
         if len(spans) == 1 or header.attributes & CONTROL:
             return 0
-        records = self._account.decoded.records
+        decoded = self._account.decoded
+        records = decoded.records
         before = len(records)
         try:
-            _read_records(
+            decoded.size += _read_records(
                 header,
                 checksummed,
                 spans,

@@ -185,11 +185,11 @@ def read_records(  # noqa: C901 - see below
     partition: int,
     ack_target: AckTarget,
     records: list[Record],
-) -> None:
+) -> int:
     """Append the records of a batch, from `position` on, whose offsets are in `spans`.
 
     `spans` are ascending, start with the first that overlaps the batch, and end with
-    `END_OF_SPANS`.
+    `END_OF_SPANS`. Returns the bytes of these records, with their lengths.
 
     Raises:
         DamagedError, IndexError: the data is invalid; the caller must remove the
@@ -200,6 +200,7 @@ def read_records(  # noqa: C901 - see below
     # `read_varint`. Bounds are checked once per record: an index after the data raises,
     # and a slice after it leaves `position` unequal to `end`.
     stop = len(data)
+    uncounted = position  # the bytes before the records, and of those skipped
     base_offset = header.base_offset
     last_offset = header.last_offset
     base_timestamp = header.base_timestamp
@@ -212,6 +213,7 @@ def read_records(  # noqa: C901 - see below
     min_offset = base_offset  # the minimum of the next record's offset
     offset = base_offset
     for _ in range(header.count):
+        begin = position
         number = data[position]
         if number < 0x80:
             position += 1
@@ -266,10 +268,11 @@ def read_records(  # noqa: C901 - see below
                 first, last, delivery_count = spans[index]
             if offset < first:
                 if first > last_offset and offset < last_offset:
-                    return
+                    return begin - uncounted
                 next_wanted = first
                 min_offset = offset + 1
                 position = end
+                uncounted += end - begin
                 continue
             next_wanted = offset
 
@@ -337,7 +340,7 @@ def read_records(  # noqa: C901 - see below
             first, last, delivery_count = spans[index]
             if first > last_offset and offset < last_offset:
                 # Skip the rest of the batch: a lot, if few of its records are acquired.
-                return
+                return position - uncounted
             next_wanted = first
             min_offset = offset + 1
         else:
@@ -346,6 +349,7 @@ def read_records(  # noqa: C901 - see below
         raise DamagedError("bytes are left over after the last record")
     if offset > last_offset:
         raise DamagedError("a record's offset is after the batch's last offset")
+    return position - uncounted
 
 
 def read_headers(data: bytes, position: int) -> tuple[Headers, int]:

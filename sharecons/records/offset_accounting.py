@@ -50,15 +50,17 @@ class Decoded:
         gaps: inclusive ranges of acquired offsets without a record in the log.
         undecodable: acquired ranges whose bytes are damaged.
         unseen: acquired ranges after the end of the payload.
+        size: the bytes of the records, uncompressed, each with its length.
     """
 
-    __slots__ = ("gaps", "records", "undecodable", "unseen")
+    __slots__ = ("gaps", "records", "size", "undecodable", "unseen")
 
     def __init__(self, records: list[Record]) -> None:
         self.records = records
         self.gaps: list[Range] = []
         self.undecodable: list[Undecodable] = []
         self.unseen: list[Range] = []
+        self.size = 0
 
 
 @final

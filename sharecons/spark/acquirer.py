@@ -27,7 +27,7 @@ from sharecons.consumer.group_setup import (
 )
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error, fresh
 from sharecons.log import get_logger
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.net.member import Member
@@ -251,7 +251,7 @@ class Acquirer:
             config.settings,
             self.cluster,
             self,
-            Counters(),
+            MetricsRecorder(),
             rack=config.rack,
             request_timeout=config.request_timeout,
         )

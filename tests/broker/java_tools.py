@@ -17,6 +17,7 @@ MAIN = {
     "kafka-consumer-groups": f"{PACKAGE}.consumer.group.ConsumerGroupCommand",
     "kafka-get-offsets": f"{PACKAGE}.GetOffsetShell",
     "kafka-groups": f"{PACKAGE}.GroupsCommand",
+    "kafka-share-consumer-perf-test": f"{PACKAGE}.ShareConsumerPerformance",
     "kafka-share-groups": f"{PACKAGE}.consumer.group.ShareGroupCommand",
     "kafka-topics": f"{PACKAGE}.TopicCommand",
     "kafka-verifiable-producer": f"{PACKAGE}.VerifiableProducer",

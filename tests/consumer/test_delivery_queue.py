@@ -15,7 +15,8 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
-from sharecons.metrics.counters import Counters
+from sharecons.metrics import MetricName
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.io.event_loop import EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
@@ -44,14 +45,14 @@ class Bench:
         new_waiter: Callable[[], Waiter] = EventWaiter,
     ) -> None:
         self.now = 100.0
-        self.counters = Counters()
+        self.recorder = MetricsRecorder()
         self.term = LockScope()
         self.owner = AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0))
         self.deliveries = DeliveryQueue(
             implicit=implicit,
             clock=lambda: self.now,
             new_waiter=new_waiter,
-            counters=self.counters,
+            recorder=self.recorder,
             deserializers=deserializers,
             delivery_limit=delivery_limit,
             on_acknowledged=None,
@@ -81,8 +82,8 @@ class Bench:
     async def poll(self, most: int | None = None) -> list[int]:
         return [record.offset for record in await self.poller.poll(0.0, most)]
 
-    def count(self, name: str) -> int:
-        return self.counters.snapshot()[name]
+    def count(self, name: MetricName) -> float:
+        return self.recorder.snapshot()[name]
 
 
 async def test_records_on_later_deliveries_are_delivered_first() -> None:
@@ -106,8 +107,8 @@ async def test_closing_reports_unprocessed_last_deliveries(
     with caplog.at_level(logging.WARNING, logger="sharecons"):
         bench.deliveries.close()
 
-    assert bench.count("records-released-unworked-total") == 1 + 4 + 5
-    assert bench.count("last-deliveries-unworked-total") == 1 + 5
+    assert bench.count("sharecons-records-released-unprocessed-total") == 1 + 4 + 5
+    assert bench.count("sharecons-last-deliveries-unprocessed-total") == 1 + 5
     assert "last delivery" in caplog.text
 
 
@@ -120,7 +121,7 @@ async def test_closing_reports_no_records_with_deliveries_left(
         bench.deliveries.close()
         bench.acquire(10, 3)  # was under way
 
-    assert bench.count("records-released-unworked-total") == 5
+    assert bench.count("sharecons-records-released-unprocessed-total") == 5
     assert caplog.text == ""
 
 
@@ -137,7 +138,7 @@ async def test_record_whose_lock_has_ended_is_not_delivered(
     bench.now += 1
 
     assert await bench.poll() == [30]
-    assert bench.count("locks-expired-total") == 4 + 3
+    assert bench.count("sharecons-lock-overruns-total") == 4 + 3
     reason = "processing took 30 s, the lock lasts 30 s: call renew() or raise"
     assert reason in caplog.text
     assert bench.pace.buffered == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.driver import AckDispatcher
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
@@ -24,13 +24,13 @@ class Listener:
 
 
 def dispatched(result_log, listener):
-    counters = Counters()
-    dispatcher = AckDispatcher(result_log, counters, listener)
+    recorder = MetricsRecorder()
+    dispatcher = AckDispatcher(result_log, recorder, listener)
     had_results = dispatcher.dispatch()
-    counts = counters.snapshot()
+    values = recorder.snapshot()
     return had_results, [
-        counts["acknowledgements-send-total"],
-        counts["acknowledgements-error-total"],
+        values["acknowledgements-error-total"],
+        values["sharecons-lock-overruns-total"],
     ]
 
 
@@ -38,7 +38,7 @@ def dispatched(result_log, listener):
 def test_result_log_has_a_listener_if_there_is_a_callback(has_ack_callback):
     result_log = ResultLog(lambda: None, lambda: 0.0)
 
-    AckDispatcher(result_log, Counters(), Listener(has_ack_callback))
+    AckDispatcher(result_log, MetricsRecorder(), Listener(has_ack_callback))
 
     assert has_ack_callback == result_log.has_listener
 
@@ -47,10 +47,10 @@ def test_result_log_has_a_listener_if_there_is_a_callback(has_ack_callback):
 def test_results_are_counted_and_passed_on_once(has_ack_callback):
     result_log = ResultLog(lambda: None, lambda: 0.0)
     listener = Listener(has_ack_callback)
-    result_log.applied_count = 5
+    result_log.overrun_count = 5
     result_log.results = [AcknowledgeResult("orders", 0, 3, 4, ACCEPT, ERROR)]
 
-    assert (True, [7, 2]) == dispatched(result_log, listener)
+    assert (True, [2, 5]) == dispatched(result_log, listener)
     assert [(3, 4)] == [(r.first_offset, r.last_offset) for r in listener.received]
     assert (False, [0, 0]) == dispatched(result_log, listener)
     assert 1 == len(listener.received)

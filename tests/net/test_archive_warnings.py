@@ -3,7 +3,7 @@
 import logging
 
 from sharecons.log import get_logger
-from sharecons.metrics.counters import Counters
+from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.archive_warnings import ArchiveWarnings
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.record import RELEASE
@@ -14,8 +14,8 @@ def released(topic, partition, first, last):
 
 
 def test_first_record_of_a_partition_is_logged_and_the_others_are_counted(caplog):
-    counters = Counters()
-    archiving = ArchiveWarnings(get_logger("sharecons.test"), counters)
+    recorder = MetricsRecorder()
+    archiving = ArchiveWarnings(get_logger("sharecons.test"), recorder)
     with caplog.at_level(logging.WARNING, "sharecons"):
         archiving.on_archived([released("orders", 3, 7, 7)], 5, 100.0)
         for offset in range(8, 100):
@@ -29,4 +29,4 @@ def test_first_record_of_a_partition_is_logged_and_the_others_are_counted(caplog
     assert "topic=orders partition=3 offset=7 records=1 delivery_limit=5" in first
     assert "partition=4 offset=1 records=2" in other
     assert "partition=3 offset=200 records=97" in later
-    assert 1 + 92 + 2 + 5 == counters.snapshot()["records-archived-total"]
+    assert 1 + 92 + 2 + 5 == recorder.snapshot()["sharecons-records-archived-total"]

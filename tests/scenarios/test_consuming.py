@@ -489,7 +489,7 @@ async def test_reopened_consumers_use_deliveries_of_processed_record_only(
             async for record in consumer:
                 delivered.append((record.offset, record.delivery_count))
                 break
-        assert consumer.metrics()["records-consumed-total"] <= 1, (
+        assert consumer.metrics()["records-fetched-total"] <= 1, (
             "no record was prefetched"
         )
 

@@ -47,7 +47,7 @@ class Handlers:
                         record.accept()
                         self.done.add((record.partition, record.offset))
             finally:
-                self.archived += consumer.metrics()["records-archived-total"]
+                self.archived += consumer.metrics()["sharecons-records-archived-total"]
 
 
 @pytest.mark.slow
@@ -120,9 +120,9 @@ async def test_release_on_last_delivery_is_logged_and_counted(
             async for record in consumer:
                 record.release()
                 await consumer.commit()
-                if consumer.metrics()["records-archived-total"] == 4:
+                if consumer.metrics()["sharecons-records-archived-total"] == 4:
                     break
-        archived = consumer.metrics()["records-archived-total"]
+        archived = consumer.metrics()["sharecons-records-archived-total"]
 
     (line,) = [text for text in caplog.messages if "last delivery" in text]
     assert 4 == archived

@@ -77,7 +77,7 @@ async def test_fetch_size_is_limited_by_half_of_lock_duration(
         async with queue.consumer(network=network) as consumer:
             await process(consumer, records, seconds)
             per_record = network.received / records
-            expired = consumer.metrics()["locks-expired-total"]
+            expired = consumer.metrics()["sharecons-lock-overruns-total"]
 
     assert per_record < max_bytes
     assert 0 == expired
@@ -94,7 +94,7 @@ async def test_batch_larger_than_all_before_it_is_acquired_in_parts(
     with anyio.fail_after(60):
         async with queue.consumer() as consumer:
             await process(consumer, 400, 0.01)
-            expired = consumer.metrics()["locks-expired-total"]
+            expired = consumer.metrics()["sharecons-lock-overruns-total"]
 
     assert 0 == expired
 

@@ -7,12 +7,13 @@ from typing import Any, assert_type
 import sharecons
 from sharecons import AcknowledgeResult, Batch, Record, ShareConsumer, TopicPartition
 from sharecons.errors import DeserializationError
+from sharecons.metrics import MetricName
 
 
 async def plain() -> None:
     async with ShareConsumer("t", group_id="g") as consumer:
         assert_type(consumer.assignment, frozenset[TopicPartition])
-        assert_type(consumer.metrics(), Mapping[str, int])
+        assert_type(consumer.metrics(), Mapping[MetricName, float])
         assert_type(await consumer.commit(), list[AcknowledgeResult])
         async for record in consumer:
             assert_type(record, Record[bytes, bytes])

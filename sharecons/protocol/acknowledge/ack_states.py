@@ -96,6 +96,7 @@ _FAIL_SETTLED: Final = _table((SETTLED | kind, FAILED | kind) for kind in _KINDS
 _SETTLED: Final = bytes(
     [*(SETTLED | kind for kind in (0, *_KINDS)), *(FAILED | kind for kind in _KINDS)]
 )
+_LOST_STATES: Final = bytes([LOST, *(FAILED | kind for kind in _KINDS)])
 _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 
@@ -188,6 +189,18 @@ class AckStates:
         if len(states) == 1:
             return states[0] in _SETTLED
         return not states.translate(None, _SETTLED)
+
+    @property
+    def unsettled_count(self) -> int:
+        # Callable in any thread: a run not yet written is open in `_states`.
+        return len(self._states.translate(None, _SETTLED))
+
+    @property
+    def lost_count(self) -> int:
+        """The number of records whose locks were lost."""
+        return len(self._current_states) - len(
+            self._current_states.translate(None, _LOST_STATES)
+        )
 
     def is_open(self, index: int) -> bool:
         return self._current_states[index] in _UNSETTLED

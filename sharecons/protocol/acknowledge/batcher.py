@@ -259,6 +259,7 @@ class AckBatcher:
             return
         batch = batches[0]
         if now >= batch.deadline:
+            self.result_log.overrun_count += batch.record_count
             reason = lock_overrun(batch.lease, batch.deadline, now)
             message = f"{reason} ({error.message})" if error.message else reason
             self._fail(batches, AcknowledgeError(error.code, error.name, message))
@@ -292,9 +293,7 @@ class AckBatcher:
         limit = self.result_log.delivery_limit
         if error is None and 0 < limit <= batch.lease.highest_delivery_count:
             self.result_log.archived += archived_by(batch.lease, batch.runs, limit)
-        if error is None and not batch.waiters and not self.result_log.has_listener:
-            self.result_log.applied_count += batch.record_count
-        else:
+        if error is not None or batch.waiters or self.result_log.has_listener:
             results = batch.results(error)
             self.result_log.results += results
         lease = batch.lease

@@ -149,6 +149,16 @@ class Lease(AckTarget):
             return False
         return self._states.all_settled
 
+    @property
+    def held_count(self) -> int:
+        """The number of records whose locks are neither settled nor lost."""
+        return self.count if self._is_packed else self._states.unsettled_count
+
+    @property
+    def lost_count(self) -> int:
+        """The number of records whose locks were lost, once the lease is abandoned."""
+        return self.count if self._states is _NONE else self._states.lost_count
+
     def is_open(self, offset: int) -> bool:
         """Return whether a record can still be acknowledged."""
         return self._states.is_open(self._index(offset))

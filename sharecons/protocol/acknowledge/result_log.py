@@ -54,7 +54,8 @@ class ResultLog:
         closed: records can no longer be acknowledged.
         results: the results to report; emptied by the caller.
         has_listener: also log applied acknowledgements that no commit() waits for.
-        applied_count: applied records not in `results`; reset by the caller.
+        overrun_count: records acknowledged after their locks had ended; reset by the
+            caller.
         delivery_limit: the group's delivery limit; 0 if not known.
         archived: releases that have archived their records; emptied by the caller.
         thread: the identity of the only thread that may acknowledge records.
@@ -62,12 +63,12 @@ class ResultLog:
     """
 
     __slots__ = (
-        "applied_count",
         "archived",
         "clock",
         "closed",
         "delivery_limit",
         "has_listener",
+        "overrun_count",
         "results",
         "this_thread",
         "thread",
@@ -86,7 +87,7 @@ class ResultLog:
         self.closed = False
         self.results: list[AcknowledgeResult] = []
         self.has_listener = True
-        self.applied_count = 0
+        self.overrun_count = 0
         self.delivery_limit = 0
         self.archived: list[AcknowledgeResult] = []
         self.wake = wake
