@@ -46,6 +46,7 @@ class DeliveryQueue:
         records: the records of that lease, deserialized up to the cursor.
         closed: no more records are delivered.
         subscribed: the consumer has topics.
+        recorder: the consumer's metrics.
     """
 
     def __init__(
@@ -68,7 +69,7 @@ class DeliveryQueue:
         self.deserializers = deserializers
         self.on_acknowledged = on_acknowledged
         self._delivery_limit = delivery_limit
-        self._recorder = recorder
+        self.recorder = recorder
         self._fetch_sizes: dict[Lease, FetchSize] = {}
         self._implicit = implicit
         self._readers = Readers(check_caller)
@@ -92,7 +93,7 @@ class DeliveryQueue:
             # A fetch was in flight while closing; closing the session releases them.
             self._count_unprocessed(leases)
             return
-        fetch_size = FetchSize(self._recorder, len(leases))
+        fetch_size = FetchSize(self.recorder, len(leases))
         for lease in leases:
             insert_lease(self._ready, lease)
             self._fetch_sizes[lease] = fetch_size
@@ -174,20 +175,6 @@ class DeliveryQueue:
         reader.woken = False
         self._readers.settle(reader, accept=True)
 
-    def start_poll(self, reader: Reader) -> bool:
-        """Note that the reader asks for records; return False if it only continues.
-
-        A loop over records calls the queue during a lease, too.
-        """
-        if reader.per_record and self.remaining():
-            return False
-        self._recorder.on_poll_started(reader.poll_times, self.clock())
-        return True
-
-    def end_poll(self, reader: Reader) -> None:
-        """Note that the reader stops waiting, for any reason."""
-        self._recorder.on_poll_ended(reader.poll_times, self.clock())
-
     @property
     def is_pause_due(self) -> bool:
         """True if other tasks must run before this reader is served.
@@ -226,7 +213,9 @@ class DeliveryQueue:
         """Set `lease` to one with records, or return False; raises queued errors."""
         self._readers.release_removed(self.clock())
         while not self._has_live_records():
-            self._finish_lease(reader)
+            if self.lease is not None:
+                self._count_processed(reader)
+                self._drop_lease()
             if self._errors:
                 error = self._errors.popleft()
                 self.wake_next()
@@ -345,13 +334,11 @@ class DeliveryQueue:
 
     def _has_live_records(self) -> bool:
         lease = self.lease
-        if lease is None or lease.cursor >= len(self.records):
-            return False
-        if lease.lock_scope.ended:
+        if lease is None or not self.remaining() or lease.lock_scope.ended:
             return False
         if self.clock() < lease.deadline:
             return True
-        self._recorder.on_lock_overrun(self.remaining())
+        self.recorder.on_lock_overrun(self.remaining())
         self._log.warning(
             "acquisition locks ended before the records were delivered",
             topic=lease.topic,
@@ -360,11 +347,6 @@ class DeliveryQueue:
             reason=lock_overrun(lease, lease.deadline, self.clock()),
         )
         return False
-
-    def _finish_lease(self, reader: Reader) -> None:
-        if self.lease is not None:
-            self._count_processed(reader)
-            self._drop_lease()
 
     def _count_processed(self, reader: Reader) -> None:
         """Report to the prefetch control which delivered records were processed."""
@@ -381,7 +363,7 @@ class DeliveryQueue:
         if lease.lock_scope.ended or self.clock() >= lease.deadline:
             self._on_dropped(lease)
             if not lease.lock_scope.ended:
-                self._recorder.on_lock_overrun(lease.count)
+                self.recorder.on_lock_overrun(lease.count)
             return
         self.records, size, errors = decode_lease(lease)
         self._errors += errors
@@ -405,7 +387,7 @@ class DeliveryQueue:
             self.remaining() if lease is self.lease else lease.count for lease in leases
         )
         last = sum(self._count_last(lease) for lease in leases)
-        self._recorder.on_released_unprocessed(count, last)
+        self.recorder.on_released_unprocessed(count, last)
         if last:
             self._log.warning(
                 "records released unprocessed on what may be their last delivery",

@@ -37,12 +37,15 @@ async def wait_for_lease(
         Error: as `DeliveryQueue.check`, or an error from the queue.
     """
     queue.settle_previous(reader)
-    is_poll = queue.start_poll(reader)
+    # A loop over records also calls the queue during a lease.
+    is_poll = not (reader.per_record and queue.remaining())
+    if is_poll:
+        queue.recorder.on_poll_started(reader.poll_times, queue.clock())
     try:
         return await _find_lease(queue, reader, deadline)
     finally:
         if is_poll:
-            queue.end_poll(reader)
+            queue.recorder.on_poll_ended(reader.poll_times, queue.clock())
 
 
 async def _find_lease(

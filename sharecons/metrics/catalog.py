@@ -50,7 +50,7 @@ MetricName = Literal[
 
 
 class Metric(NamedTuple):
-    """What a metric measures.
+    """The description of a metric.
 
     Attributes:
         name: its key in `consumer.metrics()`.

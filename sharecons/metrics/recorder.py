@@ -17,7 +17,13 @@ from typing import Final, final
 from sharecons._record import RENEW
 from sharecons.metrics.catalog import MetricName
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.messages import Acknowledgements, ShareFetchResponse
+from sharecons.protocol.messages import (
+    Acknowledgements,
+    Heartbeat,
+    HeartbeatResponse,
+    ShareFetchResponse,
+    SharePartition,
+)
 
 __all__ = ["FetchSize", "MetricsRecorder", "PollTimes", "SampledValues"]
 
@@ -173,6 +179,7 @@ class MetricsRecorder:
         self._heartbeat_total = 0
         self._rebalances = SampledValues(samples, window)
         self._rebalance_total = 0
+        self._assignment: frozenset[SharePartition] | None = None
         self._fetch_sizes = SampledValues(samples, window)
         self._bytes_fetched = 0
         self._fetch_records = SampledValues(samples, window)
@@ -217,13 +224,25 @@ class MetricsRecorder:
     def on_heartbeat_sent(self, now: float) -> None:
         self._last_heartbeat = now
 
-    def on_heartbeat_response(self, sent_at: float, now: float) -> None:
+    def on_heartbeat_response(
+        self,
+        request: Heartbeat,
+        response: HeartbeatResponse,
+        sent_at: float,
+        now: float,
+    ) -> None:
+        """Note a heartbeat, and a rebalance if it brings another assignment.
+
+        The first assignment after a join counts too, even if it is empty.
+        """
         self._heartbeat_times.add(now - sent_at, now)
         self._heartbeat_total += 1
-
-    def on_rebalance(self, now: float) -> None:
-        self._rebalances.add(1.0, now)
-        self._rebalance_total += 1
+        if request.member_epoch <= 0:
+            self._assignment = None
+        if response.assignment not in (None, self._assignment):
+            self._assignment = response.assignment
+            self._rebalances.add(1.0, now)
+            self._rebalance_total += 1
 
     # The partition leaders.
 
@@ -278,7 +297,7 @@ class MetricsRecorder:
             self._acks_failed.add(failed, now)
             self._acks_failed_total += failed
 
-    # What the KIP does not count.
+    # Beyond the KIP.
 
     def on_released_unprocessed(self, records: int, last_deliveries: int) -> None:
         """Note records that the application did not read before it closed.

@@ -257,7 +257,8 @@ class Member:
             sent_at = anyio.current_time()
             self._recorder.on_heartbeat_sent(sent_at)
             response = await connection.send(request, self._request_timeout)
-            self._recorder.on_heartbeat_response(sent_at, anyio.current_time())
+            now = anyio.current_time()
+            self._recorder.on_heartbeat_response(request, response, sent_at, now)
             return response
 
         async def close_all() -> None:
@@ -302,8 +303,6 @@ class Member:
 
     def _on_assigned(self, assignment: frozenset[SharePartition]) -> None:
         self._assignment = assignment
-        if self.membership.state is State.MEMBER:
-            self._recorder.on_rebalance(anyio.current_time())
         if self.membership.state not in (State.LEAVING, State.OUT):
             self._log.info("assigned", partitions=len(assignment))
         self._errors.on_assigned(assignment)

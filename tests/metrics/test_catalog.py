@@ -9,6 +9,7 @@ from sharecons.metrics import METRICS, MetricName
 from sharecons.metrics.recorder import MetricsRecorder
 
 KIP = Path(__file__).with_name("kip_932_client_metrics.txt")
+PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 OWN = "sharecons-"
 
 
@@ -55,9 +56,15 @@ def test_every_metric_has_a_value_a_unit_and_a_description() -> None:
         assert not metric.description.endswith(".")
 
 
-def test_own_totals_and_gauges_can_be_told_apart() -> None:
+def test_own_metrics_are_one_gauge_and_totals() -> None:
     own = [metric for name, metric in METRICS.items() if name.startswith(OWN)]
 
     assert ["sharecons-records-held"] == [m.name for m in own if m.kind == "gauge"]
     assert all(m.name.endswith("-total") for m in own if m.kind == "counter")
     assert {"sharecons-metrics"} == {metric.group for metric in own}
+
+
+def test_documentation_describes_every_metric() -> None:
+    page = PAGE.read_text()
+
+    assert [name for name in METRICS if f"`{name}`" not in page] == []

@@ -1,6 +1,7 @@
 """All metrics of one scenario on a controlled clock, with values computed by hand."""
 
 import math
+from dataclasses import replace
 from typing import Final
 from uuid import UUID
 
@@ -12,7 +13,13 @@ from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
 )
-from sharecons.protocol.messages import Range, ShareFetchResponse, SharePartition
+from sharecons.protocol.messages import (
+    Heartbeat,
+    HeartbeatResponse,
+    Range,
+    ShareFetchResponse,
+    SharePartition,
+)
 from sharecons.record import ACCEPT, RENEW
 from tests.protocol.message_factories import fetch_response, partition_response
 
@@ -32,10 +39,31 @@ def response(*acquired: tuple[int, int], throttle: float = 0.0) -> ShareFetchRes
     )
 
 
+def heartbeat(member_epoch: int) -> Heartbeat:
+    return Heartbeat(
+        group_id="billing",
+        member_id="a",
+        member_epoch=member_epoch,
+        rack=None,
+        topics=(),
+    )
+
+
+def heartbeat_response(*assigned: SharePartition) -> HeartbeatResponse:
+    return HeartbeatResponse(
+        error=0,
+        message=None,
+        member_epoch=1,
+        heartbeat_interval=5.0,
+        assignment=frozenset(assigned),
+        throttle=0.0,
+    )
+
+
 class Scenario:
     """One consumer from 1000 to 1020 seconds; times of the calls are in brackets.
 
-    Two heartbeats (1000 and 1008), two assignments (1000.25 and 1010), three fetches
+    Two heartbeats (1000 and 1008), which bring two assignments, three fetches
     (1000.5, 1005 and 1012), the last two throttled and the last one empty, two requests
     with acknowledgements (1005 and 1011), of which 20 fail (1012), and four polls.
     """
@@ -49,8 +77,8 @@ class Scenario:
     def run(self) -> None:
         recorder, reader = self.recorder, self.reader
         recorder.on_heartbeat_sent(1000.0)
-        recorder.on_heartbeat_response(1000.0, 1000.25)
-        recorder.on_rebalance(1000.25)
+        join, joined = heartbeat(0), heartbeat_response()
+        recorder.on_heartbeat_response(join, joined, 1000.0, 1000.25)
 
         recorder.on_poll_started(reader, 1000.5)
         recorder.on_acknowledgements_sent({}, 1000.5)
@@ -73,8 +101,8 @@ class Scenario:
         recorder.on_poll_ended(reader, 1006.0)
 
         recorder.on_heartbeat_sent(1008.0)
-        recorder.on_heartbeat_response(1008.0, 1009.0)
-        recorder.on_rebalance(1010.0)
+        assigned = heartbeat_response(P0)
+        recorder.on_heartbeat_response(heartbeat(1), assigned, 1008.0, 1009.0)
 
         mixed = bytes((ACCEPT,)) * 5 + bytes((RENEW,)) * 5
         recorder.on_acknowledgements_sent(
@@ -203,3 +231,24 @@ def test_consumer_that_only_waits_is_idle_and_one_that_never_waits_is_not() -> N
 
     assert 1.0 == waiting.snapshot()["poll-idle-ratio-avg"]
     assert 0.0 == working.snapshot()["poll-idle-ratio-avg"]
+
+
+def test_assignments_that_differ_and_first_ones_count_as_rebalances() -> None:
+    recorder = MetricsRecorder()
+    totals = []
+    for epoch, assigned in [
+        (0, ()),  # a join
+        (1, (P0,)),
+        (2, (P0,)),
+        (2, (P0, P1)),
+        (0, (P0, P1)),  # joined again, with the same partitions
+        (3, ()),
+        (-1, ()),  # the leave
+    ]:
+        response = heartbeat_response(*assigned)
+        if epoch == -1:
+            response = replace(response, assignment=None)
+        recorder.on_heartbeat_response(heartbeat(epoch), response, 1.0, 2.0)
+        totals.append(recorder.snapshot()["rebalance-total"])
+
+    assert [1, 2, 2, 3, 4, 5, 5] == totals

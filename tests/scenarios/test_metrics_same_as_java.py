@@ -17,13 +17,15 @@ pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
 
 RECORDS: Final = 3000
 JAVA_NAMES: Final[dict[MetricName, str]] = {
-    "records-fetched-total": "records-fetched-total",
+    "records-fetched-total": "records-consumed-total",
     "bytes-fetched-total": "bytes-consumed-total",
     "acknowledgements-send-total": "acknowledgements-send-total",
     "acknowledgements-error-total": "acknowledgements-error-total",
     "rebalance-total": "rebalance-total",
 }
-_LINE: Final = re.compile(r"\s*[a-z-]+:(?P<name>[a-z-]+):\{.*\}\s*: (?P<value>\S+)")
+_LINE: Final = re.compile(
+    r"\s*[a-z-]+:(?P<name>[a-z-]+-total):\{.*\}\s*: (?P<value>\S+)"
+)
 
 
 def java_totals(kafka: Kafka, topic: str, group: str) -> dict[str, float]:

@@ -7,13 +7,15 @@ from typing import Any, assert_type
 import sharecons
 from sharecons import AcknowledgeResult, Batch, Record, ShareConsumer, TopicPartition
 from sharecons.errors import DeserializationError
-from sharecons.metrics import MetricName
+from sharecons.metrics import METRICS, Metric, MetricName
 
 
 async def plain() -> None:
     async with ShareConsumer("t", group_id="g") as consumer:
         assert_type(consumer.assignment, frozenset[TopicPartition])
         assert_type(consumer.metrics(), Mapping[MetricName, float])
+        consumer.metrics()["fetch-totals"]  # type: ignore[index]
+        assert_type(METRICS["fetch-total"], Metric)
         assert_type(await consumer.commit(), list[AcknowledgeResult])
         async for record in consumer:
             assert_type(record, Record[bytes, bytes])

@@ -15,7 +15,7 @@ record.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, final
 
 from sharecons._record import RENEW, AcknowledgeType
@@ -31,6 +31,7 @@ __all__ = [
     "AckStates",
     "Run",
     "coalesce",
+    "group_by_deadline",
     "ranges_of",
     "split",
 ]
@@ -270,6 +271,18 @@ def coalesce(runs: Iterable[Run]) -> list[Run]:
         else:
             joined.append(run)
     return joined
+
+
+def group_by_deadline(
+    runs: Iterable[Run], deadline_of: Callable[[int], float]
+) -> list[tuple[float, list[Run]]]:
+    """Return the runs by the deadlines of their offsets."""
+    groups: dict[float, list[Run]] = {}
+    for first, last, kind in sorted(runs):
+        for offset in range(first, last + 1):
+            group = groups.setdefault(deadline_of(offset), [])
+            group.append(Run(offset, offset, kind))
+    return [(deadline, coalesce(group)) for deadline, group in groups.items()]
 
 
 def ranges_of(runs: Iterable[Run]) -> tuple[Range, ...]:

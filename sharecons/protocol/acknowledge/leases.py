@@ -30,6 +30,7 @@ from sharecons.protocol.acknowledge.ack_states import (
     AckStates,
     Run,
     coalesce,
+    group_by_deadline,
 )
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.result_log import ResultLog
@@ -37,8 +38,7 @@ from sharecons.protocol.messages import SharePartition
 
 __all__ = ["Lease", "LeaseOwner"]
 
-NO_LOCK: Final = -math.inf
-"""The deadline of locks that ended with their session."""
+NO_LOCK: Final = -math.inf  # the deadline of locks that ended with their session
 
 _NONE: Final = AckStates(0)  # of leases that are not decoded yet
 
@@ -179,8 +179,6 @@ class Lease(AckTarget):
 
     def last_deadline(self) -> float:
         """Return when the last of its locks ends."""
-        if not self._renewed_until:
-            return self.deadline
         return max([self.deadline, *self._renewed_until.values()])
 
     # Calls of the consumer.
@@ -386,16 +384,9 @@ class Lease(AckTarget):
         return coalesce(Run(offset, offset, kind) for offset in offsets)
 
     def _by_deadline(self, runs: list[Run]) -> list[tuple[float, list[Run]]]:
-        if not runs:
-            return []
-        if not self._renewed_until:
-            return [(self.deadline, coalesce(sorted(runs)))]
-        groups: dict[float, list[Run]] = {}
-        for first, last, kind in sorted(runs):
-            for offset in range(first, last + 1):
-                group = groups.setdefault(self.deadline_of(offset), [])
-                group.append(Run(offset, offset, kind))
-        return [(deadline, coalesce(group)) for deadline, group in groups.items()]
+        if self._renewed_until:
+            return group_by_deadline(runs, self.deadline_of)
+        return [(self.deadline, coalesce(sorted(runs)))] if runs else []
 
     def _bounds(self, first: int, last: int) -> tuple[int, int]:
         if self._is_dense:
