@@ -4,5 +4,5 @@ Read `member` (one member of a share group), `driver` (runs machines, and those 
 partition leaders), `connection`, `cluster` and `connect_attempts` (the way to a
 broker). `error_reports`, `archive_warnings`, `outages` and `log_messages` report;
 `background` owns the tasks. `admin_executor` and `broker_pool` serve administration.
-`io` has sockets and event loops.
+`producer` writes records. `io` has sockets and event loops.
 """

@@ -19,6 +19,7 @@ __all__ = [
     "FETCH",
     "FETCH_PARTITION",
     "HEARTBEAT",
+    "PRODUCE",
     "ErrorAction",
     "action_for",
 ]
@@ -46,10 +47,12 @@ class ErrorAction(enum.Enum):
     RAISE_FATAL = enum.auto()
     """Raise the error in the application and stop."""
     SPLIT_BATCH = enum.auto()
-    """An offset was not locked by this member, so the broker rejected the whole batch:
-    send it in parts."""
+    """The broker rejected the whole batch, for one of its offsets or for its size: send
+    it in parts."""
     FAIL_BATCH = enum.auto()
-    """The acknowledgement has failed; sending it again cannot succeed."""
+    """The batch has failed; sending it again cannot succeed."""
+    NEW_PRODUCER_ID = enum.auto()
+    """The leader does not know the producer's last batch: start again with a new id."""
 
 
 _SHARED: Final[Mapping[int, ErrorAction]] = {
@@ -118,6 +121,31 @@ ACKNOWLEDGE: Final[Mapping[int, ErrorAction]] = {
     Code.UNKNOWN_SERVER_ERROR: ErrorAction.FAIL_BATCH,
 }
 """Codes of one partition's acknowledgements."""
+
+PRODUCE: Final[Mapping[int, ErrorAction]] = {
+    Code.NONE: ErrorAction.PROCEED,
+    Code.DUPLICATE_SEQUENCE_NUMBER: ErrorAction.PROCEED,
+    Code.NOT_LEADER_OR_FOLLOWER: ErrorAction.FIND_LEADER,
+    Code.LEADER_NOT_AVAILABLE: ErrorAction.FIND_LEADER,
+    Code.FENCED_LEADER_EPOCH: ErrorAction.FIND_LEADER,
+    Code.KAFKA_STORAGE_ERROR: ErrorAction.FIND_LEADER,
+    Code.UNKNOWN_TOPIC_OR_PARTITION: ErrorAction.FIND_LEADER,
+    Code.MESSAGE_TOO_LARGE: ErrorAction.SPLIT_BATCH,
+    Code.RECORD_LIST_TOO_LARGE: ErrorAction.SPLIT_BATCH,
+    Code.OUT_OF_ORDER_SEQUENCE_NUMBER: ErrorAction.NEW_PRODUCER_ID,
+    Code.UNKNOWN_PRODUCER_ID: ErrorAction.NEW_PRODUCER_ID,
+    Code.INVALID_PRODUCER_EPOCH: ErrorAction.NEW_PRODUCER_ID,
+    Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.FAIL_BATCH,
+    Code.CLUSTER_AUTHORIZATION_FAILED: ErrorAction.FAIL_BATCH,
+    Code.INVALID_TOPIC_EXCEPTION: ErrorAction.FAIL_BATCH,
+    Code.INVALID_TIMESTAMP: ErrorAction.FAIL_BATCH,
+    Code.UNSUPPORTED_FOR_MESSAGE_FORMAT: ErrorAction.FAIL_BATCH,
+    Code.POLICY_VIOLATION: ErrorAction.FAIL_BATCH,
+    Code.INVALID_RECORD: ErrorAction.FAIL_BATCH,
+    Code.INVALID_REQUEST: ErrorAction.FAIL_BATCH,
+    Code.UNSUPPORTED_COMPRESSION_TYPE: ErrorAction.FAIL_BATCH,
+}
+"""Codes of one partition's batch, and of a topic's metadata."""
 
 
 def action_for(table: Mapping[int, ErrorAction], code: int) -> ErrorAction:

@@ -29,6 +29,7 @@ from sharecons.protocol.admin.requests import (
     TopicMetadataRequest,
 )
 from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.produce.messages import InitProducerId, Produce
 from sharecons.version import VERSION
 from sharecons.wire.codec.registry import api_of
 from tests.wire.oracle import decode_entity, from_hex, schema
@@ -202,6 +203,36 @@ CASES = [
             fffffffffffffffe  Timestamp: earliest
             00                (tagged fields)
           00                  (tagged fields)
+        00                    (tagged fields)
+        """,
+    ),
+    (
+        "produce",
+        Produce(batches={HERE: b"records"}, timeout=30.0),
+        [9, 10, 11, 12],
+        """
+        00                    TransactionalId: null
+        ffff                  Acks: of all in-sync replicas
+        00007530              TimeoutMs: 30 s
+        02                    TopicData: one
+          02 't'              Name
+          02                  PartitionData: one
+            00000001          Index
+            08 'records'      Records
+            00                (tagged fields)
+          00                  (tagged fields)
+        00                    (tagged fields)
+        """,
+    ),
+    (
+        "init_producer_id",
+        InitProducerId(),
+        [4, 5],
+        """
+        00                    TransactionalId: null
+        00000000              TransactionTimeoutMs
+        ffffffffffffffff      ProducerId: none
+        ffff                  ProducerEpoch: none
         00                    (tagged fields)
         """,
     ),

@@ -40,6 +40,14 @@ from sharecons.protocol.admin.requests import (
     TopicMetadata,
 )
 from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.produce.messages import (
+    AppendResult,
+    InitProducerId,
+    InitProducerIdResponse,
+    Produce,
+    ProduceResponse,
+    ProducerIdentity,
+)
 from sharecons.wire import consumer_protocol
 from sharecons.wire.codec.registry import API_LOCATIONS, api_of
 from tests.wire.oracle import encode_entity, from_hex, schema
@@ -320,6 +328,35 @@ def list_offsets(version):
     return v.ListOffsetsResponse(**NOW, topics=(topic,)), {HERE: ok_reply(expected)}
 
 
+def produce(version):
+    v = schema("produce", version).response
+    why = v.BatchIndexAndErrorMessage(
+        batch_index=0, batch_index_error_message="too old"
+    )
+    kind = v.PartitionProduceResponse
+    offsets = {"log_append_time": None, "log_start_offset": 0}
+    partitions = (
+        kind(index=1, base_offset=7, record_errors=(), **offsets, **GOOD),
+        kind(index=2, base_offset=-1, record_errors=(why,), **offsets, **BAD),
+    )
+    topic = v.TopicProduceResponse(name="t", partition_responses=partitions)
+    response = v.ProduceResponse(responses=(topic,), throttle_time=timedelta(seconds=2))
+    expected = {
+        HERE: AppendResult(0, None, 7),
+        TopicPartition("t", 2): AppendResult(15, "later", -1),
+    }
+    return response, ProduceResponse(partitions=expected, throttle=2.0)
+
+
+def init_producer_id(version):
+    v = schema("init_producer_id", version).response
+    response = v.InitProducerIdResponse(
+        **NOW, **CODE, producer_id=1000, producer_epoch=3
+    )
+    identity = ProducerIdentity(1000, 3)
+    return response, InitProducerIdResponse(error=0, identity=identity)
+
+
 def offset_fetch(version):
     v = schema("offset_fetch", version).response
     kind = v.OffsetFetchResponsePartitions
@@ -409,6 +446,8 @@ RESPONSES = [
     (asking.DescribeConfigs, describe_configs),
     (asking.AlterConfigs, incremental_alter_configs),
     (asking.ListOffsets, list_offsets),
+    (Produce, produce),
+    (InitProducerId, init_producer_id),
     (asking.ListConsumerGroupOffsets, offset_fetch),
     (asking.AlterConsumerGroupOffsets, offset_commit),
     (asking.FindCoordinators, find_coordinator),

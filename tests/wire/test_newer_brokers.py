@@ -83,7 +83,7 @@ def changed(value, path, new):
         return kind(
             **{
                 field.name: changed(
-                    getattr(value, field.name),
+                    number_if_time(field, getattr(value, field.name)),
                     path[1:] if path and path[0] == field.name else None,
                     new,
                 )
@@ -96,6 +96,12 @@ def changed(value, path, new):
             for i, each in enumerate(value)
         )
     return value
+
+
+def number_if_time(field, value):
+    """Return -1 for no time in a field that `widen` makes a number."""
+    is_number = field.metadata.get("kafka_type") == "int64"
+    return -1 if is_number and value is None else value
 
 
 def shape(value):

@@ -266,7 +266,8 @@ def test_every_api_has_a_response_with_a_null():
     }
 
     spoken = {(api.key, version) for api in apis for version in api.versions}
-    assert spoken | {(18, 0)} == covered
+    numbers_only = {(22, 4), (22, 5)}  # InitProducerId
+    assert (spoken | {(18, 0)}) - numbers_only == covered
 
 
 @pytest.mark.parametrize(

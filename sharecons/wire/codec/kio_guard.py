@@ -30,6 +30,7 @@ NULL: Final = -1
 
 SIZES: Final = {
     "bool": 1,
+    "datetime_i64": 8,
     "error_code": 2,
     "int8": 1,
     "int16": 2,

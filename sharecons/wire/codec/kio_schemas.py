@@ -2,8 +2,9 @@
 
 kio rejects unknown error codes and unknown tagged fields. Newer brokers may add both
 without a new version of the API (KIP-482 for tagged fields). So error codes become
-plain numbers, and tagged fields are removed. Records may also be null: since ShareFetch
-version 1 they should not be, but a broker may still send null for no records.
+plain numbers, and tagged fields are removed. Timestamps become numbers too: Python's
+datetime ends with the year 9999. Records may also be null: since ShareFetch version 1
+they should not be, but a broker may still send null for no records.
 """
 
 from dataclasses import Field, field, fields, is_dataclass, make_dataclass
@@ -12,7 +13,7 @@ from types import GenericAlias
 from typing import Any, get_args, get_origin
 
 from kio.schema.errors import ErrorCode
-from kio.static.primitive import Records, i16
+from kio.static.primitive import Records, i16, i64
 
 __all__ = ["widen"]
 
@@ -47,6 +48,9 @@ def _widen_field(f: Field[Any]) -> tuple[str, Any, Any]:
     metadata = dict(f.metadata)
     if f.type is ErrorCode:
         metadata["kafka_type"] = "int16"
+    if metadata.get("kafka_type") == "datetime_i64":
+        metadata["kafka_type"] = "int64"
+        return f.name, i64, field(default=f.default, metadata=metadata)
     return f.name, _widen_type(f.type), field(default=f.default, metadata=metadata)
 
 

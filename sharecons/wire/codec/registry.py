@@ -36,12 +36,14 @@ API_LOCATIONS: Final[Mapping[str, str]] = {
     "FindCoordinator": "find_coordinator.FIND_COORDINATOR",
     "FindCoordinators": "find_coordinators.FIND_COORDINATORS",
     "Heartbeat": "share_group_heartbeat.SHARE_GROUP_HEARTBEAT",
+    "InitProducerId": "init_producer_id.INIT_PRODUCER_ID",
     "ListConsumerGroupOffsets": "offset_fetch.OFFSET_FETCH",
     "ListGroups": "list_groups.LIST_GROUPS",
     "ListOffsets": "list_offsets.LIST_OFFSETS",
     "ListShareGroupOffsets": (
         "describe_share_group_offsets.DESCRIBE_SHARE_GROUP_OFFSETS"
     ),
+    "Produce": "produce.PRODUCE",
     "ReadState": "read_share_group_state.READ_SHARE_GROUP_STATE",
     "ReadStateSummary": "read_share_group_state_summary.READ_SHARE_GROUP_STATE_SUMMARY",
     "SaslAuthenticate": "sasl_authenticate.SASL_AUTHENTICATE",

@@ -1,0 +1,7 @@
+"""Decides what a producer sends; no I/O. Used for retries and dead letters.
+
+- `messages`: the requests and responses.
+- `partitioner`: chooses the partition of a record.
+- `batches`: the records of one partition: pending, and in the batch that is sent.
+- `producer`: the state machine.
+"""
