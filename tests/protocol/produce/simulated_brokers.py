@@ -37,7 +37,7 @@ def values_of(batch: bytes) -> list[bytes]:
 
 @dataclass
 class ProducerState:
-    """What a leader knows of one producer: its last batch, and what comes next."""
+    """A leader's knowledge of one producer: its last batch, and the next number."""
 
     next_sequence: int = 0
     last: tuple[int, int] | None = None  # base sequence, base offset

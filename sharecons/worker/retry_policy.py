@@ -1,0 +1,132 @@
+"""Decides when a failed record is tried again, and when it is given up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from sharecons.config.validation import HOUR, check_count, check_number
+from sharecons.errors import ConfigurationError
+from sharecons.worker.outcomes import (
+    DeadLetter,
+    DeadLettered,
+    Outcome,
+    Reject,
+    Rejected,
+    Retry,
+    RetryAfter,
+)
+
+__all__ = ["RetryPolicy"]
+
+DAY: Final = 24 * HOUR
+MAX_MULTIPLIER: Final = 100.0
+MAX_DOUBLINGS: Final = 64
+"""The most steps by which a delay grows, so that it stays a finite number."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """How often, and after which delays, a failed record is tried again.
+
+    The delay is `initial` seconds after the first attempt, `multiplier` times as long
+    after each further one, and at most `maximum`. It then varies at random by the
+    fraction `jitter`, so that records that failed together are retried apart.
+
+    Args:
+        max_attempts: how often the handler is called for a record, in all.
+        initial, maximum: delays in seconds.
+        multiplier: at least 1.0, which keeps all delays equal.
+        jitter: between 0.0 and 1.0.
+        by_exception: other policies, by exception class. The class that is nearest in
+            the exception's method resolution order counts. Their own `by_exception` is
+            not used.
+
+    Raises:
+        ConfigurationError: an argument is invalid.
+    """
+
+    max_attempts: int = 5
+    initial: float = 1.0
+    maximum: float = 60.0
+    multiplier: float = 2.0
+    jitter: float = 0.2
+    by_exception: Mapping[type[Exception], "RetryPolicy"] = field(
+        default_factory=lambda: MappingProxyType({})
+    )
+
+    def __post_init__(self) -> None:
+        check_count("max_attempts", self.max_attempts, 1)
+        check_number("initial", self.initial, 0.0, DAY)
+        check_number("maximum", self.maximum, 0.0, DAY)
+        check_number("multiplier", self.multiplier, 1.0, MAX_MULTIPLIER)
+        check_number("jitter", self.jitter, 0.0, 1.0)
+        if self.initial > self.maximum:
+            raise ConfigurationError(
+                f"initial ({self.initial:g} s) must not be above maximum "
+                f"({self.maximum:g} s)"
+            )
+        for kind, policy in self.by_exception.items():
+            if not (isinstance(kind, type) and issubclass(kind, Exception)):
+                raise ConfigurationError(
+                    f"by_exception must have exception classes as keys, not {kind!r}"
+                )
+            if not isinstance(policy, RetryPolicy):
+                raise ConfigurationError(
+                    f"by_exception[{kind.__name__}] must be a RetryPolicy, not "
+                    f"{policy!r}"
+                )
+
+    def for_error(self, error: Exception) -> "RetryPolicy":
+        """Return the policy for an exception."""
+        for kind in type(error).__mro__:
+            policy = self.by_exception.get(kind)
+            if policy is not None:
+                return policy
+        return self
+
+    def delay(self, attempt: int, chance: float) -> float:
+        """Return the seconds between a failed attempt and the next one.
+
+        Args:
+            attempt: the number of the failed one; 1 is the first.
+            chance: a random number from 0.0 to 1.0.
+        """
+        growth = self.multiplier ** min(attempt - 1, MAX_DOUBLINGS)
+        delay = min(self.initial * growth, self.maximum)
+        return delay * (1.0 + self.jitter * (2.0 * chance - 1.0))
+
+    def decide(
+        self,
+        error: Exception,
+        *,
+        attempt: int,
+        chance: float,
+        has_dead_letter_queue: bool,
+    ) -> Outcome:
+        """Return what becomes of a record whose handler raised `error`.
+
+        Args:
+            attempt, chance: as of `delay`.
+            has_dead_letter_queue: a record that is given up is written there instead
+                of being rejected.
+        """
+        given_up = DeadLettered if has_dead_letter_queue else Rejected
+        if isinstance(error, Reject):
+            return Rejected(error.reason)
+        if isinstance(error, DeadLetter):
+            return given_up(error.reason)
+        policy = self.for_error(error)
+        if attempt >= policy.max_attempts:
+            return given_up(_last_failure(error, attempt), error)
+        after = error.after if isinstance(error, Retry) else None
+        if after is None:
+            after = policy.delay(attempt, chance)
+        return RetryAfter(after, attempt + 1)
+
+
+def _last_failure(error: Exception, attempt: int) -> str:
+    attempts = "1 attempt" if attempt == 1 else f"{attempt} attempts"
+    if isinstance(error, Retry):
+        return f"the handler asked for another one after {attempts}"
+    return f"failed after {attempts}: {type(error).__name__}: {error}"

@@ -1,0 +1,129 @@
+"""When a failed record is tried again, and when it is given up."""
+
+import math
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from sharecons.errors import ConfigurationError
+from sharecons.worker.outcomes import (
+    DeadLetter,
+    DeadLettered,
+    Reject,
+    Rejected,
+    Retry,
+    RetryAfter,
+)
+from sharecons.worker.retry_policy import RetryPolicy
+
+PLAIN = RetryPolicy(max_attempts=3, initial=1.0, maximum=5.0, jitter=0.0)
+
+
+def decided(policy, error, attempt=1, *, chance=0.5, queue=True):
+    return policy.decide(
+        error, attempt=attempt, chance=chance, has_dead_letter_queue=queue
+    )
+
+
+def test_delays_grow_up_to_the_maximum() -> None:
+    policy = RetryPolicy(initial=0.5, maximum=3.0, multiplier=2.0, jitter=0.0)
+
+    assert [0.5, 1.0, 2.0, 3.0, 3.0] == [policy.delay(n, 0.5) for n in range(1, 6)]
+
+
+def test_jitter_varies_a_delay_to_both_sides() -> None:
+    policy = RetryPolicy(initial=10.0, maximum=10.0, jitter=0.25)
+
+    assert [7.5, 10.0, 12.5] == [policy.delay(1, chance) for chance in (0.0, 0.5, 1.0)]
+
+
+@given(
+    attempt=st.integers(1, 1 << 31),
+    chance=st.floats(0.0, 1.0),
+    multiplier=st.floats(1.0, 100.0),
+    maximum=st.floats(1.0, 86400.0),
+)
+def test_delay_is_finite_and_bounded(attempt, chance, multiplier, maximum) -> None:
+    policy = RetryPolicy(maximum=maximum, multiplier=multiplier)
+
+    delay = policy.delay(attempt, chance)
+
+    assert math.isfinite(delay)
+    assert 0.8 <= delay <= 1.2 * maximum + 1e-9
+
+
+def test_failures_are_retried_until_the_last_attempt() -> None:
+    error = TimeoutError("slow")
+
+    assert RetryAfter(1.0, 2) == decided(PLAIN, error, 1)
+    assert RetryAfter(2.0, 3) == decided(PLAIN, error, 2)
+    reason = "failed after 3 attempts: TimeoutError: slow"
+    assert DeadLettered(reason, error) == decided(PLAIN, error, 3)
+    assert Rejected(reason, error) == decided(PLAIN, error, 3, queue=False)
+    # More deliveries than attempts are possible: other workers had the record before.
+    assert DeadLettered is type(decided(PLAIN, error, 9))
+
+
+def test_single_attempt_is_never_retried() -> None:
+    error = ValueError("bad")
+    found = decided(RetryPolicy(max_attempts=1), error)
+
+    assert DeadLettered("failed after 1 attempt: ValueError: bad", error) == found
+
+
+def test_handler_decides_by_exceptions() -> None:
+    assert Rejected("no customer") == decided(PLAIN, Reject("no customer"))
+    assert DeadLettered("strange") == decided(PLAIN, DeadLetter("strange"))
+    assert Rejected("strange") == decided(PLAIN, DeadLetter("strange"), queue=False)
+    assert RetryAfter(7.5, 2) == decided(PLAIN, Retry(after=7.5))
+    assert RetryAfter(0.0, 3) == decided(PLAIN, Retry(after=0), 2)
+    assert RetryAfter(1.0, 2) == decided(PLAIN, Retry())
+
+
+def test_retry_of_the_last_attempt_gives_the_record_up() -> None:
+    error = Retry(after=1)
+
+    found = decided(PLAIN, error, 3)
+
+    reason = "the handler asked for another one after 3 attempts"
+    assert DeadLettered(reason, error) == found
+
+
+def test_nearest_class_of_an_exception_has_its_policy() -> None:
+    often, once = RetryPolicy(max_attempts=9), RetryPolicy(max_attempts=1)
+    policy = RetryPolicy(
+        max_attempts=3, by_exception={OSError: often, ConnectionResetError: once}
+    )
+
+    assert policy.for_error(ConnectionResetError()) is once
+    assert policy.for_error(ConnectionRefusedError()) is often
+    assert policy.for_error(ValueError()) is policy
+    assert RetryAfter is type(decided(policy, FileNotFoundError(), 8))
+    assert DeadLettered is type(decided(policy, ConnectionResetError(), 1))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_attempts": 0}, "max_attempts must be between 1 and"),
+        ({"max_attempts": 2.5}, "max_attempts must be a whole number"),
+        ({"initial": -1}, "initial must be between"),
+        ({"initial": 61}, r"initial \(61 s\) must not be above maximum \(60 s\)"),
+        ({"maximum": float("nan")}, "maximum must be between"),
+        ({"multiplier": 0.5}, "multiplier must be between"),
+        ({"jitter": 2}, "jitter must be between"),
+        ({"by_exception": {"OSError": PLAIN}}, "exception classes as keys"),
+        ({"by_exception": {KeyboardInterrupt: PLAIN}}, "exception classes as keys"),
+        ({"by_exception": {OSError: 3}}, r"by_exception\[OSError\] must be a Retry"),
+    ],
+)
+def test_invalid_policy_is_rejected(options, message) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        RetryPolicy(**options)
+
+
+@pytest.mark.parametrize("after", [-1, float("inf"), float("nan")])
+def test_invalid_delay_is_rejected(after) -> None:
+    with pytest.raises(ConfigurationError, match="takes seconds"):
+        Retry(after=after)
