@@ -1,4 +1,4 @@
-"""What becomes of a record, and the exceptions by which a handler decides it."""
+"""The outcomes of a record, and the exceptions by which a handler decides."""
 
 from typing import NamedTuple
 

@@ -1,0 +1,237 @@
+"""Which record is processed next, and how many are taken."""
+
+import math
+from collections import defaultdict
+
+import hypothesis.strategies as st
+from hypothesis import given, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from sharecons.worker.scheduler import ItemState, Scheduler, WorkItem
+
+
+def scheduler(
+    *names: str, concurrency: int = 2, max_bytes: int = 1000, max_held: int = 100
+) -> tuple[Scheduler, list[WorkItem]]:
+    """Return a scheduler with records; the part of a name before ":" is its key."""
+    found = Scheduler(concurrency=concurrency, max_bytes=max_bytes, max_held=max_held)
+    items = []
+    for name in names:
+        key, _, _ = name.rpartition(":")
+        items.append(WorkItem(name, 10, lane=key.encode() or None))
+        found.add(items[-1])
+    return found, items
+
+
+def started(found: Scheduler, now: float = 0.0) -> list[str]:
+    names = []
+    while (item := found.start_next(now)) is not None:
+        names.append(item.record)
+    return names
+
+
+def test_records_start_in_order_up_to_the_concurrency() -> None:
+    found, items = scheduler("a", "b", "c")
+
+    assert ["a", "b"] == started(found)
+    assert 2 == found.running
+    found.remove(items[0])
+    assert ["c"] == started(found)
+
+
+def test_capacity_is_what_could_start_at_once() -> None:
+    found, items = scheduler("a", concurrency=3)
+    assert 2 == found.capacity(0.0)
+    started(found)
+    assert 2 == found.capacity(0.0)
+    found.close(items[0])
+
+    assert 3 == found.capacity(0.0), "a closing record uses no slot"
+
+
+def test_waiting_records_use_no_slot_and_start_first_when_due() -> None:
+    found, items = scheduler("a", "b", concurrency=1)
+    started(found)
+    found.retry(items[0], due=5.0)
+
+    assert ["b"] == started(found, 1.0)
+    assert 5.0 == found.next_due()
+    found.add(WorkItem("c", 10))
+    found.remove(items[1])
+    assert 0 == found.capacity(5.0), "the due one needs the slot"
+    assert ["a"] == started(found, 5.0)
+    assert 2 == items[0].attempt
+    assert math.inf == found.next_due()
+
+
+def test_due_records_start_in_the_order_of_their_times() -> None:
+    found, items = scheduler("a", "b", "c", concurrency=3)
+    started(found)
+    for item, due in zip(items, (9.0, 7.0, 7.0), strict=True):
+        found.retry(item, due)
+
+    assert ["b", "c"] == started(found, 8.0)
+    assert ["a"] == started(found, 9.0)
+
+
+def test_lane_runs_one_record_at_a_time_through_all_attempts() -> None:
+    found, items = scheduler("k:1", "k:2", "j:1", "none", concurrency=9)
+    assert ["k:1", "j:1", "none"] == started(found)
+    assert ItemState.BLOCKED is items[1].state
+    found.retry(items[0], due=3.0)
+    assert [] == started(found, 1.0)
+    assert ["k:1"] == started(found, 3.0)
+    found.close(items[0])
+    assert [] == started(found, 4.0), "it is not done yet"
+    found.remove(items[0])
+
+    assert ["k:2"] == started(found, 4.0)
+
+
+def test_blocked_records_let_others_be_taken_up_to_the_limit() -> None:
+    found, _ = scheduler("k:1", "k:2", "k:3", concurrency=2, max_held=4)
+    started(found)
+    assert 1 == found.capacity(0.0)
+    found.add(WorkItem("k:4", 10, lane=b"k"))
+
+    assert 0 == found.capacity(0.0), "as many as may be held"
+
+
+def test_bytes_limit_what_is_taken() -> None:
+    found, items = scheduler("a", "b", max_bytes=20, concurrency=9)
+    assert 0 == found.capacity(0.0)
+    found.remove(items[0])
+
+    assert 8 == found.capacity(0.0)
+    assert 10 == found.held_bytes
+
+
+def test_lost_records_free_slots_and_lanes() -> None:
+    found, items = scheduler("k:1", "k:2", "k:3", "a", concurrency=2)
+    started(found)
+
+    found.remove(items[1])
+    found.remove(items[0])
+    found.remove(items[0])
+
+    assert ["k:3"] == started(found)
+    assert (items[2], items[3]) == found.held
+
+
+def test_stopped_scheduler_starts_nothing_and_names_what_to_release() -> None:
+    found, items = scheduler("k:1", "k:2", "a", "b", "c", concurrency=3)
+    started(found)
+    found.retry(items[2], due=5.0)
+    found.close(items[3])
+
+    left = found.stop()
+
+    assert ["k:2", "a", "c"] == [item.record for item in left]
+    for item in left:
+        found.remove(item)
+    assert 0 == found.capacity(9.0)
+    assert found.start_next(9.0) is None
+    assert ["k:1", "b"] == [item.record for item in found.held]
+
+
+class SchedulerMachine(RuleBasedStateMachine):
+    """Random use; `running` and the lanes are kept a second time, in a plainer way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = 0.0
+        self.scheduler = Scheduler(concurrency=3, max_bytes=300, max_held=25)
+        self.items: list[WorkItem] = []
+        self.running: list[WorkItem] = []
+        self.open: dict[bytes, list[WorkItem]] = defaultdict(list)
+
+    @rule(lane=st.sampled_from([None, b"a", b"b"]))
+    def add(self, lane: bytes | None) -> None:
+        if self.scheduler.capacity(self.now):
+            item = WorkItem(len(self.items), 10, lane=lane)
+            self.items.append(item)
+            if lane is not None:
+                self.open[lane].append(item)
+            self.scheduler.add(item)
+
+    @rule()
+    def start(self) -> None:
+        item = self.scheduler.start_next(self.now)
+        if item is not None:
+            assert item not in self.running
+            assert item.due <= self.now
+            if item.lane is not None:
+                assert self.open[item.lane][0] is item
+            self.running.append(item)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data(), delay=st.sampled_from([0.0, 1.0, 9.0]))
+    def retry(self, data, delay: float) -> None:
+        item = data.draw(st.sampled_from(self.running))
+        self.running.remove(item)
+        self.scheduler.retry(item, self.now + delay)
+
+    @precondition(lambda self: self.running)
+    @rule(data=st.data())
+    def close(self, data) -> None:
+        item = data.draw(st.sampled_from(self.running))
+        self.running.remove(item)
+        self.scheduler.close(item)
+
+    @precondition(lambda self: self.scheduler.held)
+    @rule(data=st.data())
+    def remove(self, data) -> None:
+        item = data.draw(st.sampled_from(self.scheduler.held))
+        if item in self.running:
+            self.running.remove(item)
+        if item.lane is not None:
+            self.open[item.lane].remove(item)
+        self.scheduler.remove(item)
+
+    @rule(seconds=st.sampled_from([0.5, 2.0, 10.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @invariant()
+    def counts_agree(self) -> None:
+        assert len(self.running) == self.scheduler.running <= 3
+        held = self.scheduler.held
+        assert 10 * len(held) == self.scheduler.held_bytes
+        assert len(held) <= 25
+        assert all(item.state is not ItemState.DONE for item in held)
+
+    def teardown(self) -> None:
+        """Finish everything: no record is forgotten."""
+        for _ in range(1000):
+            if self.scheduler.is_idle:
+                break
+            item = self.scheduler.start_next(self.now)
+            for each in [item] if item is not None else self.running[:1]:
+                self.scheduler.remove(each)
+            self.running = self.running[1:] if item is None else self.running
+            for each in self.scheduler.held:
+                if each.state is ItemState.CLOSING:
+                    self.scheduler.remove(each)
+            self.now += 1.0
+        assert self.scheduler.is_idle
+
+
+TestScheduler = SchedulerMachine.TestCase
+TestScheduler.settings = settings(
+    max_examples=100, stateful_step_count=50, deadline=None
+)
+
+
+@given(st.lists(st.floats(0.0, 100.0), max_size=30))
+def test_every_waiting_record_becomes_due(delays: list[float]) -> None:
+    found, items = scheduler(*(f"r{n}" for n in range(len(delays))), concurrency=100)
+    started(found)
+    for item, delay in zip(items, delays, strict=True):
+        found.retry(item, delay)
+    order = []
+    while (due := found.next_due()) < math.inf:
+        order += started(found, due)
+
+    assert [
+        items[n].record for n in sorted(range(len(delays)), key=delays.__getitem__)
+    ] == order
