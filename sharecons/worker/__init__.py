@@ -1,5 +1,6 @@
 """Handlers for records: concurrency, retries and dead letters.
 
+- `dead_letter_headers`: the headers of dead letters.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
 - `retry_policy`: when a failed record is tried again, and when it is given up.
 - `scheduler`: which record is processed next, and how many are taken.

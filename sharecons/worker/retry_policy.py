@@ -104,7 +104,7 @@ class RetryPolicy:
         chance: float,
         has_dead_letter_queue: bool,
     ) -> Outcome:
-        """Return what becomes of a record whose handler raised `error`.
+        """Return the outcome of a record whose handler raised `error`.
 
         Args:
             attempt, chance: as of `delay`.

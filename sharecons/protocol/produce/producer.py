@@ -96,7 +96,7 @@ class Producer:
         compression: of the batches.
 
     Attributes:
-        events: what became of the records; the caller empties it.
+        events: the outcomes of records; the caller empties it.
     """
 
     def __init__(self, spread: float = 1.0, *, compression: Codec = Codec.NONE) -> None:

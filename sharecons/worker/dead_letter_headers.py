@@ -1,0 +1,132 @@
+"""The headers of dead letters: which record it was, and why it was given up.
+
+A worker adds headers whose names begin with `sharecons.`; the record keeps its own. A
+broker of Kafka 4.4 or newer writes headers that begin with `__dlq.errors.` (KIP-1191),
+without the source's. `read_origin` reads both.
+
+Anyone may write such headers to any topic. So they are read from dead-letter topics
+only, and those of a source topic are dropped when its record becomes a dead letter.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from sharecons._record import Headers
+
+__all__ = ["Origin", "origin_headers", "read_origin", "without_origin"]
+
+OWN: Final = "sharecons."
+BROKER: Final = "__dlq.errors."
+MAX_MESSAGE: Final = 2000
+"""Characters of the reason, of which an exception's message may have any number."""
+
+
+class Origin(NamedTuple):
+    """The source of a dead letter.
+
+    Attributes:
+        topic, partition, offset: the record that was given up.
+        group: the share group that gave it up.
+        delivery_count: how often it had been delivered.
+        reason: why it was given up.
+        timestamp: of the record, in milliseconds since the epoch; None if unknown.
+        attempts: how often the handler was called; None if unknown.
+        exception: the type of the last exception; None if there was none.
+        redrives: how often it was returned to its topic before.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    group: str
+    delivery_count: int
+    reason: str
+    timestamp: int | None = None
+    attempts: int | None = None
+    exception: str | None = None
+    redrives: int = 0
+
+
+_NAMES: Final[Mapping[str, str]] = {
+    "topic": f"{OWN}origin.topic",
+    "partition": f"{OWN}origin.partition",
+    "offset": f"{OWN}origin.offset",
+    "group": f"{OWN}origin.group",
+    "delivery_count": f"{OWN}origin.delivery-count",
+    "reason": f"{OWN}reason",
+    "timestamp": f"{OWN}origin.timestamp",
+    "attempts": f"{OWN}attempts",
+    "exception": f"{OWN}exception",
+    "redrives": f"{OWN}redrives",
+}
+_BROKER_NAMES: Final[Mapping[str, str]] = {
+    "topic": f"{BROKER}topic",
+    "partition": f"{BROKER}partition",
+    "offset": f"{BROKER}offset",
+    "group": f"{BROKER}group",
+    "delivery_count": f"{BROKER}delivery.count",
+    "reason": f"{BROKER}message",
+}
+_NUMBERS: Final = frozenset(
+    ["partition", "offset", "delivery_count", "timestamp", "attempts", "redrives"]
+)
+_REQUIRED: Final = ("topic", "partition", "offset", "group", "delivery_count", "reason")
+
+
+def origin_headers(origin: Origin) -> Headers:
+    """Return the headers of a dead letter; those without a value are left out."""
+    fields = origin._replace(reason=_shortened(origin.reason))._asdict()
+    return tuple(
+        (_NAMES[name], str(value).encode("utf-8", "backslashreplace"))
+        for name, value in fields.items()
+        if value is not None
+    )
+
+
+def without_origin(headers: Headers) -> Headers:
+    """Return a record's headers without those that this module writes or reads."""
+    return tuple(
+        (name, value) for name, value in headers if not name.startswith((OWN, BROKER))
+    )
+
+
+def read_origin(headers: Headers) -> Origin | None:
+    """Return the origin of a record in a dead-letter topic, or None if it has none.
+
+    Headers that are damaged, for example a partition that is no number, count as none.
+    If a name occurs more than once, the last one counts.
+    """
+    return _read(headers, _NAMES) or _read(headers, _BROKER_NAMES)
+
+
+def _read(headers: Headers, names: Mapping[str, str]) -> Origin | None:
+    values = {name: value for name, value in headers if value is not None}
+    fields: dict[str, Any] = {}
+    for field, name in names.items():
+        value = values.get(name)
+        if value is None:
+            continue
+        read: Callable[[bytes], Any] = _number if field in _NUMBERS else _text
+        found = read(value)
+        if found is None:
+            return None
+        fields[field] = found
+    if any(field not in fields for field in _REQUIRED):
+        return None
+    return Origin(**fields)
+
+
+def _number(value: bytes) -> int | None:
+    """Return a number that is not negative and fits in 64 bits, or None."""
+    if not 0 < len(value) <= 19 or not value.isdigit():
+        return None
+    number = int(value)
+    return number if number < 1 << 63 else None
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "backslashreplace")
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."

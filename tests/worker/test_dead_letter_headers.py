@@ -1,0 +1,114 @@
+"""The headers of dead letters, of workers and of brokers."""
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+from sharecons.worker.dead_letter_headers import (
+    Origin,
+    origin_headers,
+    read_origin,
+    without_origin,
+)
+
+ORIGIN = Origin(
+    topic="orders",
+    partition=3,
+    offset=42,
+    group="billing",
+    delivery_count=2,
+    reason="failed after 5 attempts: TimeoutError: slow",
+    timestamp=1_700_000_000_123,
+    attempts=5,
+    exception="builtins.TimeoutError",
+    redrives=1,
+)
+BROKER = (
+    ("__dlq.errors.topic", b"orders"),
+    ("__dlq.errors.partition", b"3"),
+    ("__dlq.errors.offset", b"42"),
+    ("__dlq.errors.group", b"billing"),
+    ("__dlq.errors.delivery.count", b"5"),
+    ("__dlq.errors.message", b"Offset delivery count exceeded the threshold."),
+)
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=50)
+NUMBERS = st.integers(0, (1 << 63) - 1)
+
+
+def test_headers_are_readable() -> None:
+    assert (
+        ("sharecons.origin.topic", b"orders"),
+        ("sharecons.origin.partition", b"3"),
+        ("sharecons.origin.offset", b"42"),
+        ("sharecons.origin.group", b"billing"),
+        ("sharecons.origin.delivery-count", b"2"),
+        ("sharecons.reason", b"failed after 5 attempts: TimeoutError: slow"),
+        ("sharecons.origin.timestamp", b"1700000000123"),
+        ("sharecons.attempts", b"5"),
+        ("sharecons.exception", b"builtins.TimeoutError"),
+        ("sharecons.redrives", b"1"),
+    ) == origin_headers(ORIGIN)
+
+
+@given(
+    st.builds(
+        Origin,
+        topic=TEXTS,
+        partition=NUMBERS,
+        offset=NUMBERS,
+        group=TEXTS,
+        delivery_count=NUMBERS,
+        reason=TEXTS,
+        timestamp=st.none() | NUMBERS,
+        attempts=st.none() | NUMBERS,
+        exception=st.none() | TEXTS,
+        redrives=NUMBERS,
+    )
+)
+def test_origin_is_read_as_it_was_written(origin: Origin) -> None:
+    assert origin == read_origin((("own", b"1"), *origin_headers(origin)))
+
+
+def test_headers_of_a_broker_are_read() -> None:
+    reason = "Offset delivery count exceeded the threshold."
+
+    assert Origin("orders", 3, 42, "billing", 5, reason) == read_origin(BROKER)
+
+
+def test_headers_of_a_worker_count_before_those_of_a_broker() -> None:
+    """The broker's are of an earlier failure, whose copy a worker has read."""
+    assert ORIGIN == read_origin((*BROKER, *origin_headers(ORIGIN)))
+
+
+def test_long_reason_is_shortened_and_lone_surrogates_are_escaped() -> None:
+    origin = ORIGIN._replace(reason="x" * 5000, topic="a\udc80")
+
+    read = read_origin(origin_headers(origin))
+
+    assert read is not None
+    assert 2000 == len(read.reason)
+    assert read.reason.endswith("...")
+    assert "a\\udc80" == read.topic
+
+
+@pytest.mark.parametrize("value", [b"", b"x", b"-1", b"1.5", b"9" * 20, b"\xb2", None])
+def test_damaged_headers_are_no_origin(value: bytes | None) -> None:
+    headers = dict(origin_headers(ORIGIN)) | {"sharecons.origin.offset": value}
+
+    assert read_origin(tuple(headers.items())) is None
+
+
+@given(st.lists(st.tuples(st.sampled_from([n for n, _ in BROKER]), st.binary())))
+def test_any_bytes_are_read_without_an_error(headers) -> None:
+    read_origin(tuple(headers))
+
+
+def test_record_without_headers_has_no_origin() -> None:
+    assert read_origin(()) is None
+    assert read_origin((("trace", b"1"),)) is None
+
+
+def test_headers_of_the_source_are_kept_except_forged_ones() -> None:
+    headers = (("trace", b"1"), *BROKER, *origin_headers(ORIGIN), ("trace", None))
+
+    assert (("trace", b"1"), ("trace", None)) == without_origin(headers)
