@@ -4,4 +4,5 @@
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
 - `retry_policy`: when a failed record is tried again, and when it is given up.
 - `scheduler`: which record is processed next, and how many are taken.
+- `window`: whether a failed record can wait without stalling its partition.
 """

@@ -1,0 +1,143 @@
+"""Decides whether a failed record can wait in place without stalling its partition.
+
+Theory of operation
+-------------------
+A broker acquires records of a partition only within a window: at most so many offsets
+above the first one that is neither accepted nor archived (2,000 by default, the group's
+share.partition.max.record.locks). A record that a worker holds, to try it again later,
+keeps the start of the window. Behind it, the group processes records until the window
+is full; then the partition stands still, for all members.
+
+So a record can wait for `delay` seconds if the offsets that the group passes in this
+time fit in what is left of the window. The rate is measured by the highest offset that
+this worker receives: it includes the work of the other members.
+"""
+
+import heapq
+from typing import Final, NamedTuple, final
+
+from sharecons._record import TopicPartition
+
+__all__ = ["DEFAULT_WINDOW", "HeldUp", "WindowTracker"]
+
+DEFAULT_WINDOW: Final = 2000
+"""Kafka's default of share.partition.max.record.locks (KIP-932)."""
+
+USABLE: Final = 0.8
+"""The fraction of the window that waiting records may take up: rates vary."""
+
+PERIOD: Final = 5.0
+"""Seconds for which a rate is measured. The higher one of the present and the previous
+period counts, since a partition that stands still has no rate."""
+
+
+class HeldUp(NamedTuple):
+    """A partition whose window is nearly full, because of the record at `offset`."""
+
+    topic_partition: TopicPartition
+    offset: int
+    seconds: float
+
+
+@final
+class WindowTracker:
+    """The windows of the partitions that a worker has records of; times in seconds."""
+
+    def __init__(self, window: int = DEFAULT_WINDOW) -> None:
+        self._window = window
+        self._partitions: dict[TopicPartition, _Partition] = {}
+
+    def on_delivered(
+        self, topic_partition: TopicPartition, offset: int, now: float
+    ) -> None:
+        """Note a record that the worker holds from now on."""
+        partition = self._partitions.get(topic_partition)
+        if partition is None:
+            partition = self._partitions[topic_partition] = _Partition(offset, now)
+        partition.add(offset, now)
+
+    def on_done(self, topic_partition: TopicPartition, offset: int) -> None:
+        """Note that the worker no longer holds a record."""
+        self._partitions[topic_partition].remove(offset)
+
+    def can_wait(
+        self, topic_partition: TopicPartition, offset: int, delay: float, now: float
+    ) -> bool:
+        """Return whether a record can be held for so long without a stall."""
+        partition = self._partitions[topic_partition]
+        passed = partition.highest - offset
+        expected = passed + partition.rate(now) * delay
+        return expected < USABLE * self._window
+
+    def held_up(self, now: float) -> list[HeldUp]:
+        """Return the partitions whose windows are nearly full of records behind one."""
+        found: list[HeldUp] = []
+        for topic_partition, partition in self._partitions.items():
+            oldest = partition.oldest
+            if oldest is None:
+                continue
+            offset, since = oldest
+            if partition.highest - offset >= USABLE * self._window:
+                found.append(HeldUp(topic_partition, offset, now - since))
+        return found
+
+    def keep_only(self, assigned: frozenset[TopicPartition]) -> None:
+        """Forget partitions that are not assigned, unless records of them are held."""
+        for topic_partition in self._partitions.keys() - assigned:
+            if self._partitions[topic_partition].oldest is None:
+                del self._partitions[topic_partition]
+
+
+class _Partition:
+    """One partition: the records that are held, and how fast the group passes it.
+
+    Attributes:
+        highest: the highest offset that was delivered.
+    """
+
+    def __init__(self, offset: int, now: float) -> None:
+        self.highest = offset
+        self._held: dict[int, float] = {}
+        self._offsets: list[int] = []  # a heap, also of offsets no longer held
+        self._period_start = now
+        self._first_offset = offset
+        self._last_rate = 0.0
+
+    @property
+    def oldest(self) -> tuple[int, float] | None:
+        """The lowest offset that is held and since when, or None."""
+        while self._offsets:
+            since = self._held.get(self._offsets[0])
+            if since is not None:
+                return self._offsets[0], since
+            heapq.heappop(self._offsets)
+        return None
+
+    def add(self, offset: int, now: float) -> None:
+        self._end_period(now)
+        if offset not in self._held:
+            heapq.heappush(self._offsets, offset)
+        self._held[offset] = now
+        self.highest = max(self.highest, offset)
+
+    def remove(self, offset: int) -> None:
+        self._held.pop(offset, None)
+
+    def rate(self, now: float) -> float:
+        """Return the offsets per second by which the group advances."""
+        self._end_period(now)
+        elapsed = now - self._period_start
+        progress = self.highest - self._first_offset
+        # A period that has just begun shows nothing yet.
+        current = progress / max(elapsed, PERIOD / 5)
+        return max(self._last_rate, current)
+
+    def _end_period(self, now: float) -> None:
+        elapsed = now - self._period_start
+        if elapsed < PERIOD:
+            return
+        progress = self.highest - self._first_offset
+        # After a pause of several periods, the last of them had no progress.
+        self._last_rate = progress / elapsed if elapsed < 2 * PERIOD else 0.0
+        self._period_start = now
+        self._first_offset = self.highest
