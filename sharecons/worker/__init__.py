@@ -2,6 +2,7 @@
 
 - `dead_letter_headers`: the headers of dead letters.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
+- `renewals`: when locks are renewed, and when they are lost.
 - `retry_policy`: when a failed record is tried again, and when it is given up.
 - `scheduler`: which record is processed next, and how many are taken.
 - `window`: whether a failed record can wait without stalling its partition.

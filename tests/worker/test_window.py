@@ -1,4 +1,4 @@
-"""Whether a failed record can wait in place without stalling its partition."""
+"""The window of a partition, and failed records that wait in it."""
 
 import pytest
 
