@@ -8,6 +8,7 @@ does not keep it for ever; its lock then ends at its last deadline.
 
 import heapq
 import math
+from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from sharecons.worker.scheduler import WorkItem
@@ -22,7 +23,7 @@ REPEAT_AFTER: Final = 0.15
 
 
 class DueLocks(NamedTuple):
-    """What is to be done now.
+    """Records with a lock that needs an action now.
 
     Attributes:
         renew: records whose locks are to be renewed; those with one deadline together.
@@ -70,12 +71,10 @@ class RenewalSchedule:
         """Forget a record: it is settled or lost."""
         self._locks.pop(item, None)
 
-    def on_renewed(self, item: WorkItem, deadline: float) -> None:
-        """Note a confirmed renewal, and the new deadline."""
-        lock = self._locks.get(item)
-        if lock is not None:
-            lock.deadline = deadline
-            self._plan_renewal(item, lock)
+    def stop_renewing(self) -> bool:
+        """Renew no more locks; return whether any were renewed until now."""
+        renewed, self._renews = self._renews, False
+        return renewed
 
     def next_check(self) -> float:
         """Return when to call `take_due` next; infinity if there is no record."""
@@ -87,28 +86,44 @@ class RenewalSchedule:
             heapq.heappop(self._checks)  # removed or planned again
         return math.inf
 
-    def take_due(self, now: float) -> DueLocks:
+    def take_due(
+        self, now: float, deadline_of: Callable[[WorkItem], float]
+    ) -> DueLocks:
         """Return the records to renew now, and those whose locks have ended.
 
-        A lost record is forgotten. A renewal is returned again until `on_renewed`.
+        A lost record is forgotten. A record is returned again until its renewal is
+        confirmed.
+
+        Args:
+            deadline_of: returns the present deadline of a lock, which is later than the
+                one before if a renewal was confirmed.
         """
         due = DueLocks([], [])
         while self.next_check() <= now:
             _, _, item = heapq.heappop(self._checks)
             lock = self._locks[item]
-            if now >= lock.deadline:
+            confirmed = deadline_of(item)
+            if confirmed > lock.deadline:
+                lock.deadline = confirmed
+                self._plan_renewal(item, lock)
+            elif now >= lock.deadline:
                 due.lost.append(item)
                 del self._locks[item]
-            else:
+            elif self._may_renew(lock):
                 due.renew.append(item)
                 self._plan(item, lock, now + REPEAT_AFTER * lock.duration)
+            else:
+                self._plan(item, lock, lock.deadline)
         return due
 
     def _plan_renewal(self, item: WorkItem, lock: _Lock) -> None:
-        if self._renews and lock.deadline < lock.lease_end:
-            self._plan(item, lock, lock.deadline - (1.0 - RENEW_AT) * lock.duration)
-        else:
-            self._plan(item, lock, lock.deadline)
+        when = lock.deadline
+        if self._may_renew(lock):
+            when -= (1.0 - RENEW_AT) * lock.duration
+        self._plan(item, lock, when)
+
+    def _may_renew(self, lock: _Lock) -> bool:
+        return self._renews and lock.deadline < lock.lease_end
 
     def _plan(self, item: WorkItem, lock: _Lock, when: float) -> None:
         lock.next_check = min(when, lock.deadline)

@@ -62,6 +62,11 @@ class WorkItem:
         self.due = -math.inf
         self.state = ItemState.READY
 
+    @property
+    def is_done(self) -> bool:
+        """True if the worker no longer holds it."""
+        return self.state is ItemState.DONE
+
 
 @final
 class Scheduler:

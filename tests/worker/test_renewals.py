@@ -9,92 +9,110 @@ from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import WorkItem
 
 
-def held(schedule: RenewalSchedule, name: str, now: float = 0.0) -> WorkItem:
-    item = WorkItem(name, 10)
-    schedule.add(item, deadline=now + 30.0, duration=30.0, now=now)
-    return item
+class Locks:
+    """A schedule, and the deadlines that a broker has confirmed."""
+
+    def __init__(self, max_lease: float = math.inf, *, renews: bool = True) -> None:
+        self.schedule = RenewalSchedule(max_lease, renews=renews)
+        self.deadlines: dict[WorkItem, float] = {}
+
+    def add(self, name: str, now: float = 0.0) -> WorkItem:
+        item = WorkItem(name, 10)
+        self.deadlines[item] = now + 30.0
+        self.schedule.add(item, deadline=now + 30.0, duration=30.0, now=now)
+        return item
+
+    def take_due(self, now: float) -> tuple[list[WorkItem], list[WorkItem]]:
+        return self.schedule.take_due(now, self.deadlines.__getitem__)
+
+    def run(self, *, confirm: bool) -> list[tuple[float, str]]:
+        """Let time pass until all locks are lost; return what is done when."""
+        done: list[tuple[float, str]] = []
+        while (now := self.schedule.next_check()) < math.inf:
+            renewed, lost = self.take_due(now)
+            done += [(now, "renew") for _ in renewed] + [(now, "lost") for _ in lost]
+            if confirm:
+                self.deadlines |= dict.fromkeys(renewed, now + 30.0)
+        return done
 
 
 def test_lock_is_renewed_at_half_of_its_duration() -> None:
-    schedule = RenewalSchedule()
-    item = held(schedule, "a")
+    locks = Locks()
+    item = locks.add("a")
 
-    assert 15.0 == schedule.next_check()
-    assert ([], []) == schedule.take_due(14.9)
-    assert ([item], []) == schedule.take_due(15.0)
-    schedule.on_renewed(item, 45.5)
-    assert 30.5 == schedule.next_check()
+    assert 15.0 == locks.schedule.next_check()
+    assert ([], []) == locks.take_due(14.9)
+    assert ([item], []) == locks.take_due(15.0)
+    locks.deadlines[item] = 45.5
+    assert ([], []) == locks.take_due(19.5)
+    assert 30.5 == locks.schedule.next_check()
 
 
 def test_unconfirmed_renewal_is_repeated_until_the_lock_ends() -> None:
-    schedule = RenewalSchedule()
-    item = held(schedule, "a")
-    times = []
-    while (now := schedule.next_check()) < math.inf:
-        due = schedule.take_due(now)
-        times.append((now, len(due.renew), len(due.lost)))
+    locks = Locks()
+    locks.add("a")
 
     assert [
-        (15.0, 1, 0),
-        (19.5, 1, 0),
-        (24.0, 1, 0),
-        (28.5, 1, 0),
-        (30.0, 0, 1),
-    ] == times
-    schedule.on_renewed(item, 60.0)
-    assert math.inf == schedule.next_check(), "it is lost"
+        (15.0, "renew"),
+        (19.5, "renew"),
+        (24.0, "renew"),
+        (28.5, "renew"),
+        (30.0, "lost"),
+    ] == locks.run(confirm=False)
 
 
 def test_record_is_not_renewed_after_its_longest_lease() -> None:
-    schedule = RenewalSchedule(max_lease=70.0)
-    item = held(schedule, "a")
-    renewals = []
-    lost = None
-    while (now := schedule.next_check()) < math.inf:
-        due = schedule.take_due(now)
-        if due.renew:
-            renewals.append(now)
-            schedule.on_renewed(item, now + 30.0)
-        if due.lost:
-            lost = now
+    locks = Locks(max_lease=70.0)
+    locks.add("a")
 
-    assert [15.0, 30.0, 45.0] == renewals
-    assert 75.0 == lost
+    assert [
+        (15.0, "renew"),
+        (30.0, "renew"),
+        (45.0, "renew"),
+        (75.0, "lost"),
+    ] == locks.run(confirm=True)
 
 
 def test_without_renewals_a_lock_ends_at_its_deadline() -> None:
-    schedule = RenewalSchedule(renews=False)
-    item = held(schedule, "a")
+    locks = Locks(renews=False)
+    locks.add("a")
 
-    assert 30.0 == schedule.next_check()
-    assert ([], [item]) == schedule.take_due(30.0)
+    assert [(30.0, "lost")] == locks.run(confirm=True)
+
+
+def test_renewing_can_be_stopped() -> None:
+    locks = Locks()
+    locks.add("a")
+
+    assert locks.schedule.stop_renewing()
+    assert not locks.schedule.stop_renewing()
+    assert [(30.0, "lost")] == locks.run(confirm=True)
 
 
 def test_records_that_arrived_together_are_renewed_together() -> None:
-    schedule = RenewalSchedule()
-    items = [held(schedule, f"r{number}") for number in range(100)]
-    held(schedule, "later", now=3.0)
+    locks = Locks()
+    items = [locks.add(f"r{number}") for number in range(100)]
+    locks.add("later", now=3.0)
 
-    assert (items, []) == schedule.take_due(15.0)
+    assert (items, []) == locks.take_due(15.0)
 
 
 def test_settled_record_is_not_renewed() -> None:
-    schedule = RenewalSchedule()
-    items = [held(schedule, "a"), held(schedule, "b")]
-    schedule.remove(items[0])
-    schedule.remove(items[0])
-    schedule.on_renewed(items[0], 99.0)
+    locks = Locks()
+    items = [locks.add("a"), locks.add("b")]
+    locks.schedule.remove(items[0])
+    locks.schedule.remove(items[0])
 
-    assert ([items[1]], []) == schedule.take_due(20.0)
+    assert ([items[1]], []) == locks.take_due(20.0)
 
 
 def test_late_check_finds_lost_locks_and_renews_none_of_them() -> None:
     """The event loop was blocked for longer than the lock."""
-    schedule = RenewalSchedule()
-    first = held(schedule, "a")
-    second = held(schedule, "b", now=20.0)
+    locks = Locks()
+    first = locks.add("a")
+    second = locks.add("b", now=20.0)
 
-    assert ([second], [first]) == schedule.take_due(40.0)
+    assert ([second], [first]) == locks.take_due(40.0)
 
 
 @given(
@@ -115,13 +133,12 @@ def test_lock_is_lost_only_if_every_renewal_failed(durations, lateness, fails) -
         if schedule.next_check() == math.inf:
             break
         now = max(now, schedule.next_check()) + lateness * min(durations) / 10
-        due = schedule.take_due(now)
+        due = schedule.take_due(now, lambda item: items[item][1])
         for item in due.renew:
             duration, deadline = items[item]
             assert now < deadline
             if not next(failed, False):
                 items[item] = duration, now + duration
-                schedule.on_renewed(item, now + duration)
         for item in due.lost:
             deadline = items[item][1]
             assert now >= deadline

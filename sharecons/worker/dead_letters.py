@@ -1,0 +1,66 @@
+"""Writing records that a worker gives up to a dead-letter topic."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sharecons.config.validation import check_topic
+from sharecons.net.producer import RecordPosition, RecordProducer
+from sharecons.worker.dead_letter_headers import (
+    Origin,
+    origin_headers,
+    without_origin,
+)
+from sharecons.worker.outcomes import DeadLettered
+
+__all__ = ["DeadLetterQueue", "write_dead_letter"]
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetterQueue:
+    """Where a worker writes the records that it gives up.
+
+    The topic must exist. A dead letter has the record's key, value and headers, and
+    headers that say which record it was and why it was given up.
+
+    Raises:
+        ConfigurationError: the name is not a topic's.
+    """
+
+    topic: str
+
+    def __post_init__(self) -> None:
+        check_topic("dead_letter", self.topic)
+
+
+async def write_dead_letter(
+    producer: RecordProducer,
+    queue: DeadLetterQueue,
+    record: Any,
+    outcome: DeadLettered,
+    *,
+    group: str,
+    attempts: int,
+) -> RecordPosition:
+    """Write a record; raises as `RecordProducer.send`.
+
+    `record` has bytes as key and value.
+    """
+    error = outcome.error
+    kind = None if error is None else type(error)
+    origin = Origin(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        group=group,
+        delivery_count=record.delivery_count,
+        reason=outcome.reason,
+        timestamp=record.timestamp if record.timestamp >= 0 else None,
+        attempts=attempts,
+        exception=None if kind is None else f"{kind.__module__}.{kind.__qualname__}",
+    )
+    return await producer.send(
+        queue.topic,
+        record.value,
+        key=record.key,
+        headers=(*without_origin(record.headers), *origin_headers(origin)),
+    )

@@ -1,0 +1,313 @@
+"""The worker on the embedded broker."""
+
+import threading
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import Record, ShareConsumer
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.pytest_plugin import SETTINGS
+from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.outcomes import DeadLetter, Reject, Retry
+from sharecons.worker.retry_policy import RetryPolicy
+from sharecons.worker.share_worker import ShareWorker
+
+pytestmark = pytest.mark.anyio
+
+QUICK = RetryPolicy(max_attempts=3, initial=0.05, maximum=0.2)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[EmbeddedBroker]:
+    async with EmbeddedBroker(settings=SETTINGS) as broker:
+        broker.create_topic("orders", partitions=1)
+        broker.create_topic("orders.dead", partitions=1)
+        yield broker
+
+
+class Handled:
+    """A handler that notes its calls, and runs `act` for each record."""
+
+    def __init__(
+        self, act: Callable[[Record[Any, Any]], Awaitable[object]] | None = None
+    ) -> None:
+        self.calls: list[bytes] = []
+        self.running = 0
+        self.most_running = 0
+        self._act = act
+
+    async def __call__(self, record: Record[Any, Any]) -> None:
+        self.calls.append(record.value)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
+        try:
+            if self._act is not None:
+                await self._act(record)
+        finally:
+            self.running -= 1
+
+
+@asynccontextmanager
+async def working(
+    broker: EmbeddedBroker, handler: Any, **options: Any
+) -> AsyncIterator[ShareWorker[Any, Any]]:
+    """Run a worker until the block ends; then it stops."""
+    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        max_wait=0.1,
+    )
+    worker = ShareWorker(consumer, handler, **{"retry": QUICK, **options})
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            try:
+                yield worker
+            finally:
+                worker.stop()
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    with anyio.fail_after(15):
+        while not condition():
+            await anyio.sleep(0.01)
+
+
+def settled(broker: EmbeddedBroker, count: int) -> bool:
+    """Return whether so many records are accepted or archived, and no others are."""
+    try:
+        group = broker.group("billing")
+    except LookupError:
+        return False
+    return [count] == [partition.start_offset for partition in group.partitions]
+
+
+async def test_records_are_handled_and_accepted(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(200)])
+    handled = Handled()
+
+    async with working(broker, handled):
+        await until(lambda: len(handled.calls) == 200)
+
+    assert Counter(b"%d" % number for number in range(200)) == Counter(handled.calls)
+    await broker.wait_until_settled("billing")
+
+
+async def test_handlers_run_concurrently_up_to_the_limit(broker) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(60)])
+    handled = Handled(lambda record: anyio.sleep(0.1))
+
+    async with working(broker, handled, concurrency=20):
+        await until(lambda: len(handled.calls) == 60)
+
+    assert 15 <= handled.most_running <= 20
+
+
+async def test_plain_function_runs_in_threads(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(20)])
+    threads: set[int] = set()
+    running: list[int] = []
+    most_running = 0
+
+    def handle(record: Record[Any, Any]) -> None:
+        nonlocal most_running
+        threads.add(threading.get_ident())
+        running.append(record.offset)
+        most_running = max(most_running, len(running))
+        time.sleep(0.05)
+        running.remove(record.offset)
+
+    async with working(broker, handle, concurrency=10):
+        await until(lambda: settled(broker, 20))
+
+    assert threading.get_ident() not in threads
+    assert 1 < most_running <= 10
+
+
+async def test_failed_record_is_tried_again_without_another_delivery(broker) -> None:
+    broker.produce("orders", [b"a"])
+    deliveries: list[int] = []
+
+    async def fail_twice(record: Record[Any, Any]) -> None:
+        deliveries.append(record.delivery_count)
+        if len(deliveries) < 3:
+            raise ValueError("not yet")
+
+    async with working(broker, Handled(fail_twice)):
+        await until(lambda: len(deliveries) == 3)
+
+    assert [1, 1, 1] == deliveries
+    await broker.wait_until_settled("billing")
+
+
+async def test_slow_retry_blocks_no_other_record(broker) -> None:
+    broker.produce("orders", [b"slow", *(b"%d" % number for number in range(20))])
+
+    async def fail_slow(record: Record[Any, Any]) -> None:
+        if record.value == b"slow":
+            raise Retry(after=2.0)
+
+    handled = Handled(fail_slow)
+    async with working(broker, handled, concurrency=1):
+        await until(lambda: len(handled.calls) == 21)
+        assert 1 == handled.calls.count(b"slow")
+
+
+async def test_record_that_always_fails_is_dead_lettered(broker) -> None:
+    broker.produce("orders", [b"bad"], keys=[b"k"], headers=(("trace", b"1"),))
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise TimeoutError("slow")
+
+    handled = Handled(fail)
+    queue = DeadLetterQueue("orders.dead")
+    async with working(broker, handled, dead_letter=queue):
+        await until(lambda: bool(broker.records("orders.dead")))
+
+    (letter,) = broker.records("orders.dead")
+    origin = read_origin(letter.headers)
+    assert 3 == len(handled.calls)
+    assert (b"k", b"bad") == (letter.key, letter.value)
+    assert ("trace", b"1") == letter.headers[0]
+    assert origin is not None
+    assert ("orders", 0, 0, "billing", 1, 3) == (
+        origin.topic,
+        origin.partition,
+        origin.offset,
+        origin.group,
+        origin.delivery_count,
+        origin.attempts,
+    )
+    assert "failed after 3 attempts: TimeoutError: slow" == origin.reason
+    assert "builtins.TimeoutError" == origin.exception
+    await broker.wait_until_settled("billing")
+
+
+async def test_dead_letter_that_cannot_be_written_is_not_accepted(broker) -> None:
+    broker.produce("orders", [b"bad"])
+    fault = broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS")
+
+    async def give_up(record: Record[Any, Any]) -> None:
+        raise DeadLetter("no customer")
+
+    async with working(broker, give_up, dead_letter=DeadLetterQueue("orders.dead")):
+        await until(lambda: fault.hits > 3)
+        assert not settled(broker, 1)
+        fault.undo()
+        await until(lambda: settled(broker, 1))
+
+    assert 1 == len(broker.records("orders.dead"))
+
+
+async def test_handler_may_reject(broker, caplog) -> None:
+    broker.produce("orders", [b"a", b"b"])
+
+    async def reject_first(record: Record[Any, Any]) -> None:
+        if record.offset == 0:
+            raise Reject("no customer")
+
+    async with working(broker, reject_first):
+        await until(lambda: settled(broker, 2))
+
+    assert "record rejected" in caplog.text
+    assert "no customer" in caplog.text
+
+
+async def test_keys_are_processed_in_order(broker) -> None:
+    keys = [b"a", b"b", b"a", b"b", b"a"] * 6
+    broker.produce("orders", [b"%d" % n for n in range(30)], keys=keys)
+    running: Counter[bytes] = Counter()
+    done: list[tuple[bytes, int]] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        running[record.key] += 1
+        assert 1 == running[record.key]
+        await anyio.sleep(0.01)
+        running[record.key] -= 1
+        done.append((record.key, record.offset))
+
+    async with working(broker, handle, concurrency=10, key_order=True):
+        await until(lambda: len(done) == 30)
+
+    for key in (b"a", b"b"):
+        offsets = [offset for each, offset in done if each == key]
+        assert sorted(offsets) == offsets
+
+
+async def test_lock_is_renewed_while_the_handler_runs(broker) -> None:
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+    broker.produce("orders", [b"long"])
+    deliveries: list[int] = []
+
+    async def take_long(record: Record[Any, Any]) -> None:
+        deliveries.append(record.delivery_count)
+        await anyio.sleep(3.5)
+
+    async with working(broker, take_long):
+        await until(lambda: settled(broker, 1))
+
+    assert [1] == deliveries
+
+
+async def test_handler_whose_lock_is_lost_is_cancelled(broker) -> None:
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+    broker.produce("orders", [b"a"])
+    ends: list[str] = []
+
+    async def hang(record: Record[Any, Any]) -> None:
+        if record.delivery_count > 1:
+            return
+        try:
+            await anyio.sleep(60)
+        except anyio.get_cancelled_exc_class():
+            ends.append("cancelled")
+            raise
+
+    async with working(broker, hang, max_lease=0.5):
+        await until(lambda: settled(broker, 1))
+
+    assert ["cancelled"] == ends
+
+
+async def test_stopped_worker_finishes_what_runs_and_releases_the_rest(broker) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(10)])
+    handled = Handled(lambda record: anyio.sleep(0.3))
+
+    async with working(broker, handled, concurrency=2):
+        await until(lambda: len(handled.calls) == 2)
+
+    accepted = len(handled.calls)
+    await until(lambda: settled(broker, accepted))
+    assert handled.running == 0
+
+
+async def test_handler_that_exceeds_the_grace_is_cancelled_and_released(broker) -> None:
+    broker.produce("orders", [b"a"])
+    handled = Handled(lambda record: anyio.sleep(60))
+
+    async with working(broker, handled, shutdown_grace=0.2):
+        await until(lambda: handled.running == 1)
+
+    assert not settled(broker, 1)
+    assert handled.running == 0
+
+
+async def test_fatal_error_of_the_consumer_ends_the_worker(broker) -> None:
+    broker.faults.on("ShareGroupHeartbeat", times=None).refuse(
+        "GROUP_AUTHORIZATION_FAILED"
+    )
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with working(broker, Handled()):
+            await anyio.sleep(5)
+
+    assert "GROUP_AUTHORIZATION_FAILED" in str(caught.value.exceptions[0])
