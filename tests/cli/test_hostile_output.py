@@ -227,6 +227,9 @@ def test_client_ids_of_members_are_escaped(hostile):
             acknowledgement="explicit",
         )
         async with consumer:
+            with anyio.fail_after(15):
+                while not consumer.connected:
+                    await anyio.sleep(0.01)
             return [
                 await anyio.to_thread.run_sync(run_on, hostile, command)
                 for command in (
