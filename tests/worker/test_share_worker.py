@@ -104,7 +104,7 @@ async def test_records_are_handled_and_accepted(broker: EmbeddedBroker) -> None:
 
 async def test_handlers_run_concurrently_up_to_the_limit(broker) -> None:
     broker.produce("orders", [b"%d" % number for number in range(60)])
-    handled = Handled(lambda record: anyio.sleep(0.1))
+    handled = Handled(lambda record: anyio.sleep(0.5))
 
     async with working(broker, handled, concurrency=20):
         await until(lambda: len(handled.calls) == 60)
@@ -154,7 +154,7 @@ async def test_slow_retry_blocks_no_other_record(broker) -> None:
 
     async def fail_slow(record: Record[Any, Any]) -> None:
         if record.value == b"slow":
-            raise Retry(after=2.0)
+            raise Retry(after=20.0)
 
     handled = Handled(fail_slow)
     async with working(broker, handled, concurrency=1):
@@ -244,13 +244,13 @@ async def test_keys_are_processed_in_order(broker) -> None:
 
 
 async def test_lock_is_renewed_while_the_handler_runs(broker) -> None:
-    broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 4000})
     broker.produce("orders", [b"long"])
     deliveries: list[int] = []
 
     async def take_long(record: Record[Any, Any]) -> None:
         deliveries.append(record.delivery_count)
-        await anyio.sleep(3.5)
+        await anyio.sleep(6.0)
 
     async with working(broker, take_long):
         await until(lambda: settled(broker, 1))
