@@ -124,6 +124,12 @@ class Run:
             self._write_parquet(select_quarantined(cached), "quarantine", batch)
             seconds = time.monotonic() - began
             self._write_stats(measure_batch(cached, batch, self._lag(), seconds))
+        except Exception:
+            if self._stop_requested:
+                # Spark would match the message with a regular expression, for which a
+                # stack trace is too long: its thread would end with a stack overflow.
+                raise StoppedError from None
+            raise
         finally:
             cached.unpersist()
 
