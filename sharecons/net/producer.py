@@ -25,7 +25,7 @@ from sharecons.protocol.produce.producer import (
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
 
-__all__ = ["RecordPosition", "RecordProducer"]
+__all__ = ["IdempotentProducer", "RecordPosition"]
 
 DELIVERY_TIMEOUT: Final = 30.0
 REQUEST_TIMEOUT: Final = 10.0
@@ -53,7 +53,7 @@ class _Pending:
         self.outcome: ProduceEvent | None = None
 
 
-class RecordProducer:
+class IdempotentProducer:
     """Writes records with acks=all and idempotence (KIP-98), each at most once.
 
     `run` must run in a task while `send` is called.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sharecons.config.validation import check_topic
-from sharecons.net.producer import RecordPosition, RecordProducer
+from sharecons.net.producer import IdempotentProducer, RecordPosition
 from sharecons.worker.dead_letter_headers import (
     Origin,
     origin_headers,
@@ -33,7 +33,7 @@ class DeadLetterQueue:
 
 
 async def write_dead_letter(
-    producer: RecordProducer,
+    producer: IdempotentProducer,
     queue: DeadLetterQueue,
     record: Any,
     outcome: DeadLettered,
@@ -41,7 +41,7 @@ async def write_dead_letter(
     group: str,
     attempts: int,
 ) -> RecordPosition:
-    """Write a record; raises as `RecordProducer.send`.
+    """Write a record; raises as `IdempotentProducer.send`.
 
     `record` has bytes as key and value.
     """

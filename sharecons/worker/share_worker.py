@@ -30,7 +30,7 @@ from sharecons.errors import (
 from sharecons.log import get_logger
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
-from sharecons.net.producer import RecordProducer
+from sharecons.net.producer import IdempotentProducer
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.dead_letters import DeadLetterQueue, write_dead_letter
 from sharecons.worker.outcomes import (
@@ -125,7 +125,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         self._clock = running_clock()
         self.consumer._implicit = False
         async with self.consumer, BrokerPool(self.consumer._cluster) as brokers:
-            self._producer = RecordProducer(brokers)
+            self._producer = IdempotentProducer(brokers)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._producer.run)
                 tasks.start_soon(self._keep_locks)
