@@ -3,5 +3,6 @@
 - `messages`: the requests and responses.
 - `partitioner`: chooses the partition of a record.
 - `batches`: the records of one partition: pending, and in the batch that is sent.
+- `topics`: the partitions of one topic.
 - `producer`: the state machine.
 """

@@ -87,6 +87,7 @@ class Batch:
 
     @property
     def deadline(self) -> float:
+        """When the first of its records fails if it is not confirmed."""
         return min(each.deadline for each in self.records)
 
 

@@ -1,0 +1,152 @@
+"""The partitions of one topic, and the records that wait for its metadata."""
+
+from collections.abc import Container, Iterator
+
+from sharecons.errors import Error
+from sharecons.protocol.admin.models import Topic
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.produce.batches import PartitionQueue, ProducerRecord
+from sharecons.protocol.produce.partitioner import partition_of_key
+
+__all__ = ["TopicQueue"]
+
+
+class TopicQueue:
+    """One topic of a producer.
+
+    Attributes:
+        leaders: nodes by partition; without those not known.
+        queues: by partition.
+        error: why the last request failed, for messages.
+        is_stale: the metadata is to be requested.
+        metadata_at: when to request it.
+    """
+
+    def __init__(self, spread: float) -> None:
+        self.leaders: dict[int, int] = {}
+        self.queues: dict[int, PartitionQueue] = {}
+        self.error: Error | None = None
+        self.is_stale = True
+        self.metadata_at = 0.0
+        self._spread = spread
+        self._backoff = Backoff(spread)
+        self._partitions = 0
+        self._next_partition = 0
+        self._waiting: list[ProducerRecord] = []
+
+    @property
+    def partitions(self) -> int:
+        """The number of partitions; 0 if it is not known."""
+        return self._partitions
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._waiting and all(q.is_empty for q in self.queues.values())
+
+    @property
+    def needs_metadata(self) -> bool:
+        """True if there are records, and their leaders are not known or stale."""
+        if self.is_empty:
+            return False
+        return (
+            self.is_stale
+            or bool(self._waiting)
+            or any(
+                partition not in self.leaders and not queue.is_empty
+                for partition, queue in self.queues.items()
+            )
+        )
+
+    def add(self, record: ProducerRecord) -> None:
+        if (record.partition or 0) < self._partitions:
+            self._queue_of(record).add(record)
+        else:
+            self._waiting.append(record)
+
+    def _queue_of(self, record: ProducerRecord) -> PartitionQueue:
+        partition = record.partition
+        if partition is None:
+            key = record.record.key
+            if key is None:
+                partition = self._next_partition
+            else:
+                partition = partition_of_key(key, self._partitions)
+        return self.queues[partition]
+
+    def on_batch_taken(self, partition: int) -> None:
+        """Let the next records without a key go to another partition."""
+        if partition == self._next_partition:
+            self._next_partition = (partition + 1) % self._partitions
+
+    def sendable(
+        self, busy: Container[int | None]
+    ) -> Iterator[tuple[int, PartitionQueue]]:
+        """Yield leaders that are not busy, with queues that have records for them."""
+        for partition, queue in self.queues.items():
+            leader = self.leaders.get(partition)
+            waits = not (queue.is_empty or queue.in_flight)
+            if waits and leader is not None and leader not in busy:
+                yield leader, queue
+
+    def deadlines(self) -> Iterator[float]:
+        """Yield when the next records expire."""
+        yield from (record.deadline for record in self._waiting[:1])
+        for queue in self.queues.values():
+            if not (queue.is_empty or queue.in_flight):
+                yield queue.next_deadline()
+
+    def expire(self, now: float) -> list[ProducerRecord]:
+        """Remove the records whose deadlines have passed, but for those in flight."""
+        expired = [each for each in self._waiting if now >= each.deadline]
+        if expired:
+            self._waiting = [each for each in self._waiting if now < each.deadline]
+        for queue in self.queues.values():
+            expired += queue.expire(now)
+        return expired
+
+    def remove_all(self) -> list[ProducerRecord]:
+        """Remove all records but those in flight."""
+        removed, self._waiting = self._waiting, []
+        for queue in self.queues.values():
+            removed += queue.remove_all()
+        return removed
+
+    # Metadata.
+
+    def mark_stale(self, now: float) -> None:
+        """Request metadata again: a leader may have changed."""
+        if not self.is_stale:
+            self.is_stale = True
+            self.metadata_at = now + self._backoff.next_delay()
+
+    def on_lookup_failed(self, error: Error, now: float) -> None:
+        self.error = error
+        self.is_stale = True
+        self.metadata_at = now + self._backoff.next_delay()
+
+    def on_described(self, topic: Topic, now: float) -> list[ProducerRecord]:
+        """Use new metadata; return waiting records whose partition does not exist."""
+        # Partitions are never removed, but a new topic may have the same name.
+        self._partitions = max(topic.partitions, default=-1) + 1
+        self.leaders = {
+            partition: info.leader
+            for partition, info in topic.partitions.items()
+            if info.leader is not None
+        }
+        for partition in range(self._partitions):
+            self.queues.setdefault(partition, PartitionQueue(partition, self._spread))
+        self._next_partition %= max(1, self._partitions)
+        missing = []
+        waiting, self._waiting = self._waiting, []
+        for record in waiting:
+            if not self._partitions:
+                self._waiting.append(record)
+            elif (record.partition or 0) >= self._partitions:
+                missing.append(record)
+            else:
+                self._queue_of(record).add(record)
+        if self.needs_metadata:
+            self.metadata_at = now + self._backoff.next_delay()
+        else:
+            self._backoff.reset()
+        return missing
