@@ -73,7 +73,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         concurrency: how many handlers run at a time.
         max_bytes: no more records are taken while those held have as many bytes.
         retry: how often, and after which delays, a failed record is tried again.
-        dead_letter: where records are written that are given up.
+        dead_letter: where records are written that are given up. The consumer must
+            not have deserializers then, as a dead letter has the original bytes.
         key_order: process records with one key one after the other. This holds in this
             worker only: other members of the group may process records with the same
             key at the same time.
@@ -103,6 +104,11 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
         if not callable(handler):
             raise ConfigurationError(f"handler must be callable, not {handler!r}")
+        if dead_letter is not None and consumer._deserializers:
+            raise ConfigurationError(
+                "dead_letter needs keys and values as bytes: deserialize in the "
+                "handler instead of by the consumer's deserializers"
+            )
         self.consumer = consumer
         self._handler = _as_coroutine_function(handler, concurrency)
         self._retry = retry if retry is not None else RetryPolicy()
@@ -165,7 +171,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
                     self._add(record)
             except DeserializationError as error:
                 self._log.warning("record rejected", reason=str(error))
-                error.record.reject()
+                self._acknowledge(error.record, error.record.reject)
             except Error as error:
                 self._failure = error
                 self.stop()
@@ -260,11 +266,18 @@ class ShareWorker(Generic[KeyT, ValueT]):
     def _end(self, item: WorkItem, acknowledge: Callable[[], None]) -> None:
         """Acknowledge a record and forget it."""
         self._forget(item)
+        self._acknowledge(item.record, acknowledge)
+
+    def _acknowledge(self, record: Any, acknowledge: Callable[[], None]) -> None:
+        """Call a verb of the record; log it if the lock is lost or the worker closes.
+
+        The record is then delivered again.
+        """
         try:
             acknowledge()
         except (LockLostError, RecordStateError, ClosedError) as error:
             self._log.warning(
-                "acknowledgement failed", **_place(item.record), error=str(error)
+                "acknowledgement failed", **_place(record), error=str(error)
             )
 
     def _forget(self, item: WorkItem) -> None:

@@ -3,14 +3,16 @@
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import MappingProxyType
 from typing import Any
 
 import anyio
 import pytest
 
 from sharecons import Record, ShareConsumer
+from sharecons.errors import ConfigurationError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.worker.dead_letter_headers import read_origin
@@ -56,17 +58,22 @@ class Handled:
 
 @asynccontextmanager
 async def working(
-    broker: EmbeddedBroker, handler: Any, **options: Any
+    broker: EmbeddedBroker,
+    handler: Any,
+    *,
+    consumer: Mapping[str, Any] = MappingProxyType({}),
+    **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
     """Run a worker until the block ends; then it stops."""
-    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+    un_entered: ShareConsumer[Any, Any] = ShareConsumer(
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         max_wait=0.1,
+        **consumer,
     )
-    worker = ShareWorker(consumer, handler, **{"retry": QUICK, **options})
+    worker = ShareWorker(un_entered, handler, **{"retry": QUICK, **options})
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
@@ -301,6 +308,16 @@ async def test_handler_that_exceeds_the_grace_is_cancelled_and_released(broker) 
     assert handled.running == 0
 
 
+async def test_undeserializable_record_is_rejected_and_others_go_on(broker) -> None:
+    broker.produce("orders", [b"1", b"not a number", b"3"])
+    handled = Handled()
+
+    async with working(broker, handled, consumer={"value_deserializer": int}):
+        await until(lambda: settled(broker, 3))
+
+    assert [1, 3] == handled.calls
+
+
 async def test_fatal_error_of_the_consumer_ends_the_worker(broker) -> None:
     broker.faults.on("ShareGroupHeartbeat", times=None).refuse(
         "GROUP_AUTHORIZATION_FAILED"
@@ -311,3 +328,10 @@ async def test_fatal_error_of_the_consumer_ends_the_worker(broker) -> None:
             await anyio.sleep(5)
 
     assert "GROUP_AUTHORIZATION_FAILED" in str(caught.value.exceptions[0])
+
+
+def test_dead_letters_need_the_original_bytes() -> None:
+    consumer = ShareConsumer("orders", group_id="billing", value_deserializer=int)
+
+    with pytest.raises(ConfigurationError, match="keys and values as bytes"):
+        ShareWorker(consumer, Handled(), dead_letter=DeadLetterQueue("orders.dead"))

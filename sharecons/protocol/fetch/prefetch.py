@@ -155,7 +155,7 @@ class Prefetch:
         so that it is the rate of all of them.
 
         Args:
-            unworked: records whose locks ended before their turn.
+            expired: records whose locks ended before their turn.
             processing: records that other tasks of the application are processing.
             busy: how many tasks these are.
         """

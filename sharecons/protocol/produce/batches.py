@@ -121,10 +121,6 @@ class PartitionQueue:
     def is_empty(self) -> bool:
         return self.batch is None and not self._pending
 
-    @property
-    def has_pending(self) -> bool:
-        return bool(self._pending)
-
     def add(self, record: ProducerRecord) -> None:
         self._pending.append(record)
 
