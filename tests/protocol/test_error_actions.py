@@ -13,10 +13,12 @@ TABLES = {
     "FETCH": error_actions.FETCH,
     "FETCH_PARTITION": error_actions.FETCH_PARTITION,
     "ACKNOWLEDGE": error_actions.ACKNOWLEDGE,
+    "PRODUCE": error_actions.PRODUCE,
 }
 
 # "Supported errors" of ShareGroupHeartbeatResponse, ShareFetchResponse and
-# ShareAcknowledgeResponse, with what peers do where those files are silent.
+# ShareAcknowledgeResponse, with what peers do where those files are silent. Codes of
+# ProduceResponse: what Kafka's producer does, for one that never writes twice.
 EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
     "HEARTBEAT": {
         ErrorAction.PROCEED: {Code.NONE},
@@ -91,6 +93,36 @@ EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
             Code.INVALID_REQUEST,
             Code.FENCED_STATE_EPOCH,
             Code.UNKNOWN_SERVER_ERROR,
+        },
+    },
+    "PRODUCE": {
+        ErrorAction.PROCEED: {Code.NONE, Code.DUPLICATE_SEQUENCE_NUMBER},
+        ErrorAction.FIND_LEADER: {
+            Code.NOT_LEADER_OR_FOLLOWER,
+            Code.LEADER_NOT_AVAILABLE,
+            Code.FENCED_LEADER_EPOCH,
+            Code.KAFKA_STORAGE_ERROR,
+            Code.UNKNOWN_TOPIC_OR_PARTITION,
+        },
+        ErrorAction.SPLIT_BATCH: {
+            Code.MESSAGE_TOO_LARGE,
+            Code.RECORD_LIST_TOO_LARGE,
+        },
+        ErrorAction.NEW_PRODUCER_ID: {
+            Code.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            Code.UNKNOWN_PRODUCER_ID,
+            Code.INVALID_PRODUCER_EPOCH,
+        },
+        ErrorAction.FAIL_BATCH: {
+            Code.TOPIC_AUTHORIZATION_FAILED,
+            Code.CLUSTER_AUTHORIZATION_FAILED,
+            Code.INVALID_TOPIC_EXCEPTION,
+            Code.INVALID_TIMESTAMP,
+            Code.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            Code.POLICY_VIOLATION,
+            Code.INVALID_RECORD,
+            Code.INVALID_REQUEST,
+            Code.UNSUPPORTED_COMPRESSION_TYPE,
         },
     },
 }

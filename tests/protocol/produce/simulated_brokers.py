@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from sharecons._record import TopicPartition
+from sharecons._record import DETACHED, TopicPartition
 from sharecons.protocol.admin.models import Broker, Topic, TopicPartitionInfo
 from sharecons.protocol.admin.requests import (
     Reply,
@@ -25,13 +25,9 @@ from sharecons.records.layout import Header
 __all__ = ["SimulatedBrokers", "values_of"]
 
 
-class _NoLease:
-    """The target of decoded records, which are not acknowledged."""
-
-
 def values_of(batch: bytes) -> list[bytes]:
     count = Header(memoryview(batch), 0).count
-    decoded = decode(batch, [(0, count - 1, 1)], "t", 0, _NoLease())  # type: ignore[arg-type]
+    decoded = decode(batch, [(0, count - 1, 1)], "t", 0, DETACHED)
     return [record.value for record in decoded.records]
 
 
