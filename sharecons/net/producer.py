@@ -5,6 +5,7 @@ are added meanwhile go with the next one, so many tasks may send at once.
 """
 
 import time
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -15,17 +16,11 @@ from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.protocol.admin.requests import TopicMetadataRequest
 from sharecons.protocol.produce.batches import ProducerRecord
-from sharecons.protocol.produce.producer import (
-    Delivered,
-    Failed,
-    NodeRequest,
-    ProduceEvent,
-    Producer,
-)
+from sharecons.protocol.produce.producer import Delivered, NodeRequest, Producer
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
 
-__all__ = ["IdempotentProducer", "RecordPosition"]
+__all__ = ["IdempotentProducer", "OnOutcome", "RecordPosition"]
 
 DELIVERY_TIMEOUT: Final = 30.0
 REQUEST_TIMEOUT: Final = 10.0
@@ -44,13 +39,8 @@ class RecordPosition(NamedTuple):
     offset: int
 
 
-class _Pending:
-    """A record without an outcome, and the task that waits for it."""
-
-    def __init__(self, record: ProducerRecord) -> None:
-        self.record = record
-        self.done = anyio.Event()
-        self.outcome: ProduceEvent | None = None
+OnOutcome = Callable[[RecordPosition | Error], None]
+"""Called once, with the position of a record, or with why it may not be written."""
 
 
 class IdempotentProducer:
@@ -76,7 +66,7 @@ class IdempotentProducer:
         self._delivery_timeout = delivery_timeout
         self._max_buffered = max_buffered
         self._machine = Producer(spread, compression=compression)
-        self._pending: dict[ProducerRecord, _Pending] = {}
+        self._pending: dict[ProducerRecord, OnOutcome] = {}
         self._buffered = 0
         self._space = anyio.Event()
         self._wakeup = AutoResetEvent()
@@ -104,8 +94,9 @@ class IdempotentProducer:
         finally:
             self._closed = True
             self._space.set()
-            for pending in self._pending.values():
-                pending.done.set()
+            for record, on_outcome in self._pending.items():
+                on_outcome(_closed_error(record))
+            self._pending.clear()
 
     async def send(
         self,
@@ -131,30 +122,79 @@ class IdempotentProducer:
             AuthorizationError, BrokerError: the broker does not take it.
             ClosedError: the producer was closed before the record was confirmed.
         """
+        done = anyio.Event()
+        outcome: RecordPosition | Error | None = None
+
+        def on_outcome(result: RecordPosition | Error) -> None:
+            nonlocal outcome
+            outcome = result
+            done.set()
+
+        if timestamp is None:
+            timestamp = time.time_ns() // 1_000_000
+        new = NewRecord(key=key, value=value, headers=headers, timestamp=timestamp)
+        await self.submit(topic, new, on_outcome, partition=partition)
+        await done.wait()
+        assert outcome is not None, "done"
+        if isinstance(outcome, Error):
+            raise fresh(outcome)
+        return outcome
+
+    async def submit(
+        self,
+        topic: str,
+        new: NewRecord,
+        on_outcome: OnOutcome,
+        *,
+        partition: int | None = None,
+    ) -> None:
+        """Add a record, once there is space for it, and do not wait for its outcome.
+
+        Records that one task submits are written in the order of the calls, to each
+        partition. Cancelling this while it waits adds nothing.
+
+        Args:
+            on_outcome: must not raise. Errors as of `send`.
+
+        Raises:
+            ClosedError: the producer is closed; `on_outcome` is not called.
+        """
         while self._buffered >= self._max_buffered and not self._closed:
             await self._space.wait()
         if self._closed:
             raise ClosedError("the record was not sent: the producer is closed")
-        if timestamp is None:
-            timestamp = time.time_ns() // 1_000_000
-        new = NewRecord(key=key, value=value, headers=headers, timestamp=timestamp)
         deadline = anyio.current_time() + self._delivery_timeout
         record = ProducerRecord(topic, new, deadline, partition)
-        pending = self._pending[record] = _Pending(record)
+        self._pending[record] = on_outcome
         self._buffered += record.size
         self._machine.add(record)
         self._wakeup.set()
-        await pending.done.wait()
-        match pending.outcome:
-            case Delivered(partition=written_to, offset=offset):
-                return RecordPosition(topic, written_to, offset)
-            case Failed(error=error):
-                raise fresh(error)
-            case None:
-                raise ClosedError(
-                    f"the producer was closed before a record for topic {topic!r} was "
-                    "confirmed; it may have been written"
-                )
+
+    async def send_all(
+        self, topic: str, records: Sequence[NewRecord], *, partition: int | None = None
+    ) -> None:
+        """Write records, and wait until all in-sync replicas have all of them.
+
+        Raises the first error as `send`; other records may be written nevertheless.
+        """
+        unconfirmed = len(records)
+        done = anyio.Event()
+        errors: list[Error] = []
+
+        def on_outcome(outcome: RecordPosition | Error) -> None:
+            nonlocal unconfirmed
+            unconfirmed -= 1
+            if isinstance(outcome, Error):
+                errors.append(outcome)
+            if not unconfirmed:
+                done.set()
+
+        for record in records:
+            await self.submit(topic, record, on_outcome, partition=partition)
+        if records:
+            await done.wait()
+        if errors:
+            raise fresh(errors[0])
 
     async def _exchange(self, request: NodeRequest) -> None:
         clock = running_clock()
@@ -176,13 +216,24 @@ class IdempotentProducer:
         return await self._brokers.send_to_any(request.request, deadline)
 
     def _dispatch(self) -> None:
-        """Wake the tasks whose records have an outcome."""
+        """Report the outcomes of records."""
         events, self._machine.events = self._machine.events, []
         for event in events:
-            pending = self._pending.pop(event.record)
-            self._buffered -= event.record.size
-            pending.outcome = event
-            pending.done.set()
+            record = event.record
+            on_outcome = self._pending.pop(record)
+            self._buffered -= record.size
+            if isinstance(event, Delivered):
+                position = RecordPosition(record.topic, event.partition, event.offset)
+                on_outcome(position)
+            else:
+                on_outcome(event.error)
         if events:
             self._space.set()
             self._space = anyio.Event()
+
+
+def _closed_error(record: ProducerRecord) -> ClosedError:
+    return ClosedError(
+        f"the producer was closed before a record for topic {record.topic!r} was "
+        "confirmed; it may have been written"
+    )

@@ -1,0 +1,87 @@
+"""Records that are submitted without waiting for their outcomes."""
+
+from collections.abc import AsyncIterator
+
+import anyio
+import pytest
+
+from sharecons.errors import ClosedError, Error, RequestTimedOutError
+from sharecons.net.producer import RecordPosition
+from sharecons.records.encoder import NewRecord
+from sharecons.testing import EmbeddedBroker
+from tests.producer.running import producing
+
+pytestmark = pytest.mark.anyio
+
+VALUES = [b"%d" % number for number in range(500)]
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[EmbeddedBroker]:
+    async with EmbeddedBroker() as broker:
+        broker.create_topic("orders", partitions=1)
+        yield broker
+
+
+async def test_submitted_records_have_the_order_of_the_calls(broker) -> None:
+    outcomes: list[RecordPosition | Error] = []
+    broker.faults.on("Produce", times=2).cut(after=True)
+
+    # The buffer has space for ten records, so most calls wait.
+    async with producing(broker.bootstrap_servers, max_buffered=350) as producer:
+        with anyio.fail_after(20):
+            for value in VALUES:
+                await producer.submit("orders", NewRecord(value=value), outcomes.append)
+            while len(outcomes) < len(VALUES):
+                await anyio.sleep(0.01)
+
+    assert VALUES == [record.value for record in broker.records("orders")]
+    assert [("orders", 0, n) for n in range(500)] == outcomes
+
+
+async def test_every_submitted_record_has_one_outcome_when_the_producer_closes(
+    broker,
+) -> None:
+    outcomes: list[RecordPosition | Error] = []
+    broker.faults.on("Produce", times=None).stall()
+
+    async with producing(broker.bootstrap_servers) as producer:
+        for value in VALUES:
+            await producer.submit("orders", NewRecord(value=value), outcomes.append)
+    with pytest.raises(ClosedError):
+        await producer.submit("orders", NewRecord(value=b"late"), outcomes.append)
+
+    assert [ClosedError] * 500 == [type(outcome) for outcome in outcomes]
+
+
+async def test_cancelled_submit_adds_nothing(broker) -> None:
+    stalled = broker.faults.on("Produce", times=None).stall()
+    outcomes: list[RecordPosition | Error] = []
+    async with producing(broker.bootstrap_servers, max_buffered=1) as producer:
+        await producer.submit("orders", NewRecord(value=b"first"), outcomes.append)
+        with anyio.move_on_after(0.2) as scope:
+            await producer.submit("orders", NewRecord(value=b"none"), outcomes.append)
+        await anyio.wait_all_tasks_blocked()
+        stalled.undo()
+        await producer.send("orders", b"last")
+
+    assert scope.cancelled_caught
+    assert [b"first", b"last"] == [r.value for r in broker.records("orders")]
+
+
+async def test_send_all_writes_one_batch_in_order(broker) -> None:
+    async with producing(broker.bootstrap_servers) as producer:
+        await producer.send_all("orders", [NewRecord(value=value) for value in VALUES])
+        await producer.send_all("orders", [])
+
+    assert VALUES == [record.value for record in broker.records("orders")]
+
+
+async def test_send_all_raises_after_the_last_outcome(broker) -> None:
+    broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS")
+
+    async with producing(broker.bootstrap_servers, delivery_timeout=0.3) as producer:
+        with pytest.raises(RequestTimedOutError, match="NOT_ENOUGH_REPLICAS"):
+            await producer.send_all("orders", [NewRecord(value=b"a")] * 3)
+
+        assert 0 == producer.buffered
