@@ -14,9 +14,11 @@ from sharecons.config.validation import parse_bootstrap
 from sharecons.demo import requests
 from sharecons.demo.requests import Request, Response
 from sharecons.errors import BrokerError, Error
+from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import ErrorMapping, TcpNetwork
+from sharecons.net.producer import IdempotentProducer
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.messages import (
     LEAVE_EPOCH,
@@ -25,11 +27,11 @@ from sharecons.protocol.messages import (
     Heartbeat,
     MetadataRequest,
 )
-from sharecons.records.encoder import NewRecord, encode
+from sharecons.records.encoder import NewRecord
 from sharecons.version import VERSION
 from sharecons.wire import consumer_apis
 
-__all__ = ["Environment", "demo_environment"]
+__all__ = ["Environment", "JobProducer", "demo_environment"]
 
 SHORT_TIMEOUTS: Final[dict[str, str | None]] = {
     "share.auto.offset.reset": "earliest",
@@ -52,7 +54,6 @@ brokers, and their jobs could wait that long."""
 PARTITION: Final = 0
 """The number of the only partition."""
 
-UNKNOWN_LEADER: Final = Endpoint("", 0)
 REQUEST_TIMEOUT: Final = 10.0  # seconds
 RETRY_INTERVAL: Final = 0.05  # seconds
 CLEANUP_TIMEOUT: Final = 10.0  # seconds
@@ -64,7 +65,6 @@ class Environment:
 
     Attributes:
         connection: a connection to any broker.
-        leader: the leader of the topic's partition.
         killed_members: ids of members that were killed and cannot leave the group.
     """
 
@@ -72,17 +72,17 @@ class Environment:
     topic: str
     group_id: str
     connection: Connection
-    leader: Endpoint = UNKNOWN_LEADER
     killed_members: list[str] = field(default_factory=list)
 
-    async def produce(self, jobs: Sequence[int]) -> None:
-        """Produce jobs.
-
-        Raises:
-            Error: the request failed; the jobs may have been written or not.
-        """
-        request = requests.produce(self.topic, PARTITION, _encode_jobs(jobs))
-        _raise_on_error(request, await _send(self.leader, request), self.topic)
+    @asynccontextmanager
+    async def open_producer(self) -> AsyncIterator["JobProducer"]:
+        """Run a producer of jobs; its errors are in an ExceptionGroup."""
+        cluster = _new_cluster(self.bootstrap)
+        async with BrokerPool(cluster) as brokers, anyio.create_task_group() as tasks:
+            producer = IdempotentProducer(brokers)
+            tasks.start_soon(producer.run)
+            yield JobProducer(producer, self.topic)
+            tasks.cancel_scope.cancel()
 
     async def fetch_lag(self) -> int | None:
         """Return the group's lag at the broker, or None if it is unavailable."""
@@ -93,6 +93,23 @@ class Environment:
         except Error:
             return None  # the summary works without it
         return response.lag if response.code == Code.NONE else None
+
+
+class JobProducer:
+    """Writes jobs to the demo's topic."""
+
+    def __init__(self, producer: IdempotentProducer, topic: str) -> None:
+        self._producer = producer
+        self._topic = topic
+
+    async def produce(self, jobs: Sequence[int]) -> None:
+        """Produce jobs, in one batch.
+
+        Raises as `IdempotentProducer.send`; the jobs may have been written or not.
+        """
+        await self._producer.send_all(
+            self._topic, _new_records(jobs), partition=PARTITION
+        )
 
 
 @asynccontextmanager
@@ -121,13 +138,17 @@ async def demo_environment(
         await connection.aclose()
 
 
-async def _connect(bootstrap: str) -> Connection:
-    cluster = Cluster(
+def _new_cluster(bootstrap: str) -> Cluster:
+    return Cluster(
         parse_bootstrap(bootstrap),
         TcpNetwork(),
         client_id="sharecons-demo",
         software_version=VERSION,
     )
+
+
+async def _connect(bootstrap: str) -> Connection:
+    cluster = _new_cluster(bootstrap)
     connection = await cluster.connect_any(timeout=REQUEST_TIMEOUT / 2)
     try:
         consumer_apis.check_share_groups(connection.served, connection.broker)
@@ -151,7 +172,7 @@ async def _prepare(environment: Environment) -> None:
         ErrorMapping(f"waiting for a leader of {environment.topic}"),
         anyio.fail_after(REQUEST_TIMEOUT),
     ):
-        environment.leader = await _wait_for_leader(environment)
+        await _wait_for_leader(environment)
 
 
 async def _any_broker(environment: Environment) -> Endpoint:
@@ -162,15 +183,14 @@ async def _any_broker(environment: Environment) -> Endpoint:
     return broker
 
 
-async def _wait_for_leader(environment: Environment) -> Endpoint:
-    """Return the address of the partition's leader once it has one."""
+async def _wait_for_leader(environment: Environment) -> None:
+    """Return once the partition has a leader."""
     request = MetadataRequest(names=(environment.topic,), ids=())
     while True:
         described = await environment.connection.send(request, REQUEST_TIMEOUT)
         partition = described.topics[0].leaders.get(PARTITION)
         if partition is not None and partition.leader_id in described.brokers:
-            leader: Endpoint = described.brokers[partition.leader_id]
-            return leader
+            return
         # Kafka has no request that waits for a leader.
         await anyio.sleep(RETRY_INTERVAL)
 
@@ -252,9 +272,9 @@ def _raise_on_error(request: Request, response: Response, resource: str) -> None
     raise BrokerError(text, code=response.code, name=name)
 
 
-def _encode_jobs(jobs: Sequence[int]) -> bytes:
+def _new_records(jobs: Sequence[int]) -> list[NewRecord]:
     # Timestamps increase, as those of a producer would.
     clock = count(int(time.time() * 1000))
-    return encode(
-        [NewRecord(value=f"job {job}".encode(), timestamp=next(clock)) for job in jobs]
-    )
+    return [
+        NewRecord(value=f"job {job}".encode(), timestamp=next(clock)) for job in jobs
+    ]

@@ -1,8 +1,8 @@
-"""The demo's admin and Produce requests, encoded by hand.
+"""The demo's admin requests, encoded by hand.
 
 They use old versions that every Kafka 4 still supports and that have no tagged fields
 (Kafka's "Protocol Messages"): CreateTopics 4, DeleteTopics 1, DeleteGroups 0,
-Produce 3, IncrementalAlterConfigs 0. Only DescribeShareGroupOffsets has no version
+IncrementalAlterConfigs 0. Only DescribeShareGroupOffsets has no version
 without tagged fields.
 """
 
@@ -18,7 +18,6 @@ __all__ = [
     "delete_group",
     "delete_topic",
     "describe_lag",
-    "produce",
 ]
 
 GROUP: Final = 32
@@ -27,7 +26,6 @@ GROUP: Final = 32
 SET, DELETE = 0, 1
 """AlterConfigOp.OpType"""
 
-ALL_REPLICAS: Final = -1
 BROKER_DEFAULT: Final = -1
 COMPACT_LENGTH_ONE: Final = b"\x02"
 """The length of an array of one item in flexible versions (KIP-482)."""
@@ -94,12 +92,6 @@ def alter_group(group_id: str, configs: Mapping[str, str | None]) -> Request:
     return Request("IncrementalAlterConfigs", 44, 0, body)
 
 
-def produce(topic: str, partition: int, batch: bytes) -> Request:
-    partitions = _array([struct.pack(">i", partition) + _with_length(batch)])
-    body = _string(None) + struct.pack(">hi", ALL_REPLICAS, TIMEOUT_MS)
-    return Request("Produce", 0, 3, body + _array([_string(topic) + partitions]))
-
-
 def describe_lag(group_id: str, topic: str) -> Request:
     """Request the lag of a group in partition 0 (KIP-1226)."""
     partitions = COMPACT_LENGTH_ONE + struct.pack(">i", 0) + NO_TAGS
@@ -149,14 +141,6 @@ def _read_alter_configs(response: _ResponseReader) -> Response:
     return Response(response.read_number("h"), response.read_string())
 
 
-def _read_produce(response: _ResponseReader) -> Response:
-    response.read_number("i")  # topics
-    response.read_string()
-    response.read_number("i")  # partitions
-    response.read_number("i")
-    return Response(response.read_number("h"))
-
-
 def _read_describe_offsets(response: _ResponseReader) -> Response:
     response.read_number("b")  # tagged fields of the header
     response.read_number("i")  # throttle time
@@ -178,7 +162,6 @@ def _skip_throttle_and_count(response: _ResponseReader) -> None:
 
 
 _READERS: Final = {
-    0: _read_produce,
     19: _read_create_topics,
     20: _read_delete,
     42: _read_delete,

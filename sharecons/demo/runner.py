@@ -168,14 +168,16 @@ async def _update_view(view: View, tracker: JobTracker, clock: DemoClock) -> Non
 async def _produce_jobs(demo: _Demo) -> None:
     """Produce the jobs gradually, independently of the consumers."""
     plan, produced = demo.plan, 0
-    while produced < plan.jobs:
-        due_share = min(1.0, (demo.clock.now + PRODUCE_INTERVAL) / plan.produce_seconds)
-        jobs = range(produced + 1, max(produced + 1, int(plan.jobs * due_share)) + 1)
-        await demo.environment.produce(jobs)
-        demo.tracker.on_produced(jobs)
-        demo.clock.notify()
-        produced = jobs[-1]
-        await anyio.sleep(PRODUCE_INTERVAL)
+    async with demo.environment.open_producer() as producer:
+        while produced < plan.jobs:
+            due_share = (demo.clock.now + PRODUCE_INTERVAL) / plan.produce_seconds
+            due = int(plan.jobs * min(1.0, due_share))
+            jobs = range(produced + 1, max(produced + 1, due) + 1)
+            await producer.produce(jobs)
+            demo.tracker.on_produced(jobs)
+            demo.clock.notify()
+            produced = jobs[-1]
+            await anyio.sleep(PRODUCE_INTERVAL)
 
 
 async def _kill_when_busy(demo: _Demo, worker: Worker) -> None:
