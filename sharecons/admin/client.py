@@ -222,6 +222,13 @@ class ShareGroupAdmin(AdminLifecycle):
         names = validation.check_group_ids(group_ids)
         return await configs.describe_configs(self._executor(), names)
 
+    async def describe_topic_configs(
+        self, *topics: str
+    ) -> Results[str, Mapping[str, ConfigEntry]]:
+        """Read the configs of topics by name, including defaults."""
+        names = validation.check_topic_names(topics)
+        return await configs.describe_topic_configs(self._executor(), names)
+
     async def incremental_alter_configs(
         self,
         group_id: str,

@@ -11,6 +11,7 @@ from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import RETRIABLE, results_of
 from sharecons.protocol.admin.group_configs import (
+    DEAD_LETTER_PREFIX,
     ConfigChanges,
     bound_names,
     check_configs,
@@ -28,7 +29,7 @@ from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
-__all__ = ["describe_configs", "incremental_alter_configs"]
+__all__ = ["describe_configs", "describe_topic_configs", "incremental_alter_configs"]
 
 Entries = Mapping[str, ConfigEntry]
 Described = Mapping[Resource, Reply[Entries]]
@@ -40,12 +41,24 @@ MAX_APPLY_TIME: Final = 5.0
 async def describe_configs(
     executor: AdminExecutor, group_ids: tuple[str, ...]
 ) -> Results[str, Entries]:
-    resources = tuple(Resource(ResourceKind.GROUP, name) for name in group_ids)
+    return await _describe(executor, ResourceKind.GROUP, group_ids, "group")
+
+
+async def describe_topic_configs(
+    executor: AdminExecutor, topics: tuple[str, ...]
+) -> Results[str, Entries]:
+    return await _describe(executor, ResourceKind.TOPIC, topics, "topic")
+
+
+async def _describe(
+    executor: AdminExecutor, kind: ResourceKind, names: tuple[str, ...], noun: str
+) -> Results[str, Entries]:
+    resources = tuple(Resource(kind, name) for name in names)
     request = DescribeConfigs(resources=resources, names=None)
     response: Described = await executor.send_to_any(request) if resources else {}
     missing: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no response", None)
     replies = {each.name: response.get(each, missing) for each in resources}
-    return results_of(replies, "read the configs of", lambda key: f"group {key!r}")
+    return results_of(replies, "read the configs of", lambda key: f"{noun} {key!r}")
 
 
 async def incremental_alter_configs(
@@ -53,9 +66,9 @@ async def incremental_alter_configs(
 ) -> Outcome[None]:
     current = (await describe_configs(executor, (group_id,)))[group_id]
     current_values = {} if current.error else _values(current.value)
-    values = check_configs(
-        changes, read_bounds(await _broker_bounds(executor)), current_values
-    )
+    brokers = await _broker_values(executor)
+    prefix = brokers.get(DEAD_LETTER_PREFIX) or ""
+    values = check_configs(changes, read_bounds(brokers), current_values, prefix)
     request = AlterConfigs(
         resource=Resource(ResourceKind.GROUP, group_id),
         configs=values,
@@ -71,9 +84,13 @@ async def incremental_alter_configs(
     return Outcome(None)
 
 
-async def _broker_bounds(executor: AdminExecutor) -> Mapping[str, str | None]:
-    """Return the brokers' bounds; if not readable, none: brokers validate as well."""
-    names = tuple(bound for name in read_bounds({}) for bound in bound_names(name))
+async def _broker_values(executor: AdminExecutor) -> Mapping[str, str | None]:
+    """Return the brokers' configs that limit those of groups; if not readable, none.
+
+    Brokers check the bounds as well.
+    """
+    bounds = [bound for name in read_bounds({}) for bound in bound_names(name)]
+    names = (*bounds, DEAD_LETTER_PREFIX)
     try:
         return _values(await describe_broker_configs(executor, names, None))
     except Error:

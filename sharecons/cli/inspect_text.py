@@ -11,6 +11,7 @@ from sharecons.cli.tables import GAP, Column, Json, Row
 from sharecons.cli.tables import write as write_table
 from sharecons.escaping import escape
 from sharecons.inspection import (
+    DeadLetters,
     GroupInspection,
     OffsetRange,
     OffsetStatus,
@@ -24,9 +25,18 @@ from sharecons.inspection.offset_bars import (
     cells_of,
     offset_bars_of,
 )
+from sharecons.protocol.diagnosis.dead_letters import describe_dead_letters
 from sharecons.protocol.diagnosis.findings import format_duration
 
-__all__ = ["columns", "heading", "legend", "objects", "remarks", "rows", "write"]
+__all__ = [
+    "columns",
+    "heading",
+    "legend",
+    "objects",
+    "remarks",
+    "rows",
+    "write",
+]
 
 DEFAULT_BAR_WIDTH: Final = 40
 MIN_BAR_WIDTH: Final = 12
@@ -69,6 +79,8 @@ def write(group: GroupInspection, *, as_json: bool, offsets: bool) -> None:
         write_table(objects(group), (), as_json=True)
         return
     _write_wrapped(heading(group))
+    if group.dead_letters is not None:
+        _write_wrapped(f"dead letters: {describe_dead_letters(group.dead_letters)}")
     if not group.partitions.found:
         return
     output.write_line()
@@ -253,6 +265,7 @@ def _partition_object(
         else round(group.at - oldest.timestamp / 1000, 3),
         "members": list(partition.members),
         "source": group.source.value,
+        "dead_letters": _dead_letters_object(group.dead_letters),
         "ranges": [_range_object(each) for each in partition.ranges],
         "findings": [
             {
@@ -262,6 +275,18 @@ def _partition_object(
             }
             for finding in group.findings[key]
         ],
+    }
+
+
+def _dead_letters_object(dead_letters: DeadLetters | None) -> dict[str, Json] | None:
+    if dead_letters is None:
+        return None
+    error = dead_letters.error
+    return {
+        "topic": dead_letters.settings.topic,
+        "copy_records": dead_letters.settings.copy_records,
+        "count": dead_letters.count,
+        "error": None if error is None else str(error),
     }
 
 

@@ -3,12 +3,13 @@
 `inspect_group` returns the status of each offset, and findings on why a partition
 makes no progress; `oldest_records` returns the oldest unsettled records. The other
 modules are imported on their own, so that each command loads only what it needs:
-`peek.peek`, `preflight.check_cluster`, `html.page`, `png.draw`. They share `gather`
-and `offset_bars`.
+`peek.peek`, `preflight.check_cluster`, `html.page`, `png.draw`. They share `gather`,
+`dead_letters` and `offset_bars`.
 """
 
 from sharecons.inspection.inspect import GroupInspection, Source, inspect_group
 from sharecons.inspection.oldest import oldest_records
+from sharecons.protocol.diagnosis.dead_letters import DeadLetters, DeadLetterSettings
 from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, Reason, Severity
 from sharecons.protocol.diagnosis.offset_states import (
     OffsetRange,
@@ -18,6 +19,8 @@ from sharecons.protocol.diagnosis.offset_states import (
 )
 
 __all__ = [
+    "DeadLetterSettings",
+    "DeadLetters",
     "Finding",
     "GroupFacts",
     "GroupInspection",

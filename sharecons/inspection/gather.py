@@ -10,7 +10,7 @@ from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.protocol.admin.results import Outcome
 
-__all__ = ["gather", "log_bounds"]
+__all__ = ["gather", "log_bounds", "outcome_of"]
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -40,6 +40,13 @@ async def log_bounds(
         admin.list_offsets(wanted, OffsetSpec.LATEST),
     )
     return starts.value, ends.value
+
+
+def outcome_of(results: Outcome[Results[str, A]], name: str) -> Outcome[A]:
+    """Return the outcome of one name, or the error of all."""
+    if results.error is not None:
+        return Outcome(error=results.error)
+    return results.value[name]
 
 
 async def _wait(awaitable: Awaitable[A], into: list[Outcome[A]]) -> None:

@@ -14,6 +14,7 @@ from sharecons.inspection.offset_bars import (
     colour_of,
     offset_bars_of,
 )
+from sharecons.protocol.diagnosis.dead_letters import describe_dead_letters
 from sharecons.protocol.diagnosis.findings import Severity, format_duration
 from sharecons.protocol.diagnosis.offset_states import (
     SETTLED,
@@ -101,6 +102,9 @@ def _summary(group: GroupInspection) -> str:
         facts_text.append(f"{facts.delivery_limit} deliveries at most")
     if facts.lock_duration is not None:
         facts_text.append(f"locks last {format_duration(facts.lock_duration)}")
+    if group.dead_letters is not None:
+        text = describe_dead_letters(group.dead_letters)
+        facts_text.append(f"dead letters: {text}")
     bars = offset_bars_of(group)
     scale = f"Each bar is {bars[0].span:,} offsets wide" if bars else ""
     if any(strip.limit is not None for strip in bars):

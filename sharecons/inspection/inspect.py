@@ -18,9 +18,11 @@ from sharecons.admin import (
     SharePartitionState,
 )
 from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.inspection.dead_letters import count_dead_letters
 from sharecons.inspection.gather import gather, log_bounds
 from sharecons.inspection.oldest import oldest_records
 from sharecons.protocol.codes import Code
+from sharecons.protocol.diagnosis.dead_letters import DeadLetters
 from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, findings_of
 from sharecons.protocol.diagnosis.offset_states import (
     OffsetRange,
@@ -76,6 +78,8 @@ class GroupInspection:
         since: of each readable partition: the time of the first of consecutive
             inspections that found its state unchanged, in seconds since the epoch.
         unread: errors of reading configs, which are missing in the findings.
+        dead_letters: None if the configs are not readable, or if the brokers are older
+            than Kafka 4.4.
     """
 
     group: ShareGroup
@@ -86,6 +90,7 @@ class GroupInspection:
     findings: Mapping[TopicPartition, tuple[Finding, ...]]
     since: Mapping[TopicPartition, float]
     unread: tuple[Error, ...] = ()
+    dead_letters: DeadLetters | None = None
 
 
 async def inspect_group(
@@ -128,6 +133,7 @@ async def inspect_group(
         for key, each in states.found.items()
     }
     oldest = await oldest_records(admin, ranges)
+    dead_letters = await count_dead_letters(admin, entries)
     at = time.time()
 
     def inside(key: TopicPartition) -> Outcome[PartitionInspection]:
@@ -164,6 +170,7 @@ async def inspect_group(
         },
         since=since,
         unread=unread,
+        dead_letters=dead_letters,
     )
 
 

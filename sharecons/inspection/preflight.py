@@ -1,22 +1,30 @@
 """Checks of whether a cluster is ready: sends the requests, and checks the results."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final, TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 import anyio
 
 from sharecons.admin import (
     ClusterDescription,
+    ConfigEntry,
     Features,
     Outcome,
-    Results,
     ShareGroupAdmin,
     Topic,
 )
 from sharecons.errors import Error
-from sharecons.inspection.gather import gather
+from sharecons.inspection.dead_letters import (
+    read_broker_configs,
+    read_dead_letter_facts,
+)
+from sharecons.inspection.gather import gather, outcome_of
+from sharecons.protocol.diagnosis.checks import Check
+from sharecons.protocol.diagnosis.dead_letters import (
+    check_dead_letters,
+    dead_letter_settings,
+)
 from sharecons.protocol.diagnosis.preflight import (
-    Check,
     check_configs,
     check_features,
     check_group,
@@ -28,8 +36,6 @@ from sharecons.protocol.diagnosis.preflight import (
 from sharecons.wire.share_state_records import SHARE_GROUP_STATE
 
 __all__ = ["check_cluster"]
-
-V = TypeVar("V")
 
 TO_CONSUME: Final = {
     "READ": "to consume it",
@@ -58,7 +64,7 @@ async def check_cluster(
     for name in names:
         checks += _topic(name, known[name])
     if group_ids and _has_share_groups(features):
-        checks += await _groups(admin, group_ids)
+        checks += await _groups(admin, group_ids, features)
     return tuple(checks)
 
 
@@ -90,7 +96,11 @@ def _topic(name: str, described: Outcome[Topic]) -> Iterator[Check]:
         yield check_rights(f"topic {name}", allowed, TO_CONSUME)
 
 
-async def _groups(admin: ShareGroupAdmin, group_ids: tuple[str, ...]) -> list[Check]:
+async def _groups(
+    admin: ShareGroupAdmin,
+    group_ids: tuple[str, ...],
+    features: dict[int, Outcome[Features]],
+) -> list[Check]:
     described, configs = await gather(
         admin.describe_share_groups(*group_ids, authorized_operations=True),
         admin.describe_configs(*group_ids),
@@ -99,16 +109,31 @@ async def _groups(admin: ShareGroupAdmin, group_ids: tuple[str, ...]) -> list[Ch
     checks: list[Check] = []
     for name in group_ids:
         found = listed.groups.get(name)
-        group = _outcome_of(described, name)
+        group = outcome_of(described, name)
         checks.append(check_group(name, group, found.group_type if found else None))
-        checks += check_configs(name, _outcome_of(configs, name))
+        config = outcome_of(configs, name)
+        checks += check_configs(name, config)
+        if config.ok:
+            checks += await _dead_letters(admin, name, config.value, features)
         if group.ok:
             allowed = group.value.authorized_operations
             checks.append(check_rights(f"group {name}", allowed, TO_JOIN))
     return checks
 
 
-def _outcome_of(results: Outcome[Results[str, V]], name: str) -> Outcome[V]:
-    if results.error is not None:
-        return Outcome(error=results.error)
-    return results.value[name]
+async def _dead_letters(
+    admin: ShareGroupAdmin,
+    group_id: str,
+    configs: Mapping[str, ConfigEntry],
+    features: dict[int, Outcome[Features]],
+) -> list[Check]:
+    settings = dead_letter_settings(configs)
+    if settings is None or settings.topic is None:
+        return list(check_dead_letters(group_id, settings, None))
+    facts = await read_dead_letter_facts(
+        admin,
+        settings.topic,
+        brokers=await read_broker_configs(admin, features),
+        features={node: each.value for node, each in features.items() if each.ok},
+    )
+    return list(check_dead_letters(group_id, settings, facts))

@@ -13,8 +13,8 @@ from sharecons.admin import (
 )
 from sharecons.errors import BrokerError, ConnectionFailedError
 from sharecons.inspection.preflight import check_cluster
+from sharecons.protocol.diagnosis.checks import Verdict
 from sharecons.protocol.diagnosis.preflight import (
-    Verdict,
     check_configs,
     check_features,
     check_group,
@@ -178,6 +178,8 @@ async def test_each_thing_of_a_ready_cluster_has_its_line(kafka, admin):
         f"configs of {queue.group}",
         f"rights to group {queue.group}",
         "group new",
+        f"dead letters of {queue.group}",
+        "dead letters of new",
     } == found.keys()
 
 

@@ -9,6 +9,10 @@ from sharecons.cli.groups.output import finish, group_ids, write_note
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import ConfigurationError, Error
+from sharecons.protocol.admin.group_configs import (
+    DEAD_LETTER_CONFIGS,
+    DEAD_LETTER_TOPIC,
+)
 
 __all__ = ["configure"]
 
@@ -40,6 +44,12 @@ async def configure(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     if request.dry_run and request.configs and altered:
         write_note("the values are valid; nothing was changed (--dry-run)")
     await _note_missing(admin, altered)
+    if altered and request.configs.get(DEAD_LETTER_TOPIC) and not request.dry_run:
+        groups_option = " ".join(f"--group {group}" for group in altered[:3])
+        write_note(
+            "brokers report no error if they cannot write dead letters; check it with "
+            f"'sharecons preflight {groups_option}'"
+        )
     return code
 
 
@@ -67,6 +77,7 @@ def _select_entries(
             entry.name in request.configs
             if request.configs
             else entry.name.startswith(SHARE_PREFIX)
+            or entry.name in DEAD_LETTER_CONFIGS
         )
     ]
 

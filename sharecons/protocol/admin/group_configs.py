@@ -12,7 +12,18 @@ from typing import Final, NamedTuple
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["Bounds", "ConfigChanges", "bound_names", "check_configs", "read_bounds"]
+__all__ = [
+    "DEAD_LETTER_CONFIGS",
+    "DEAD_LETTER_COPY",
+    "DEAD_LETTER_PREFIX",
+    "DEAD_LETTER_TOPIC",
+    "Bounds",
+    "ConfigChanges",
+    "bound_names",
+    "check_configs",
+    "read_bounds",
+    "topic_name_problem",
+]
 
 ConfigChanges = Mapping[str, str | int | bool | None]
 """New values by name; None resets one to its default."""
@@ -27,6 +38,15 @@ class Bounds(NamedTuple):
     highest: int
     by: str
 
+
+DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
+DEAD_LETTER_COPY: Final = "errors.deadletterqueue.copy.record.enable"
+DEAD_LETTER_CONFIGS: Final = (DEAD_LETTER_COPY, DEAD_LETTER_TOPIC)
+"""The configs of a group's dead letters (KIP-1191, Kafka 4.4)."""
+DEAD_LETTER_PREFIX: Final = "errors.deadletterqueue.topic.name.prefix"
+"""The brokers' config with which the name of a dead-letter topic must begin."""
+
+TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 _NUMBER_BOUNDS: Final[Mapping[str, Bounds]] = {
     name: Bounds(lowest, highest, "Kafka")
@@ -44,6 +64,7 @@ _NUMBER_BOUNDS: Final[Mapping[str, Bounds]] = {
 _CHOICES: Final[Mapping[str, tuple[str, ...]]] = {
     "share.isolation.level": ("read_committed", "read_uncommitted"),
     "share.renew.acknowledge.enable": ("true", "false"),
+    DEAD_LETTER_COPY: ("true", "false"),
 }
 
 RESET: Final = "share.auto.offset.reset"
@@ -82,11 +103,12 @@ def check_configs(
     changes: ConfigChanges,
     bounds: Mapping[str, Bounds],
     current: Mapping[str, str | None],
+    topic_prefix: str = "",
 ) -> dict[str, str | None]:
     """Validate changes, and return them as text.
 
     `current` are the group's configs under all names known to the brokers; empty if
-    not readable.
+    not readable. `topic_prefix` is the brokers' `DEAD_LETTER_PREFIX`.
 
     Raises:
         ConfigurationError: a change is invalid; the message lists all problems.
@@ -98,6 +120,8 @@ def check_configs(
         if (complaint := _problem(name, value, bounds, current))
     ]
     if not problems and (complaint := _heartbeat_problem(values, current)):
+        problems.append(complaint)
+    if not problems and (complaint := _prefix_problem(values, topic_prefix)):
         problems.append(complaint)
     if not changes:
         problems.append("no config to set")
@@ -118,7 +142,12 @@ def _problem(
     bounds: Mapping[str, Bounds],
     current: Mapping[str, str | None],
 ) -> str | None:
-    known = set(current) or {*_NUMBER_BOUNDS, *_CHOICES, RESET}
+    known = set(current) or {*_NUMBER_BOUNDS, *_CHOICES, RESET, DEAD_LETTER_TOPIC}
+    if name not in known and name in DEAD_LETTER_CONFIGS:
+        return (
+            f"{name} is a config of Kafka 4.4, and these brokers are older; upgrade "
+            "them, or let a ShareWorker write dead letters"
+        )
     if name not in known:
         return f"there is no group config {name!r}{_suggestion(name, known)}"
     if value is None:
@@ -136,8 +165,12 @@ def _suggestion(name: str, known: Collection[str]) -> str:
         near = [f"share.{name}"]
     if near:
         return f"; did you mean {near[0]!r}?"
-    share = ", ".join(sorted(each for each in known if each.startswith("share.")))
-    return f"; share groups have {share}"
+    configs = sorted(
+        each
+        for each in known
+        if each.startswith("share.") or each in DEAD_LETTER_CONFIGS
+    )
+    return f"; share groups have {', '.join(configs)}"
 
 
 def _number_problem(name: str, value: str, bounds: Bounds) -> str | None:
@@ -168,9 +201,38 @@ def _reset_problem(name: str, value: str) -> str | None:
     )
 
 
+def _topic_problem(name: str, value: str) -> str | None:
+    problem = topic_name_problem(value) if value else None
+    return None if problem is None else f"{name} {problem}"
+
+
+def topic_name_problem(topic: str) -> str | None:
+    """Return why brokers write no dead letters to a topic of this name, or None."""
+    if topic.startswith("__"):
+        return f"must not begin with '__', which is for internal topics: {topic!r}"
+    if topic in (".", "..") or not TOPIC_NAME.fullmatch(topic):
+        return (
+            "must be the name of a topic: at most 249 letters, digits, '.', '_' and "
+            f"'-', not {topic!r}"
+        )
+    return None
+
+
+def _prefix_problem(values: Mapping[str, str | None], prefix: str) -> str | None:
+    """Check the prefix, which brokers do not: they would write no dead letters."""
+    topic = values.get(DEAD_LETTER_TOPIC)
+    if not topic or topic.startswith(prefix):
+        return None
+    return (
+        f"{DEAD_LETTER_TOPIC} must begin with {prefix!r}, the brokers' "
+        f"{DEAD_LETTER_PREFIX}, not {topic!r}; otherwise no dead letters are written"
+    )
+
+
 _CHECKS: Final[Mapping[str, Callable[[str, str], str | None]]] = {
     **dict.fromkeys(_CHOICES, _choice_problem),
     RESET: _reset_problem,
+    DEAD_LETTER_TOPIC: _topic_problem,
 }
 
 

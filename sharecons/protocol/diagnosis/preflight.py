@@ -4,9 +4,7 @@ Rule 1: what is OK, a warning or a failure is decided here, with advice.
 Rule 2: no I/O; if something could not be read, its error is passed in.
 """
 
-import enum
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from sharecons.protocol.admin.models import (
@@ -17,10 +15,9 @@ from sharecons.protocol.admin.models import (
     Topic,
 )
 from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.diagnosis.checks import Check, fail, ok, warn
 
 __all__ = [
-    "Check",
-    "Verdict",
     "check_configs",
     "check_features",
     "check_group",
@@ -35,27 +32,11 @@ RECORD_LIMITS: Final = 2
 """The version of ShareFetch since Kafka 4.2."""
 
 
-class Verdict(enum.Enum):
-    OK = "ok"
-    WARN = "warn"
-    FAIL = "fail"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check:
-    """The result of one check: its subject, what was found, and advice."""
-
-    name: str
-    verdict: Verdict
-    found: str
-    advice: str = ""
-
-
 def check_reachable(cluster: ClusterDescription) -> Check:
     brokers = (
         "1 broker" if len(cluster.brokers) == 1 else f"{len(cluster.brokers)} brokers"
     )
-    return _ok("cluster", f"{brokers}, cluster id {cluster.cluster_id}")
+    return ok("cluster", f"{brokers}, cluster id {cluster.cluster_id}")
 
 
 def check_features(brokers: Mapping[int, Outcome[Features]]) -> Iterator[Check]:
@@ -63,7 +44,7 @@ def check_features(brokers: Mapping[int, Outcome[Features]]) -> Iterator[Check]:
     features = {node: each.value for node, each in brokers.items() if each.ok}
     for node, one in brokers.items():
         if one.error is not None:
-            yield _fail("version", f"broker {node}: {one.error}", "check that broker")
+            yield fail("version", f"broker {node}: {one.error}", "check that broker")
     without = [node for node, each in features.items() if SHARE_FETCH not in each.apis]
     older = [
         node
@@ -77,19 +58,19 @@ def check_features(brokers: Mapping[int, Outcome[Features]]) -> Iterator[Check]:
 
 def _version(without: list[int], older: list[int], count: int) -> Check:
     if without:
-        return _fail(
+        return fail(
             "version",
             f"{_brokers(without, count)} without share groups: Kafka before 4.1, or "
             "4.1 with the feature off",
             "upgrade to Kafka 4.2 or newer",
         )
     if older:
-        return _warn(
+        return warn(
             "version",
             f"{_brokers(older, count)} of Kafka 4.1, where share groups are a preview",
             "upgrade to 4.2 for record limits, renewals and an exact lag",
         )
-    return _ok("version", "Kafka 4.2 or newer on every broker")
+    return ok("version", "Kafka 4.2 or newer on every broker")
 
 
 def _brokers(some: list[int], count: int) -> str:
@@ -101,14 +82,14 @@ def _brokers(some: list[int], count: int) -> str:
 
 def _feature(features: Features) -> Check:
     if features.share_version > 0:
-        return _ok("share.version", f"finalized at {features.share_version}")
+        return ok("share.version", f"finalized at {features.share_version}")
     if "share.version" not in features.supported:
-        return _fail(
+        return fail(
             "share.version",
             "the brokers do not have this feature",
             "upgrade to Kafka 4.2 or newer",
         )
-    return _fail(
+    return fail(
         "share.version",
         "the feature is supported, but disabled",
         "kafka-features.sh --bootstrap-server … upgrade --feature share.version=1",
@@ -119,14 +100,14 @@ def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
     """Check the topic in which share coordinators store state."""
     name = "state topic"
     if described.error is not None:
-        return _warn(
+        return warn(
             name, str(described.error), "it is created for the first share group"
         )
     topic = described.value
     partitions = topic.partitions.values()
     leaderless = [n for n, each in topic.partitions.items() if each.leader is None]
     if leaderless:
-        return _fail(
+        return fail(
             name,
             f"{topic.name}: no leader for {len(leaderless)} of its partitions",
             "the state of some groups cannot be read or written; check the brokers",
@@ -134,20 +115,20 @@ def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
     replicas = min((len(each.replicas) for each in partitions), default=0)
     behind = sum(len(each.in_sync) < len(each.replicas) for each in partitions)
     if behind:
-        return _warn(
+        return warn(
             name,
             f"{topic.name}: {behind} of {len(partitions)} partitions lack replicas",
             "check for brokers that are down or behind",
         )
     if replicas < 2:
-        return _warn(
+        return warn(
             name,
             f"{topic.name} has one replica: with that broker groups lose their state",
             "share.coordinator.state.topic.replication.factor=3"
             if brokers > 1
             else "fine for tests only",
         )
-    return _ok(name, f"{len(partitions)} partitions, {replicas} replicas")
+    return ok(name, f"{len(partitions)} partitions, {replicas} replicas")
 
 
 def check_topic(name: str, described: Outcome[Topic]) -> Check:
@@ -155,18 +136,18 @@ def check_topic(name: str, described: Outcome[Topic]) -> Check:
     what = f"topic {name}"
     if described.error is not None:
         advice = "create it, or correct its name or its ACLs"
-        return _fail(what, str(described.error), advice)
+        return fail(what, str(described.error), advice)
     topic = described.value
     count = len(topic.partitions)
     leaderless = [n for n, each in topic.partitions.items() if each.leader is None]
     if leaderless:
         numbers = ", ".join(str(number) for number in leaderless[:5])
-        return _fail(
+        return fail(
             what,
             f"no leader for partition {numbers}{' …' if len(leaderless) > 5 else ''}",
             "check the brokers that have its replicas",
         )
-    return _ok(what, "1 partition" if count == 1 else f"{count} partitions")
+    return ok(what, "1 partition" if count == 1 else f"{count} partitions")
 
 
 def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> Check:
@@ -175,16 +156,16 @@ def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> 
     if described.ok:
         members = len(described.value.members)
         count = "1 member" if members == 1 else f"{members} members"
-        return _ok(what, f"a share group, {described.value.state}, {count}")
+        return ok(what, f"a share group, {described.value.state}, {count}")
     if kind is not None and kind != "share":
-        return _fail(
+        return fail(
             what,
             f"there is a {kind} group with this id",
             "use another group id, or delete that group",
         )
     if kind is None:
-        return _ok(what, "does not exist yet; its first consumer creates it")
-    return _fail(what, str(described.error), "check its coordinator")
+        return ok(what, "does not exist yet; its first consumer creates it")
+    return fail(what, str(described.error), "check its coordinator")
 
 
 def check_configs(
@@ -194,7 +175,7 @@ def check_configs(
     what = f"configs of {name}"
     if described.error is not None:
         advice = "DESCRIBE_CONFIGS on the group shows them"
-        yield _warn(what, str(described.error), advice)
+        yield warn(what, str(described.error), advice)
         return
     values = {key: entry.value for key, entry in described.value.items()}
     before = 0
@@ -204,12 +185,12 @@ def check_configs(
     limit = values.get("share.delivery.count.limit")
     lock = _seconds(values.get("share.record.lock.duration.ms"))
     if not before:
-        yield _ok(what, f"{limit} deliveries, locks of {lock}")
+        yield ok(what, f"{limit} deliveries, locks of {lock}")
 
 
 def _config_warnings(what: str, values: Mapping[str, str | None]) -> Iterator[Check]:
     if values.get("share.auto.offset.reset") == "latest":
-        yield _warn(
+        yield warn(
             what,
             "share.auto.offset.reset is latest: records written before the group "
             "starts are skipped",
@@ -217,7 +198,7 @@ def _config_warnings(what: str, values: Mapping[str, str | None]) -> Iterator[Ch
         )
     limit = values.get("share.delivery.count.limit")
     if limit is not None and int(limit) < 3:
-        yield _warn(
+        yield warn(
             what,
             f"share.delivery.count.limit is {limit}: a record is archived after "
             f"{limit} deliveries, even if consumers were just restarted",
@@ -225,7 +206,7 @@ def _config_warnings(what: str, values: Mapping[str, str | None]) -> Iterator[Ch
         )
     lock = values.get("share.record.lock.duration.ms")
     if lock is not None and int(lock) < 5000:
-        yield _warn(
+        yield warn(
             what,
             f"share.record.lock.duration.ms is {lock}: a record that takes longer is "
             "delivered to another consumer meanwhile",
@@ -245,24 +226,12 @@ def check_rights(
     """Check the rights of this principal; `needed` has the purpose of each right."""
     name = f"rights to {what}"
     if allowed is None:
-        return _warn(name, "the brokers do not return them", "try to use it")
+        return warn(name, "the brokers do not return them", "try to use it")
     missing = [right for right in needed if right not in allowed]
     if not missing:
-        return _ok(name, ", ".join(needed))
-    return _fail(
+        return ok(name, ", ".join(needed))
+    return fail(
         name,
         f"no {', no '.join(missing)}",
         "; ".join(f"{right}: {needed[right]}" for right in missing),
     )
-
-
-def _ok(name: str, found: str) -> Check:
-    return Check(name=name, verdict=Verdict.OK, found=found)
-
-
-def _warn(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, verdict=Verdict.WARN, found=found, advice=advice)
-
-
-def _fail(name: str, found: str, advice: str) -> Check:
-    return Check(name=name, verdict=Verdict.FAIL, found=found, advice=advice)

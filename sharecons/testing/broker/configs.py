@@ -153,7 +153,7 @@ class Configs:
         return [
             self._entry(setting, config, Source.TOPIC, node_id)
             for setting in TOPICS.values()
-            if not setting.is_later or setting.name in config
+            if self._is_shown(setting) or setting.name in config
         ]
 
     def describe_group(self, group_id: str, node_id: int) -> list[Entry]:
@@ -161,7 +161,7 @@ class Configs:
         return [
             self._entry(setting, own, Source.GROUP, node_id)
             for setting in GROUPS.values()
-            if not setting.is_later or setting.name in own
+            if self._is_shown(setting) or setting.name in own
         ]
 
     def describe_broker(self, node_id: int, fixed: Mapping[str, str]) -> list[Entry]:
@@ -169,7 +169,8 @@ class Configs:
         found = [
             self._broker_entry(setting, node_id, fixed)
             for setting in BROKERS.values()
-            if not setting.is_later or any(self._broker_synonyms(setting.name, node_id))
+            if self._is_shown(setting)
+            or any(self._broker_synonyms(setting.name, node_id))
         ]
         others = {name for at in self._broker_layers(node_id) for name in at[1]}
         others.update(self._static)
@@ -190,6 +191,15 @@ class Configs:
             else:
                 found.append(Entry.from_setting(setting, synonyms))
         return found
+
+    def _is_shown(self, setting: Setting) -> bool:
+        """Return whether a setting is listed where it is not set.
+
+        Those of Kafka 4.4 are, if the brokers start with any of them.
+        """
+        return not setting.is_later or any(
+            name in BROKERS and BROKERS[name].is_later for name in self._static
+        )
 
     def _inherited_value(self, setting: Setting) -> str:
         for parent in setting.parents:

@@ -47,7 +47,8 @@ class Setting:
     dynamic: bool = True
     """Whether it can be changed while the broker runs."""
     is_later: bool = False
-    """Whether it is of a later Kafka; then it is shown only where it is set."""
+    """Whether it is of a later Kafka. Then it is shown only where it is set, unless the
+    brokers start with one that is."""
     doc: str = ""
 
     def error(self, value: str) -> str | None:

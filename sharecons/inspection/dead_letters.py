@@ -1,0 +1,86 @@
+"""Reads a share group's dead-letter settings, and counts its dead letters."""
+
+from collections.abc import Iterable, Mapping
+
+import anyio
+
+from sharecons._record import TopicPartition
+from sharecons.admin import ConfigEntry, Features, Outcome, ShareGroupAdmin, Topic
+from sharecons.errors import Error
+from sharecons.inspection.gather import gather, log_bounds, outcome_of
+from sharecons.protocol.admin.group_configs import DEAD_LETTER_PREFIX
+from sharecons.protocol.diagnosis.dead_letters import (
+    DEAD_LETTER_CREATE,
+    DeadLetterFacts,
+    DeadLetters,
+    dead_letter_settings,
+)
+
+__all__ = ["count_dead_letters", "read_broker_configs", "read_dead_letter_facts"]
+
+Entries = Mapping[str, ConfigEntry]
+
+
+async def read_broker_configs(
+    admin: ShareGroupAdmin, node_ids: Iterable[int]
+) -> dict[int, Outcome[Entries]]:
+    """Read each broker's configs for dead letters: partition leaders may differ."""
+    configs: dict[int, Outcome[Entries]] = {}
+
+    async def read(node_id: int) -> None:
+        try:
+            configs[node_id] = Outcome(
+                await admin.describe_broker_configs(
+                    DEAD_LETTER_PREFIX, DEAD_LETTER_CREATE, node_id=node_id
+                )
+            )
+        except Error as error:
+            configs[node_id] = Outcome(error=error)
+
+    async with anyio.create_task_group() as tasks:
+        for node_id in node_ids:
+            tasks.start_soon(read, node_id)
+    return dict(sorted(configs.items()))
+
+
+async def read_dead_letter_facts(
+    admin: ShareGroupAdmin,
+    topic: str,
+    *,
+    brokers: Mapping[int, Outcome[Entries]],
+    features: Mapping[int, Features],
+) -> DeadLetterFacts:
+    """Read a dead-letter topic; errors are in the result."""
+    described, configs = await gather(
+        admin.describe_topics(topic, authorized_operations=True),
+        admin.describe_topic_configs(topic),
+    )
+    return DeadLetterFacts(
+        brokers=brokers,
+        features=features,
+        topic=outcome_of(described, topic),
+        topic_configs=outcome_of(configs, topic),
+    )
+
+
+async def count_dead_letters(
+    admin: ShareGroupAdmin, configs: Entries
+) -> DeadLetters | None:
+    """Count a group's dead letters; None if its brokers are older than Kafka 4.4."""
+    settings = dead_letter_settings(configs)
+    if settings is None or settings.topic is None:
+        return None if settings is None else DeadLetters(settings=settings)
+    try:
+        described = await admin.describe_topics(settings.topic)
+        count = await _count(admin, described[settings.topic].value)
+    except Error as error:
+        return DeadLetters(settings=settings, error=error)
+    return DeadLetters(settings=settings, count=count)
+
+
+async def _count(admin: ShareGroupAdmin, topic: Topic) -> int:
+    keys = [TopicPartition(topic.name, number) for number in topic.partitions]
+    starts, ends = await log_bounds(admin, keys)
+    return sum(
+        (ends[key].value.offset or 0) - (starts[key].value.offset or 0) for key in keys
+    )
