@@ -29,6 +29,7 @@ OPTIONAL = (
     "opentelemetry",
     "pyarrow",
     "pyspark",
+    "taskiq",
     "uvloop",
 )
 LOADED_BY_OTHERS = ("hypothesis", "pytest", "rich", "trio")

@@ -1,0 +1,255 @@
+"""`ShareGroupBroker`: taskiq's tasks on a Kafka topic, worked off by a share group."""
+
+import time
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+from anyio.abc import TaskGroup
+from taskiq import AckableMessage, AsyncBroker, BrokerMessage
+
+from sharecons.config.security import Security
+from sharecons.config.validation import (
+    check_count,
+    check_number,
+    check_string,
+    check_topic,
+    parse_bootstrap,
+)
+from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.errors import ConsumerStateError
+from sharecons.log import get_logger
+from sharecons.net.background import Background
+from sharecons.net.broker_pool import BrokerPool
+from sharecons.net.cluster import Cluster
+from sharecons.net.io.event_loop import LoopGuard
+from sharecons.net.producer import IdempotentProducer
+from sharecons.taskiq.messages import headers_of, key_of
+from sharecons.taskiq.task_source import TaskSource
+from sharecons.version import VERSION
+
+__all__ = ["ShareGroupBroker"]
+
+DAY: Final = 24 * 3600.0
+_log = get_logger(__name__)
+
+
+class ShareGroupBroker(AsyncBroker):
+    """A taskiq broker: a Kafka topic as the queue, a share group as its workers.
+
+        broker = ShareGroupBroker("tasks", group_id="workers")
+
+        @broker.task
+        async def send_mail(address: str) -> None: ...
+
+    Clients write tasks with acks=all; `kiq` returns when all in-sync replicas have the
+    task. `taskiq worker module:broker` runs workers: each process is a member of the
+    group, and accepts a task's record when taskiq acknowledges it. A task whose worker
+    stops or dies before that is delivered again, with a higher delivery count.
+
+    Create result backends, middlewares and event handlers as with any taskiq broker:
+    `with_result_backend`, `with_middlewares`, `on_event`.
+
+    Args:
+        topic: the tasks' topic, which must exist.
+        group_id: the share group of the workers.
+        bootstrap_servers: `host:port`, several with commas or as a sequence.
+        security: TLS and SASL; plain TCP by default.
+        auto_offset_reset: where a new group begins, as `ShareConsumer` has it. By
+            default "earliest", so that tasks sent before the first worker run.
+            None leaves the group as it is.
+        max_records: records that a worker process fetches at a time. They are held,
+            and their locks renewed, until the receiver asks for them.
+        max_lease: seconds for which a task's lock is renewed, from its delivery on. A
+            task that runs longer is delivered again.
+        max_delay: the longest `delay` label in seconds. A delayed task is held by a
+            worker until it is due.
+        delivery_timeout: seconds for a task to be written.
+        connect_timeout: seconds for a worker to connect to a first broker.
+        client_id: for the brokers' logs and quotas.
+        client_rack: for brokers that assign by rack.
+
+    Raises:
+        ConfigurationError: an argument is invalid.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        *,
+        group_id: str,
+        bootstrap_servers: str | Sequence[str] = "localhost:9092",
+        security: Security | None = None,
+        auto_offset_reset: str | None = "earliest",
+        max_records: int = 1,
+        max_lease: float = DAY,
+        max_delay: float = 900.0,
+        delivery_timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        client_id: str = "sharecons-taskiq",
+        client_rack: str | None = None,
+    ) -> None:
+        super().__init__()
+        check_count("max_records", max_records, 1)
+        check_number("max_lease", max_lease, 0.0, 365 * DAY)
+        check_number("max_delay", max_delay, 0.0, DAY)
+        check_number("delivery_timeout", delivery_timeout, 0.001, DAY)
+        self.topic = check_topic("topic", topic)
+        self.group_id = group_id
+        self._bootstrap = parse_bootstrap(bootstrap_servers)
+        self._servers = bootstrap_servers
+        self._security = security
+        self._offset_reset = auto_offset_reset
+        self._max_records = max_records
+        self._max_lease = max_lease
+        self._max_delay = max_delay
+        self._delivery_timeout = delivery_timeout
+        self._connect_timeout = connect_timeout
+        self._client_id = check_string("client_id", client_id)
+        self._client_rack = client_rack
+        self._producer: IdempotentProducer | None = None
+        self._producing: Background | None = None
+        self._source: TaskSource | None = None
+        self._guard: LoopGuard | None = None
+        self._new_consumer()  # checks the other arguments
+
+    async def startup(self) -> None:
+        """Start the producer, in a worker process also the consumer, then the rest.
+
+        Event handlers and middlewares start last, and may send tasks. The producer
+        connects when the first task is sent.
+
+        Raises:
+            Error: as `ShareConsumer.start`.
+        """
+        try:
+            self._start_producing()
+            if self.is_worker_process:
+                await self._start_consuming()
+            await super().startup()
+        except BaseException:
+            await self._stop()
+            raise
+
+    async def shutdown(self) -> None:
+        """Stop event handlers and middlewares, then the consumer, then the producer.
+
+        Records of tasks that were not acknowledged are released.
+        """
+        try:
+            await super().shutdown()
+        finally:
+            await self._stop()
+
+    async def kick(self, message: BrokerMessage) -> None:
+        """Write a task to the topic, and wait until all in-sync replicas have it.
+
+        The label `sharecons_key` is the record's key, the label `delay` the seconds
+        before which the task does not run. Cancelling this leaves it unknown whether
+        the task is written.
+
+        Raises:
+            ConsumerStateError: the broker is not started.
+            ConfigurationError: the delay is invalid.
+            Error: as `IdempotentProducer.send`.
+        """
+        if self._producer is None or self._guard is None:
+            raise ConsumerStateError(
+                "the broker is not started: call `await broker.startup()` first"
+            )
+        self._guard.check()
+        headers = headers_of(
+            message.task_id,
+            message.task_name,
+            message.labels,
+            max_delay=self._max_delay,
+            now_ms=time.time_ns() // 1_000_000,
+        )
+        await self._producer.send(
+            self.topic, message.message, key=key_of(message.labels), headers=headers
+        )
+
+    async def listen(self) -> AsyncGenerator[AckableMessage, None]:
+        """Yield tasks for taskiq's receiver; each is accepted by its `ack`.
+
+        Leaving it releases the tasks that it has not yielded.
+
+        Raises:
+            Error: the error that ended the consumer.
+        """
+        source = await self._start_consuming()
+        source.start_taking()
+        try:
+            while True:
+                yield await source.next_message()
+        finally:
+            source.stop_taking()
+
+    # The parts.
+
+    def _start_producing(self) -> None:
+        if self._producing is not None and not self._producing.has_ended:
+            return
+        cluster = Cluster(
+            self._bootstrap,
+            client_id=self._client_id,
+            software_version=VERSION,
+            security=self._security,
+        )
+        brokers = BrokerPool(cluster)
+        self._guard = LoopGuard("broker")
+        producer = self._producer = IdempotentProducer(
+            brokers, delivery_timeout=self._delivery_timeout
+        )
+
+        def start_producer(tasks: TaskGroup) -> None:
+            tasks.start_soon(producer.run)
+
+        self._producing = Background(
+            f"sharecons.taskiq, topic {self.topic!r}",
+            start_producer,
+            _on_producer_ended,
+            brokers.aclose,
+        )
+
+    async def _start_consuming(self) -> TaskSource:
+        if self._source is None:
+            source = TaskSource(
+                self._new_consumer(),
+                max_lease=self._max_lease,
+                max_delay=self._max_delay,
+            )
+            await source.start()
+            self._source = source
+        return self._source
+
+    def _new_consumer(self) -> ShareConsumer[bytes, bytes]:
+        return ShareConsumer(
+            self.topic,
+            group_id=self.group_id,
+            bootstrap_servers=self._servers,
+            acknowledgement="explicit",
+            auto_offset_reset=self._offset_reset,
+            max_records=self._max_records,
+            acquire_mode="record_limit",
+            client_id=self._client_id,
+            client_rack=self._client_rack,
+            connect_timeout=self._connect_timeout,
+            security=self._security,
+        )
+
+    async def _stop(self) -> None:
+        source, self._source = self._source, None
+        producing, self._producing = self._producing, None
+        self._producer = None
+        try:
+            if source is not None:
+                await source.aclose()
+        finally:
+            if producing is not None:
+                producing.cancel()
+                await producing.wait()
+
+
+def _on_producer_ended(error: BaseException | None) -> None:
+    if isinstance(error, Exception):
+        _log.error("the producer failed; start the broker again", exc_info=error)

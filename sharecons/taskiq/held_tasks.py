@@ -1,0 +1,89 @@
+"""Decides which held task is given to taskiq's receiver next.
+
+A worker process holds a task's record from its delivery to its acknowledgement. Until
+the receiver takes it, the task is ready, or it waits until it is due. Delayed tasks
+come first when they are due, as they are older.
+"""
+
+import heapq
+import math
+from collections import deque
+from typing import Final, final
+
+from sharecons.worker.scheduler import ItemState, WorkItem
+
+__all__ = ["MAX_DELAYED", "HeldTasks"]
+
+MAX_DELAYED: Final = 1000
+"""The number of delayed tasks above which no more records are taken: half of the
+records that a broker locks per partition by default (2,000)."""
+
+
+@final
+class HeldTasks:
+    """The tasks of one worker process; times are on the event loop's clock."""
+
+    def __init__(self) -> None:
+        self._held: dict[WorkItem, None] = {}
+        self._ready: deque[WorkItem] = deque()
+        self._delayed: list[tuple[float, int, WorkItem]] = []
+        self._added = 0
+        self._waiting = 0
+
+    @property
+    def held(self) -> tuple[WorkItem, ...]:
+        """All tasks that are held."""
+        return tuple(self._held)
+
+    @property
+    def is_full(self) -> bool:
+        """True while so many tasks are delayed that no more are taken."""
+        return self._waiting >= MAX_DELAYED
+
+    def add(self, item: WorkItem, due: float, now: float) -> None:
+        """Add a task that may run from `due` on."""
+        self._held[item] = None
+        if due <= now:
+            self._ready.append(item)
+            return
+        item.state = ItemState.WAITING
+        self._added += 1
+        self._waiting += 1
+        heapq.heappush(self._delayed, (due, self._added, item))
+
+    def has_next(self, now: float) -> bool:
+        """Return whether a task can be given now."""
+        return bool(self._ready) or self.next_due() <= now
+
+    def next_due(self) -> float:
+        """Return when the next delayed task is due; infinity if there is none."""
+        while self._delayed and self._delayed[0][2].is_done:
+            heapq.heappop(self._delayed)
+        return self._delayed[0][0] if self._delayed else math.inf
+
+    def take_next(self, now: float) -> WorkItem | None:
+        """Return the next task for the receiver, or None."""
+        if self.next_due() <= now:
+            item = heapq.heappop(self._delayed)[2]
+            self._waiting -= 1
+        elif self._ready:
+            item = self._ready.popleft()
+        else:
+            return None
+        item.state = ItemState.RUNNING
+        return item
+
+    def remove(self, item: WorkItem) -> None:
+        """Remove a task that is acknowledged, or whose lock is lost."""
+        if item.is_done:
+            return
+        if item.state is ItemState.READY:
+            self._ready.remove(item)
+        elif item.state is ItemState.WAITING:
+            self._waiting -= 1
+        item.state = ItemState.DONE
+        del self._held[item]
+
+    def not_given(self) -> list[WorkItem]:
+        """Return the tasks that the receiver has not taken."""
+        return [item for item in self._held if item.state is not ItemState.RUNNING]

@@ -1,0 +1,363 @@
+"""Takes records for taskiq's receiver, keeps their locks, and acknowledges them.
+
+The receiver asks for one message at a time, whenever it has room for it. Records are
+fetched only then, since a record that waits in this process cannot run in another one.
+What a fetch brings beyond that (with several brokers, each may return records) is taken
+at once from the consumer's buffer, so that its locks are renewed.
+
+Each record that is taken has one of these ends: accepted by its message's `ack`,
+released, rejected since it has no value, or lost with its lock. It is released if the
+receiver stops before it takes the record, if the source closes, if the receiver fails,
+and if the message is dropped: then nothing could acknowledge the record any more.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final
+
+from anyio.abc import TaskGroup
+from taskiq import AckableMessage
+
+from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.consumer.stored_error import StoredError
+from sharecons.errors import (
+    ClosedError,
+    ConsumerStateError,
+    Error,
+    LockLostError,
+    RecordsError,
+    RecordStateError,
+    UnsupportedVersionError,
+)
+from sharecons.log import get_logger
+from sharecons.net.background import Background
+from sharecons.net.io.event_loop import AutoResetEvent, running_clock
+from sharecons.taskiq.held_tasks import HeldTasks
+from sharecons.taskiq.messages import delay_left
+from sharecons.worker.renewals import RenewalSchedule
+from sharecons.worker.scheduler import WorkItem
+
+__all__ = ["TaskSource"]
+
+POLL_TIMEOUT: Final = 1.0
+CHECK_INTERVAL: Final = 0.25
+"""Seconds between two looks at the consumer's buffer and for lost sessions."""
+
+
+class TaskSource:
+    """The consumer of one worker process.
+
+    Args:
+        consumer: in explicit mode, not started.
+        max_lease: seconds for which the lock of a record is renewed.
+        max_delay: seconds for which a delayed task is held at most.
+    """
+
+    def __init__(
+        self,
+        consumer: ShareConsumer[bytes, bytes],
+        *,
+        max_lease: float,
+        max_delay: float,
+    ) -> None:
+        self._consumer = consumer
+        self._max_delay = max_delay
+        self._tasks = HeldTasks()
+        self._renewals = RenewalSchedule(max_lease)
+        self._taking = False
+        self._wanted = AutoResetEvent()
+        self._arrived = AutoResetEvent()
+        self._lock_check = AutoResetEvent()
+        self._is_asked = False
+        self._failure: StoredError | None = None
+        self._background: Background | None = None
+        self._log = get_logger(__name__, group=consumer.group_id)
+
+    async def start(self) -> None:
+        """Join the group; raises as `ShareConsumer.start`."""
+        self._clock = running_clock()
+        self._loop = asyncio.get_running_loop()
+        await self._consumer.start()
+        # Fetch when the receiver asks, and not before.
+        self._consumer._member.prefetch.overlaps = False
+        self._background = Background(
+            f"sharecons.taskiq, group {self._consumer.group_id!r}",
+            self._start_tasks,
+            self._on_ended,
+            _do_nothing,
+        )
+
+    async def aclose(self) -> None:
+        """Release the records that are not acknowledged, and leave the group."""
+        self.stop_taking()
+        if self._background is not None:
+            self._background.cancel()
+        for item in self._tasks.held:
+            self._end(item, item.record.release)
+        await self._consumer.aclose()
+
+    # Called by the receiver's loop.
+
+    def start_taking(self) -> None:
+        """Begin to take records.
+
+        Raises:
+            ConsumerStateError: another receiver takes them already.
+        """
+        if self._taking:
+            raise ConsumerStateError(
+                "another receiver listens to this broker; create a broker for each"
+            )
+        self._taking = True
+
+    def stop_taking(self) -> None:
+        """Take no more records; release those that the receiver has not taken."""
+        self._taking = False
+        for item in self._tasks.not_given():
+            self._end(item, item.record.release)
+
+    async def next_message(self) -> AckableMessage:
+        """Wait for the next task; raises the error that ended the consumer.
+
+        Cancelling this loses nothing.
+        """
+        self._is_asked = True
+        try:
+            while True:
+                if self._failure is not None:
+                    self._failure.throw()
+                item = self._tasks.take_next(self._clock())
+                if item is not None:
+                    return self._message(item)
+                self._wanted.set()
+                await self._arrived.wait_until(self._tasks.next_due())
+        finally:
+            self._is_asked = False
+
+    def _message(self, item: WorkItem) -> AckableMessage:
+        return _Message(data=item.record.value, ack=_Acknowledgement(self, item))
+
+    def accept(self, item: WorkItem) -> None:
+        """Accept a task's record; log it if its lock is lost."""
+        if item.is_done:
+            self._log.warning(
+                "task not acknowledged: its lock is lost, so it may run again",
+                **_place(item.record),
+            )
+        else:
+            self._end(item, item.record.accept)
+
+    def call_soon(self, method: Callable[[WorkItem], None], item: WorkItem) -> None:
+        """Call a method from the garbage collector, which runs in any thread."""
+        # A closed event loop has no consumer any more.
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(method, item)
+
+    def on_task_ended(self, item: WorkItem, error: BaseException | None) -> None:
+        """Handle the end of the receiver's work on a task; `error` is what it raised.
+
+        A task that has returned may acknowledge later (ack type "manual"), until its
+        lock ends: it is not renewed any more.
+        """
+        if item.is_done:
+            return
+        if error is None:
+            self._renewals.remove(item)
+            return
+        self._log.error(
+            "record released: taskiq's receiver failed",
+            **_place(item.record),
+            exc_info=error,
+        )
+        self._end(item, item.record.release)
+
+    def drop(self, item: WorkItem) -> None:
+        """Release a record whose message no longer exists."""
+        if not item.is_done:
+            self._log.warning(
+                "record released: taskiq has dropped its message", **_place(item.record)
+            )
+            self._end(item, item.record.release)
+
+    # Records.
+
+    def _start_tasks(self, tasks: TaskGroup) -> None:
+        tasks.start_soon(self._take_records)
+        tasks.start_soon(self._keep_locks)
+
+    def _on_ended(self, error: BaseException | None) -> None:
+        if error is not None and self._failure is None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        self._failure = StoredError(error)
+        self._arrived.set()
+
+    async def _take_records(self) -> None:
+        while self._failure is None:
+            fetch = self._must_fetch()
+            records: list[Any] = []
+            try:
+                if count := self._buffered() or int(fetch):
+                    timeout = POLL_TIMEOUT if fetch else 0.0
+                    records = await self._consumer.poll(
+                        timeout=timeout, max_records=count
+                    )
+            except RecordsError as error:
+                self._log.warning("records not readable", reason=str(error))
+            except Error as error:
+                self._fail(error)
+            for record in records:
+                self._add(record)
+            if not records and not fetch:
+                await self._wanted.wait_until(self._clock() + CHECK_INTERVAL)
+
+    def _must_fetch(self) -> bool:
+        waiting = self._taking and self._is_asked
+        return waiting and not (
+            self._tasks.is_full or self._tasks.has_next(self._clock())
+        )
+
+    def _buffered(self) -> int:
+        """Return how many records the consumer has fetched and not returned."""
+        queue = self._consumer._queue
+        return queue.remaining() + self._consumer._member.prefetch.buffered
+
+    def _add(self, record: Any) -> None:
+        if record.value is None:
+            self._log.warning("record rejected: it has no value", **_place(record))
+            self._acknowledge(record, record.reject)
+            return
+        if not self._taking:
+            self._acknowledge(record, record.release)
+            return
+        now = self._clock()
+        item = WorkItem(record, len(record.value))
+        delay = delay_left(
+            record.headers,
+            max_delay=self._max_delay,
+            now_ms=time.time_ns() // 1_000_000,
+        )
+        self._tasks.add(item, now + delay, now)
+        deadline = record.lock_deadline
+        self._renewals.add(item, deadline=deadline, duration=deadline - now, now=now)
+        self._lock_check.set()
+        self._arrived.set()
+
+    def _end(self, item: WorkItem, acknowledge: Callable[[], None]) -> None:
+        self._forget(item)
+        self._acknowledge(item.record, acknowledge)
+
+    def _forget(self, item: WorkItem) -> None:
+        self._tasks.remove(item)
+        self._renewals.remove(item)
+
+    def _acknowledge(self, record: Any, acknowledge: Callable[[], None]) -> None:
+        """Call a method of the record; log it if the record is no longer held."""
+        try:
+            acknowledge()
+        except (LockLostError, RecordStateError, ClosedError) as error:
+            self._log.warning(
+                "acknowledgement failed", **_place(record), error=str(error)
+            )
+
+    # Locks.
+
+    async def _keep_locks(self) -> None:
+        """Renew locks; forget tasks whose locks are lost, which may run elsewhere."""
+        watch_at = self._clock() + CHECK_INTERVAL
+        while True:
+            await self._lock_check.wait_until(
+                min(self._renewals.next_check(), watch_at)
+            )
+            now = self._clock()
+            due = self._renewals.take_due(now, _deadline_of)
+            for item in due.renew:
+                self._renew(item)
+            for item in due.lost:
+                self._lose(item)
+            if now >= watch_at:
+                watch_at = now + CHECK_INTERVAL
+                for item in self._tasks.held:
+                    if not item.record.held:
+                        self._lose(item)
+
+    def _renew(self, item: WorkItem) -> None:
+        try:
+            item.record.renew()
+        except UnsupportedVersionError as error:
+            if self._renewals.stop_renewing():
+                self._log.warning("locks are not renewed", reason=str(error))
+        except (LockLostError, RecordStateError, ClosedError):
+            self._lose(item)
+
+    def _lose(self, item: WorkItem) -> None:
+        if item.is_done:
+            return
+        self._log.warning("lock lost: the task may run again", **_place(item.record))
+        self._forget(item)
+
+
+class _Acknowledgement:
+    """The `ack` of one message.
+
+    The receiver and the task's context refer to it while they may call it.
+    """
+
+    def __init__(self, source: TaskSource, item: WorkItem) -> None:
+        self._source = source
+        self._item = item
+        self._is_watching = False
+
+    def __call__(self) -> None:
+        self._source.accept(self._item)
+
+    def watch_task(self) -> None:
+        """Watch for the end of the running task: it handles the message."""
+        task = asyncio.current_task()
+        if task is not None and not self._is_watching:
+            self._is_watching = True
+            task.add_done_callback(self._on_task_done)
+
+    def _on_task_done(self, task: "asyncio.Task[Any]") -> None:
+        if not self._item.is_done:
+            error = asyncio.CancelledError() if task.cancelled() else task.exception()
+            self._source.on_task_ended(self._item, error)
+
+    def __del__(self) -> None:
+        if not self._item.is_done:
+            self._source.call_soon(self._source.drop, self._item)
+
+
+class _Message(AckableMessage):
+    """A message that notes which task handles it.
+
+    taskiq's receiver does not report the end of a task that it does not acknowledge,
+    and keeps its last message. It reads `ack` in the task that handles the message.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if name == "ack" and isinstance(value, _Acknowledgement):
+            value.watch_task()
+        return value
+
+
+async def _do_nothing() -> None:
+    """Release nothing: the consumer is closed by `aclose`."""
+
+
+def _deadline_of(item: WorkItem) -> float:
+    deadline: float = item.record.lock_deadline
+    return deadline
+
+
+def _place(record: Any) -> dict[str, Any]:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "offset": record.offset,
+        "delivery_count": record.delivery_count,
+    }

@@ -1,0 +1,80 @@
+"""Which held task the receiver gets next."""
+
+import math
+from typing import Any
+
+import pytest
+
+pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sharecons.taskiq.held_tasks import MAX_DELAYED, HeldTasks
+from sharecons.worker.scheduler import WorkItem
+
+
+def make_item(name: Any = None) -> WorkItem:
+    return WorkItem(name, 1)
+
+
+def test_tasks_are_given_in_order_and_due_ones_first() -> None:
+    tasks, items = HeldTasks(), [make_item(number) for number in range(4)]
+    for item, due in zip(items, (0.0, 5.0, 3.0, 0.0), strict=True):
+        tasks.add(item, due, 0.0)
+
+    assert tasks.take_next(1.0) is items[0]
+    assert tasks.next_due() == 3.0
+    assert tasks.take_next(6.0) is items[2]
+    assert tasks.take_next(6.0) is items[1]
+    assert tasks.take_next(6.0) is items[3]
+    assert tasks.take_next(6.0) is None
+    assert tasks.next_due() == math.inf
+    assert tasks.held == tuple(items)
+
+
+def test_too_many_delayed_tasks_fill_it_until_one_is_due() -> None:
+    tasks = HeldTasks()
+    for number in range(MAX_DELAYED):
+        assert not tasks.is_full
+        tasks.add(make_item(), 1.0 + number, 0.0)
+
+    assert tasks.is_full
+    assert tasks.take_next(1.0) is not None
+    assert not tasks.is_full
+
+
+@given(st.data())
+def test_every_task_is_given_or_removed_once(data: st.DataObject) -> None:
+    tasks, now = HeldTasks(), 0.0
+    open_items: set[WorkItem] = set()
+    given_items: set[WorkItem] = set()
+    for _ in range(data.draw(st.integers(0, 60))):
+        match data.draw(st.sampled_from(["add", "take", "remove", "wait"])):
+            case "add":
+                item = make_item()
+                tasks.add(item, now + data.draw(st.integers(0, 3)), now)
+                open_items.add(item)
+            case "take":
+                had = tasks.has_next(now)
+                taken = tasks.take_next(now)
+                assert (taken is not None) is had
+                if taken is not None:
+                    assert taken in open_items
+                    assert taken not in given_items
+                    given_items.add(taken)
+            case "remove" if open_items:
+                item = data.draw(st.sampled_from(sorted(open_items, key=id)))
+                tasks.remove(item)
+                tasks.remove(item)
+                open_items.discard(item)
+            case "wait":
+                now += 1.0
+        assert set(tasks.held) == open_items
+        assert set(tasks.not_given()) == open_items - given_items
+    while (taken := tasks.take_next(now + 4)) is not None:
+        assert taken in open_items - given_items
+        given_items.add(taken)
+    assert tasks.not_given() == []
+    assert tasks.next_due() == math.inf
+    assert not tasks.is_full
