@@ -31,6 +31,7 @@ OPTIONAL = (
     "pyspark",
     "taskiq",
     "uvloop",
+    "watchfiles",
 )
 LOADED_BY_OTHERS = ("hypothesis", "pytest", "rich", "trio")
 """Optional packages that kio and structlog import if they are installed."""

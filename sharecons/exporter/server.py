@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
-from anyio import to_thread
 from prometheus_client import start_http_server
 
 from sharecons.exporter.collector import Collector
+from sharecons.exporter.http_server import shutting_down
 from sharecons.exporter.metrics import Metrics, make_registry
 from sharecons.exporter.reachability import Reachability
 from sharecons.exporter.snapshot import Snapshot, unreachable
@@ -34,14 +34,8 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator
         OSError: the address is not available.
     """
     server, thread = start_http_server(port, host, make_registry(metrics))
-    try:
+    async with shutting_down(server, thread):
         yield server.server_port
-    finally:
-        with anyio.CancelScope(shield=True):
-            # Waits for current responses; the server checks twice a second.
-            await to_thread.run_sync(server.shutdown)
-        server.server_close()
-        thread.join(timeout=1.0)
 
 
 async def collect_repeatedly(

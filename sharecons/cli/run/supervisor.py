@@ -1,0 +1,217 @@
+"""Runs several processes of one command: starts, restarts and stops them.
+
+`restarts` decides what follows when a process ends. The first SIGTERM or SIGINT is sent
+to each process, which has `grace` seconds to stop. At a further one, processes get
+SIGTERM again, and SIGKILL after two seconds. They have sessions of their own, so that
+Ctrl-C on a terminal reaches them once, from here. If the supervisor itself dies,
+`lifeline` ends them.
+"""
+
+import signal
+import time
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import suppress
+from typing import Final
+
+import anyio
+from anyio.abc import Process, TaskGroup
+
+from sharecons.cli.exit_codes import ExitCode
+from sharecons.cli.run.lifeline import lifeline
+from sharecons.cli.run.restarts import Next, RestartPolicy
+
+__all__ = ["Changes", "Supervisor"]
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+MARGIN: Final = 5.0
+"""Seconds after the grace period for a process to acknowledge, and leave the group."""
+
+KILL_AFTER: Final = 2.0
+"""Seconds from the second signal to SIGKILL."""
+
+MAX_NAMES: Final = 3
+
+Changes = Callable[[], AsyncIterator[Collection[str]]]
+"""Yields the names of changed files."""
+
+
+class Supervisor:
+    """Keeps processes running until a signal arrives, or until all have finished.
+
+    Args:
+        command: returns the arguments of the process with this index.
+        count: how many processes run.
+        grace: seconds for a process to stop.
+        margin: more seconds, for its end; then it is killed.
+        report: writes a line about what happens.
+        changes: if given, the processes are restarted whenever it yields.
+    """
+
+    def __init__(
+        self,
+        command: Callable[[int], Sequence[str]],
+        count: int,
+        *,
+        grace: float,
+        margin: float = MARGIN,
+        report: Callable[[str], None],
+        changes: Changes | None = None,
+    ) -> None:
+        self._command = command
+        self._count = count
+        self._limit = grace + margin
+        self._report = report
+        self._changes = changes
+        self._running: dict[int, Process] = {}
+        self._killed: set[Process] = set()
+        self._codes: list[int] = []
+        self._stopping = False
+
+    async def run(self) -> int:
+        """Run the processes; return the highest of their exit codes.
+
+        Cancelling this kills them. Raises OSError if a process cannot be started.
+        """
+        # Replaced and set when files have changed, and set when processes are to stop.
+        self._changed = anyio.Event()
+        with lifeline() as self._stdin, anyio.open_signal_receiver(*SIGNALS) as signals:
+            try:
+                await self._run(signals)
+            except* OSError as group:
+                raise _first_error(group) from None
+            finally:
+                for process in self._running.values():
+                    _send(process, signal.SIGKILL)
+        return max(self._codes, default=int(ExitCode.SUCCESS))
+
+    async def _run(self, signals: AsyncIterator[signal.Signals]) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._receive_signals, signals, tasks)
+            if self._changes is not None:
+                tasks.start_soon(self._restart_on_changes, self._changes, tasks)
+            async with anyio.create_task_group() as keepers:
+                for index in range(self._count):
+                    keepers.start_soon(self._keep_running, index, tasks)
+            tasks.cancel_scope.cancel()
+
+    # One process.
+
+    async def _keep_running(self, index: int, tasks: TaskGroup) -> None:
+        policy = RestartPolicy(watches_changes=self._changes is not None)
+        while not self._stopping:
+            changed = self._changed
+            code, ran_for = await self._run_once(index)
+            if self._stopping:
+                self._codes.append(code)
+            elif changed.is_set():
+                policy.reset()
+            else:
+                follows, delay = policy.after_end(code, ran_for)
+                self._report(_describe(index, code, follows, delay))
+                if follows in (Next.FINISHED, Next.STOP_ALL):
+                    self._codes.append(code)
+                    if follows is Next.STOP_ALL:
+                        self._stop(tasks, self._limit)
+                    return
+                if await self._wait(follows, delay, changed):
+                    policy.reset()
+
+    async def _run_once(self, index: int) -> tuple[int, float]:
+        """Run a process; return its exit code, and for how many seconds it ran."""
+        began = time.monotonic()
+        process = await anyio.open_process(
+            self._command(index),
+            stdin=self._stdin,
+            stdout=None,
+            stderr=None,
+            start_new_session=True,
+        )
+        self._running[index] = process
+        if self._stopping:  # since open_process began
+            _send(process, signal.SIGTERM)
+        code = await process.wait()
+        del self._running[index]
+        if process in self._killed:
+            self._killed.discard(process)
+            code = ExitCode.FAILED
+        elif self._stopping and code == -signal.SIGTERM:
+            code = ExitCode.SUCCESS  # it was still starting, and held no records
+        return code, time.monotonic() - began
+
+    async def _wait(self, follows: Next, delay: float, changed: anyio.Event) -> bool:
+        """Wait until the process is due; return whether files have changed."""
+        limit = delay if follows is Next.RESTART else float("inf")
+        with anyio.move_on_after(limit):
+            await changed.wait()
+        return changed.is_set()
+
+    # All processes.
+
+    async def _receive_signals(
+        self, signals: AsyncIterator[signal.Signals], tasks: TaskGroup
+    ) -> None:
+        async for received in signals:
+            name = signal.Signals(received).name
+            if self._stopping:
+                self._report(f"{name} again: the processes stop at once")
+                self._stop(tasks, KILL_AFTER)
+            else:
+                self._report(f"{name}: the processes finish their handlers")
+                self._stop(tasks, self._limit)
+
+    def _stop(self, tasks: TaskGroup, limit: float) -> None:
+        self._stopping = True
+        self._changed.set()
+        self._terminate_all(tasks, limit)
+
+    async def _restart_on_changes(self, changes: Changes, tasks: TaskGroup) -> None:
+        async for names in changes():
+            if not self._stopping:
+                some = sorted(names)[:MAX_NAMES]
+                more = ", …" if len(names) > MAX_NAMES else ""
+                self._report(f"changed: {', '.join(some)}{more}; restarting")
+                changed, self._changed = self._changed, anyio.Event()
+                changed.set()
+                self._terminate_all(tasks, self._limit)
+
+    def _terminate_all(self, tasks: TaskGroup, limit: float) -> None:
+        for index, process in self._running.items():
+            tasks.start_soon(self._terminate, index, process, limit)
+
+    async def _terminate(self, index: int, process: Process, limit: float) -> None:
+        """Send SIGTERM; if the process still runs after `limit` seconds, SIGKILL."""
+        _send(process, signal.SIGTERM)
+        with anyio.move_on_after(limit):
+            await process.wait()
+            return
+        self._report(f"process {index} did not stop in {limit:g} s; it is killed")
+        self._killed.add(process)
+        _send(process, signal.SIGKILL)
+
+
+def _send(process: Process, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        process.send_signal(number)
+
+
+def _describe(index: int, code: int, follows: Next, delay: float) -> str:
+    end = f"exit code {code}"
+    if code < 0:
+        end = f"signal {-code}"
+        with suppress(ValueError):
+            end = signal.Signals(-code).name
+    then = {
+        Next.FINISHED: "it has finished",
+        Next.STOP_ALL: "the others are stopped",
+        Next.WAIT_FOR_CHANGE: "it starts again when a file has changed",
+        Next.RESTART: f"it starts again in {delay:g} s"
+        if delay
+        else "starting it again",
+    }
+    return f"process {index} ended ({end}); {then[follows]}"
+
+
+def _first_error(group: BaseExceptionGroup[OSError]) -> OSError:
+    error = group.exceptions[0]
+    return _first_error(error) if isinstance(error, BaseExceptionGroup) else error

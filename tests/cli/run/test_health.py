@@ -1,0 +1,97 @@
+"""The health port: status codes, metrics, and a blocked event loop."""
+
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from sharecons.cli.run.health import LoopWatch, serve_health
+
+pytestmark = pytest.mark.anyio
+
+
+class State:
+    def __init__(self):
+        self.problems = {"live": None, "ready": "no member of the group"}
+        self.numbers = {"running": 2, "accepted": 5}
+
+    def served(self, port=0):
+        return serve_health(
+            "127.0.0.1",
+            port,
+            live=lambda: self.problems["live"],
+            ready=lambda: self.problems["ready"],
+            numbers=lambda: self.numbers,
+            labels={"group": "billing", "process": "0"},
+        )
+
+
+async def get(port, path):
+    def request():
+        try:
+            with urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as response:
+                return response.status, response.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+
+    return await to_thread.run_sync(request)
+
+
+async def test_pages_follow_the_state():
+    state = State()
+    async with state.served() as port:
+        assert (200, "ok\n") == await get(port, "/livez")
+        assert (503, "no member of the group\n") == await get(port, "/readyz")
+        state.problems = {"live": "blocked", "ready": None}
+        assert (503, "blocked\n") == await get(port, "/livez")
+        assert (200, "ok\n") == await get(port, "/readyz")
+        assert 404 == (await get(port, "/"))[0]
+
+
+async def test_metrics_have_gauges_and_counters():
+    state = State()
+    async with state.served() as port:
+        code, text = await get(port, "/metrics")
+        state.numbers["accepted"] = 6
+        later = (await get(port, "/metrics"))[1]
+
+    labels = '{group="billing",process="0"}'
+    assert 200 == code
+    assert f"sharecons_worker_running{labels} 2.0" in text
+    assert f"sharecons_worker_accepted_total{labels} 5.0" in text
+    assert f"sharecons_worker_accepted_total{labels} 6.0" in later
+    assert f"sharecons_worker_live{labels} 1.0" in text
+    assert f"sharecons_worker_ready{labels} 0.0" in text
+    assert "# TYPE sharecons_worker_running gauge" in text
+
+
+async def test_port_in_use_is_an_error():
+    async with State().served() as port:
+        with pytest.raises(OSError):
+            async with State().served(port):
+                pass
+
+
+async def test_port_is_free_again_when_the_block_is_left():
+    async with State().served() as port:
+        pass
+    async with State().served(port) as again:
+        assert port == again
+
+
+async def test_blocked_event_loop_is_a_problem_until_it_runs_again():
+    now = 100.0
+    watch = LoopWatch(lambda: now)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(watch.run)
+        await anyio.lowlevel.checkpoint()
+        assert watch.problem() is None
+        now = 104.9
+        assert watch.problem() is None
+        now = 106.0
+        assert "blocked for 6 s" in watch.problem()
+        while watch.problem():
+            await anyio.sleep(0.05)
+        tasks.cancel_scope.cancel()
