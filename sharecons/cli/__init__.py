@@ -22,6 +22,7 @@ __all__ = ["main"]
 COMMANDS: Final = (
     "broker",
     "completion",
+    "dead_letters",
     "demo",
     "exporter",
     "groups",
@@ -29,7 +30,7 @@ COMMANDS: Final = (
     "peek",
     "preflight",
 )
-"""The commands; each is also the name of a module of this package."""
+"""The modules and packages of the commands."""
 
 
 class Parser(argparse.ArgumentParser):

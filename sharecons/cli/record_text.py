@@ -3,12 +3,19 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from sharecons._record import Record
+from sharecons._record import Headers, Record
 from sharecons.cli.columns import Row
 from sharecons.cli.output import encoding
 from sharecons.escaping import Json, escape, json_text
 
-__all__ = ["record_line", "record_object"]
+__all__ = [
+    "format_bytes",
+    "format_time",
+    "headers_object",
+    "json_value",
+    "record_line",
+    "record_object",
+]
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -17,16 +24,16 @@ def record_line(record: Record, data_format: str) -> str:
     """Return a record as one line, escaped for stdout, for any bytes."""
     parts = [
         _escaped(f"{record.topic}-{record.partition}@{record.offset}"),
-        _time(record.timestamp),
-        f"key={_format_bytes(record.key, data_format)}",
+        format_time(record.timestamp),
+        f"key={format_bytes(record.key, data_format)}",
     ]
     if record.headers:
         headers = (
-            f"{_escaped(name)}={_format_bytes(value, data_format)}"
+            f"{_escaped(name)}={format_bytes(value, data_format)}"
             for name, value in record.headers
         )
         parts.append(f"headers={{{', '.join(headers)}}}")
-    parts.append(f"value={_format_bytes(record.value, data_format)}")
+    parts.append(f"value={format_bytes(record.value, data_format)}")
     return "  ".join(parts)
 
 
@@ -38,19 +45,22 @@ def record_object(record: Record, data_format: str) -> Row:
         "offset": record.offset,
         "timestamp": record.timestamp,
         "timestamp_type": record.timestamp_type.name.lower(),
-        "key": _json_value(record.key, data_format),
-        "value": _json_value(record.value, data_format),
-        "headers": [
-            {
-                "name": _escape_undecodable(name),
-                "value": _json_value(value, data_format),
-            }
-            for name, value in record.headers
-        ],
+        "key": json_value(record.key, data_format),
+        "value": json_value(record.value, data_format),
+        "headers": headers_object(record.headers, data_format),
     }
 
 
-def _time(milliseconds: int) -> str:
+def headers_object(headers: Headers, data_format: str) -> Json:
+    """Return headers as JSON objects."""
+    return [
+        {"name": _escape_undecodable(name), "value": json_value(value, data_format)}
+        for name, value in headers
+    ]
+
+
+def format_time(milliseconds: int) -> str:
+    """Return a timestamp of a record, in UTC."""
     try:
         time = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
@@ -58,7 +68,8 @@ def _time(milliseconds: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
 
 
-def _format_bytes(data: bytes | None, data_format: str) -> str:
+def format_bytes(data: bytes | None, data_format: str) -> str:
+    """Return bytes as text that is escaped for stdout."""
     if data is None:
         return "null"
     if data_format == "hex":
@@ -68,7 +79,8 @@ def _format_bytes(data: bytes | None, data_format: str) -> str:
     return _escaped(data.decode("utf-8", "backslashreplace"))
 
 
-def _json_value(data: bytes | None, data_format: str) -> Json:
+def json_value(data: bytes | None, data_format: str) -> Json:
+    """Return bytes as a JSON value."""
     if data is None:
         return None
     if data_format == "hex":

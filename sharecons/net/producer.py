@@ -5,17 +5,18 @@ are added meanwhile go with the next one, so many tasks may send at once.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
 
-from sharecons._record import Headers
+from sharecons._record import Headers, TopicPartition
 from sharecons.errors import ClosedError, Error, fresh
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.protocol.admin.requests import TopicMetadataRequest
 from sharecons.protocol.produce.batches import ProducerRecord
+from sharecons.protocol.produce.messages import ProducerIdentity
 from sharecons.protocol.produce.producer import Delivered, NodeRequest, Producer
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
@@ -51,6 +52,7 @@ class IdempotentProducer:
     Args:
         delivery_timeout: seconds for a record to be confirmed, with all retries.
         max_buffered: bytes of unconfirmed records above which `send` waits.
+        identity, sequences: a fixed producer id, see `protocol.produce.producer`.
     """
 
     def __init__(
@@ -61,11 +63,15 @@ class IdempotentProducer:
         max_buffered: int = MAX_BUFFERED,
         compression: Codec = Codec.NONE,
         spread: float = 1.0,
+        identity: ProducerIdentity | None = None,
+        sequences: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._brokers = brokers
         self._delivery_timeout = delivery_timeout
         self._max_buffered = max_buffered
-        self._machine = Producer(spread, compression=compression)
+        self._machine = Producer(
+            spread, compression=compression, identity=identity, sequences=sequences
+        )
         self._pending: dict[ProducerRecord, OnOutcome] = {}
         self._buffered = 0
         self._space = anyio.Event()

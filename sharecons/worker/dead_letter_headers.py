@@ -6,6 +6,9 @@ without the source's. `read_origin` reads both.
 
 Anyone may write such headers to any topic. So they are read from dead-letter topics
 only, and those of a source topic are dropped when its record becomes a dead letter.
+
+A redriven record has headers, too. Of those, a worker reads the number of redrives
+only, which limits them: a forged one can only prevent that a record is redriven.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +16,17 @@ from typing import Any, Final, NamedTuple
 
 from sharecons._record import Headers
 
-__all__ = ["Origin", "origin_headers", "read_origin", "without_origin"]
+__all__ = [
+    "Origin",
+    "RedriveMark",
+    "is_of_broker",
+    "origin_headers",
+    "read_origin",
+    "read_redrive_mark",
+    "read_redrives",
+    "redrive_headers",
+    "without_origin",
+]
 
 OWN: Final = "sharecons."
 BROKER: Final = "__dlq.errors."
@@ -47,6 +60,15 @@ class Origin(NamedTuple):
     redrives: int = 0
 
 
+class RedriveMark(NamedTuple):
+    """The dead letter that a redriven record is a copy of, and the redrive's name."""
+
+    name: str
+    topic: str
+    partition: int
+    offset: int
+
+
 _NAMES: Final[Mapping[str, str]] = {
     "topic": f"{OWN}origin.topic",
     "partition": f"{OWN}origin.partition",
@@ -67,6 +89,9 @@ _BROKER_NAMES: Final[Mapping[str, str]] = {
     "delivery_count": f"{BROKER}delivery.count",
     "reason": f"{BROKER}message",
 }
+_REDRIVE_NAME: Final = f"{OWN}redrive.name"
+_REDRIVE_OF: Final = f"{OWN}redrive.of"
+
 _NUMBERS: Final = frozenset(
     ["partition", "offset", "delivery_count", "timestamp", "attempts", "redrives"]
 )
@@ -81,6 +106,39 @@ def origin_headers(origin: Origin) -> Headers:
         for name, value in fields.items()
         if value is not None
     )
+
+
+def redrive_headers(mark: RedriveMark, redrives: int) -> Headers:
+    """Return the headers of a redriven record.
+
+    Args:
+        redrives: how often it was redriven, with this time.
+    """
+    position = f"{mark.topic}:{mark.partition}:{mark.offset}"
+    return (
+        (_NAMES["redrives"], str(redrives).encode()),
+        (_REDRIVE_NAME, mark.name.encode()),
+        (_REDRIVE_OF, position.encode()),
+    )
+
+
+def read_redrives(headers: Headers) -> int:
+    """Return how often a record was redriven; 0 if the header is missing or damaged."""
+    value = _last_values(headers).get(_NAMES["redrives"])
+    return (_number(value) if value is not None else None) or 0
+
+
+def read_redrive_mark(headers: Headers) -> RedriveMark | None:
+    """Return the mark of a redriven record, or None if it has none."""
+    values = _last_values(headers)
+    name, position = values.get(_REDRIVE_NAME), values.get(_REDRIVE_OF)
+    if name is None or position is None:
+        return None
+    topic, *numbers = position.split(b":")
+    match [_number(each) for each in numbers]:
+        case [int() as partition, int() as offset]:
+            return RedriveMark(_text(name), _text(topic), partition, offset)
+    return None
 
 
 def without_origin(headers: Headers) -> Headers:
@@ -99,8 +157,13 @@ def read_origin(headers: Headers) -> Origin | None:
     return _read(headers, _NAMES) or _read(headers, _BROKER_NAMES)
 
 
+def is_of_broker(headers: Headers) -> bool:
+    """Return whether the origin that `read_origin` returns is a broker's."""
+    return _read(headers, _NAMES) is None and _read(headers, _BROKER_NAMES) is not None
+
+
 def _read(headers: Headers, names: Mapping[str, str]) -> Origin | None:
-    values = {name: value for name, value in headers if value is not None}
+    values = _last_values(headers)
     fields: dict[str, Any] = {}
     for field, name in names.items():
         value = values.get(name)
@@ -114,6 +177,10 @@ def _read(headers: Headers, names: Mapping[str, str]) -> Origin | None:
     if any(field not in fields for field in _REQUIRED):
         return None
     return Origin(**fields)
+
+
+def _last_values(headers: Headers) -> dict[str, bytes]:
+    return {name: value for name, value in headers if value is not None}
 
 
 def _number(value: bytes) -> int | None:

@@ -8,6 +8,7 @@ from sharecons.net.producer import IdempotentProducer, RecordPosition
 from sharecons.worker.dead_letter_headers import (
     Origin,
     origin_headers,
+    read_redrives,
     without_origin,
 )
 from sharecons.worker.outcomes import DeadLettered
@@ -57,6 +58,7 @@ async def write_dead_letter(
         timestamp=record.timestamp if record.timestamp >= 0 else None,
         attempts=attempts,
         exception=None if kind is None else f"{kind.__module__}.{kind.__qualname__}",
+        redrives=read_redrives(record.headers),
     )
     return await producer.send(
         queue.topic,

@@ -15,7 +15,7 @@ def test_script_contains_commands_and_options(shell):
     result = run_cli("completion", shell)
 
     assert 0 == result.code
-    for word in ("groups", "reset-offsets", "to-datetime", "all-topics", "completion"):
+    for word in ("groups", "reset-offsets", "to-datetime", "all-topics", "redrive"):
         assert word in result.out
 
 

@@ -95,6 +95,10 @@ class Batch:
 class PartitionQueue:
     """The records of one partition.
 
+    Args:
+        first_sequence: the sequence number of the first batch, if another process has
+            written batches with the same producer id before.
+
     Attributes:
         partition: its number.
         batch: the batch that is in flight, or is to be sent again.
@@ -105,7 +109,7 @@ class PartitionQueue:
         backoff: of failures since the last success.
     """
 
-    def __init__(self, partition: int, spread: float) -> None:
+    def __init__(self, partition: int, spread: float, first_sequence: int = 0) -> None:
         self.partition = partition
         self.batch: Batch | None = None
         self.in_flight = False
@@ -114,6 +118,7 @@ class PartitionQueue:
         self.not_before = 0.0
         self.backoff = Backoff(spread)
         self._pending: deque[ProducerRecord] = deque()
+        self._first_sequence = first_sequence
         self._next_sequence = 0
         self._limit = 0  # records in the next batch, if the last one was too large
 
@@ -131,7 +136,8 @@ class PartitionQueue:
         """
         if self.batch is None:
             if self.identity is None:
-                self.identity, self._next_sequence = identity, 0
+                self.identity = identity
+                self._next_sequence, self._first_sequence = self._first_sequence, 0
             records = self._take_pending()
             self.batch = Batch(records, self.identity, self._next_sequence, compression)
         self.in_flight = True

@@ -13,10 +13,14 @@ it nevertheless. So a record is written at most once, and has one event.
 
 Any broker issues producer ids. They need no epochs of their own: a partition that needs
 another one takes a new id, and the others keep theirs.
+
+A caller may fix the producer id and the first sequence numbers, for example to continue
+what a killed process has begun: a leader then appends only one of the batches that both
+send. A fixed id is never replaced, as the leader would not recognize the batch then.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
@@ -94,17 +98,28 @@ class Producer:
     Args:
         spread: a factor for backoffs, see `backoff`.
         compression: of the batches.
+        identity: a fixed producer id; None to request one.
+        sequences: with a fixed id, the sequence numbers of the first batches.
 
     Attributes:
         events: the outcomes of records; the caller empties it.
     """
 
-    def __init__(self, spread: float = 1.0, *, compression: Codec = Codec.NONE) -> None:
+    def __init__(
+        self,
+        spread: float = 1.0,
+        *,
+        compression: Codec = Codec.NONE,
+        identity: ProducerIdentity | None = None,
+        sequences: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
         self.events: list[ProduceEvent] = []
         self._spread = spread
         self._compression = compression
         self._topics: dict[str, TopicQueue] = {}
-        self._identity: ProducerIdentity | None = None
+        self._identity = identity
+        self._is_fixed = identity is not None
+        self._sequences = sequences or {}
         self._identity_at = 0.0
         self._identity_backoff = Backoff(spread)
         self._busy: set[int | None] = set()
@@ -119,7 +134,12 @@ class Producer:
         """Produce a record; one of the events has its outcome."""
         topic = self._topics.get(record.topic)
         if topic is None:
-            topic = self._topics[record.topic] = TopicQueue(self._spread)
+            first = {
+                each.partition: number
+                for each, number in self._sequences.items()
+                if each.topic == record.topic
+            }
+            topic = self._topics[record.topic] = TopicQueue(self._spread, first)
         topic.add(record)
 
     # Requests.
@@ -162,7 +182,7 @@ class Producer:
 
     @property
     def _needs_identity(self) -> bool:
-        return any(
+        return not self._is_fixed and any(
             self._identity_for(queue) is None
             for topic in self._topics.values()
             for _, queue in topic.sendable(())
@@ -250,7 +270,7 @@ class Producer:
             match action_for(error_actions.PRODUCE, found.error):
                 case ErrorAction.PROCEED:
                     self._on_appended(topic_partition.partition, queue, found)
-                case ErrorAction.NEW_PRODUCER_ID if queue.restart(now):
+                case ErrorAction.NEW_PRODUCER_ID if self._restart(queue, now):
                     pass
                 case ErrorAction.SPLIT_BATCH if queue.split():
                     pass
@@ -263,6 +283,9 @@ class Producer:
                     error = _broker_error(topic_partition, found)
                     for record in queue.on_rejected():
                         self._fail(record, error)
+
+    def _restart(self, queue: PartitionQueue, now: float) -> bool:
+        return not self._is_fixed and queue.restart(now)
 
     def _on_appended(
         self, partition: int, queue: PartitionQueue, result: AppendResult

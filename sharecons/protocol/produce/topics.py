@@ -1,6 +1,6 @@
 """The partitions of one topic, and the records that wait for its metadata."""
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 
 from sharecons.errors import Error
 from sharecons.protocol.admin.models import Topic
@@ -14,6 +14,9 @@ __all__ = ["TopicQueue"]
 class TopicQueue:
     """One topic of a producer.
 
+    Args:
+        first_sequences: by partition, see `PartitionQueue`.
+
     Attributes:
         leaders: nodes by partition; without those not known.
         queues: by partition.
@@ -22,13 +25,16 @@ class TopicQueue:
         metadata_at: when to request it.
     """
 
-    def __init__(self, spread: float) -> None:
+    def __init__(
+        self, spread: float, first_sequences: Mapping[int, int] | None = None
+    ) -> None:
         self.leaders: dict[int, int] = {}
         self.queues: dict[int, PartitionQueue] = {}
         self.error: Error | None = None
         self.is_stale = True
         self.metadata_at = 0.0
         self._spread = spread
+        self._first_sequences = first_sequences or {}
         self._backoff = Backoff(spread)
         self._partitions = 0
         self._next_partition = 0
@@ -134,7 +140,9 @@ class TopicQueue:
             if info.leader is not None
         }
         for partition in range(self._partitions):
-            self.queues.setdefault(partition, PartitionQueue(partition, self._spread))
+            if partition not in self.queues:
+                first = self._first_sequences.get(partition, 0)
+                self.queues[partition] = PartitionQueue(partition, self._spread, first)
         self._next_partition %= max(1, self._partitions)
         missing = []
         waiting, self._waiting = self._waiting, []

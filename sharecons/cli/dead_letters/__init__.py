@@ -1,0 +1,42 @@
+"""`sharecons dead-letters`: list, show and redrive dead letters.
+
+Read in this order: `arguments` (options), `listing` (`list` and `show`), `redrive`, and
+`letter_text` (dead letters as text and JSON).
+"""
+
+import argparse
+from typing import TYPE_CHECKING
+
+from sharecons.cli.dead_letters.arguments import add_arguments
+
+if TYPE_CHECKING:
+    # A class for annotations only: at run time it cannot be subscripted.
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+__all__ = ["add_parser", "run"]
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    parser = subparsers.add_parser(
+        "dead-letters",
+        help="list, show and redrive dead letters",
+        description="List and show the records that a worker or a broker has written "
+        "to a dead-letter topic, and write them back to the topics they came from.",
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the action that the options name; return the exit code."""
+    from sharecons.cli.dead_letters import listing, redrive
+    from sharecons.cli.exit_codes import run_with_admin
+
+    actions = {
+        "list": listing.list_letters,
+        "show": listing.show_letter,
+        "redrive": redrive.redrive,
+    }
+    program = f"sharecons dead-letters {options.action}"
+    work = actions[options.action]
+    return run_with_admin(program, options, lambda admin: work(admin, options))

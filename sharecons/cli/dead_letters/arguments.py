@@ -1,0 +1,163 @@
+"""The options of `sharecons dead-letters`."""
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from sharecons.cli import client_options, tables
+
+if TYPE_CHECKING:
+    # A class for annotations only: at run time it cannot be subscripted.
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+__all__ = ["DEFAULT_LIMIT", "add_arguments"]
+
+DEFAULT_LIMIT: Final = 100
+DEFAULT_MAX_REDRIVES: Final = 3
+
+FILTER_HELP: Final = (
+    "only dead letters that pass; can be repeated. FIELD=TEXT compares the whole text, "
+    "FIELD~TEXT looks for a part of it in any case. Fields: origin-topic, "
+    "origin-partition, group, reason, exception, key, and since=TIME and until=TIME, "
+    "between which the dead letter was written (such as 2026-11-21T10:00:00; UTC "
+    "without a time zone). All fields must pass; of several filters for one field, one"
+)
+
+REDRIVE_EPILOG: Final = (
+    "Each dead letter is redriven once for a name. The progress is stored in the "
+    "committed offsets of the group sharecons-redrive.NAME, so an interrupted redrive "
+    "continues if the command is run again, also on another machine. A name belongs to "
+    "one target and one set of filters: dead letters that do not pass stay in the "
+    "topic, and a redrive with another filter needs another name. It redrives what "
+    "passes its own filter, also if a redrive of another name has done so before."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    actions = parser.add_subparsers(metavar="ACTION", required=True, dest="action")
+    _add_list(actions)
+    _add_show(actions)
+    _add_redrive(actions)
+
+
+def _add_list(actions: "Subparsers") -> None:
+    parser = actions.add_parser(
+        "list",
+        help="list dead letters",
+        description="List dead letters, by partition and offset. Nothing is consumed.",
+    )
+    _add_topic(parser)
+    _add_filter(parser)
+    parser.add_argument(
+        "--limit",
+        type=_parse_count,
+        default=DEFAULT_LIMIT,
+        metavar="N",
+        help="maximum number of dead letters (default: %(default)s)",
+    )
+    _add_common(parser)
+
+
+def _add_show(actions: "Subparsers") -> None:
+    parser = actions.add_parser(
+        "show",
+        help="show one dead letter",
+        description="Show one dead letter: its origin, and the record's key, headers "
+        "and value. If a broker wrote only a reference, the record is read from its "
+        "topic.",
+    )
+    _add_topic(parser)
+    parser.add_argument(
+        "position",
+        type=_parse_position,
+        metavar="PARTITION:OFFSET",
+        help="where the dead letter is, as `list` shows it",
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "hex", "json"),
+        default="text",
+        help="format of keys, values and headers (default: %(default)s)",
+    )
+    _add_common(parser)
+
+
+def _add_redrive(actions: "Subparsers") -> None:
+    parser = actions.add_parser(
+        "redrive",
+        help="write dead letters back to the topics they came from",
+        description="Write dead letters back to the topics they came from, each once.",
+        epilog=REDRIVE_EPILOG,
+    )
+    _add_topic(parser)
+    _add_filter(parser)
+    add = parser.add_argument
+    add("--to", metavar="TOPIC", help="write to this topic instead")
+    add(
+        "--name",
+        metavar="NAME",
+        help="the name of the redrive (default: TOPIC, or TOPIC.to.TOPIC with --to)",
+    )
+    add(
+        "--dry-run",
+        action="store_true",
+        help="show what would be written where; write and store nothing",
+    )
+    add(
+        "--max-redrives",
+        type=_parse_count,
+        default=DEFAULT_MAX_REDRIVES,
+        metavar="N",
+        help="skip dead letters that were redriven so often before, and report how "
+        "many (default: %(default)s)",
+    )
+    add("--rate", type=_parse_rate, metavar="N", help="at most N records per second")
+    add(
+        "--limit",
+        type=_parse_count,
+        metavar="N",
+        help="stop after N dead letters; the next run continues",
+    )
+    _add_common(parser)
+
+
+def _add_topic(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("topic", metavar="TOPIC", help="the dead-letter topic")
+
+
+def _add_filter(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--filter",
+        dest="filters",
+        action="append",
+        default=[],
+        metavar="FIELD=TEXT",
+        help=FILTER_HELP,
+    )
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    tables.add_options(parser)
+    client_options.add_options(parser)
+
+
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return int(text)
+
+
+def _parse_rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = 0.0
+    if not 0.001 <= rate <= 1e9:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0.001")
+    return rate
+
+
+def _parse_position(text: str) -> tuple[int, int]:
+    parts = text.split(":")
+    if len(parts) != 2 or not all(p.isascii() and p.isdecimal() for p in parts):
+        raise argparse.ArgumentTypeError(f"{text!r} is not PARTITION:OFFSET")
+    return int(parts[0]), int(parts[1])

@@ -1,0 +1,30 @@
+"""Reading and redriving dead letters: those of workers, and those of Kafka 4.4.
+
+- `client`: `DeadLetters`, the API.
+- `models`: a dead letter, and the result of a redrive.
+- `filters`: which dead letters are wanted.
+- `reader`: reads a dead-letter topic as a log.
+- `sources`: reads the records that a broker's dead letters refer to.
+- `plan`: which dead letter is written to which partition, in which batch.
+- `progress`: the stored progress of a redrive.
+- `progress_store`: keeps it in the committed offsets of a group.
+- `batch_writer`: writes a batch, and completes one that was interrupted.
+- `redrive`: redrives a topic; describes how each dead letter is written once.
+"""
+
+from sharecons.dead_letters.client import DeadLetters
+from sharecons.dead_letters.filters import LetterFilter, parse_filter
+from sharecons.dead_letters.models import (
+    DeadLetterRecord,
+    RedriveSummary,
+    SourceStatus,
+)
+
+__all__ = [
+    "DeadLetterRecord",
+    "DeadLetters",
+    "LetterFilter",
+    "RedriveSummary",
+    "SourceStatus",
+    "parse_filter",
+]

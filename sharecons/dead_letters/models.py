@@ -1,0 +1,100 @@
+"""A dead letter, and the result of a redrive."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from sharecons._record import Headers, Record
+from sharecons.errors import Error
+from sharecons.worker.dead_letter_headers import Origin
+
+__all__ = ["DeadLetterRecord", "RedriveSummary", "SourceStatus"]
+
+
+class SourceStatus(enum.Enum):
+    """Where the key, value and headers of a dead letter come from."""
+
+    COPIED = "copied"
+    """The dead letter has them: a worker wrote it."""
+    FETCHED = "fetched"
+    """They were read from the source: a broker wrote the dead letter."""
+    COPIED_WITHOUT_HEADERS = "copied without headers"
+    """A broker copied key and value, and the source no longer has the record."""
+    GONE = "gone"
+    """A broker wrote only a reference, and the source no longer has the record."""
+    NOT_FETCHED = "not fetched"
+    """A broker wrote the dead letter, and the source was not read."""
+    UNREADABLE = "unreadable"
+    """The source could not be read; `error` says why."""
+    NO_ORIGIN = "no origin"
+    """The record does not say which record it was: it is no dead letter."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetterRecord:
+    """A record of a dead-letter topic, and the record that was given up.
+
+    Attributes:
+        record: the record of the dead-letter topic, with all its headers.
+        origin: the record that was given up, and why; None if it is not known.
+        key, value, headers: of the record that was given up, as far as known; without
+            headers of dead letters and redrives.
+        redrives: how often it was redriven before.
+        status: where key, value and headers come from.
+        reason: why the source is gone, or None.
+        error: why the source could not be read, or None.
+    """
+
+    record: Record
+    origin: Origin | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    redrives: int
+    status: SourceStatus
+    reason: str | None = None
+    error: Error | None = None
+
+    @property
+    def topic(self) -> str:
+        return self.record.topic
+
+    @property
+    def partition(self) -> int:
+        return self.record.partition
+
+    @property
+    def offset(self) -> int:
+        return self.record.offset
+
+    @property
+    def timestamp(self) -> int:
+        """When the dead letter was written: milliseconds since the epoch."""
+        return self.record.timestamp
+
+    @property
+    def position(self) -> str:
+        return f"{self.topic}-{self.partition}@{self.offset}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedriveSummary:
+    """What a redrive did, or has done so far.
+
+    Attributes:
+        name: the name of the redrive, under which another run continues.
+        redriven: how many dead letters this run has written.
+        already_written: how many an interrupted run had written without noting it.
+        filtered: how many did not pass the filters.
+        skipped: how many were not redriven for another reason, by reason.
+        errors: why single dead letters were not redriven.
+        remaining: how many offsets are left.
+    """
+
+    name: str
+    redriven: int = 0
+    already_written: int = 0
+    filtered: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    errors: tuple[str, ...] = ()
+    remaining: int = 0

@@ -1,0 +1,197 @@
+"""Which dead letters are redriven, to which partitions, and in which batches."""
+
+import enum
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+
+from sharecons._record import Headers, TopicPartition
+from sharecons.dead_letters.filters import LetterFilter
+from sharecons.dead_letters.models import DeadLetterRecord, SourceStatus
+from sharecons.dead_letters.progress import MAX_METADATA, metadata_size
+from sharecons.protocol.produce.partitioner import partition_of_key
+from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
+
+__all__ = [
+    "MAX_RECORDS",
+    "BatchPlan",
+    "Decision",
+    "RedrivePlan",
+    "Skip",
+    "SkipReason",
+    "Write",
+    "error_of",
+]
+
+MAX_RECORDS: Final = 500
+MAX_BYTES: Final = 4 << 20
+
+
+class SkipReason(enum.Enum):
+    """Why a dead letter is not redriven."""
+
+    FILTERED = "it does not pass the filters"
+    NO_ORIGIN = "it has no origin headers"
+    MAX_REDRIVES = "it was redriven too often"
+    SOURCE_GONE = "its source is gone"
+    NO_TARGET = "its target does not exist"
+    REJECTED = "its target rejected it"
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the dead letter should have been redriven."""
+        return self in (
+            SkipReason.SOURCE_GONE,
+            SkipReason.NO_TARGET,
+            SkipReason.REJECTED,
+        )
+
+
+class Skip(NamedTuple):
+    reason: SkipReason
+    text: str = ""
+
+
+class Write(NamedTuple):
+    """A dead letter, and the partition that it is written to."""
+
+    letter: DeadLetterRecord
+    target: TopicPartition
+
+
+Decision: TypeAlias = Write | Skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RedrivePlan:
+    """What a redrive does with each dead letter.
+
+    Attributes:
+        topic: the dead-letter topic.
+        name: identifies the redrive; each dead letter is redriven once for a name.
+        to: the target; None is the origin's topic.
+        wanted: which dead letters are redriven.
+        max_redrives: dead letters that were redriven so often are not redriven.
+    """
+
+    topic: str
+    name: str
+    to: str | None
+    wanted: LetterFilter
+    max_redrives: int
+
+    @property
+    def digest(self) -> str:
+        """A digest of what is redriven where, to recognise another plan."""
+        text = "\0".join((self.topic, self.to or "", self.wanted.canonical()))
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def target_topic(self, letter: DeadLetterRecord) -> str | None:
+        """Return the topic that a dead letter would be written to."""
+        if self.to is not None:
+            return self.to
+        return None if letter.origin is None else letter.origin.topic
+
+    def decide(
+        self, letter: DeadLetterRecord, partitions: Mapping[str, int]
+    ) -> Decision:
+        """Decide about a dead letter.
+
+        Args:
+            partitions: how many partitions topics have; 0 or none if they do not exist.
+        """
+        topic = self.target_topic(letter)
+        if letter.origin is None or topic is None:
+            return Skip(SkipReason.NO_ORIGIN)
+        if not self.wanted.matches(letter):
+            return Skip(SkipReason.FILTERED)
+        if letter.redrives >= self.max_redrives:
+            times = f"redrives: {letter.redrives}"
+            return Skip(SkipReason.MAX_REDRIVES, times)
+        if letter.status is SourceStatus.GONE:
+            return Skip(SkipReason.SOURCE_GONE, letter.reason or "")
+        count = partitions.get(topic, 0)
+        if not count:
+            return Skip(SkipReason.NO_TARGET, f"topic {topic!r}")
+        return Write(letter, TopicPartition(topic, _partition(letter, topic, count)))
+
+    def headers(self, letter: DeadLetterRecord) -> Headers:
+        """Return the headers of the redriven record."""
+        mark = RedriveMark(self.name, letter.topic, letter.partition, letter.offset)
+        return (*letter.headers, *redrive_headers(mark, letter.redrives + 1))
+
+
+def _partition(letter: DeadLetterRecord, topic: str, count: int) -> int:
+    """Return where a record goes: to its origin if possible, else by its key."""
+    origin = letter.origin
+    if origin is not None and origin.topic == topic and origin.partition < count:
+        return origin.partition
+    if letter.key is not None:
+        return partition_of_key(letter.key, count)
+    return letter.offset % count
+
+
+@dataclass(slots=True)
+class BatchPlan:
+    """Consecutive dead letters of a partition that are done together.
+
+    Attributes:
+        start, until: their offsets; `until` is excluded.
+        max_records: how many are written at most.
+        writes: those that are redriven, in order.
+        targets: where to.
+        size: their approximate bytes.
+        skipped: how many are not redriven, by reason.
+        errors: about those that should be.
+    """
+
+    start: int
+    max_records: int = MAX_RECORDS
+    until: int = -1
+    writes: list[Write] = field(default_factory=list)
+    targets: dict[TopicPartition, None] = field(default_factory=dict)
+    size: int = 0
+    skipped: Counter[SkipReason] = field(default_factory=Counter)
+    errors: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.until = self.start
+
+    def can_take(self, write: Write) -> bool:
+        """Return whether there is room for a dead letter; an empty batch takes any."""
+        if not self.writes:
+            return True
+        targets = {**self.targets, write.target: None}
+        return (
+            len(self.writes) < self.max_records
+            and self.size + size_of(write.letter) <= MAX_BYTES
+            and metadata_size(targets) <= MAX_METADATA
+        )
+
+    def take(self, letter: DeadLetterRecord, decision: Decision) -> None:
+        """Add the next dead letter."""
+        self.until = letter.offset + 1
+        if isinstance(decision, Skip):
+            self.skipped[decision.reason] += 1
+            if error := error_of(letter, decision):
+                self.errors.append(error)
+        else:
+            self.writes.append(decision)
+            self.targets[decision.target] = None
+            self.size += size_of(letter)
+
+
+def error_of(letter: DeadLetterRecord, skip: Skip) -> str:
+    """Return a message if a dead letter should have been redriven, or ""."""
+    if not skip.reason.is_error:
+        return ""
+    detail = f" ({skip.text})" if skip.text else ""
+    return f"{letter.position} is not redriven: {skip.reason.value}{detail}"
+
+
+def size_of(letter: DeadLetterRecord) -> int:
+    """Return the approximate bytes of a record."""
+    headers = sum(len(name) + len(value or b"") for name, value in letter.headers)
+    return len(letter.key or b"") + len(letter.value or b"") + headers

@@ -1,0 +1,212 @@
+"""Reads a dead-letter topic as a log: nothing is consumed, locked, or counted."""
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import anyio
+
+from sharecons._record import Record, TopicPartition
+from sharecons.admin import OffsetSpec, ShareGroupAdmin
+from sharecons.config.validation import check_topic
+from sharecons.dead_letters.models import DeadLetterRecord, SourceStatus
+from sharecons.dead_letters.sources import Position, Source, fetch_sources
+from sharecons.errors import (
+    BrokerError,
+    ConfigurationError,
+    Error,
+    RequestTimedOutError,
+)
+from sharecons.protocol.backoff import Backoff
+from sharecons.protocol.codes import Code
+from sharecons.worker.dead_letter_headers import (
+    Origin,
+    is_of_broker,
+    read_origin,
+    read_redrives,
+    without_origin,
+)
+
+__all__ = [
+    "LogRange",
+    "RecordSlice",
+    "dead_letters_of",
+    "is_topic",
+    "log_ranges",
+    "read_records",
+]
+
+FIRST_MAX_BYTES: Final = 256 << 10
+MAX_BYTES: Final = 4 << 20
+MAX_TRIES: Final = 8
+"""Consecutive responses without a batch after which a partition has failed."""
+
+
+class LogRange(NamedTuple):
+    """The offsets of a partition; `end` is excluded."""
+
+    start: int
+    end: int
+
+
+class RecordSlice(NamedTuple):
+    """Consecutive records, where to continue, and what could not be decoded."""
+
+    records: Sequence[Record]
+    next_offset: int
+    damaged: Sequence[str]
+
+
+async def log_ranges(
+    admin: ShareGroupAdmin, topic: str
+) -> Mapping[TopicPartition, LogRange]:
+    """Return the offsets that a topic has now, by partition in order.
+
+    Raises:
+        BrokerError: the topic does not exist, or a log cannot be looked up.
+    """
+    partitions = (await admin.describe_topics(topic))[topic].value.partitions
+    keys = [TopicPartition(topic, number) for number in sorted(partitions)]
+    # The start may move in between, but then it is not above the end.
+    starts = await admin.list_offsets(keys, OffsetSpec.EARLIEST)
+    ends = await admin.list_offsets(keys, OffsetSpec.LATEST)
+    return {
+        key: LogRange(starts[key].value.offset or 0, ends[key].value.offset or 0)
+        for key in keys
+    }
+
+
+async def read_records(
+    admin: ShareGroupAdmin, key: TopicPartition, start: int, end: int
+) -> AsyncGenerator[RecordSlice]:
+    """Yield the records from `start` to before `end`, but for those removed meanwhile.
+
+    Raises:
+        BrokerError: the log cannot be read.
+        RequestTimedOutError: the log returns nothing.
+    """
+    max_bytes, tries, backoff = FIRST_MAX_BYTES, 0, Backoff()
+    while start < end:
+        one = (await admin.read_log({key: start}, max_bytes=max_bytes))[key]
+        if _is_out_of_range(one.error):
+            start = await _next_start(admin, key, start)
+            continue
+        found = one.value
+        if found.next_offset > start:
+            tries = 0
+            start = found.next_offset
+            records = [each for each in found.records if each.offset < end]
+            yield RecordSlice(records, min(start, end), found.damaged)
+        else:
+            tries += 1
+            if tries == MAX_TRIES:
+                raise RequestTimedOutError(
+                    f"{key.topic}-{key.partition}: the broker returned nothing from "
+                    f"offset {start} on in {tries} responses, although the log ends "
+                    f"at {end}"
+                )
+            await anyio.sleep(backoff.next_delay())
+        max_bytes = min(MAX_BYTES, max_bytes * 4)
+
+
+def _is_out_of_range(error: Error | None) -> bool:
+    return isinstance(error, BrokerError) and error.code == Code.OFFSET_OUT_OF_RANGE
+
+
+async def _next_start(admin: ShareGroupAdmin, key: TopicPartition, start: int) -> int:
+    found = (await admin.list_offsets([key], OffsetSpec.EARLIEST))[
+        key
+    ].value.offset or 0
+    if found <= start:
+        code = Code.OFFSET_OUT_OF_RANGE
+        text = f"{key.topic}-{key.partition} no longer has offset {start}"
+        raise BrokerError(text, code=code, name=code.name)
+    return found
+
+
+async def dead_letters_of(
+    admin: ShareGroupAdmin, records: Sequence[Record], *, fetch: bool
+) -> list[DeadLetterRecord]:
+    """Return records of a dead-letter topic as dead letters.
+
+    Args:
+        fetch: read the source records of brokers' dead letters.
+    """
+    origins = [read_origin(record.headers) for record in records]
+    sources: Mapping[Position, Source] = {}
+    if fetch:
+        sources = await fetch_sources(
+            admin,
+            (
+                _position(origin)
+                for record, origin in zip(records, origins, strict=True)
+                if origin is not None
+                and is_of_broker(record.headers)
+                and is_topic(origin.topic)
+            ),
+        )
+    return [
+        _dead_letter(record, origin, sources)
+        for record, origin in zip(records, origins, strict=True)
+    ]
+
+
+def is_topic(name: str) -> bool:
+    """Return whether a name, which may come from anyone, can be a topic's."""
+    try:
+        check_topic("topic", name)
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _position(origin: Origin) -> Position:
+    return TopicPartition(origin.topic, origin.partition), origin.offset
+
+
+def _dead_letter(
+    record: Record, origin: Origin | None, sources: Mapping[Position, Source]
+) -> DeadLetterRecord:
+    status, reason, error = SourceStatus.COPIED, None, None
+    content = record
+    redrives = 0
+    if origin is None:
+        status = SourceStatus.NO_ORIGIN
+    elif not is_of_broker(record.headers):
+        redrives = origin.redrives
+    elif not is_topic(origin.topic):
+        status, reason = SourceStatus.GONE, "its topic cannot exist"
+    else:
+        has_copy = record.key is not None or record.value is not None
+        match sources.get(_position(origin)):
+            case Record() as source if not has_copy or _is_same(record, source):
+                content, status = source, SourceStatus.FETCHED
+                redrives = read_redrives(source.headers)
+            case Record():
+                status = SourceStatus.COPIED_WITHOUT_HEADERS
+                reason = "the source has another record at its offset"
+            case str() as why:
+                reason = why
+                status = (
+                    SourceStatus.COPIED_WITHOUT_HEADERS
+                    if has_copy
+                    else SourceStatus.GONE
+                )
+            case Error() as failure:
+                status, error = SourceStatus.UNREADABLE, failure
+            case None:
+                status = SourceStatus.NOT_FETCHED
+    return DeadLetterRecord(
+        record=record,
+        origin=origin,
+        key=content.key,
+        value=content.value,
+        headers=without_origin(content.headers),
+        redrives=redrives,
+        status=status,
+        reason=reason,
+        error=error,
+    )
+
+
+def _is_same(copy: Record, source: Record) -> bool:
+    return (copy.key, copy.value) == (source.key, source.value)

@@ -1,0 +1,223 @@
+"""`sharecons dead-letters` on the embedded broker."""
+
+import json
+
+import anyio
+import pytest
+
+from sharecons import ShareGroupAdmin
+from sharecons.testing import EmbeddedBroker
+from tests.cli.run_cli import run_cli
+from tests.cli.unsafe_characters import unsafe_characters
+from tests.dead_letters.letters import DEAD, new_letter, records_of, write_letters
+
+ATTACK = "\x1b]0;pwned\x07\x1b[2J\u202eevil\u200b"
+
+
+@pytest.fixture
+def broker():
+    with EmbeddedBroker(topics={"orders": 2, "other": 1, DEAD: 1}) as broker:
+        letters = [new_letter(number) for number in range(3)]
+        letters.append(new_letter(3, group="shipping", reason="x" * 200))
+        anyio.run(write_letters, broker.bootstrap_servers, letters)
+        yield broker
+
+
+def dead_letters(broker, action, *args):
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    return run_cli("dead-letters", action, DEAD, *args, *servers)
+
+
+def redriven(broker, topic="orders"):
+    async def read():
+        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+            return [record.value for record in await records_of(admin, topic)]
+
+    return sorted(anyio.run(read))
+
+
+def test_list_shows_origins_and_reasons(broker):
+    result = dead_letters(broker, "list")
+
+    assert (0, "") == (result.code, result.err)
+    head, first, *_, last = result.out.splitlines()
+    assert [
+        *("POSITION", "WRITTEN", "ORIGIN", "GROUP", "DELIVERIES", "REDRIVES"),
+        *("SOURCE", "KEY", "EXCEPTION", "REASON"),
+    ] == head.split()
+    assert first.split(maxsplit=9) == [
+        *("0:0", "2023-11-14T22:15:00.000Z", "orders-0@0", "billing", "2", "0"),
+        *("copied", "k0", "builtins.ValueError", "failed: ValueError: 0"),
+    ]
+    assert last.endswith(f"{'x' * 77}...")
+
+
+def test_list_filters_and_limits(broker):
+    result = dead_letters(broker, "list", "--filter", "group=shipping", "--json")
+    limited = dead_letters(broker, "list", "--limit", "2")
+
+    (found,) = json.loads(result.out)
+    assert (3, "k3", "v3", "x" * 200) == (
+        found["offset"],
+        found["key"],
+        found["value"],
+        found["origin"]["reason"],
+    )
+    assert [{"name": "trace", "value": "1"}] == found["headers"]
+    assert 3 == len(limited.out.splitlines())
+    assert ["sharecons dead-letters list: only the first 2: see --limit"] == (
+        limited.lines
+    )
+
+
+def test_show_writes_the_whole_record(broker):
+    result = dead_letters(broker, "show", "0:1")
+
+    assert (0, "") == (result.code, result.err)
+    assert {
+        "position   orders.dead-0@1",
+        "origin     orders-1@1",
+        "group      billing",
+        "deliveries 2",
+        "reason     failed: ValueError: 1",
+        "timestamp  2023-11-14T22:13:20.001Z",
+        "attempts   5",
+        "exception  builtins.ValueError",
+        "redrives   0",
+        "source     copied",
+        "key        k1",
+        "header     trace=1",
+        "value      v1",
+    } <= set(result.out.splitlines())
+    (found,) = json.loads(dead_letters(broker, "show", "0:1", "--json").out)
+    assert ("orders", 1, 1) == tuple(
+        found["origin"][name] for name in ("topic", "partition", "offset")
+    )
+
+
+def test_show_of_missing_offset_fails(broker):
+    for position in ("0:99", "5:0"):
+        result = dead_letters(broker, "show", position)
+        assert (1, 1) == (result.code, len(result.lines))
+
+
+def test_redrive_continues_and_reports(broker):
+    first = dead_letters(broker, "redrive", "--limit", "1")
+    second = dead_letters(broker, "redrive")
+    third = dead_letters(broker, "redrive", "--json")
+
+    assert ["1 redriven; 3 offsets left\n", "3 redriven\n"] == [first.out, second.out]
+    assert [
+        {
+            "name": DEAD,
+            "redriven": 0,
+            "already_written": 0,
+            "filtered": 0,
+            "skipped": {},
+            "remaining": 0,
+        }
+    ] == json.loads(third.out)
+    assert [b"v0", b"v1", b"v2", b"v3"] == redriven(broker)
+
+
+def test_redrive_filters_to_another_topic(broker):
+    result = dead_letters(
+        broker, "redrive", "--to", "other", "--filter", "reason~VALUEERROR: 2"
+    )
+
+    assert "1 redriven; 3 do not pass the filters\n" == result.out
+    assert [b"v2"] == redriven(broker, "other")
+
+
+def test_dry_run_shows_targets_and_writes_nothing(broker):
+    args = ("redrive", "--dry-run", "--filter", "group=billing")
+    result = dead_letters(broker, *args)
+    rows = json.loads(dead_letters(broker, *args, "--json").out)
+
+    assert [
+        "orders.dead-0@0  write to orders-0",
+        "orders.dead-0@1  write to orders-1",
+        "orders.dead-0@2  write to orders-0",
+        "dry run: 3 redriven; 1 do not pass the filters",
+    ] == result.out.splitlines()
+    assert [("orders", 0), ("orders", 1), ("orders", 0)] == [
+        (row["target_topic"], row["target_partition"]) for row in rows
+    ]
+    assert [] == redriven(broker)
+
+
+def test_dead_letter_without_target_fails_after_the_others(broker):
+    broker.delete_topic("other")
+    letters = [new_letter(9, topic="other"), new_letter(10)]
+    anyio.run(write_letters, broker.bootstrap_servers, letters)
+
+    result = dead_letters(broker, "redrive")
+
+    assert 1 == result.code
+    assert "5 redriven; 1 skipped: its target does not exist\n" == result.out
+    assert [
+        "sharecons dead-letters redrive: orders.dead-0@4 is not redriven: its target "
+        "does not exist (topic 'other')"
+    ] == result.lines
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("list", DEAD, "--filter", "colour=red"),
+        ("list", DEAD, "--filter", "since=noon"),
+        ("list", DEAD, "--filter", "group"),
+        ("list", DEAD, "--limit", "0"),
+        ("show", DEAD, "0"),
+        ("show", DEAD, "a:b"),
+        ("redrive", DEAD, "--rate", "0"),
+        ("redrive", DEAD, "--rate", "nan"),
+        ("redrive", DEAD, "--to", DEAD),
+        ("redrive", DEAD, "--to", "no topic"),
+        ("redrive", DEAD, "--max-redrives", "0"),
+        ("list", "no topic"),
+    ],
+    ids=" ".join,
+)
+def test_usage_error_is_one_line(args):
+    result = run_cli("dead-letters", *args, "--bootstrap-server", "127.0.0.1:1")
+
+    assert (2, 1) == (result.code, len(result.lines)), result.err
+
+
+def test_missing_topic_is_an_error(broker):
+    for action in (("list", "none"), ("show", "none", "0:0"), ("redrive", "none")):
+        result = run_cli(
+            *("dead-letters", *action),
+            *("--bootstrap-server", broker.bootstrap_servers),
+        )
+        assert 1 == result.code
+        assert "topic 'none'" in result.lines[0]
+
+
+def test_hostile_dead_letters_are_escaped(broker):
+    hostile = new_letter(
+        7,
+        headers=((f"name{ATTACK}", ATTACK.encode()),),
+        topic=ATTACK,
+        group=ATTACK,
+        reason=ATTACK,
+        exception=ATTACK,
+    )._replace(key=ATTACK.encode(), value=b"\xff\x1b[2J")
+    anyio.run(write_letters, broker.bootstrap_servers, [hostile])
+
+    for action in (
+        ("list",),
+        ("list", "--json"),
+        ("show", "0:4"),
+        ("show", "0:4", "--format", "json"),
+        ("show", "0:4", "--format", "hex"),
+        ("show", "0:4", "--json"),
+        ("redrive", "--dry-run"),
+        ("redrive", "--dry-run", "--json"),
+        ("redrive", "--name", ATTACK),
+        ("redrive", "--name", ATTACK, "--filter", f"key={ATTACK}"),
+    ):
+        result = dead_letters(broker, *action)
+        assert set() == unsafe_characters(result.out + result.err), action
+        assert "Traceback" not in result.err
