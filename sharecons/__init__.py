@@ -22,6 +22,13 @@ if TYPE_CHECKING:
     )
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
     from sharecons.version import __version__ as __version__
+    from sharecons.worker.dead_letters import DeadLetterQueue
+    from sharecons.worker.handlers import BatchHandler
+    from sharecons.worker.hooks import WorkerHooks
+    from sharecons.worker.outcomes import DeadLetter, Reject, Retry
+    from sharecons.worker.retry_policy import RetryPolicy
+    from sharecons.worker.retry_topics import RetryTopic
+    from sharecons.worker.share_worker import ShareWorker
 
 __all__ = [
     "COMPILED",
@@ -29,13 +36,22 @@ __all__ = [
     "AcknowledgeResult",
     "AcknowledgeType",
     "Batch",
+    "BatchHandler",
+    "DeadLetter",
+    "DeadLetterQueue",
     "Error",
     "Record",
+    "Reject",
+    "Retry",
+    "RetryPolicy",
+    "RetryTopic",
     "Security",
     "ShareConsumer",
     "ShareGroupAdmin",
+    "ShareWorker",
     "TimestampType",
     "TopicPartition",
+    "WorkerHooks",
 ]
 
 # Loading the client takes 0.2 to 0.6 s, most of it for the codec. The command line's
@@ -46,13 +62,22 @@ _MODULES: Final[Mapping[str, str]] = {
     "AcknowledgeResult": "protocol.acknowledge.result_log",
     "AcknowledgeType": "record",
     "Batch": "batch",
+    "BatchHandler": "worker.handlers",
+    "DeadLetter": "worker.outcomes",
+    "DeadLetterQueue": "worker.dead_letters",
     "Error": "errors",
     "Record": "record",
+    "Reject": "worker.outcomes",
+    "Retry": "worker.outcomes",
+    "RetryPolicy": "worker.retry_policy",
+    "RetryTopic": "worker.retry_topics",
     "Security": "config.security",
     "ShareConsumer": "consumer.share_consumer",
     "ShareGroupAdmin": "admin",
+    "ShareWorker": "worker.share_worker",
     "TimestampType": "record",
     "TopicPartition": "record",
+    "WorkerHooks": "worker.hooks",
     "__version__": "version",
 }
 

@@ -4,5 +4,5 @@
 checks the cluster before it joins. The loops are in `iterators`, `receive` and
 `polling`; `delivery_queue` holds the leases, `readers` decides which loop gets records
 and accepts them implicitly, `deserializers` decodes them. `stored_error` is what ended
-the consumer.
+the consumer. `worker_access` is for `sharecons.worker`.
 """

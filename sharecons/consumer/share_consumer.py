@@ -163,6 +163,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             security=security,
         )
         self._implicit = acknowledgement == "implicit"
+        self._has_worker = False
         self._rack = validation.check_optional_name("client_rack", client_rack)
         self._on_acknowledged = on_acknowledged
         self._deserializers = Deserializers(key_deserializer, value_deserializer)

@@ -1,13 +1,32 @@
-"""Handlers for records: concurrency, retries and dead letters.
+"""The worker: concurrent handlers, lock renewal, retries and dead letters.
 
-Not complete yet, and so not exported by `sharecons`.
+`ShareWorker` and what its arguments need can be imported from `sharecons`.
 
-- `share_worker`: runs the handlers.
-- `dead_letters`: writes the records that are given up.
-- `dead_letter_headers`: the headers of dead letters.
+Public:
+
+- `share_worker`: the worker.
+- `handlers`: handlers of one record or of many.
+- `hooks`: functions that are called around handlers.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
-- `renewals`: when locks are renewed, and when they are lost.
 - `retry_policy`: when a failed record is tried again, and when it is given up.
+- `retry_topics`: topics for records that wait too long for their partition.
+- `dead_letters`: writes the records that are given up.
+- `stats`: the counts of a worker.
+
+Decisions, without I/O:
+
 - `scheduler`: which record is processed next, and how many are taken.
 - `window`: whether a failed record can wait without stalling its partition.
+- `placement`: where a failed record waits.
+- `renewals`: when locks are renewed, and when they are lost.
+- `intake`: what is known of a record when it is delivered.
+- `origins`, `dead_letter_headers`: which record a copy was, and how its headers say so.
+
+The shell around them:
+
+- `runner`: one run of a worker.
+- `settlement`: carries out the outcomes of records.
+- `locks`: renews locks.
+- `patrol`: looks for records that hold up their partitions.
+- `signals`: SIGTERM and SIGINT.
 """

@@ -8,10 +8,8 @@ from sharecons.net.producer import IdempotentProducer, RecordPosition
 from sharecons.worker.dead_letter_headers import (
     Origin,
     origin_headers,
-    read_redrives,
     without_origin,
 )
-from sharecons.worker.outcomes import DeadLettered
 
 __all__ = ["DeadLetterQueue", "write_dead_letter"]
 
@@ -34,32 +32,12 @@ class DeadLetterQueue:
 
 
 async def write_dead_letter(
-    producer: IdempotentProducer,
-    queue: DeadLetterQueue,
-    record: Any,
-    outcome: DeadLettered,
-    *,
-    group: str,
-    attempts: int,
+    producer: IdempotentProducer, queue: DeadLetterQueue, record: Any, origin: Origin
 ) -> RecordPosition:
     """Write a record; raises as `IdempotentProducer.send`.
 
     `record` has bytes as key and value.
     """
-    error = outcome.error
-    kind = None if error is None else type(error)
-    origin = Origin(
-        topic=record.topic,
-        partition=record.partition,
-        offset=record.offset,
-        group=group,
-        delivery_count=record.delivery_count,
-        reason=outcome.reason,
-        timestamp=record.timestamp if record.timestamp >= 0 else None,
-        attempts=attempts,
-        exception=None if kind is None else f"{kind.__module__}.{kind.__qualname__}",
-        redrives=read_redrives(record.headers),
-    )
     return await producer.send(
         queue.topic,
         record.value,

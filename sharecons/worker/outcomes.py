@@ -9,11 +9,14 @@ __all__ = [
     "DeadLetter",
     "DeadLettered",
     "HandlerDecision",
+    "LockLost",
     "Outcome",
     "Reject",
     "Rejected",
+    "Released",
     "Retry",
     "RetryAfter",
+    "Spilled",
 ]
 
 
@@ -60,10 +63,23 @@ class Accepted(NamedTuple):
 
 
 class RetryAfter(NamedTuple):
-    """The record is tried again, as attempt number `attempt`."""
+    """The record is held, and tried again as attempt number `attempt`."""
 
     seconds: float
     attempt: int
+    error: Exception | None = None
+
+
+class Spilled(NamedTuple):
+    """The record is written to a retry topic, and then accepted.
+
+    It is tried again from there, after `seconds`, as attempt number `attempt`.
+    """
+
+    topic: str
+    seconds: float
+    attempt: int
+    error: Exception | None = None
 
 
 class Rejected(NamedTuple):
@@ -80,4 +96,20 @@ class DeadLettered(NamedTuple):
     error: Exception | None = None
 
 
-Outcome = Accepted | RetryAfter | Rejected | DeadLettered
+class Released(NamedTuple):
+    """The record is returned to the broker, which delivers it again."""
+
+    reason: str
+    error: Exception | None = None
+
+
+class LockLost(NamedTuple):
+    """The record's lock ended: the broker delivers it again, perhaps to another member.
+
+    Its handler was cancelled, and nothing was acknowledged.
+    """
+
+
+Outcome = (
+    Accepted | RetryAfter | Spilled | Rejected | DeadLettered | Released | LockLost
+)

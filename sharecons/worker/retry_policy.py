@@ -85,6 +85,11 @@ class RetryPolicy:
                 return policy
         return self
 
+    def longest_delays(self) -> list[float]:
+        """Return the longest delay of this policy, and of those by exception."""
+        policies = [self, *self.by_exception.values()]
+        return [each.maximum * (1.0 + each.jitter) for each in policies]
+
     def delay(self, attempt: int, chance: float) -> float:
         """Return the seconds between a failed attempt and the next one.
 
@@ -122,7 +127,7 @@ class RetryPolicy:
         after = error.after if isinstance(error, Retry) else None
         if after is None:
             after = policy.delay(attempt, chance)
-        return RetryAfter(after, attempt + 1)
+        return RetryAfter(after, attempt + 1, error)
 
 
 def _last_failure(error: Exception, attempt: int) -> str:

@@ -11,8 +11,9 @@ run; it blocks the others until it is done, through all of its attempts. Records
 a key have no lane.
 
 Records that wait, are blocked or are closing use no slot, so the worker takes others
-meanwhile, up to its limits of records and bytes. Attempts that are due start before
-records that were never tried.
+meanwhile, up to its limits of records and bytes. Those that wait count for the bytes
+only: the windows of their partitions limit their number. Attempts that are due start
+before records that were never tried.
 """
 
 import enum
@@ -20,6 +21,8 @@ import heapq
 import math
 from collections import deque
 from typing import Any, Final, final
+
+from sharecons.worker.dead_letter_headers import Origin
 
 __all__ = ["ItemState", "Scheduler", "WorkItem"]
 
@@ -43,23 +46,46 @@ class WorkItem:
     """A record that a worker holds.
 
     Attributes:
-        record: as the consumer delivered it.
+        record: as the broker delivered it, with bytes as key and value.
         size: bytes of its key, value and headers.
         lane: its key, or None if other records never block it.
         attempt: the number of the present or next attempt; 1 is the first.
         due: when the next attempt may start.
+        origin: the record that failed before, if this one is of a retry topic.
+        argument: the record for the handler, once it is deserialized.
+        error: what the last attempt raised.
     """
 
-    __slots__ = ("attempt", "due", "lane", "record", "size", "state")
+    __slots__ = (
+        "argument",
+        "attempt",
+        "due",
+        "error",
+        "lane",
+        "origin",
+        "record",
+        "size",
+        "state",
+    )
 
     def __init__(
-        self, record: Any, size: int, *, lane: bytes | None = None, attempt: int = 1
+        self,
+        record: Any,
+        size: int,
+        *,
+        lane: bytes | None = None,
+        attempt: int = 1,
+        due: float = -math.inf,
+        origin: Origin | None = None,
     ) -> None:
         self.record = record
         self.size = size
         self.lane = lane
         self.attempt = attempt
-        self.due = -math.inf
+        self.due = due
+        self.origin = origin
+        self.argument: Any = None
+        self.error: Exception | None = None
         self.state = ItemState.READY
 
     @property
@@ -75,8 +101,8 @@ class Scheduler:
     Args:
         concurrency: how many records run at a time.
         max_bytes: no more records are taken while those held have as many bytes.
-        max_held: how many records are held at most; None for a multiple of
-            `concurrency`.
+        max_held: how many records are held at most, beside those that wait; None for
+            a multiple of `concurrency`.
     """
 
     def __init__(
@@ -93,7 +119,6 @@ class Scheduler:
         self._waiting: list[tuple[float, int, WorkItem]] = []
         self._wait_count = 0
         self._lanes: dict[bytes, deque[WorkItem]] = {}
-        self._stopped = False
 
     @property
     def held(self) -> tuple[WorkItem, ...]:
@@ -109,23 +134,47 @@ class Scheduler:
         return self._running
 
     @property
+    def waiting(self) -> tuple[WorkItem, ...]:
+        """The records that are not due, in any order."""
+        return tuple(item for _, _, item in self._waiting)
+
+    @property
+    def waiting_count(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def held_count(self) -> int:
+        return len(self._held)
+
+    @property
     def is_idle(self) -> bool:
         """True if no record is held."""
         return not self._held
 
+    def ready_count(self, now: float) -> int:
+        """Return how many records could start, if there were slots."""
+        self._wake(now)
+        return len(self._retries) + len(self._ready)
+
     def capacity(self, now: float) -> int:
         """Return how many records to take: as many as could start at once."""
-        if self._stopped or self._held_bytes >= self._max_bytes:
+        if self._held_bytes >= self._max_bytes:
             return 0
-        self._wake(now)
+        startable = self.ready_count(now)
         free = self._concurrency - self._running
-        startable = len(self._retries) + len(self._ready)
-        return max(0, min(free - startable, self._max_held - len(self._held)))
+        counted = len(self._held) - len(self._waiting)
+        return max(0, min(free - startable, self._max_held - counted))
 
     def add(self, item: WorkItem) -> None:
-        """Add a record that the consumer has delivered."""
+        """Add a record that the consumer has delivered.
+
+        One with a due time waits until then, and has no lane.
+        """
         self._held[item] = None
         self._held_bytes += item.size
+        if item.due > -math.inf:
+            self._wait(item)
+            return
         if item.lane is not None:
             lane = self._lanes.setdefault(item.lane, deque())
             lane.append(item)
@@ -137,7 +186,7 @@ class Scheduler:
     def start_next(self, now: float) -> WorkItem | None:
         """Return a record to process now, or None; it is running then."""
         self._wake(now)
-        if self._stopped or self._running >= self._concurrency:
+        if self._running >= self._concurrency:
             return None
         queue = self._retries or self._ready
         if not queue:
@@ -159,9 +208,13 @@ class Scheduler:
         self._end_run(item)
         item.attempt += 1
         item.due = due
-        item.state = ItemState.WAITING
-        self._wait_count += 1
-        heapq.heappush(self._waiting, (due, self._wait_count, item))
+        self._wait(item)
+
+    def end_wait(self, item: WorkItem) -> None:
+        """Note that a waiting record has an outcome; call `remove` once it is done."""
+        assert item.state is ItemState.WAITING, "only waiting records"
+        self._leave_waiting(item)
+        item.state = ItemState.CLOSING
 
     def close(self, item: WorkItem) -> None:
         """Note that a running record has an outcome; call `remove` once it is done."""
@@ -178,8 +231,7 @@ class Scheduler:
             case ItemState.READY:
                 (self._retries if item in self._retries else self._ready).remove(item)
             case ItemState.WAITING:
-                self._waiting = [each for each in self._waiting if each[2] is not item]
-                heapq.heapify(self._waiting)
+                self._leave_waiting(item)
             case _:
                 pass
         item.state = ItemState.DONE
@@ -187,14 +239,14 @@ class Scheduler:
         self._held_bytes -= item.size
         self._leave_lane(item)
 
-    def stop(self) -> list[WorkItem]:
-        """Start no more records; return those that are not running, to be released.
+    def _wait(self, item: WorkItem) -> None:
+        item.state = ItemState.WAITING
+        self._wait_count += 1
+        heapq.heappush(self._waiting, (item.due, self._wait_count, item))
 
-        Closing ones are not among them. The caller removes what it has released.
-        """
-        self._stopped = True
-        idle = (ItemState.READY, ItemState.BLOCKED, ItemState.WAITING)
-        return [item for item in self._held if item.state in idle]
+    def _leave_waiting(self, item: WorkItem) -> None:
+        self._waiting = [each for each in self._waiting if each[2] is not item]
+        heapq.heapify(self._waiting)
 
     def _end_run(self, item: WorkItem) -> None:
         assert item.state is ItemState.RUNNING, "only running records end"

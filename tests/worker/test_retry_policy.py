@@ -56,8 +56,8 @@ def test_delay_is_finite_and_bounded(attempt, chance, multiplier, maximum) -> No
 def test_failures_are_retried_until_the_last_attempt() -> None:
     error = TimeoutError("slow")
 
-    assert RetryAfter(1.0, 2) == decided(PLAIN, error, 1)
-    assert RetryAfter(2.0, 3) == decided(PLAIN, error, 2)
+    assert RetryAfter(1.0, 2, error) == decided(PLAIN, error, 1)
+    assert RetryAfter(2.0, 3, error) == decided(PLAIN, error, 2)
     reason = "failed after 3 attempts: TimeoutError: slow"
     assert DeadLettered(reason, error) == decided(PLAIN, error, 3)
     assert Rejected(reason, error) == decided(PLAIN, error, 3, queue=False)
@@ -76,9 +76,10 @@ def test_handler_decides_by_exceptions() -> None:
     assert Rejected("no customer") == decided(PLAIN, Reject("no customer"))
     assert DeadLettered("strange") == decided(PLAIN, DeadLetter("strange"))
     assert Rejected("strange") == decided(PLAIN, DeadLetter("strange"), queue=False)
-    assert RetryAfter(7.5, 2) == decided(PLAIN, Retry(after=7.5))
-    assert RetryAfter(0.0, 3) == decided(PLAIN, Retry(after=0), 2)
-    assert RetryAfter(1.0, 2) == decided(PLAIN, Retry())
+    soon, now, some_time = Retry(after=7.5), Retry(after=0), Retry()
+    assert RetryAfter(7.5, 2, soon) == decided(PLAIN, soon)
+    assert RetryAfter(0.0, 3, now) == decided(PLAIN, now, 2)
+    assert RetryAfter(1.0, 2, some_time) == decided(PLAIN, some_time)
 
 
 def test_retry_of_the_last_attempt_gives_the_record_up() -> None:

@@ -118,20 +118,40 @@ def test_lost_records_free_slots_and_lanes() -> None:
     assert (items[2], items[3]) == found.held
 
 
-def test_stopped_scheduler_starts_nothing_and_names_what_to_release() -> None:
-    found, items = scheduler("k:1", "k:2", "a", "b", "c", concurrency=3)
+def test_waiting_records_count_for_the_bytes_only() -> None:
+    found, items = scheduler("a", "b", concurrency=2, max_held=2)
     started(found)
-    found.retry(items[2], due=5.0)
-    found.close(items[3])
+    assert 0 == found.capacity(0.0)
+    for item in items:
+        found.retry(item, due=5.0)
 
-    left = found.stop()
+    assert 2 == found.capacity(1.0)
+    assert 2 == found.waiting_count == found.held_count
+    assert {*items} == {*found.waiting}
+    assert 20 == found.held_bytes
 
-    assert ["k:2", "a", "c"] == [item.record for item in left]
-    for item in left:
-        found.remove(item)
-    assert 0 == found.capacity(9.0)
-    assert found.start_next(9.0) is None
-    assert ["k:1", "b"] == [item.record for item in found.held]
+
+def test_record_with_a_due_time_waits_from_the_start() -> None:
+    found, _ = scheduler("a")
+    found.add(WorkItem("later", 10, due=5.0))
+
+    assert ["a"] == started(found, 4.0)
+    assert 5.0 == found.next_due()
+    assert ["later"] == started(found, 5.0)
+
+
+def test_wait_that_ends_early_leaves_the_record_closing() -> None:
+    found, items = scheduler("k:1", "k:2")
+    started(found)
+    found.retry(items[0], due=5.0)
+
+    found.end_wait(items[0])
+
+    assert ItemState.CLOSING is items[0].state
+    assert math.inf == found.next_due()
+    assert [] == started(found, 9.0)
+    found.remove(items[0])
+    assert ["k:2"] == started(found, 9.0)
 
 
 class SchedulerMachine(RuleBasedStateMachine):
@@ -171,6 +191,17 @@ class SchedulerMachine(RuleBasedStateMachine):
         self.running.remove(item)
         self.scheduler.retry(item, self.now + delay)
 
+    @rule(delay=st.sampled_from([0.0, 1.0, 9.0]))
+    def add_waiting(self, delay: float) -> None:
+        item = WorkItem(len(self.items), 10, due=self.now + delay)
+        self.items.append(item)
+        self.scheduler.add(item)
+
+    @precondition(lambda self: self.scheduler.waiting)
+    @rule(data=st.data())
+    def end_wait(self, data) -> None:
+        self.scheduler.end_wait(data.draw(st.sampled_from(self.scheduler.waiting)))
+
     @precondition(lambda self: self.running)
     @rule(data=st.data())
     def close(self, data) -> None:
@@ -197,7 +228,9 @@ class SchedulerMachine(RuleBasedStateMachine):
         assert len(self.running) == self.scheduler.running <= 3
         held = self.scheduler.held
         assert 10 * len(held) == self.scheduler.held_bytes
-        assert len(held) <= 25
+        assert len(held) - self.scheduler.waiting_count <= 25
+        states = [item.state for item in held]
+        assert states.count(ItemState.WAITING) == self.scheduler.waiting_count
         assert all(item.state is not ItemState.DONE for item in held)
 
     def teardown(self) -> None:

@@ -1,101 +1,19 @@
-"""The worker on the embedded broker."""
+"""The worker on the embedded broker: handlers, locks, ends."""
 
 import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-from types import MappingProxyType
 from typing import Any
 
 import anyio
 import pytest
 
-from sharecons import Record, ShareConsumer
-from sharecons.errors import ConfigurationError
+from sharecons import DeadLetter, DeadLetterQueue, Record, Reject, Retry
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.worker.dead_letter_headers import read_origin
-from sharecons.worker.dead_letters import DeadLetterQueue
-from sharecons.worker.outcomes import DeadLetter, Reject, Retry
-from sharecons.worker.retry_policy import RetryPolicy
-from sharecons.worker.share_worker import ShareWorker
+from tests.worker.working import Handled, settled, until, working
 
 pytestmark = pytest.mark.anyio
-
-QUICK = RetryPolicy(max_attempts=3, initial=0.05, maximum=0.2)
-
-
-@pytest.fixture
-async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker(settings=SETTINGS) as broker:
-        broker.create_topic("orders", partitions=1)
-        broker.create_topic("orders.dead", partitions=1)
-        yield broker
-
-
-class Handled:
-    """A handler that notes its calls, and runs `act` for each record."""
-
-    def __init__(
-        self, act: Callable[[Record[Any, Any]], Awaitable[object]] | None = None
-    ) -> None:
-        self.calls: list[bytes] = []
-        self.running = 0
-        self.most_running = 0
-        self._act = act
-
-    async def __call__(self, record: Record[Any, Any]) -> None:
-        self.calls.append(record.value)
-        self.running += 1
-        self.most_running = max(self.most_running, self.running)
-        try:
-            if self._act is not None:
-                await self._act(record)
-        finally:
-            self.running -= 1
-
-
-@asynccontextmanager
-async def working(
-    broker: EmbeddedBroker,
-    handler: Any,
-    *,
-    consumer: Mapping[str, Any] = MappingProxyType({}),
-    **options: Any,
-) -> AsyncIterator[ShareWorker[Any, Any]]:
-    """Run a worker until the block ends; then it stops."""
-    un_entered: ShareConsumer[Any, Any] = ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        max_wait=0.1,
-        **consumer,
-    )
-    worker = ShareWorker(un_entered, handler, **{"retry": QUICK, **options})
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(worker.run)
-            try:
-                yield worker
-            finally:
-                worker.stop()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(15):
-        while not condition():
-            await anyio.sleep(0.01)
-
-
-def settled(broker: EmbeddedBroker, count: int) -> bool:
-    """Return whether so many records are accepted or archived, and no others are."""
-    try:
-        group = broker.group("billing")
-    except LookupError:
-        return False
-    return [count] == [partition.start_offset for partition in group.partitions]
 
 
 async def test_records_are_handled_and_accepted(broker: EmbeddedBroker) -> None:
@@ -308,16 +226,6 @@ async def test_handler_that_exceeds_the_grace_is_cancelled_and_released(broker) 
     assert handled.running == 0
 
 
-async def test_undeserializable_record_is_rejected_and_others_go_on(broker) -> None:
-    broker.produce("orders", [b"1", b"not a number", b"3"])
-    handled = Handled()
-
-    async with working(broker, handled, consumer={"value_deserializer": int}):
-        await until(lambda: settled(broker, 3))
-
-    assert [1, 3] == handled.calls
-
-
 async def test_fatal_error_of_the_consumer_ends_the_worker(broker) -> None:
     broker.faults.on("ShareGroupHeartbeat", times=None).refuse(
         "GROUP_AUTHORIZATION_FAILED"
@@ -328,10 +236,3 @@ async def test_fatal_error_of_the_consumer_ends_the_worker(broker) -> None:
             await anyio.sleep(5)
 
     assert "GROUP_AUTHORIZATION_FAILED" in str(caught.value.exceptions[0])
-
-
-def test_dead_letters_need_the_original_bytes() -> None:
-    consumer = ShareConsumer("orders", group_id="billing", value_deserializer=int)
-
-    with pytest.raises(ConfigurationError, match="keys and values as bytes"):
-        ShareWorker(consumer, Handled(), dead_letter=DeadLetterQueue("orders.dead"))

@@ -1,0 +1,89 @@
+"""Keeps the locks of a worker's records: renews them, and finds those that are lost."""
+
+from collections.abc import Callable
+from typing import Final
+
+from sharecons.errors import (
+    ClosedError,
+    LockLostError,
+    RecordStateError,
+    UnsupportedVersionError,
+)
+from sharecons.log import get_logger
+from sharecons.net.io.event_loop import AutoResetEvent, Clock
+from sharecons.worker.renewals import RenewalSchedule
+from sharecons.worker.scheduler import Scheduler, WorkItem
+
+__all__ = ["LockKeeper"]
+
+WATCH_INTERVAL: Final = 0.5
+"""Seconds between two looks for locks that were lost with their session."""
+
+
+class LockKeeper:
+    """Renews locks in a task.
+
+    Args:
+        lose: is called with each record whose lock is lost.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        renewals: RenewalSchedule,
+        clock: Clock,
+        lose: Callable[[WorkItem], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._renewals = renewals
+        self._clock = clock
+        self._lose = lose
+        self._wakeup = AutoResetEvent()
+        self._log = get_logger(__name__)
+
+    def add(self, item: WorkItem) -> None:
+        """Keep the lock of a record that has just been delivered."""
+        now = self._clock()
+        deadline = item.record.lock_deadline
+        before = self._renewals.next_check()
+        self._renewals.add(item, deadline=deadline, duration=deadline - now, now=now)
+        if self._renewals.next_check() < before:
+            self._wakeup.set()
+
+    async def run(self) -> None:
+        """Renew locks until cancelled."""
+        watch_at = self._clock() + WATCH_INTERVAL
+        while True:
+            await self._wakeup.wait_until(min(self._renewals.next_check(), watch_at))
+            now = self._clock()
+            due = self._renewals.take_due(now, _deadline_of)
+            for item in due.renew:
+                self._renew(item)
+            for item in due.lost:
+                self._lose(item)
+            if now >= watch_at:
+                watch_at = now + WATCH_INTERVAL
+                self._find_lost()
+
+    def _find_lost(self) -> None:
+        for item in self._scheduler.held:
+            if not item.record.held:
+                self._lose(item)
+
+    def _renew(self, item: WorkItem) -> None:
+        try:
+            item.record.renew()
+        except UnsupportedVersionError as error:
+            if self._renewals.stop_renewing():
+                self._log.warning(
+                    "locks are not renewed: a handler must finish within the lock "
+                    "duration of its record",
+                    reason=str(error),
+                )
+        except (LockLostError, RecordStateError, ClosedError):
+            self._lose(item)
+
+
+def _deadline_of(item: WorkItem) -> float:
+    deadline: float = item.record.lock_deadline
+    return deadline

@@ -1,0 +1,46 @@
+"""The origins of the records that a worker holds."""
+
+from typing import Any
+
+from sharecons.worker.dead_letter_headers import Origin, read_redrives
+from sharecons.worker.scheduler import WorkItem
+
+__all__ = ["failed_origin", "origin_of_record"]
+
+
+def origin_of_record(record: Any, group: str) -> Origin:
+    """Return the origin of a record that has not failed before: itself."""
+    return Origin(
+        topic=record.topic,
+        partition=record.partition,
+        offset=record.offset,
+        group=group,
+        delivery_count=record.delivery_count,
+        reason="",
+        timestamp=record.timestamp if record.timestamp >= 0 else None,
+        redrives=read_redrives(record.headers),
+    )
+
+
+def failed_origin(
+    item: WorkItem, *, group: str, attempts: int, reason: str, error: Exception | None
+) -> Origin:
+    """Return the origin to write with a record that is retried elsewhere or given up.
+
+    The deliveries of a record in a retry topic are added to those at its source.
+    Without a reason, that of its last failure is kept.
+    """
+    record = item.record
+    if item.origin is None:
+        origin = origin_of_record(record, group)
+    else:
+        deliveries = item.origin.delivery_count + record.delivery_count
+        origin = item.origin._replace(group=group, delivery_count=deliveries)
+    if not reason:
+        return origin._replace(attempts=attempts)
+    kind = None if error is None else type(error)
+    return origin._replace(
+        reason=reason,
+        attempts=attempts,
+        exception=None if kind is None else f"{kind.__module__}.{kind.__qualname__}",
+    )

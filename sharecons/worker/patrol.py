@@ -1,0 +1,78 @@
+"""Looks for records that hold up their partitions, in a task."""
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+
+from sharecons._record import TopicPartition
+from sharecons.log import get_logger
+from sharecons.net.io.event_loop import Clock
+from sharecons.worker.scheduler import Scheduler, WorkItem
+from sharecons.worker.settlement import partition_of
+from sharecons.worker.window import WindowTracker
+
+__all__ = ["Patrol"]
+
+INTERVAL: Final = 1.0
+
+
+class Patrol:
+    """Moves records that can no longer wait, and warns of those that hold up others.
+
+    A record begins to wait at the rate of its moment; the rate may rise.
+
+    Args:
+        assignment: returns the consumer's partitions.
+        move: is called with each record that waits and would stall its partition.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        window: WindowTracker,
+        clock: Clock,
+        assignment: Callable[[], frozenset[TopicPartition]],
+        move: Callable[[WorkItem], None],
+    ) -> None:
+        self._scheduler = scheduler
+        self._window = window
+        self._clock = clock
+        self._assignment = assignment
+        self._move = move
+        self._warned_of: dict[TopicPartition, int] = {}
+        self._log = get_logger(__name__)
+
+    async def run(self) -> None:
+        """Look once a second until cancelled."""
+        while True:
+            await anyio.sleep(INTERVAL)
+            now = self._clock()
+            for item in self._scheduler.waiting:
+                if not self._may_stay(item, now):
+                    self._move(item)
+            self._warn(now)
+            self._window.keep_only(self._assignment())
+
+    def _may_stay(self, item: WorkItem, now: float) -> bool:
+        """Return whether a record goes on waiting; those of retry topics always do."""
+        if item.origin is not None or item.lane is not None:
+            return True
+        record = item.record
+        where = partition_of(record)
+        return self._window.can_wait(where, record.offset, item.due - now, now)
+
+    def _warn(self, now: float) -> None:
+        for where, offset, seconds in self._window.held_up(now):
+            if self._warned_of.get(where) == offset:
+                continue
+            self._warned_of[where] = offset
+            self._log.warning(
+                "a record holds up its partition: no member receives records behind it "
+                "until it is settled",
+                topic=where.topic,
+                partition=where.partition,
+                offset=offset,
+                seconds=math.floor(seconds),
+            )

@@ -1,0 +1,92 @@
+"""Decides where a failed record waits for its next attempt, and what a failure is.
+
+Every decision is a function of its arguments: the policy, the window, the retry topics.
+"""
+
+import math
+from typing import Final, Literal, final
+
+from sharecons.worker.outcomes import (
+    DeadLettered,
+    Outcome,
+    Rejected,
+    Released,
+    RetryAfter,
+    Spilled,
+)
+from sharecons.worker.retry_topics import RetryTopics
+
+__all__ = ["BatchGate", "Undeserializable", "place_retry", "undeserializable_outcome"]
+
+Undeserializable = Literal["dead_letter", "reject", "release"]
+
+STALLS: Final = "waiting would stall its partition"
+STOPS: Final = "the worker stops"
+
+
+def place_retry(
+    outcome: RetryAfter,
+    *,
+    can_wait: bool,
+    topics: RetryTopics,
+    key_order: bool = False,
+    stopping: bool = False,
+) -> RetryAfter | Spilled | Released:
+    """Return where a record waits for its next attempt.
+
+    Args:
+        can_wait: it does not stall its partition while it waits (`WindowTracker`).
+        topics: where it may wait otherwise.
+        key_order: records with the same key wait for it, so that it stays where it is.
+        stopping: the worker holds no records any longer.
+    """
+    if not stopping and (can_wait or key_order):
+        return outcome
+    if topics and not key_order:
+        topic = topics.topic_for(outcome.seconds)
+        return Spilled(topic, outcome.seconds, outcome.attempt, outcome.error)
+    return Released(STOPS if stopping else STALLS, outcome.error)
+
+
+def undeserializable_outcome(
+    policy: Undeserializable, error: Exception, *, has_dead_letter_queue: bool
+) -> Outcome:
+    """Return the outcome of a record that a deserializer could not read."""
+    reason = str(error.__cause__ or error)
+    if policy == "release":
+        return Released(reason, error)
+    if policy == "dead_letter" and has_dead_letter_queue:
+        return DeadLettered(reason, error)
+    return Rejected(reason, error)
+
+
+@final
+class BatchGate:
+    """Decides when a batch starts: when it is full, or when its first record waited.
+
+    Args:
+        max_records: of a batch.
+        max_wait: seconds.
+    """
+
+    def __init__(self, max_records: int, max_wait: float) -> None:
+        self._max_records = max_records
+        self._max_wait = max_wait
+        self._since: float | None = None
+
+    def is_open(self, ready: int, now: float) -> bool:
+        """Return whether a batch of `ready` records may start."""
+        if not ready:
+            self._since = None
+            return False
+        if self._since is None:
+            self._since = now
+        return ready >= self._max_records or now >= self._since + self._max_wait
+
+    def on_started(self) -> None:
+        """Note that a batch has started; the records left begin to wait."""
+        self._since = None
+
+    def next_due(self) -> float:
+        """Return when an incomplete batch may start; infinity if there is none."""
+        return math.inf if self._since is None else self._since + self._max_wait

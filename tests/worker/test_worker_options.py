@@ -1,0 +1,293 @@
+"""Batches, hooks, deserializers and errors of a worker on the embedded broker."""
+
+from collections import Counter
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import (
+    BatchHandler,
+    DeadLetterQueue,
+    Record,
+    Reject,
+    ShareConsumer,
+    ShareWorker,
+    WorkerHooks,
+)
+from sharecons.errors import ConfigurationError, ConsumerStateError
+from sharecons.testing import EmbeddedBroker
+from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.worker.handlers import HandlerBatch
+from sharecons.worker.outcomes import Outcome, Rejected, RetryAfter
+from tests.worker.working import Handled, settled, until, working
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_batches_are_filled_and_the_rest_starts_after_the_wait(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(250)])
+    sizes: list[int] = []
+
+    async def write(batch: HandlerBatch[Any, Any]) -> None:
+        sizes.append(len(batch))
+
+    handler = BatchHandler(write, max_records=100, max_wait=0.3)
+    async with working(broker, handler, concurrency=2) as worker:
+        await until(lambda: settled(broker, 250))
+
+    assert 250 == sum(sizes) == worker.stats.accepted
+    assert 100 == max(sizes)
+    assert 10 > len(sizes)
+
+
+async def test_failed_records_of_a_batch_are_tried_again_alone(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(20)])
+    calls: Counter[bytes] = Counter()
+
+    async def write(batch: HandlerBatch[Any, Any]) -> None:
+        for record in batch:
+            calls[record.value] += 1
+            if record.value == b"7" and calls[b"7"] < 3:
+                batch.fail(record, ValueError("bad"))
+
+    handler = BatchHandler(write, max_records=20, max_wait=0.05)
+    async with working(broker, handler):
+        await until(lambda: settled(broker, 20))
+
+    assert 3 == calls.pop(b"7")
+    assert {1} == {*calls.values()}
+
+
+class Notes(WorkerHooks):
+    """Hooks that note their calls."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def before(self, record: Any, attempt: int) -> None:
+        self.calls.append(("before", record.value, attempt))
+
+    def after(self, record: Any, outcome: Outcome, seconds: float) -> None:
+        assert 0.0 <= seconds < 10.0
+        self.calls.append(("after", record.value, type(outcome)))
+
+    def on_failure(self, record: Any, error: Exception, outcome: Outcome) -> None:
+        self.calls.append(("failure", record.value, str(error), type(outcome)))
+
+
+class Faulty(WorkerHooks):
+    def before(self, record: Any, attempt: int) -> None:
+        raise LookupError("no tracer")
+
+
+async def test_hooks_see_each_attempt_and_its_outcome(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"a"])
+    notes = Notes()
+    errors: list[Exception] = [ValueError("bad"), Reject("old")]
+
+    async def fail_twice(record: Record[Any, Any]) -> None:
+        raise errors.pop(0)
+
+    async with working(broker, fail_twice, hooks=[Faulty(), notes]) as worker:
+        await until(lambda: settled(broker, 1))
+
+    assert [
+        ("before", b"a", 1),
+        ("failure", b"a", "bad", RetryAfter),
+        ("after", b"a", RetryAfter),
+        ("before", b"a", 2),
+        ("after", b"a", Rejected),
+    ] == notes.calls
+    assert "no tracer" in caplog.text
+    assert (1, 1, 1) == (
+        worker.stats.failed,
+        worker.stats.retried,
+        worker.stats.rejected,
+    )
+
+
+async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"1", b"2"], keys=[b"k", None])
+    received: list[tuple[Any, Any]] = []
+
+    async def handle(record: Record[str, int]) -> None:
+        received.append((record.key, record.value))
+
+    consumer = {"value_deserializer": int, "key_deserializer": bytes.decode}
+    async with working(broker, handle, consumer=consumer, concurrency=1):
+        await until(lambda: settled(broker, 2))
+
+    assert [("k", 1), (None, 2)] == received
+
+
+@pytest.mark.parametrize(
+    ("options", "letters"),
+    [
+        ({}, 0),
+        ({"dead_letter": DeadLetterQueue("orders.dead")}, 1),
+        (
+            {
+                "dead_letter": DeadLetterQueue("orders.dead"),
+                "undeserializable": "reject",
+            },
+            0,
+        ),
+    ],
+)
+async def test_undeserializable_record_is_given_up_and_others_go_on(
+    broker: EmbeddedBroker, options: dict[str, Any], letters: int
+) -> None:
+    broker.produce("orders", [b"1", b"not a number", b"3"], keys=[b"k"] * 3)
+    handled, notes = Handled(), Notes()
+
+    async with working(
+        broker, handled, consumer={"value_deserializer": int}, hooks=[notes], **options
+    ):
+        await until(lambda: settled(broker, 3))
+
+    assert [1, 3] == handled.calls
+    assert [b"not a number"] == [
+        call[1] for call in notes.calls if call[0] == "failure"
+    ]
+    written = broker.records("orders.dead")
+    assert letters == len(written)
+    for letter in written:
+        origin = read_origin(letter.headers)
+        assert origin is not None
+        assert (b"k", b"not a number") == (letter.key, letter.value)
+        assert "invalid literal for int()" in origin.reason
+
+
+async def test_dead_letter_of_a_deserialized_record_has_its_bytes(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"1"], keys=[b"key"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    async with working(
+        broker,
+        fail,
+        consumer={"value_deserializer": int, "key_deserializer": bytes.decode},
+        dead_letter=DeadLetterQueue("orders.dead"),
+    ):
+        await until(lambda: settled(broker, 1))
+
+    (letter,) = broker.records("orders.dead")
+    assert (b"key", b"1") == (letter.key, letter.value)
+
+
+async def test_unhashable_deserialized_keys_may_have_an_order(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % n for n in range(20)], keys=[b"a", b"b"] * 10)
+    handled = Handled(lambda record: anyio.sleep(0.001))
+
+    async with working(
+        broker,
+        handled,
+        consumer={"key_deserializer": lambda key: [key]},
+        key_order=True,
+    ):
+        await until(lambda: settled(broker, 20))
+
+    evens = [value for value in handled.calls if int(value) % 2 == 0]
+    assert sorted(evens, key=int) == evens
+
+
+async def test_first_failure_ends_the_worker_if_it_is_told_to(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(5)])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        if record.value == b"3":
+            raise LookupError("no such customer")
+
+    with pytest.raises(BaseExceptionGroup) as caught:
+        async with working(broker, fail, stop_on_error=True):
+            await anyio.sleep(10)
+
+    assert "no such customer" in str(caught.value.exceptions[0])
+    assert settled(broker, 3)
+
+
+async def test_damaged_batch_does_not_end_the_worker(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"damaged"])
+    broker.produce("orders", [b"sound"])
+    broker.corrupt_batch("orders", 0, 0)
+    handled = Handled()
+
+    async with working(broker, handled):
+        await until(lambda: handled.calls == [b"sound"])
+
+    assert "records not received" in caplog.text
+
+
+async def test_contexts_of_hooks_reach_the_handler(broker: EmbeddedBroker) -> None:
+    trace: ContextVar[bytes] = ContextVar("trace")
+    seen: list[tuple[bytes, bytes]] = []
+
+    class Tracing(WorkerHooks):
+        def before(self, record: Any, attempt: int) -> None:
+            trace.set(record.value)
+
+    async def handle(record: Record[Any, Any]) -> None:
+        await anyio.sleep(0.01)
+        seen.append((record.value, trace.get()))
+
+    broker.produce("orders", [b"%d" % number for number in range(9)])
+    async with working(broker, handle, hooks=[Tracing()]):
+        await until(lambda: settled(broker, 9))
+
+    assert all(value == traced for value, traced in seen)
+
+
+async def test_worker_runs_once(broker: EmbeddedBroker) -> None:
+    async with working(broker, Handled()) as worker:
+        await until(lambda: worker.consumer.connected)
+
+    with pytest.raises(ConsumerStateError, match="create another ShareWorker"):
+        await worker.run()
+
+
+def test_consumer_has_one_worker() -> None:
+    consumer = ShareConsumer("orders", group_id="billing")
+    ShareWorker(consumer, Handled())
+
+    with pytest.raises(ConfigurationError, match="ShareConsumer of its own"):
+        ShareWorker(consumer, Handled())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"concurrency": 0}, "concurrency"),
+        ({"max_bytes": 0}, "max_bytes"),
+        ({"max_lease": -1}, "max_lease"),
+        ({"shutdown_grace": -1}, "shutdown_grace"),
+        ({"undeserializable": "accept"}, "undeserializable must be one of"),
+    ],
+)
+def test_invalid_options_are_errors(options: dict[str, Any], message: str) -> None:
+    consumer = ShareConsumer("orders", group_id="billing")
+
+    with pytest.raises(ConfigurationError, match=message):
+        ShareWorker(consumer, Handled(), **options)
+
+
+def test_stats_of_a_new_worker_are_zero() -> None:
+    worker = ShareWorker(ShareConsumer("orders", group_id="billing"), Handled())
+
+    assert {0} == {*worker.stats}

@@ -1,0 +1,199 @@
+"""Stopping a worker: grace, signals, deliveries, cancellation."""
+
+import os
+import signal
+import threading
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from sharecons import Record, ShareConsumer, ShareWorker
+from sharecons.testing import EmbeddedBroker
+from tests.worker.working import QUICK, Handled, settled, until, working
+
+pytestmark = pytest.mark.anyio
+
+
+def new_worker(
+    broker: EmbeddedBroker, handler: Any, **options: Any
+) -> ShareWorker[Any, Any]:
+    consumer = ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        max_wait=0.1,
+    )
+    return ShareWorker(consumer, handler, retry=QUICK, **options)
+
+
+async def deliveries(broker: EmbeddedBroker, count: int) -> Counter[int]:
+    """Return how many of the group's next records have which delivery count."""
+    handled: list[int] = []
+
+    async def note(record: Record[Any, Any]) -> None:
+        handled.append(record.delivery_count)
+
+    async with working(broker, note):
+        await until(lambda: len(handled) == count)
+    return Counter(handled)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_signal_lets_handlers_finish(
+    broker: EmbeddedBroker, number: signal.Signals
+) -> None:
+    broker.produce("orders", [b"a"])
+
+    async def send_signal(record: Record[Any, Any]) -> None:
+        os.kill(os.getpid(), number)
+        await anyio.sleep(0.5)
+
+    worker = new_worker(broker, send_signal)
+    with anyio.fail_after(20):
+        await worker.run()
+
+    assert settled(broker, 1)
+    assert 1 == worker.stats.accepted
+
+
+async def test_second_signal_cancels_handlers(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"a"])
+    ends: list[str] = []
+
+    async def hang(record: Record[Any, Any]) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await anyio.sleep(0.3)
+        os.kill(os.getpid(), signal.SIGTERM)
+        try:
+            await anyio.sleep(60)
+        finally:
+            ends.append("cancelled")
+
+    worker = new_worker(broker, hang, shutdown_grace=50.0)
+    with anyio.fail_after(20):
+        await worker.run()
+
+    assert ["cancelled"] == ends
+    assert not settled(broker, 1)
+    assert 1 == worker.stats.released
+
+
+async def test_worker_in_a_thread_runs_without_signals(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"a"])
+    threads: list[Any] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        threads.append(worker)
+        worker.stop()
+
+    worker = new_worker(broker, handle)
+    with anyio.fail_after(20):
+        await to_thread.run_sync(partial(anyio.run, worker.run))
+
+    assert [worker] == threads
+    assert settled(broker, 1)
+
+
+async def test_signals_are_left_alone_if_the_worker_is_told_so(
+    broker: EmbeddedBroker,
+) -> None:
+    received: list[int] = []
+    worker = new_worker(broker, Handled(), handle_signals=False)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            await until(lambda: worker.consumer.connected)
+            before = signal.signal(
+                signal.SIGTERM, lambda number, frame: received.append(number)
+            )
+            os.kill(os.getpid(), signal.SIGTERM)
+            await until(lambda: bool(received))
+            signal.signal(signal.SIGTERM, before)
+            worker.stop()
+
+    assert [signal.SIGTERM] == received
+
+
+async def test_stopping_under_load_uses_up_no_delivery(broker: EmbeddedBroker) -> None:
+    count = 3000
+    broker.produce("orders", [b"%d" % number for number in range(count)])
+    handled = Handled(lambda record: anyio.sleep(0.01))
+
+    async with working(broker, handled, concurrency=20):
+        await until(lambda: len(handled.calls) > 300)
+
+    first = len(handled.calls)
+    assert first == len({*handled.calls}) < count
+    assert settled(broker, first)
+    assert {1: count - first} == await deliveries(broker, count - first)
+
+
+async def test_thread_that_exceeds_the_grace_is_left(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"a"])
+    started, leave = threading.Event(), threading.Event()
+
+    def hang(record: Record[Any, Any]) -> None:
+        started.set()
+        leave.wait(60)
+
+    try:
+        async with working(broker, hang, shutdown_grace=0.2):
+            await until(started.is_set)
+    finally:
+        leave.set()
+
+    assert not settled(broker, 1)
+
+
+async def test_stop_before_the_start_ends_the_run(broker: EmbeddedBroker) -> None:
+    worker = new_worker(broker, Handled())
+    worker.stop()
+
+    with anyio.fail_after(10):
+        await worker.run()
+
+
+async def test_cancelled_run_releases_what_is_not_settled(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(50)])
+    handled = Handled(lambda record: anyio.sleep(60))
+    worker = new_worker(broker, handled, concurrency=10)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        await until(lambda: handled.running == 10)
+        tasks.cancel_scope.cancel()
+
+    assert 0 == handled.running
+    found = await deliveries(broker, 50)
+    assert 50 == found.total()
+    assert {1, 2} >= {*found}
+
+
+async def test_handler_is_told_why_it_is_cancelled(broker: EmbeddedBroker) -> None:
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+    broker.produce("orders", [b"a"])
+    reasons: list[str] = []
+
+    async def hang(record: Record[Any, Any]) -> None:
+        if record.delivery_count > 1:
+            return
+        try:
+            await anyio.sleep(60)
+        except anyio.get_cancelled_exc_class() as error:
+            reasons.append(str(error))
+            assert not record.held
+            raise
+
+    async with working(broker, hang, max_lease=0.5) as worker:
+        await until(lambda: settled(broker, 1))
+        assert 1 == worker.stats.locks_lost
+
+    (reason,) = reasons
+    assert "LockLost" in reason
