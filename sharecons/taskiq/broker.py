@@ -1,9 +1,11 @@
 """`ShareGroupBroker`: taskiq's tasks on a Kafka topic, worked off by a share group."""
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Final
 
+import anyio
 from anyio.abc import TaskGroup
 from taskiq import AckableMessage, AsyncBroker, BrokerMessage
 
@@ -16,7 +18,7 @@ from sharecons.config.validation import (
     parse_bootstrap,
 )
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.errors import ConsumerStateError
+from sharecons.errors import ConsumerStateError, RequestTimedOutError
 from sharecons.log import get_logger
 from sharecons.net.background import Background
 from sharecons.net.broker_pool import BrokerPool
@@ -30,6 +32,10 @@ from sharecons.version import VERSION
 __all__ = ["ShareGroupBroker"]
 
 DAY: Final = 24 * 3600.0
+MAX_SENDING: Final = 64
+"""Tasks that are written at a time, and so in one batch: a broker returns a whole batch
+for each of its records that is fetched alone."""
+
 _log = get_logger(__name__)
 
 
@@ -110,6 +116,7 @@ class ShareGroupBroker(AsyncBroker):
         self._producing: Background | None = None
         self._source: TaskSource | None = None
         self._guard: LoopGuard | None = None
+        self._sending = asyncio.Semaphore(MAX_SENDING)
         self._new_consumer()  # checks the other arguments
 
     async def startup(self) -> None:
@@ -164,8 +171,22 @@ class ShareGroupBroker(AsyncBroker):
             max_delay=self._max_delay,
             now_ms=time.time_ns() // 1_000_000,
         )
-        await self._producer.send(
-            self.topic, message.message, key=key_of(message.labels), headers=headers
+        producer, sending = self._producer, self._sending
+        with anyio.move_on_after(self._delivery_timeout):
+            await sending.acquire()
+            try:
+                await producer.send(
+                    self.topic,
+                    message.message,
+                    key=key_of(message.labels),
+                    headers=headers,
+                )
+            finally:
+                sending.release()
+            return
+        raise RequestTimedOutError(
+            f"task {message.task_name!r} was not written to topic {self.topic!r} "
+            f"within {self._delivery_timeout:g} s; it may be written nevertheless"
         )
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:
@@ -197,6 +218,7 @@ class ShareGroupBroker(AsyncBroker):
         )
         brokers = BrokerPool(cluster)
         self._guard = LoopGuard("broker")
+        self._sending = asyncio.Semaphore(MAX_SENDING)
         producer = self._producer = IdempotentProducer(
             brokers, delivery_timeout=self._delivery_timeout
         )

@@ -1,8 +1,13 @@
-"""Decides which held task is given to taskiq's receiver next.
+"""Decides which held task is given to taskiq's receiver next, and how many are fetched.
 
 A worker process holds a task's record from its delivery to its acknowledgement. Until
 the receiver takes it, the task is ready, or it waits until it is due. Delayed tasks
 come first when they are due, as they are older.
+
+The receiver asks for one task at a time, when it has room for it; the room is not known
+otherwise. If it asks while n tasks run, it has room for n + 1, and so at least for the
+difference to those that run at a later time. No more are fetched than that, since a
+task that waits in this process cannot run in another one.
 """
 
 import heapq
@@ -12,7 +17,7 @@ from typing import Final, final
 
 from sharecons.worker.scheduler import ItemState, WorkItem
 
-__all__ = ["MAX_DELAYED", "HeldTasks"]
+__all__ = ["MAX_DELAYED", "HeldTasks", "ReceiverRoom"]
 
 MAX_DELAYED: Final = 1000
 """The number of delayed tasks above which no more records are taken: half of the
@@ -87,3 +92,37 @@ class HeldTasks:
     def not_given(self) -> list[WorkItem]:
         """Return the tasks that the receiver has not taken."""
         return [item for item in self._held if item.state is not ItemState.RUNNING]
+
+
+@final
+class ReceiverRoom:
+    """How many tasks the receiver has room for, as far as it has shown.
+
+    Attributes:
+        running: tasks that it has received and not ended.
+    """
+
+    def __init__(self) -> None:
+        self.running = 0
+        self._shown = 1
+
+    @property
+    def free(self) -> int:
+        """The number of tasks that it takes at once, at least; 0 if it is full."""
+        return max(0, self._shown - self.running)
+
+    def restart(self) -> None:
+        """Forget the room of the previous receiver."""
+        self._shown = 1
+
+    def on_asked(self) -> None:
+        """Note that the receiver asks for a task."""
+        self._shown = max(self._shown, self.running + 1)
+
+    def on_given(self) -> None:
+        """Note that it has received a task."""
+        self.running += 1
+
+    def on_ended(self) -> None:
+        """Note that a task has ended, or is dropped."""
+        self.running -= 1

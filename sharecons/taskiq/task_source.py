@@ -1,9 +1,8 @@
 """Takes records for taskiq's receiver, keeps their locks, and acknowledges them.
 
-The receiver asks for one message at a time, whenever it has room for it. Records are
-fetched only then, since a record that waits in this process cannot run in another one.
-What a fetch brings beyond that (with several brokers, each may return records) is taken
-at once from the consumer's buffer, so that its locks are renewed.
+Records are fetched only when the receiver asks for a message, and no more than it has
+room for. What a fetch brings beyond that (with several brokers, each may return some)
+is taken from the consumer's buffer soon, so that its locks are renewed.
 
 Each record that is taken has one of these ends: accepted by its message's `ack`,
 released, rejected since it has no value, or lost with its lock. It is released if the
@@ -34,7 +33,7 @@ from sharecons.errors import (
 from sharecons.log import get_logger
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
-from sharecons.taskiq.held_tasks import HeldTasks
+from sharecons.taskiq.held_tasks import HeldTasks, ReceiverRoom
 from sharecons.taskiq.messages import delay_left
 from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import WorkItem
@@ -64,7 +63,9 @@ class TaskSource:
     ) -> None:
         self._consumer = consumer
         self._max_delay = max_delay
+        self._min_fetch = consumer._settings.max_records
         self._tasks = HeldTasks()
+        self._room = ReceiverRoom()
         self._renewals = RenewalSchedule(max_lease)
         self._taking = False
         self._wanted = AutoResetEvent()
@@ -111,6 +112,7 @@ class TaskSource:
                 "another receiver listens to this broker; create a broker for each"
             )
         self._taking = True
+        self._room.restart()
 
     def stop_taking(self) -> None:
         """Take no more records; release those that the receiver has not taken."""
@@ -124,6 +126,7 @@ class TaskSource:
         Cancelling this loses nothing.
         """
         self._is_asked = True
+        self._room.on_asked()
         try:
             while True:
                 if self._failure is not None:
@@ -137,6 +140,7 @@ class TaskSource:
             self._is_asked = False
 
     def _message(self, item: WorkItem) -> AckableMessage:
+        self._room.on_given()
         return _Message(data=item.record.value, ack=_Acknowledgement(self, item))
 
     def accept(self, item: WorkItem) -> None:
@@ -161,6 +165,7 @@ class TaskSource:
         A task that has returned may acknowledge later (ack type "manual"), until its
         lock ends: it is not renewed any more.
         """
+        self._room.on_ended()
         if item.is_done:
             return
         if error is None:
@@ -172,6 +177,11 @@ class TaskSource:
             exc_info=error,
         )
         self._end(item, item.record.release)
+
+    def on_discarded(self, item: WorkItem) -> None:
+        """Handle the end of a message that no task has handled."""
+        self._room.on_ended()
+        self.drop(item)
 
     def drop(self, item: WorkItem) -> None:
         """Release a record whose message no longer exists."""
@@ -200,6 +210,9 @@ class TaskSource:
             fetch = self._must_fetch()
             records: list[Any] = []
             try:
+                if fetch:
+                    room = max(self._min_fetch, self._room.free)
+                    self._consumer._member.prefetch.set_allowance(room)
                 if count := self._buffered() or int(fetch):
                     timeout = POLL_TIMEOUT if fetch else 0.0
                     records = await self._consumer.poll(
@@ -322,12 +335,15 @@ class _Acknowledgement:
             task.add_done_callback(self._on_task_done)
 
     def _on_task_done(self, task: "asyncio.Task[Any]") -> None:
+        error: BaseException | None = None
         if not self._item.is_done:
             error = asyncio.CancelledError() if task.cancelled() else task.exception()
-            self._source.on_task_ended(self._item, error)
+        self._source.on_task_ended(self._item, error)
 
     def __del__(self) -> None:
-        if not self._item.is_done:
+        if not self._is_watching:
+            self._source.call_soon(self._source.on_discarded, self._item)
+        elif not self._item.is_done:
             self._source.call_soon(self._source.drop, self._item)
 
 

@@ -87,12 +87,19 @@ class Tasks:
             await self.go.wait()
             self.ended.append(number)
 
+        @broker.task(task_name="tick")
+        async def tick(number: int) -> None:
+            # All tasks that run end at one time, ten times a second.
+            await asyncio.sleep(0.1 - asyncio.get_running_loop().time() % 0.1)
+            self.ended.append(number)
+
         @broker.task(task_name="fail")
         async def fail(number: int) -> None:
             self.calls.append(number)
             raise ValueError(f"task {number}")
 
-        self.note, self.work, self.block, self.fail = note, work, block, fail
+        self.note, self.work, self.block = note, work, block
+        self.tick, self.fail = tick, fail
 
 
 # Tasks.
@@ -389,6 +396,26 @@ async def test_no_more_is_held_than_the_receiver_takes(kafka) -> None:
         assert acquired(kafka) == 8
         tasks.go.set()
         await until(lambda: len(tasks.ended) == 40)
+
+
+async def test_batches_are_fetched_up_to_the_room_of_the_receiver(kafka) -> None:
+    broker = make_broker(kafka)
+    tasks = Tasks(broker)
+    await broker.startup()
+    await asyncio.gather(*(tasks.tick.kiq(number) for number in range(150)))
+    await broker.shutdown()
+    most_held = 0
+
+    async with receiving(broker, max_async_tasks=15, max_prefetch=5):
+        source = broker._source
+        assert source is not None
+        while len(tasks.ended) < 150:
+            await asyncio.sleep(0)
+            most_held = max(most_held, len(source._tasks.held))
+        fetches = [each for each in kafka.requests if each.api == "ShareFetch"]
+
+    assert 15 < most_held <= 20
+    assert len(fetches) < 100
 
 
 async def test_task_longer_than_max_lease_loses_its_lock(kafka, caplog) -> None:

@@ -10,7 +10,7 @@ pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.taskiq.held_tasks import MAX_DELAYED, HeldTasks
+from sharecons.taskiq.held_tasks import MAX_DELAYED, HeldTasks, ReceiverRoom
 from sharecons.worker.scheduler import WorkItem
 
 
@@ -78,3 +78,23 @@ def test_every_task_is_given_or_removed_once(data: st.DataObject) -> None:
     assert tasks.not_given() == []
     assert tasks.next_due() == math.inf
     assert not tasks.is_full
+
+
+@given(st.integers(1, 20), st.lists(st.integers(0, 20), max_size=60))
+def test_room_is_never_more_than_the_receiver_has(capacity, ends) -> None:
+    room, running = ReceiverRoom(), 0
+    most = 0
+    for ending in ends:
+        for _ in range(min(ending, running)):
+            room.on_ended()
+            running -= 1
+        while running < capacity:
+            room.on_asked()
+            assert 1 <= room.free <= capacity - running
+            room.on_given()
+            running += 1
+            if ending % 3:
+                break
+        most = max(most, running)
+        assert room.running == running
+        assert room.free == most - running

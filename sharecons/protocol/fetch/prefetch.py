@@ -177,6 +177,13 @@ class Prefetch:
             fitting = min(self._batch_allowance, self._max_records)
         self.allowance = max(1, fitting)
 
+    def set_allowance(self, records: int) -> None:
+        """Fetch so many records next, and never more until this is called again.
+
+        For an application that knows how many it takes at once.
+        """
+        self._max_records = self.allowance = records
+
     def restart(self) -> None:
         """Fetch one record next, and then grow as at the start."""
         self.allowance = 1
