@@ -1,9 +1,9 @@
 """Web hooks as tasks of taskiq on a share group, with retries.
 
-    taskiq worker examples.taskiq_app:broker    # or another directory's module
+    taskiq worker --app-dir examples taskiq_app:broker
     python examples/taskiq_app.py https://example.org/hook ...
 
-Run as a program it sends one task for each argument; the workers are taskiq's.
+The first command runs workers; the second one sends a task for each argument.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ broker = ShareGroupBroker(
 failed_once: set[str] = set()
 
 
-@broker.task(retry_on_error=True)
+@broker.task("send_hook", retry_on_error=True)
 async def send_hook(url: str) -> None:
     # A server that fails at the first attempt.
     if url not in failed_once:

@@ -7,11 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import httpx
 import pytest
 
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.kafka.ports import free_ports
 from tests.kafka_plugin import Kafka
 
 ROOT = Path(__file__).parent.parent
@@ -28,13 +32,14 @@ def orders(any_kafka: Kafka) -> Kafka:
     return kafka
 
 
-def run_until(program: Path, kafka: Kafka, wanted: str, times: int) -> str:
+def run_until(program: Path | list[str], kafka: Kafka, wanted: str, times: int) -> str:
     """Run a program until it has printed `wanted` that often, then send SIGINT."""
     environment = {**os.environ, "BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
     environment["PYTHONUNBUFFERED"] = "1"
+    arguments = program if isinstance(program, list) else [str(program)]
     # A shell's background process and its children ignore SIGINT by default.
     process = subprocess.Popen(
-        [sys.executable, str(program)],
+        [sys.executable, *arguments],
         stdout=subprocess.PIPE,
         env=environment,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -82,6 +87,85 @@ def test_spark_stream_shows_every_job(orders: Kafka) -> None:
 
     assert ended.returncode == 0, ended.stderr
     assert {job.decode() for job in JOBS} <= set(re.findall(r"job \d+", ended.stdout))
+
+
+def test_taskiq_app_retries_and_delivers_every_hook(orders: Kafka) -> None:
+    pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
+    orders.admin.create_topic(name="hooks")
+    program = ROOT / "examples" / "taskiq_app.py"
+    urls = [f"https://example.org/{number}" for number in range(5)]
+    sent = subprocess.run(
+        [sys.executable, str(program), *urls],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "BOOTSTRAP_SERVERS": orders.bootstrap_servers},
+        timeout=30,
+    )
+    assert [f"sent {url}" for url in urls] == sent.stdout.splitlines(), sent.stderr
+
+    worker = ["-m", "taskiq", "worker", "--app-dir", str(program.parent)]
+    options = ["taskiq_app:broker", "--workers", "1"]
+    printed = run_until([*worker, *options], orders, "delivered", len(urls))
+
+    assert sorted(re.findall(r"delivered (\S+)", printed)) == urls
+
+
+def test_fastapi_worker_charges_what_is_posted_and_closes() -> None:
+    pytest.importorskip("fastapi")
+    with EmbeddedBroker(topics={TOPIC: 2}) as broker:
+        with serving(broker) as (process, url):
+            wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+            posted = [httpx.post(f"{url}/orders/tea-{n}") for n in range(20)]
+            broker.wait_until_settled_sync("billing")
+            process.send_signal(signal.SIGTERM)
+            printed = process.communicate(timeout=20)[0].decode()
+
+        assert [reply.status_code for reply in posted] == [202] * 20
+        assert len({tuple(reply.json().items()) for reply in posted}) == 20
+        charged = re.findall(r"charged (\S+)", printed)
+        assert sorted(charged) == sorted(f"tea-{number}" for number in range(20))
+        assert "closed\n" in printed
+        assert broker.group("billing").members == ()
+
+
+def test_fastapi_worker_is_unhealthy_while_kafka_is_down() -> None:
+    pytest.importorskip("fastapi")
+    with EmbeddedBroker(topics={TOPIC: 2}) as broker, serving(broker) as (_, url):
+        wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+        broker.stop_broker(1)
+        wait_until(lambda: httpx.get(f"{url}/health").status_code == 503)
+        broker.start_broker(1)
+        wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+
+
+@contextmanager
+def serving(
+    broker: EmbeddedBroker,
+) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
+    """Run the FastAPI example under uvicorn; yield the process and its address."""
+    (port,) = free_ports(1)
+    program = ROOT / "examples" / "fastapi_worker.py"
+    app = ["--app-dir", str(program.parent), f"{program.stem}:app"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "uvicorn", *app, "--port", str(port)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "BOOTSTRAP_SERVERS": broker.bootstrap_servers},
+    )
+    try:
+        yield process, f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        with suppress(httpx.TransportError):
+            if condition():
+                return
+        time.sleep(0.05)
+    raise AssertionError(f"not so in {seconds:g} s")
 
 
 def program_of_the_readme(bootstrap_servers: str) -> str:

@@ -1,4 +1,4 @@
-"""`ShareGroupBroker`: taskiq's tasks on a Kafka topic, worked off by a share group."""
+"""`ShareGroupBroker`: taskiq's tasks on a Kafka topic, handed out by a share group."""
 
 import asyncio
 import time
@@ -62,9 +62,10 @@ class ShareGroupBroker(AsyncBroker):
         security: TLS and SASL; plain TCP by default.
         auto_offset_reset: where a new group begins, as `ShareConsumer` has it. By
             default "earliest", so that tasks sent before the first worker run.
-            None leaves the group as it is.
-        max_records: records that a worker process fetches at a time. They are held,
-            and their locks renewed, until the receiver asks for them.
+            None leaves the group unchanged.
+        max_records: tasks that a worker process fetches at a time, even if taskiq's
+            receiver has room for fewer. The others wait in this process, and their
+            locks are renewed.
         max_lease: seconds for which a task's lock is renewed, from its delivery on. A
             task that runs longer is delivered again.
         max_delay: the longest `delay` label in seconds. A delayed task is held by a

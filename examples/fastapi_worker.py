@@ -1,0 +1,60 @@
+"""A FastAPI app that takes orders, and charges them in the background.
+
+    uvicorn --app-dir examples fastapi_worker:app
+
+    curl -X POST localhost:8000/orders/tea      # writes a record to the topic "orders"
+    curl localhost:8000/health                  # 503 while the worker is not connected
+
+Processes of this app are members of one share group: each order is charged by one.
+"""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+from aiokafka import AIOKafkaProducer
+from fastapi import FastAPI, Request, Response
+
+from sharecons import Record, ShareConsumer
+from sharecons.worker.share_worker import ShareWorker
+
+SERVERS = os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092")
+
+
+async def charge(record: Record) -> None:
+    await anyio.sleep(0.01)
+    print("charged", (record.value or b"").decode(), flush=True)
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    consumer = ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=SERVERS,
+        auto_offset_reset="earliest",
+    )
+    app.state.worker = worker = ShareWorker(consumer, charge, shutdown_grace=10)
+    app.state.producer = producer = AIOKafkaProducer(bootstrap_servers=SERVERS)
+    async with anyio.create_task_group() as tasks, producer:
+        tasks.start_soon(worker.run)
+        yield
+        worker.stop()  # the block ends when the orders at work are charged
+    print("closed", flush=True)
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+@app.post("/orders/{order}", status_code=202)
+async def add_order(order: str, request: Request) -> dict[str, int]:
+    sent = await request.app.state.producer.send_and_wait("orders", order.encode())
+    return {"partition": sent.partition, "offset": sent.offset}
+
+
+@app.get("/health")
+async def health(request: Request, response: Response) -> dict[str, bool]:
+    connected = request.app.state.worker.consumer.connected
+    response.status_code = 200 if connected else 503
+    return {"connected": connected}
