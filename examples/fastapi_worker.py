@@ -16,8 +16,7 @@ import anyio
 from aiokafka import AIOKafkaProducer
 from fastapi import FastAPI, Request, Response
 
-from sharecons import Record, ShareConsumer
-from sharecons.worker.share_worker import ShareWorker
+from sharecons import Record, ShareConsumer, ShareWorker
 
 SERVERS = os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092")
 
@@ -35,7 +34,10 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         bootstrap_servers=SERVERS,
         auto_offset_reset="earliest",
     )
-    app.state.worker = worker = ShareWorker(consumer, charge, shutdown_grace=10)
+    # uvicorn handles signals, and then ends the lifespan.
+    app.state.worker = worker = ShareWorker(
+        consumer, charge, shutdown_grace=10, handle_signals=False
+    )
     app.state.producer = producer = AIOKafkaProducer(bootstrap_servers=SERVERS)
     async with anyio.create_task_group() as tasks, producer:
         tasks.start_soon(worker.run)
