@@ -28,13 +28,13 @@ from sharecons.errors import (
     LockLostError,
     RecordsError,
     RecordStateError,
-    UnsupportedVersionError,
 )
 from sharecons.log import get_logger
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.taskiq.held_tasks import HeldTasks, ReceiverRoom
 from sharecons.taskiq.messages import delay_left
+from sharecons.worker.locks import LockKeeper
 from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import WorkItem
 
@@ -42,7 +42,7 @@ __all__ = ["TaskSource"]
 
 POLL_TIMEOUT: Final = 1.0
 CHECK_INTERVAL: Final = 0.25
-"""Seconds between two looks at the consumer's buffer and for lost sessions."""
+"""Seconds between two looks at the consumer's buffer."""
 
 
 class TaskSource:
@@ -70,7 +70,6 @@ class TaskSource:
         self._taking = False
         self._wanted = AutoResetEvent()
         self._arrived = AutoResetEvent()
-        self._lock_check = AutoResetEvent()
         self._is_asked = False
         self._failure: StoredError | None = None
         self._background: Background | None = None
@@ -80,6 +79,7 @@ class TaskSource:
         """Join the group; raises as `ShareConsumer.start`."""
         self._clock = running_clock()
         self._loop = asyncio.get_running_loop()
+        self._locks = LockKeeper(self._tasks, self._renewals, self._clock, self._lose)
         await self._consumer.start()
         # Fetch when the receiver asks, and not before.
         self._consumer._member.prefetch.overlaps = False
@@ -195,7 +195,7 @@ class TaskSource:
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
         tasks.start_soon(self._take_records)
-        tasks.start_soon(self._keep_locks)
+        tasks.start_soon(self._locks.run)
 
     def _on_ended(self, error: BaseException | None) -> None:
         if error is not None and self._failure is None:
@@ -254,9 +254,7 @@ class TaskSource:
             now_ms=time.time_ns() // 1_000_000,
         )
         self._tasks.add(item, now + delay, now)
-        deadline = record.lock_deadline
-        self._renewals.add(item, deadline=deadline, duration=deadline - now, now=now)
-        self._lock_check.set()
+        self._locks.add(item)
         self._arrived.set()
 
     def _end(self, item: WorkItem, acknowledge: Callable[[], None]) -> None:
@@ -276,37 +274,8 @@ class TaskSource:
                 "acknowledgement failed", **_place(record), error=str(error)
             )
 
-    # Locks.
-
-    async def _keep_locks(self) -> None:
-        """Renew locks; forget tasks whose locks are lost, which may run elsewhere."""
-        watch_at = self._clock() + CHECK_INTERVAL
-        while True:
-            await self._lock_check.wait_until(
-                min(self._renewals.next_check(), watch_at)
-            )
-            now = self._clock()
-            due = self._renewals.take_due(now, _deadline_of)
-            for item in due.renew:
-                self._renew(item)
-            for item in due.lost:
-                self._lose(item)
-            if now >= watch_at:
-                watch_at = now + CHECK_INTERVAL
-                for item in self._tasks.held:
-                    if not item.record.held:
-                        self._lose(item)
-
-    def _renew(self, item: WorkItem) -> None:
-        try:
-            item.record.renew()
-        except UnsupportedVersionError as error:
-            if self._renewals.stop_renewing():
-                self._log.warning("locks are not renewed", reason=str(error))
-        except (LockLostError, RecordStateError, ClosedError):
-            self._lose(item)
-
     def _lose(self, item: WorkItem) -> None:
+        """Forget a task whose lock is lost: it may run elsewhere."""
         if item.is_done:
             return
         self._log.warning("lock lost: the task may run again", **_place(item.record))
@@ -363,11 +332,6 @@ class _Message(AckableMessage):
 
 async def _do_nothing() -> None:
     """Release nothing: the consumer is closed by `aclose`."""
-
-
-def _deadline_of(item: WorkItem) -> float:
-    deadline: float = item.record.lock_deadline
-    return deadline
 
 
 def _place(record: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Keeps the locks of a worker's records: renews them, and finds those that are lost."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from sharecons.errors import (
     ClosedError,
@@ -12,7 +12,7 @@ from sharecons.errors import (
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
 from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import Scheduler, WorkItem
+from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["LockKeeper"]
 
@@ -20,21 +20,31 @@ WATCH_INTERVAL: Final = 0.5
 """Seconds between two looks for locks that were lost with their session."""
 
 
+class HeldItems(Protocol):
+    """The records that are held: a `Scheduler`, for example."""
+
+    @property
+    def held(self) -> tuple[WorkItem, ...]:
+        """All of them."""
+        ...
+
+
 class LockKeeper:
     """Renews locks in a task.
 
     Args:
+        items: the records that are held; their sessions are watched.
         lose: is called with each record whose lock is lost.
     """
 
     def __init__(
         self,
-        scheduler: Scheduler,
+        items: HeldItems,
         renewals: RenewalSchedule,
         clock: Clock,
         lose: Callable[[WorkItem], None],
     ) -> None:
-        self._scheduler = scheduler
+        self._items = items
         self._renewals = renewals
         self._clock = clock
         self._lose = lose
@@ -66,7 +76,7 @@ class LockKeeper:
                 self._find_lost()
 
     def _find_lost(self) -> None:
-        for item in self._scheduler.held:
+        for item in self._items.held:
             if not item.record.held:
                 self._lose(item)
 
@@ -76,8 +86,8 @@ class LockKeeper:
         except UnsupportedVersionError as error:
             if self._renewals.stop_renewing():
                 self._log.warning(
-                    "locks are not renewed: a handler must finish within the lock "
-                    "duration of its record",
+                    "locks are not renewed: records must be processed within their "
+                    "lock duration",
                     reason=str(error),
                 )
         except (LockLostError, RecordStateError, ClosedError):

@@ -19,6 +19,8 @@ from sharecons.errors import (
     ConfigurationError,
     ConnectionFailedError,
     ConsumerStateError,
+    RequestTimedOutError,
+    WrongThreadError,
 )
 from sharecons.taskiq import KEY_LABEL, ShareGroupBroker
 from sharecons.testing import EmbeddedBroker, OffsetState
@@ -520,6 +522,76 @@ async def test_event_handlers_may_send_tasks_when_starting_and_stopping(kafka) -
         await until(lambda: tasks.calls == [1])
 
     assert len(kafka.records("tasks")) == 2
+
+
+async def test_sending_without_kafka_fails_after_the_delivery_timeout(kafka) -> None:
+    broker = make_broker(kafka, delivery_timeout=0.5)
+    tasks = Tasks(broker)
+    await broker.startup()
+    await tasks.note.kiq(0)
+    kafka.stop_broker(1)
+
+    # Far more than are written at a time.
+    async with asyncio.timeout(5):
+        sent = [tasks.note.kiq(number) for number in range(300)]
+        errors = await asyncio.gather(*sent, return_exceptions=True)
+    kafka.start_broker(1)
+    await broker.shutdown()
+
+    causes = {type(error.__cause__) for error in errors if error is not None}
+    assert causes == {RequestTimedOutError}
+    assert len(errors) == 300
+
+
+async def test_cancelled_send_lets_others_send(kafka) -> None:
+    broker = make_broker(kafka)
+    tasks = Tasks(broker)
+    await broker.startup()
+    with kafka.faults.on("Produce").stall():
+        sends = [asyncio.create_task(tasks.note.kiq(n)) for n in range(100)]
+        await asyncio.sleep(0.2)
+        for send in sends:
+            send.cancel()
+        ended = await asyncio.gather(*sends, return_exceptions=True)
+    assert {type(each) for each in ended} == {asyncio.CancelledError}
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(*(tasks.note.kiq(n) for n in range(100)))
+    await broker.shutdown()
+
+
+async def test_send_from_another_event_loop_is_rejected(kafka) -> None:
+    broker = make_broker(kafka)
+    tasks = Tasks(broker)
+    await broker.startup()
+
+    with pytest.raises(SendTaskError) as raised:
+        await asyncio.to_thread(lambda: asyncio.run(tasks.note.kiq(1)))
+    await broker.shutdown()
+
+    assert isinstance(raised.value.__cause__, WrongThreadError)
+
+
+async def test_cancelled_receiver_releases_its_tasks(kafka) -> None:
+    broker = make_broker(kafka)
+    tasks = Tasks(broker)
+    broker.is_worker_process = True
+    await broker.startup()
+    listening = broker.listen()
+    for number in range(3):
+        await tasks.note.kiq(number)
+    taken = await anext(listening)
+    waiting = asyncio.create_task(anext(listening))
+    await waiting
+    blocked = asyncio.create_task(anext(listening))
+    blocked.cancel()
+    await asyncio.gather(blocked, return_exceptions=True)
+    del taken, waiting
+    await broker.shutdown()
+
+    states = in_flight(kafka)
+    assert {state for state, _ in states} == {OffsetState.AVAILABLE}
+    assert len(states) in (2, 3)
 
 
 async def test_failed_startup_leaves_nothing_running(kafka) -> None:
