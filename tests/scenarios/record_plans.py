@@ -1,0 +1,29 @@
+"""What the handlers of the worker's scenarios do with a record, by its number."""
+
+from typing import Final
+
+__all__ = ["NEVER_DONE", "plan_of"]
+
+PLANS: Final = {
+    1: "fail once",
+    4: "wait",
+    5: "fail",
+    7: "dead letter",
+    11: "wait",
+    13: "fail once",
+}
+"""By the number modulo CYCLE; others succeed at once."""
+
+CYCLE: Final = 20
+
+NEVER_DONE: Final = frozenset(["fail", "dead letter"])
+"""Plans of records that become dead letters."""
+
+
+def plan_of(number: int) -> str:
+    """Return the plan of a record.
+
+    "fail once" fails at its first attempt, "wait" asks at its first attempt for another
+    one after a while, "fail" fails each time, "dead letter" gives up.
+    """
+    return PLANS.get(number % CYCLE, "succeed")

@@ -1,0 +1,159 @@
+"""Processes of share workers, and what their logs say."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import anyio
+
+from sharecons import Record, ShareConsumer
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue, take
+
+__all__ = ["Entry", "Position", "WorkerProcesses", "all_records", "unsettled"]
+
+PROGRAM = "tests.scenarios.share_worker_program"
+
+
+class Position(NamedTuple):
+    topic: str
+    partition: int
+    offset: int
+
+
+class Entry(NamedTuple):
+    """A line of a log.
+
+    Attributes:
+        run: the number of the process, from 0 on.
+        at: where the record was delivered from.
+        origin: which record it was at first.
+    """
+
+    run: int
+    kind: str
+    number: int
+    at: Position
+    delivery_count: int
+    origin: Position
+
+
+class WorkerProcesses:
+    """Processes of one group's worker, one after the other or side by side."""
+
+    def __init__(self, queue: Queue, directory: Path, **options: Any) -> None:
+        self._directory = directory
+        self._options = {
+            "bootstrap": queue.admin.bootstrap_servers,
+            "topic": queue.topic,
+            "group": queue.group,
+            **options,
+        }
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, **options: Any) -> subprocess.Popen[bytes]:
+        log = self._log(len(self.processes))
+        log.touch()
+        described = json.dumps({**self._options, **options, "log": str(log)})
+        process = subprocess.Popen([sys.executable, "-m", PROGRAM, described])
+        self.processes.append(process)
+        return process
+
+    def stop(self, process: subprocess.Popen[bytes], within: float) -> None:
+        """Send SIGTERM; the process must end without an error in so many seconds."""
+        process.send_signal(signal.SIGTERM)
+        try:
+            assert 0 == process.wait(within)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGUSR1)
+            time.sleep(1.0)  # it prints its stacks
+            raise
+
+    def kill_all(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+
+    def entries(self) -> list[Entry]:
+        """Return the lines of all logs, run by run."""
+        return [
+            _entry(run, line)
+            for run in range(len(self.processes))
+            for line in self._lines(run)
+        ]
+
+    def of_kind(self, kind: str) -> list[Entry]:
+        return [entry for entry in self.entries() if entry.kind == kind]
+
+    def count(self, kind: str, run: int = -1) -> int:
+        """Return how many lines of a kind the log of one run has."""
+        lines = self._lines(run % len(self.processes))
+        return sum(line.startswith(f"{kind} ") for line in lines)
+
+    def wait_for(self, kind: str, count: int, *, within: float = 40.0) -> None:
+        """Wait until the last run has logged so many lines of a kind."""
+        end = time.monotonic() + within
+        while (found := self.count(kind)) < count:
+            assert self.processes[-1].poll() is None, "the process has ended"
+            assert time.monotonic() < end, f"only {found} lines of {kind}"
+            time.sleep(0.02)
+
+    def _log(self, run: int) -> Path:
+        return self._directory / f"run-{run}"
+
+    def _lines(self, run: int) -> Sequence[str]:
+        """Return the complete lines of a log."""
+        text = self._log(run).read_text()
+        return text[: text.rfind("\n") + 1].splitlines()
+
+
+def _entry(run: int, line: str) -> Entry:
+    kind, number, *fields = line.split()
+    topic, partition, offset, count, origin, origin_partition, origin_offset = fields
+    return Entry(
+        run,
+        kind,
+        int(number),
+        Position(topic, int(partition), int(offset)),
+        int(count),
+        Position(origin, int(origin_partition), int(origin_offset)),
+    )
+
+
+async def all_records(admin: Admin, topic: str) -> list[Record[Any, Any]]:
+    """Return all records of a topic of up to 2,000."""
+    reader = f"reader-{time.monotonic_ns()}"
+    admin.set_group_config(reader, {"share.auto.offset.reset": "earliest"})
+    return await unsettled(admin, reader, topic)
+
+
+async def unsettled(
+    admin: Admin, group: str, *topics: str, idle_seconds: float = 1.0
+) -> list[Record[Any, Any]]:
+    """Return the records that a group delivers to a new member, up to 2,000.
+
+    Stop when a member with partitions has received a fetch response, but no record for
+    `idle_seconds`.
+    """
+    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+        *topics,
+        group_id=group,
+        bootstrap_servers=admin.bootstrap_servers,
+        acknowledgement="explicit",
+    )
+    found: list[Record[Any, Any]] = []
+    async with consumer:
+        records = aiter(consumer)
+        with anyio.fail_after(60):
+            while True:
+                topics_assigned = {each.topic for each in consumer.assignment}
+                fetched = consumer.metrics()["fetch-total"] > 1
+                more = await take(records, 1_000, within=idle_seconds)
+                if topics_assigned == {*topics} and fetched and not more:
+                    return found
+                found += more
