@@ -1,4 +1,4 @@
-"""The programs in examples/ and the first one of the README."""
+"""The programs in examples/ and those of the README that run alone."""
 
 import os
 import re
@@ -168,18 +168,20 @@ def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
     raise AssertionError(f"not so in {seconds:g} s")
 
 
-def program_of_the_readme(bootstrap_servers: str) -> str:
+def program_of_the_readme(bootstrap_servers: str, number: int = 0) -> str:
     readme = (ROOT / "README.md").read_text()
-    block = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[0]
+    block = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)[number]
     return block.replace("localhost:9092", bootstrap_servers)
 
 
-def test_readme_program_runs(orders: Kafka, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [0, 1])
+def test_readme_program_runs(orders: Kafka, tmp_path: Path, number: int) -> None:
     program = tmp_path / "program.py"
-    program.write_text(program_of_the_readme(orders.bootstrap_servers))
-    orders.admin.produce(TOPIC, [b"job of the readme"])
+    program.write_text(program_of_the_readme(orders.bootstrap_servers, number))
+    job = f"job {number} of the readme"
+    orders.admin.produce(TOPIC, [job.encode()])
 
-    assert "job of the readme" in run_until(program, orders, "readme", 1)
+    assert job in run_until(program, orders, job, 1)
 
 
 @pytest.mark.parametrize("name", ["quickstart.py", "explicit.py", "README.md"])
@@ -215,7 +217,7 @@ def test_readme_code_compiles() -> None:
     readme = (ROOT / "README.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
 
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for number, block in enumerate(blocks):
         compile(block, f"README.md, block {number}", "exec")
 

@@ -1,17 +1,15 @@
 """The programs of docs/consumer.md, as they stand there."""
 
 import json
-import re
-from pathlib import Path
 
 import anyio
 import pytest
 
 from sharecons import ShareConsumer
 from sharecons.errors import DeserializationError
+from tests.guides import Guide
 
-GUIDE = (Path(__file__).parents[2] / "docs" / "consumer.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+GUIDE = Guide("consumer.md")
 
 
 class Application:
@@ -42,18 +40,16 @@ class Application:
 
     def program(self, name):
         """Return the guide's function of this name."""
-        (block,) = [block for block in BLOCKS if f"async def {name}(" in block]
-        found = {
-            "ShareConsumer": ShareConsumer,
-            "DeserializationError": DeserializationError,
-            "anyio": anyio,
-            "charge": self.charge,
-            "handle": self.handle,
-            "store": self.store,
-            "is_valid": self.is_valid,
-        }
-        exec(block, found)
-        return found[name]
+        return GUIDE.program(
+            name,
+            ShareConsumer=ShareConsumer,
+            DeserializationError=DeserializationError,
+            anyio=anyio,
+            charge=self.charge,
+            handle=self.handle,
+            store=self.store,
+            is_valid=self.is_valid,
+        )
 
 
 @pytest.fixture
@@ -71,10 +67,7 @@ def consuming(servers, **options):
 
 
 def test_every_program_compiles():
-    for number, block in enumerate(BLOCKS):
-        compile(block, f"docs/consumer.md, block {number}", "exec")
-
-    assert len(BLOCKS) == 9
+    assert GUIDE.compile() == 9
 
 
 @pytest.mark.anyio

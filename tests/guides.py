@@ -1,0 +1,37 @@
+"""The Python programs in the pages of docs/."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Guide"]
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+class Guide:
+    """One page and its programs."""
+
+    def __init__(self, page: str) -> None:
+        self.page = page
+        self.text = (DOCS / page).read_text()
+        self.blocks = re.findall(r"```python\n(.*?)```", self.text, re.DOTALL)
+
+    def compile(self) -> int:
+        """Compile all programs; return how many there are."""
+        for number, block in enumerate(self.blocks):
+            compile(block, f"docs/{self.page}, block {number}", "exec")
+        return len(self.blocks)
+
+    def program(self, name: str, **names: Any) -> Any:
+        """Return the object of this name of the one program that has it.
+
+        Args:
+            names: what the program uses and does not define or import.
+        """
+        defines = re.compile(
+            rf"^(async def|def|class) {name}\b|^{name} =", re.MULTILINE
+        )
+        (block,) = [block for block in self.blocks if defines.search(block)]
+        exec(block, names)
+        return names[name]

@@ -1,0 +1,275 @@
+"""The programs and the figures of docs/worker.md."""
+
+import re
+import sqlite3
+from collections import Counter
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import (
+    DeadLetter,
+    DeadLetterQueue,
+    Record,
+    RetryPolicy,
+    ShareConsumer,
+    ShareWorker,
+)
+from sharecons.testing import EmbeddedBroker
+from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.worker.outcomes import Rejected, RetryAfter
+from sharecons.worker.window import DEFAULT_WINDOW, USABLE
+from tests.guides import Guide
+from tests.worker.working import settled, until, working
+
+GUIDE = Guide("worker.md")
+
+
+class Reply:
+    """The response of a fictitious HTTP server."""
+
+    retry_after = 0.1
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+    def check(self) -> None:
+        if self.status >= 500:
+            raise ConnectionError(f"status {self.status}")
+
+
+def test_every_program_compiles() -> None:
+    assert GUIDE.compile() == 9
+
+
+@pytest.mark.anyio
+async def test_quick_start_charges_every_record(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"1", b"2", b"3"])
+    charged: list[bytes] = []
+
+    async def charge_customer(value: bytes) -> None:
+        charged.append(value)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(
+            GUIDE.program("main", charge_customer=charge_customer),
+            broker.bootstrap_servers,
+        )
+        await until(lambda: settled(broker, 3))
+        tasks.cancel_scope.cancel()
+
+    assert [b"1", b"2", b"3"] == sorted(charged)
+
+
+@pytest.mark.anyio
+async def test_plain_function_is_a_handler(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"1", b"2"])
+    uploaded: list[bytes] = []
+    resize = GUIDE.program(
+        "resize", download=lambda value: value, upload=uploaded.append
+    )
+
+    async with working(broker, resize):
+        await until(lambda: settled(broker, 2))
+
+    assert [b"1", b"2"] == sorted(uploaded)
+
+
+@pytest.mark.anyio
+async def test_batch_handler_writes_valid_records(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"1", b"invalid", b"3"])
+    inserted: Counter[bytes] = Counter()
+
+    async def insert(values: list[bytes]) -> None:
+        inserted.update(values)
+
+    handler = GUIDE.program(
+        "handler", is_valid=lambda value: value != b"invalid", insert=insert
+    )
+    async with working(broker, handler) as worker:
+        await until(lambda: settled(broker, 3))
+        assert (2, 1, 3) == (
+            worker.stats.accepted,
+            worker.stats.rejected,
+            worker.stats.failed,
+        )
+
+    assert {b"1": 1, b"3": 1} == inserted
+
+
+@pytest.mark.anyio
+async def test_handler_decides_by_the_status(broker: EmbeddedBroker) -> None:
+    replies = {
+        b"fine": [200],
+        b"slow down": [429, 200],
+        b"gone": [410],
+        b"bad": [400],
+        b"broken": [503, 503, 200],
+    }
+    broker.produce("orders", list(replies))
+
+    async def post(value: bytes) -> Reply:
+        return Reply(replies[value].pop(0))
+
+    notify = GUIDE.program("notify", post=post)
+    queue = DeadLetterQueue("orders.dead")
+    async with working(broker, notify, dead_letter=queue) as worker:
+        await until(lambda: settled(broker, 5))
+        stats = worker.stats
+
+    (letter,) = broker.records("orders.dead")
+    origin = read_origin(letter.headers)
+    assert origin is not None
+    assert (b"bad", "invalid request") == (letter.value, origin.reason)
+    assert (3, 1, 1, 3, 2) == (
+        stats.accepted,
+        stats.rejected,
+        stats.dead_lettered,
+        stats.retried,
+        stats.failed,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "delay"),
+    [(TimeoutError(), 1.0), (ConnectionResetError(), 5.0), (UnicodeError(), None)],
+)
+def test_policy_depends_on_the_exception(error: Exception, delay: float | None) -> None:
+    policy: RetryPolicy = GUIDE.program("policy")
+
+    outcome = policy.decide(error, attempt=1, chance=0.5, has_dead_letter_queue=False)
+
+    if delay is None:
+        assert isinstance(outcome, Rejected)
+    else:
+        assert RetryAfter(delay, 2, error) == outcome
+
+
+@pytest.mark.anyio
+async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
+    topics = ["orders", "orders.retry.10s", "orders.retry.60s"]
+    for topic in topics[1:]:
+        broker.create_topic(topic)
+    for topic in topics:
+        broker.produce(topic, [b"1"])
+    seen: list[str] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        seen.append(record.topic)
+
+    new_worker = GUIDE.program(
+        "new_worker", ShareWorker=ShareWorker, RetryPolicy=RetryPolicy
+    )
+    worker = new_worker(consumer_of(broker), handle)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        await until(lambda: len(seen) == 3)
+        worker.stop()
+
+    assert topics == sorted(seen)
+
+
+@pytest.mark.anyio
+async def test_record_is_saved_once(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"1", b"2"])
+    database = sqlite3.connect(":memory:")
+    database.execute(
+        "CREATE TABLE charges (topic, partition, source_offset, value, "
+        "PRIMARY KEY (topic, partition, source_offset))"
+    )
+    save_once = GUIDE.program("save_once")
+    calls = 0
+
+    async def handle(record: Record[Any, Any]) -> None:
+        nonlocal calls
+        calls += 1
+        save_once(database, worker, record)
+        if calls == 1:
+            raise TimeoutError("after the work")
+
+    async with working(broker, handle) as worker:
+        await until(lambda: settled(broker, 2))
+
+    assert 3 == calls
+    assert [("orders", 0, 0, b"1"), ("orders", 0, 1, b"2")] == database.execute(
+        "SELECT * FROM charges ORDER BY source_offset"
+    ).fetchall()
+
+
+@pytest.mark.anyio
+async def test_spans_have_errors_and_outcomes(broker: EmbeddedBroker) -> None:
+    pytest.importorskip("opentelemetry.sdk")
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import (
+        InMemorySpanExporter,
+    )
+
+    exporter, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    tracing = GUIDE.program("Tracing")(provider.get_tracer("test"))
+    broker.produce("orders", [b"fails once", b"succeeds"])
+    currents: list[Any] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        await anyio.sleep(0.01)
+        currents.append((record.offset, trace.get_current_span()))
+        if [offset for offset, _ in currents].count(0) == 1 and record.offset == 0:
+            raise TimeoutError("slow")
+
+    async with working(broker, handle, hooks=[tracing]):
+        await until(lambda: settled(broker, 2))
+
+    spans = exporter.get_finished_spans()
+    described = [
+        (
+            span.attributes["messaging.kafka.offset"],
+            span.attributes["attempt"],
+            span.attributes["outcome"],
+            [event.name for event in span.events],
+        )
+        for span in spans
+        if span.attributes is not None
+    ]
+    assert [
+        (0, 1, "RetryAfter", ["exception"]),
+        (0, 2, "Accepted", []),
+        (1, 1, "Accepted", []),
+    ] == sorted(described)
+    assert {span.context.span_id for span in spans} == {
+        current.get_span_context().span_id for _, current in currents
+    }
+
+
+@pytest.mark.anyio
+async def test_test_of_a_worker_passes(share_broker: EmbeddedBroker) -> None:
+    test = GUIDE.program(
+        "test_order_that_cannot_be_charged_is_a_dead_letter",
+        anyio=anyio,
+        DeadLetter=DeadLetter,
+        DeadLetterQueue=DeadLetterQueue,
+        ShareConsumer=ShareConsumer,
+        ShareWorker=ShareWorker,
+    )
+
+    with anyio.fail_after(20):
+        await test(share_broker)
+
+
+def test_table_of_the_window_is_what_the_worker_allows() -> None:
+    rows = re.findall(r"^\| ([\d,]+) \| ([\d,.]+) s \|$", GUIDE.text, re.MULTILINE)
+    numbers = [[float(cell.replace(",", "")) for cell in row] for row in rows]
+
+    assert 9 == len(numbers)
+    assert [rate * wait for rate, wait in numbers] == [USABLE * DEFAULT_WINDOW] * 9
+
+
+def consumer_of(broker: EmbeddedBroker) -> ShareConsumer[Any, Any]:
+    return ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+    )
