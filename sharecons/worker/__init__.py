@@ -25,6 +25,7 @@ Decisions, without I/O:
 The shell around them:
 
 - `runner`: one run of a worker.
+- `slots`: the tasks that call handlers.
 - `settlement`: carries out the outcomes of records.
 - `locks`: renews locks.
 - `patrol`: looks for records that hold up their partitions.

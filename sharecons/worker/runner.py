@@ -45,6 +45,7 @@ from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopics
 from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.settlement import Settlement, partition_of
+from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import Counts, WorkerStats
 from sharecons.worker.window import WindowTracker
 
@@ -102,6 +103,8 @@ class Runner:
         self._gate = BatchGate(handler.max_records, handler.max_wait)
         self._window = WindowTracker()
         renewals = RenewalSchedule(options.max_lease)
+        self._wakeup = AutoResetEvent()
+        self._wake = self._wakeup.set
         self._locks = LockKeeper(self._scheduler, renewals, self._clock, self._lose)
         self._settlement = Settlement(
             producer,
@@ -112,7 +115,7 @@ class Runner:
             renewals=renewals,
             window=self._window,
             counts=self._counts,
-            on_left=self._on_left,
+            on_left=self._wake,
         )
         self._patrol = Patrol(
             self._scheduler,
@@ -121,9 +124,13 @@ class Runner:
             lambda: consumer.assignment,
             self._replace,
         )
-        self._calls = 0
-        self._scopes: dict[WorkItem, anyio.CancelScope] = {}
-        self._wakeup = AutoResetEvent()
+        self._slots = CallSlots(
+            options.concurrency,
+            self._clock,
+            self._next_items,
+            self._call,
+            self._wake,
+        )
         self._room = AutoResetEvent()
         self._stop_requested = anyio.Event()
         self._drained = False
@@ -184,10 +191,10 @@ class Runner:
             scope.deadline, self._clock() + self._options.shutdown_grace
         )
         self._replace_waiting()
-        self._wakeup.set()
+        self._wake()
         await self._access.drain()
         self._drained = True
-        self._wakeup.set()
+        self._wake()
 
     # Taking records.
 
@@ -230,26 +237,23 @@ class Runner:
             self._window.on_delivered(partition_of(record), record.offset, now)
         if self._is_stopping:
             self._replace_waiting()
-        self._wakeup.set()
+        self._wake()
 
     # Calling handlers.
 
     async def _start_calls(self, handlers: TaskGroup) -> None:
         while not (self._is_stopping and self._drained):
-            while items := self._next_items():
-                self._calls += 1
-                handlers.start_soon(self._call, items)
+            self._slots.start_calls(handlers)
             self._room.set()
             await self._wakeup.wait_until(
                 min(self._scheduler.next_due(), self._gate.next_due())
             )
+        self._slots.end()
 
     def _next_items(self) -> list[WorkItem]:
         """Return the records of the next call; an empty list if none may start."""
         now = self._clock()
         scheduler = self._scheduler
-        if self._calls >= self._options.concurrency:
-            return []
         ready = scheduler.ready_count(now)
         if not (self._gate.is_open(ready, now) or (ready and self._is_stopping)):
             return []
@@ -262,21 +266,24 @@ class Runner:
             items.append(item)
         return items
 
-    async def _call(self, items: list[WorkItem]) -> None:
-        try:
-            readable = [item for item in items if self._deserialize(item)]
-            if readable:
-                await self._process(readable)
-        finally:
-            self._calls -= 1
-            self._wakeup.set()
+    async def _call(self, items: Sequence[WorkItem]) -> None:
+        if self._access.deserializers:
+            items = [item for item in items if self._deserialize(item)]
+        if not items:
+            return
+        for item in items if self._hooks else ():
+            self._hooks.before(item.argument, item.attempt)
+        started = self._clock()
+        errors = await self._handler([item.argument for item in items])
+        seconds = self._clock() - started
+        for item, error in zip(items, errors, strict=True):
+            if not item.is_done:  # its lock may be lost
+                self._on_result(item, error, seconds)
+        self._wake()
 
     def _deserialize(self, item: WorkItem) -> bool:
-        """Set the handler's argument; settle the record if that fails."""
-        if item.argument is not None:
-            return True
-        item.argument = item.record
-        if not self._access.deserializers:
+        """Deserialize a record before its first call; settle it if that fails."""
+        if item.argument is not item.record:
             return True
         try:
             item.argument = self._access.deserializers.apply(item.record)
@@ -290,25 +297,6 @@ class Runner:
             self._finish(item, outcome, 0.0)
             return False
         return True
-
-    async def _process(self, items: Sequence[WorkItem]) -> None:
-        for item in items if self._hooks else ():
-            self._hooks.before(item.argument, item.attempt)
-        errors: Sequence[Exception | None] = ()
-        started = self._clock()
-        with anyio.CancelScope() as scope:
-            for item in items:
-                self._scopes[item] = scope
-            try:
-                errors = await self._handler([item.argument for item in items])
-            finally:
-                for item in items:
-                    self._scopes.pop(item, None)
-        seconds = self._clock() - started
-        # A cancelled scope has no errors: all of its records are lost.
-        for item, error in zip(items, errors, strict=False):
-            if not item.is_done:
-                self._on_result(item, error, seconds)
 
     def _on_result(
         self, item: WorkItem, error: Exception | None, seconds: float
@@ -358,9 +346,6 @@ class Runner:
             assert self._handlers is not None, "running"
             self._handlers.start_soon(self._settlement.copy, item, outcome)
 
-    def _on_left(self) -> None:
-        self._wakeup.set()
-
     def _lose(self, item: WorkItem) -> None:
         """Cancel the handler of a record whose lock is lost; acknowledge nothing.
 
@@ -368,12 +353,11 @@ class Runner:
         """
         if item.is_done:
             return
-        if item.argument is not None:
+        if item.slot is not None:
             self._hooks.after(item.argument, LockLost(), 0.0)
         self._settlement.settle(item, LockLost())
-        scope = self._scopes.pop(item, None)
-        if scope is not None and scope not in self._scopes.values():
-            scope.cancel(reason=f"LockLost: {item.record!r}")
+        if item.slot is not None:
+            item.slot.on_lost(f"LockLost: {item.record!r}")
 
     def _replace_waiting(self) -> None:
         """Hold no records any longer: they would delay the end."""

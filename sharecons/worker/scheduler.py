@@ -20,9 +20,12 @@ import enum
 import heapq
 import math
 from collections import deque
-from typing import Any, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 from sharecons.worker.dead_letter_headers import Origin
+
+if TYPE_CHECKING:
+    from sharecons.worker.slots import CallSlot
 
 __all__ = ["ItemState", "Scheduler", "WorkItem"]
 
@@ -52,8 +55,9 @@ class WorkItem:
         attempt: the number of the present or next attempt; 1 is the first.
         due: when the next attempt may start.
         origin: the record that failed before, if this one is of a retry topic.
-        argument: the record for the handler, once it is deserialized.
+        argument: the record for the handler; deserialized before the first call.
         error: what the last attempt raised.
+        slot: the slot of the last call.
     """
 
     __slots__ = (
@@ -65,6 +69,7 @@ class WorkItem:
         "origin",
         "record",
         "size",
+        "slot",
         "state",
     )
 
@@ -84,8 +89,9 @@ class WorkItem:
         self.attempt = attempt
         self.due = due
         self.origin = origin
-        self.argument: Any = None
+        self.argument = record
         self.error: Exception | None = None
+        self.slot: CallSlot | None = None
         self.state = ItemState.READY
 
     @property

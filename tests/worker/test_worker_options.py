@@ -254,6 +254,24 @@ async def test_contexts_of_hooks_reach_the_handler(broker: EmbeddedBroker) -> No
     assert all(value == traced for value, traced in seen)
 
 
+async def test_contexts_of_handlers_reach_no_other(broker: EmbeddedBroker) -> None:
+    user: ContextVar[bytes] = ContextVar("user")
+    seen: list[bytes | None] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        seen.append(user.get(None))
+        user.set(record.value)
+        await anyio.sleep(0.001)
+        assert record.value == user.get()
+
+    broker.produce("orders", [b"%d" % number for number in range(9)])
+    async with working(broker, handle, concurrency=2) as worker:
+        await until(lambda: settled(broker, 9))
+        assert 9 == worker.stats.accepted
+
+    assert [None] * 9 == seen
+
+
 async def test_worker_runs_once(broker: EmbeddedBroker) -> None:
     async with working(broker, Handled()) as worker:
         await until(lambda: worker.consumer.connected)

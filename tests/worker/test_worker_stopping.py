@@ -178,11 +178,11 @@ async def test_cancelled_run_releases_what_is_not_settled(
 
 async def test_handler_is_told_why_it_is_cancelled(broker: EmbeddedBroker) -> None:
     broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
-    broker.produce("orders", [b"a"])
+    broker.produce("orders", [b"a", b"b"])
     reasons: list[str] = []
 
     async def hang(record: Record[Any, Any]) -> None:
-        if record.delivery_count > 1:
+        if record.delivery_count > 1 or record.value == b"b":
             return
         try:
             await anyio.sleep(60)
@@ -191,8 +191,8 @@ async def test_handler_is_told_why_it_is_cancelled(broker: EmbeddedBroker) -> No
             assert not record.held
             raise
 
-    async with working(broker, hang, max_lease=0.5) as worker:
-        await until(lambda: settled(broker, 1))
+    async with working(broker, hang, max_lease=0.5, concurrency=1) as worker:
+        await until(lambda: settled(broker, 2))
         assert 1 == worker.stats.locks_lost
 
     (reason,) = reasons

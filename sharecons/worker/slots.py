@@ -1,0 +1,150 @@
+"""Tasks that call handlers, one call after another.
+
+A worker has at most as many slots as its concurrency. An idle slot waits for the next
+call instead of ending, because starting a task takes several times as long as waking
+one.
+"""
+
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextvars import copy_context
+from typing import Any, Final, final
+
+import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
+
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
+from sharecons.worker.scheduler import WorkItem
+
+__all__ = ["CallSlot", "CallSlots"]
+
+SLICE: Final = 0.005
+"""Seconds for which a slot calls handlers that never wait, before others run."""
+
+
+@final
+class CallSlot:
+    """One task.
+
+    Attributes:
+        items: the records of the present call.
+        scope: cancels the call, and with it the slot.
+        wakeup: set when the slot has new items, or must end.
+    """
+
+    __slots__ = ("items", "scope", "wakeup")
+
+    def __init__(self) -> None:
+        self.items: Sequence[WorkItem] = ()
+        self.scope = anyio.CancelScope()
+        self.wakeup = AutoResetEvent()
+
+    def on_lost(self, reason: str) -> None:
+        """Cancel the call if all of its records are lost."""
+        if all(item.is_done for item in self.items):
+            self.scope.cancel(reason=reason)
+
+
+@final
+class CallSlots:
+    """The slots of a worker.
+
+    Args:
+        limit: how many there are at most.
+        next_items: returns the records of the next call; none if no call may start.
+        call: makes a call.
+        on_ended: is called when a slot ends, so that another may start.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        clock: Clock,
+        next_items: Callable[[], Sequence[WorkItem]],
+        call: Callable[[Sequence[WorkItem]], Awaitable[None]],
+        on_ended: Callable[[], None],
+    ) -> None:
+        self._limit = limit
+        self._clock = clock
+        self._next_items = next_items
+        self._call = call
+        self._on_ended = on_ended
+        self._count = 0
+        self._idle: list[CallSlot] = []
+        self._ended = False
+
+    def start_calls(self, tasks: TaskGroup) -> None:
+        """Start the calls that may start now."""
+        while self._idle or self._count < self._limit:
+            items = self._next_items()
+            if not items:
+                return
+            slot = self._idle.pop() if self._idle else self._new_slot(tasks)
+            _assign(slot, items)
+            slot.wakeup.set()
+
+    def end(self) -> None:
+        """End the idle slots."""
+        self._ended = True
+        while self._idle:
+            self._idle.pop().wakeup.set()
+
+    def _new_slot(self, tasks: TaskGroup) -> CallSlot:
+        slot = CallSlot()
+        self._count += 1
+        tasks.start_soon(self._run, slot)
+        return slot
+
+    async def _run(self, slot: CallSlot) -> None:
+        try:
+            with slot.scope:
+                while True:
+                    await slot.wakeup.wait_until(FOREVER)
+                    await self._make_calls(slot)
+                    if self._ended:
+                        return
+                    self._idle.append(slot)
+        finally:
+            self._count -= 1
+            self._on_ended()
+
+    async def _make_calls(self, slot: CallSlot) -> None:
+        pause_at = self._clock() + SLICE
+        while slot.items:
+            await _InOwnContext(self._call(slot.items))
+            if self._clock() >= pause_at:
+                await checkpoint()
+                pause_at = self._clock() + SLICE
+            _assign(slot, self._next_items())
+
+
+def _assign(slot: CallSlot, items: Sequence[WorkItem]) -> None:
+    slot.items = items
+    for item in items:
+        item.slot = slot
+
+
+@final
+class _InOwnContext:
+    """Awaits a coroutine in a context of its own, as a task of its own would.
+
+    Context variables that a handler sets do not reach the next call.
+    """
+
+    def __init__(self, awaitable: Awaitable[None]) -> None:
+        self._steps = awaitable.__await__()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        context = copy_context()
+        send, throw = self._steps.send, self._steps.throw
+        step: Callable[..., Any] = send
+        argument: Any = None
+        while True:
+            try:
+                yielded = context.run(step, argument)
+            except StopIteration:
+                return
+            try:
+                step, argument = send, (yield yielded)
+            except BaseException as error:  # noqa: BLE001 (thrown into the coroutine)
+                step, argument = throw, error
