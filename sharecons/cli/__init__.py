@@ -5,6 +5,7 @@ returns the exit code. Modules import what they need in `run`, so that `--help` 
 
 Read in this order: `client_options` (which cluster), `exit_codes` (errors and exit
 codes), `output` (stdout and stderr), `tables` (rows as text or JSON), then a command.
+`produce` and `consume` also use `format_properties` and `stop_signals`.
 """
 
 import argparse
@@ -22,6 +23,7 @@ __all__ = ["main"]
 COMMANDS: Final = (
     "broker",
     "completion",
+    "consume",
     "dead_letters",
     "demo",
     "exporter",
@@ -29,6 +31,7 @@ COMMANDS: Final = (
     "migrate",
     "peek",
     "preflight",
+    "produce",
 )
 """The modules and packages of the commands."""
 

@@ -11,7 +11,7 @@ from sharecons.escaping import has_surrogates
 if TYPE_CHECKING:
     from sharecons.config.settings import ClientSettings
 
-__all__ = ["add_options", "load_settings"]
+__all__ = ["add_options", "load_settings", "parse_duration"]
 
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m)?")
 _SECONDS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0}
@@ -53,7 +53,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--timeout",
-        type=_parse_duration,
+        type=parse_duration,
         metavar="MS",
         help="give up after this time: milliseconds, or with a unit as in 20s "
         "(default: 30s)",
@@ -97,7 +97,7 @@ def _parse_property(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _parse_duration(text: str) -> float:
+def parse_duration(text: str) -> float:
     """Return seconds; a number alone is milliseconds, as in Kafka's tools."""
     match = _DURATION.fullmatch(text.strip())
     if match is None or not float(match[1]):

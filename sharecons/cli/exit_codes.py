@@ -36,6 +36,7 @@ __all__ = [
     "exit_code_of",
     "run",
     "run_with_admin",
+    "run_with_client",
     "run_with_settings",
     "write_errors",
 ]
@@ -63,6 +64,8 @@ class ExitCode(enum.IntEnum):
     """The brokers do not support the request."""
     INTERRUPTED = 128 + signal.SIGINT
     """Ctrl-C; shells use this code for SIGINT."""
+    TERMINATED = 128 + signal.SIGTERM
+    """SIGTERM ended a command before its work was done."""
     PIPE_CLOSED = 128 + 13
     """The reader of a pipe exited, as `head` does; shells use this code for SIGPIPE."""
 
@@ -121,6 +124,17 @@ def run_with_settings(
     work: Callable[["ShareGroupAdmin", "ClientSettings"], Awaitable[ExitCode]],
 ) -> ExitCode:
     """Run `work` like `run_with_admin`, and pass it the client settings, too."""
+    return run_with_client(
+        program, options, lambda settings: _open_admin(settings, work)
+    )
+
+
+def run_with_client(
+    program: str,
+    options: Namespace,
+    work: Callable[["ClientSettings"], Awaitable[ExitCode]],
+) -> ExitCode:
+    """Run `work` with the settings for a client of its own."""
     from sharecons.cli import client_options
 
     try:
@@ -129,7 +143,7 @@ def run_with_settings(
         write_errors(program, [error])
         return ExitCode.USAGE
     with _without_connect_warnings():
-        return run(program, lambda: _open_admin(settings, work))
+        return run(program, lambda: work(settings))
 
 
 @contextmanager

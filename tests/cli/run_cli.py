@@ -3,7 +3,7 @@
 import io
 import re
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 
 from sharecons.cli import main
@@ -23,10 +23,14 @@ class CliResult:
         return self.err.splitlines()
 
 
-def run_cli(*args):
-    """Run a command; return its exit code, stdout and stderr."""
+def run_cli(*args, stdin=None):
+    """Run a command; return its exit code, stdout and stderr.
+
+    Args:
+        stdin: bytes; None leaves standard input as it is.
+    """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
-    with redirect_stdout(out), redirect_stderr(err):
+    with redirect_stdout(out), redirect_stderr(err), _replaced_stdin(stdin):
         try:
             code = main([str(arg) for arg in args])
         except SystemExit as ended:
@@ -35,6 +39,17 @@ def run_cli(*args):
         sys.stderr.flush()
     texts = [each.buffer.getvalue().decode() for each in (out, err)]
     return CliResult(int(code or 0), *texts)
+
+
+@contextmanager
+def _replaced_stdin(content):
+    replaced = sys.stdin
+    if content is not None:
+        sys.stdin = io.TextIOWrapper(io.BytesIO(content), "utf-8")
+    try:
+        yield
+    finally:
+        sys.stdin = replaced
 
 
 def parse_tables(text):

@@ -1,0 +1,265 @@
+"""Run Kafka's console tools and `sharecons produce` and `consume`, and compare them.
+
+Producers get the same lines and options; their records must be equal. Consumers read
+the same records with the same options, in groups of their own; their output must be
+equal, byte by byte.
+"""
+
+import json
+import struct
+import subprocess
+
+import pytest
+
+from tests.broker.clients import new_name
+from tests.broker.java_tools import PATIENCE, JavaTools
+from tests.cli.run_cli import run_cli
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+KEY = "--reader-property parse.key=true"
+HEADERS = "--reader-property parse.headers=true"
+LENIENT = "--reader-property ignore.error=true"
+NULL = "--reader-property null.marker=NULL"
+
+PRODUCED = {
+    "values": ("", "one\n\ntwo\r\nthree\rlast \u00e9\U0001f600"),
+    "nothing": ("", ""),
+    "keys": (KEY, "k\tv\n\tempty key\nk\t\nk\ta\tb\n"),
+    "separators": (
+        f"{KEY} {HEADERS} --reader-property key.separator=:: "
+        "--reader-property headers.delimiter=! "
+        "--reader-property headers.separator=; "
+        "--reader-property headers.key.separator==",
+        "a=1;b=2!k::v\nc=!::v::w\n",
+    ),
+    "headers": (HEADERS, "a:1,b:2\tv\na:,a:x:y\tv\na:1,,\tv\n,\tv\n"),
+    "headers and keys": (f"{HEADERS} {KEY}", "a:1\tk\tv\n"),
+    "nulls": (
+        f"{HEADERS} {KEY} {NULL}",
+        "a:NULL,b:1\tNULL\tNULL\nNULL\tk\tv\na:1\tk\tNULLx\n",
+    ),
+    "missing parts": (
+        f"{HEADERS} {KEY} {LENIENT}",
+        "only\none\ttwo\na,b:1\tk\tv\nx:y\tz\n",
+    ),
+    "compressed": ("--compression-codec zstd", "one\ntwo\n"),
+}
+
+NOT_PRODUCED = {
+    "no key": (KEY, "k\tv\nnone\nk\tlater\n"),
+    "no headers": (HEADERS, "a:1\tv\nnone\na:1\tlater\n"),
+    "no header key separator": (HEADERS, "a:1\tv\nb\tv\n"),
+    "empty headers": (HEADERS, "a:1\tv\n\tv\n"),
+    "null as header name": (f"{HEADERS} {NULL}", "a:1\tv\nNULL:1\tv\n"),
+}
+
+INVALID = {
+    "equal separators": "--reader-property headers.separator=:",
+    "null marker is a separator": "--reader-property null.marker=,",
+    "unknown codec": "--compression-codec lzma",
+}
+
+CONSUMED = {
+    "values": "",
+    "all columns": "print.timestamp=true print.partition=true print.offset=true "
+    "print.delivery=true print.epoch=true print.headers=true print.key=true",
+    "first and last column": "print.offset=true print.epoch=true print.value=false",
+    "separators": "print.key=true print.headers=true key.separator=| "
+    "line.separator=; headers.separator=& null.literal=-",
+    "no value": "print.key=true print.value=FALSE",
+    "nothing": "print.value=false",
+}
+
+# Before Java 19, some other numbers have more digits than needed.
+NUMBERS = (0.0, -0.0, 1.0, -1.5, 0.001, 0.00099, 123456.75, 1e7, 1e10, 1e-7, 1e300)
+SPECIAL = (float("nan"), float("inf"), -float("inf"))
+
+
+@pytest.fixture(scope="module")
+def java(kafka):
+    return JavaTools(kafka.bootstrap_servers)
+
+
+def run_java(java, tool, *args, stdin=b""):
+    ended = subprocess.run(
+        java.command(tool, *args),
+        input=stdin,
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return ended.returncode, ended.stdout, ended.stderr.decode()
+
+
+def contents(kafka, topic):
+    """Return the keys, values and headers of a topic."""
+    where = ("--bootstrap-server", kafka.bootstrap_servers)
+    answer = run_cli("peek", topic, "--json", "--max", 1000, *where)
+    assert 0 == answer.code, answer.err
+    return [
+        (each["key"], each["value"], each["headers"]) for each in json.loads(answer.out)
+    ]
+
+
+def produce_both(kafka, java, args, lines):
+    """Return exit code, errors and records of each tool."""
+    both = []
+    topics = [kafka.admin.create_topic(1, new_name("produced")) for _ in range(2)]
+    code, _, errors = run_java(
+        java,
+        "kafka-console-producer",
+        *("--topic", topics[0], *args),
+        stdin=lines.encode(),
+    )
+    both.append((code, errors, contents(kafka, topics[0])))
+    answer = run_cli(
+        *("produce", "--topic", topics[1], *args),
+        *("--bootstrap-server", kafka.bootstrap_servers),
+        stdin=lines.encode(),
+    )
+    both.append((answer.code, answer.err, contents(kafka, topics[1])))
+    return both
+
+
+@pytest.mark.parametrize(("args", "lines"), PRODUCED.values(), ids=PRODUCED.keys())
+def test_produced_records_are_equal(kafka, java, args, lines):
+    theirs, own = produce_both(kafka, java, args.split(), lines)
+
+    assert (0, "") == own[:2]
+    assert 0 == theirs[0], theirs[1]
+    assert theirs[2] == own[2]
+    assert bool(lines) == bool(own[2])
+
+
+@pytest.mark.parametrize(
+    ("args", "lines"), NOT_PRODUCED.values(), ids=NOT_PRODUCED.keys()
+)
+def test_line_without_record_stops_both(kafka, java, args, lines):
+    theirs, own = produce_both(kafka, java, args.split(), lines)
+
+    assert (1, 1) == (theirs[0], own[0])
+    assert "line 2: " in own[1]
+    assert theirs[2] == own[2]
+    assert 1 == len(own[2])
+
+
+@pytest.mark.parametrize("args", INVALID.values(), ids=INVALID.keys())
+def test_invalid_options_are_rejected_by_both(kafka, java, args):
+    theirs, own = produce_both(kafka, java, args.split(), "a\n")
+
+    assert (1, 2) == (theirs[0], own[0])
+    assert ([], []) == (theirs[2], own[2])
+
+
+def consume_both(kafka, java, topic, count, args, *, extra=()):
+    """Return exit code, output and errors of each tool, for groups of their own."""
+    groups = [new_name("consuming") for _ in range(2)]
+    for group in groups:
+        kafka.admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+    limits = ("--max-messages", str(count), "--timeout-ms", "20000")
+    args = ("--topic", topic, *limits, *args)
+    theirs = run_java(java, "kafka-console-share-consumer", "--group", groups[0], *args)
+    # In a process of its own, as its output is compared byte by byte.
+    where = ("--bootstrap-server", kafka.bootstrap_servers)
+    ended = subprocess.run(
+        ["python", "-m", "sharecons", "consume", "--group", groups[1], *args, *where],
+        capture_output=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    return theirs, (ended.returncode, ended.stdout, ended.stderr.decode())
+
+
+def properties(text):
+    return [word for each in text.split() for word in ("--formatter-property", each)]
+
+
+@pytest.fixture(scope="module")
+def records(kafka):
+    """Return a topic with records of all kinds, and their number."""
+    topic = kafka.admin.create_topic(1, new_name("consumed"))
+    headers = [("a", b"1"), ("a", b"\xff"), ("b", None), ("\u00e9", b"")]
+    values = [
+        b"plain",
+        b"",
+        None,
+        b"\xff\x00\x1b[31m",
+        b"two\nlines",
+        "\u00e9".encode(),
+    ]
+    kafka.admin.produce(topic, values)
+    kafka.admin.produce(topic, values, keys=values, headers=headers)
+    return topic, 2 * len(values)
+
+
+@pytest.mark.parametrize("given", CONSUMED.values(), ids=CONSUMED.keys())
+def test_consumed_output_is_equal(kafka, java, records, given):
+    topic, count = records
+    theirs, own = consume_both(kafka, java, topic, count, properties(given))
+
+    assert theirs[:2] == own[:2], (theirs[2], own[2])
+    assert 0 == own[0]
+    summary = f"Processed a total of {count} messages"
+    assert summary in theirs[2].splitlines()
+    assert [summary] == own[2].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("name", "layout", "numbers"),
+    [
+        ("Double", ">d", NUMBERS + SPECIAL),
+        ("Float", ">f", (*NUMBERS[:-1], 0.1, 16777216.0, *SPECIAL)),
+        ("Long", ">q", (0, -1, 1 << 62)),
+        ("Integer", ">i", (0, -1, 1 << 30)),
+        ("Short", ">h", (0, -1, 1 << 14)),
+        ("Boolean", ">b", (0, 1)),
+    ],
+)
+def test_deserialized_numbers_are_equal(kafka, java, name, layout, numbers):
+    topic = kafka.admin.create_topic(1, new_name("numbers"))
+    kafka.admin.produce(topic, [struct.pack(layout, number) for number in numbers])
+    deserializer = f"org.apache.kafka.common.serialization.{name}Deserializer"
+
+    theirs, own = consume_both(
+        kafka, java, topic, len(numbers), ["--value-deserializer", deserializer]
+    )
+
+    assert theirs[:2] == own[:2], (theirs[2], own[2])
+    assert len(numbers) == len(own[1].splitlines())
+
+
+def test_record_that_cannot_be_deserialized_is_rejected_by_both(kafka, java):
+    topic = kafka.admin.create_topic(1, new_name("numbers"))
+    kafka.admin.produce(topic, [struct.pack(">q", 1), b"short", struct.pack(">q", 2)])
+    deserializer = "org.apache.kafka.common.serialization.LongDeserializer"
+    args = ["--value-deserializer", deserializer, "--reject-message-on-error"]
+
+    theirs, own = consume_both(kafka, java, topic, 3, args)
+
+    assert (0, b"1\n2\n") == own[:2], own[2]
+    assert theirs[:2] == own[:2]
+    assert "Processed a total of 3 messages" in theirs[2]
+    assert "Processed a total of 3 messages" in own[2]
+
+
+def test_consumed_lines_are_produced_again(kafka):
+    first, second = (kafka.admin.create_topic(1, new_name("again")) for _ in range(2))
+    group = new_name("again-group")
+    kafka.admin.produce(
+        first,
+        [b"\xff\x00", None, b"v"],
+        keys=[b"k", None, b"\xfe"],
+        headers=[("h", None), ("h", b"\xff")],
+    )
+    where = ("--bootstrap-server", kafka.bootstrap_servers)
+
+    consumed = run_cli(
+        *("consume", first, "--group", group, "--from-beginning", "--json"),
+        *("--max-messages", "3", "--timeout-ms", "20s", *where),
+    )
+    produced = run_cli("produce", second, "--json", *where, stdin=consumed.out.encode())
+
+    assert (0, 0, "") == (consumed.code, produced.code, produced.err)
+    assert 3 == len(contents(kafka, second))
+    assert contents(kafka, first) == contents(kafka, second)
