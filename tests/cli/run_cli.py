@@ -27,7 +27,7 @@ def run_cli(*args, stdin=None):
     """Run a command; return its exit code, stdout and stderr.
 
     Args:
-        stdin: bytes; None leaves standard input as it is.
+        stdin: bytes; None leaves standard input unchanged.
     """
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
     with redirect_stdout(out), redirect_stderr(err), _replaced_stdin(stdin):

@@ -15,7 +15,10 @@ def test_script_contains_commands_and_options(shell):
     result = run_cli("completion", shell)
 
     assert 0 == result.code
-    for word in ("groups", "reset-offsets", "to-datetime", "all-topics", "redrive"):
+    for word in (
+        *("groups", "reset-offsets", "to-datetime", "all-topics", "redrive"),
+        *("produce", "key-separator", "consume", "reject-message-on-error"),
+    ):
         assert word in result.out
 
 
@@ -47,6 +50,10 @@ def completions(tmp_path, *words):
 
 def test_bash_completes_commands_and_options(tmp_path):
     assert ["reset-offsets"] == completions(tmp_path, "sharecons", "groups", "res")
+    assert ["--compression", "--compression-codec"] == completions(
+        tmp_path, "sharecons", "produce", "--compr"
+    )
+    assert ["--max-messages"] == completions(tmp_path, "sharecons", "consume", "--max")
     assert {"--to-earliest", "--to-latest", "--to-datetime"} <= set(
         completions(tmp_path, "sharecons", "groups", "reset-offsets", "--to-")
     )

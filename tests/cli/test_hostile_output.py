@@ -120,6 +120,14 @@ COMMANDS = [
     ("peek", "jobs", "--group", OTHER),
     ("peek", "jobs", "--from", ATTACK),
     ("peek", TOPIC),
+    ("produce", TOPIC),
+    ("produce", "jobs", "--reader-property", f"{ATTACK}=1"),
+    ("produce", "jobs", "--reader-property", f"parse.key={ATTACK}"),
+    ("produce", "jobs", "--reader-config", ATTACK),
+    ("consume", TOPIC, "--group", GROUP),
+    ("consume", "jobs", "--group", GROUP, "--formatter-property", f"{ATTACK}=1"),
+    ("consume", "jobs", "--group", GROUP, "--value-deserializer", ATTACK),
+    ("consume", "jobs", "--group", GROUP, "--auto-offset-reset", ATTACK),
     ("exporter", "--interval", ATTACK),
     ("exporter", "--host", HOST),
 ]
@@ -256,6 +264,24 @@ def test_json_preserves_names_and_values(hostile):
     assert {ATTACK: ATTACK} == records[1]["value"]
     assert {"lone": "\ud800", "inf": None, "nan": None} == records[2]["value"]
     assert f"header{ATTACK}" == records[0]["headers"][0]["name"]
+
+
+def test_lines_that_are_rejected_are_escaped(hostile):
+    for args in (("--key-separator", "="), ("--json",)):
+        where = ("--bootstrap-server", hostile.bootstrap_servers)
+        answer = run_cli("produce", "jobs", *args, *where, stdin=VALUES[0])
+
+        assert is_safe(answer)
+        assert 1 == answer.code
+
+
+def test_consumed_json_lines_are_escaped(hostile):
+    names = ("consume", "jobs", "--group", "json", "--from-beginning", "--json")
+    answer = run_on(hostile, (*names, "--max-messages", "4"))
+
+    assert is_safe(answer)
+    values = [json.loads(line)["value"] for line in answer.out.splitlines()]
+    assert [VALUES[0].decode(), VALUES[3].hex()] == [values[0], values[3]["hex"]]
 
 
 def test_json_format_writes_valid_json_values(hostile):

@@ -82,6 +82,7 @@ def test_unencodable_output_is_escaped(encoding, command):
         ("groups", "list", "--json"),
         ("groups", "inspect", "workers"),
         ("peek", "jobs"),
+        ("consume", "jobs", "--group", "out", "--from-beginning", "--json"),
         ("preflight",),
         ("exporter", "--port", "0", "--host", "127.0.0.1"),
         ("groups", "inspect", "workers", "--watch"),

@@ -22,7 +22,14 @@ def loaded_modules(*args):
 
 
 @pytest.mark.parametrize(
-    "args", [["--help"], ["groups", "--help"], ["groups", "delete", "--help"]]
+    "args",
+    [
+        ["--help"],
+        ["groups", "--help"],
+        ["groups", "delete", "--help"],
+        ["produce", "--help"],
+        ["consume", "--help"],
+    ],
 )
 def test_help_imports_no_client(args):
     modules = loaded_modules(*args)

@@ -23,17 +23,17 @@ from sharecons.errors import (
     RecordStateError,
     UnsupportedVersionError,
 )
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 
 __all__ = ["ConsumeOptions", "UnwritableRecordError", "consume"]
 
 POLL_RECORDS: Final = 500
+MAX_FETCHED: Final = 2000
 Consumer = ShareConsumer[bytes, bytes]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumeOptions:
-    """What to consume.
+    """Settings of the command.
 
     Attributes:
         action: what happens to a record that was written.
@@ -70,34 +70,31 @@ async def consume(
         OutputError: a record cannot be written.
         UnwritableRecordError: a record cannot be formatted.
     """
-    results = _Results()
     # Records that are written and not yet acknowledged are released when it closes.
     async with AsyncExitStack() as stack:
-        consumer = await _open(stack, settings, options, results)
+        consumer = await _open(stack, settings, options)
         printer = _Printer(consumer, options, format_record, write_error)
         try:
             return await run_until_signal(printer.run)
-        except OutputError as error:
-            printer.is_quiet = isinstance(error.__cause__, BrokenPipeError)
+        except OutputError:
+            printer.is_quiet = True  # there is one error line, or none for a pipe
             raise
         finally:
             await stack.aclose()
-            printer.report(results)
+            printer.report()
 
 
 async def _open(
-    stack: AsyncExitStack,
-    settings: ClientSettings,
-    options: ConsumeOptions,
-    results: "_Results",
+    stack: AsyncExitStack, settings: ClientSettings, options: ConsumeOptions
 ) -> Consumer:
     """Start a consumer that closes with the stack.
 
-    With a limit, it acquires no more records than that at once: those that it does not
-    consume would each use up a delivery.
+    With a limit, it has an exact limit per fetch: records that are acquired and not
+    consumed each use up a delivery. Otherwise a few runs with a small limit would use
+    up all deliveries of a producer's batch.
     """
     limit = options.max_records
-    consumer = _new_consumer(settings, options, results, exact=limit < math.inf)
+    consumer = _new_consumer(settings, options, exact=limit < math.inf)
     try:
         return await stack.enter_async_context(consumer)
     except UnsupportedVersionError:
@@ -105,16 +102,12 @@ async def _open(
             raise
     # Kafka 4.1 has no exact limit. It releases records without a delivery.
     return await stack.enter_async_context(
-        _new_consumer(settings, options, results, exact=False)
+        _new_consumer(settings, options, exact=False)
     )
 
 
 def _new_consumer(
-    settings: ClientSettings,
-    options: ConsumeOptions,
-    results: "_Results",
-    *,
-    exact: bool,
+    settings: ClientSettings, options: ConsumeOptions, *, exact: bool
 ) -> Consumer:
     return ShareConsumer(
         *options.topics,
@@ -122,29 +115,23 @@ def _new_consumer(
         bootstrap_servers=settings.bootstrap_servers,
         acknowledgement="explicit",
         auto_offset_reset=options.auto_offset_reset,
-        max_records=int(min(options.max_records, 4 * POLL_RECORDS)),
+        max_records=_max_fetched(options.max_records),
         acquire_mode="record_limit" if exact else "batch_optimized",
         client_id=options.client_id or settings.client_id,
         member_id=options.member_id,
-        on_acknowledged=results.add,
         security=settings.security,
         connect_timeout=min(CONNECT_TIMEOUT, settings.timeout),
         request_timeout=settings.timeout,
     )
 
 
-class _Results:
-    """Counts acknowledgements that the broker did not apply."""
+def _max_fetched(limit: float) -> int:
+    """Return how many records to fetch at once.
 
-    def __init__(self) -> None:
-        self.failed = 0
-        self.reason = ""
-
-    def add(self, results: list[AcknowledgeResult]) -> None:
-        for result in results:
-            if result.error is not None:
-                self.failed += result.last_offset - result.first_offset + 1
-                self.reason = result.error.name
+    When the last one is consumed, two fetches may be ahead. A quarter of the limit
+    leaves these records to the next run, as its first ones.
+    """
+    return int(max(1, min(limit // 4, MAX_FETCHED)))
 
 
 class _Printer:
@@ -218,12 +205,10 @@ class _Printer:
                 f"{place} is written, but may be delivered again: {error}"
             )
 
-    def report(self, results: _Results) -> None:
-        """Write the summary, as Kafka's tool has it."""
-        if self.is_quiet:
-            return
-        if results.failed:
-            self._write_error(
-                f"{results.failed} records may be delivered again: {results.reason}"
-            )
-        output.write_error(f"Processed a total of {self._count} messages")
+    def report(self) -> None:
+        """Write the summary, as Kafka's tool has it.
+
+        The consumer itself warns of acknowledgements that failed.
+        """
+        if not self.is_quiet:
+            output.write_error(f"Processed a total of {self._count} messages")
