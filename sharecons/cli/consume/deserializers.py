@@ -4,6 +4,7 @@
 deserializer, the bytes are written as they are.
 """
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Final
@@ -78,19 +79,26 @@ def _double(value: float) -> str:
 
 
 def _float(value: float) -> str:
-    # The shortest text that has the same value in single precision.
-    for digits in range(1, 10):
-        text = f"{value:.{digits}g}"
-        if value != value or struct.pack(">f", float(text)) == struct.pack(">f", value):
-            break
-    return _java_number(text, value)
+    # The shortest text that has the same value in single precision. Nine digits always
+    # have it.
+    texts = (f"{value:.{digits}g}" for digits in range(1, 10))
+    found = (text for text in texts if _single_precision(text) == value)
+    return _java_number(next(found, "nan"), value)
+
+
+def _single_precision(text: str) -> float:
+    try:
+        (value,) = struct.unpack(">f", struct.pack(">f", float(text)))
+    except OverflowError:
+        return math.inf
+    return float(value)
 
 
 def _java_number(text: str, value: float) -> str:
     """Return a number as Java's Double.toString does, from its shortest digits."""
-    if value != value:
+    if math.isnan(value):
         return "NaN"
-    if value in (float("inf"), -float("inf")):
+    if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
     sign = "-" if text.startswith("-") else ""
     mantissa, _, exponent = text.lstrip("-").partition("e")
