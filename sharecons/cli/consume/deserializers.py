@@ -100,12 +100,11 @@ def _java_number(text: str, value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"
-    sign = "-" if text.startswith("-") else ""
-    mantissa, _, exponent = text.lstrip("-").partition("e")
-    whole, _, fraction = mantissa.partition(".")
-    digits = (whole + fraction).lstrip("0")
-    point = int(exponent or 0) + len(whole) - (len(whole + fraction) - len(digits))
-    digits = digits.rstrip("0") or "0"
+    sign = "-" if math.copysign(1.0, value) < 0 else ""
+    digits, point = _parse_digits(text)
+    if len(digits) == 1:
+        # Java's have two digits at least, those next to the value: 4.9E-324.
+        digits, point = _parse_digits(f"{value:.1e}")
     if value == 0:
         return f"{sign}0.0"
     if MIN_PLAIN <= abs(value) < MAX_PLAIN:
@@ -113,6 +112,15 @@ def _java_number(text: str, value: float) -> str:
         split = max(point, 1)
         return f"{sign}{padded[:split]}.{padded[split:] or '0'}"
     return f"{sign}{digits[0]}.{digits[1:] or '0'}E{point - 1}"
+
+
+def _parse_digits(text: str) -> tuple[str, int]:
+    """Return the digits of a number, and where the point is in them."""
+    mantissa, _, exponent = text.lstrip("-").partition("e")
+    whole, _, fraction = mantissa.partition(".")
+    digits = (whole + fraction).lstrip("0")
+    point = int(exponent or 0) + len(whole) - (len(whole + fraction) - len(digits))
+    return digits.rstrip("0") or "0", point
 
 
 _DESERIALIZERS: Final[dict[str, Deserializer]] = {
