@@ -32,10 +32,9 @@ class LineSplitter:
         Raises:
             LineError: a line is too long.
         """
-        position = 0
-        if self._skip_newline and data:
-            position = int(data.startswith(b"\n"))
-            self._skip_newline = False
+        if not data:
+            return
+        position = int(self._skip_newline and data.startswith(b"\n"))
         for end in _LINE_END.finditer(data, position):
             self._add(data[position : end.start()])
             position = end.end()
