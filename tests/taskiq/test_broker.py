@@ -400,6 +400,41 @@ async def test_no_more_is_held_than_the_receiver_takes(kafka) -> None:
         await until(lambda: len(tasks.ended) == 40)
 
 
+async def test_records_of_several_kafka_brokers_are_renewed_while_they_wait() -> None:
+    settings = {**SETTINGS, "group.share.min.record.lock.duration.ms": str(LOCK_MS)}
+    async with EmbeddedBroker(brokers=3, settings=settings) as kafka:
+        kafka.create_topic("tasks", partitions=6)
+        lock = {"share.record.lock.duration.ms": str(LOCK_MS)}
+        kafka.set_group_config("workers", lock)
+        broker = make_broker(kafka)
+        tasks = Tasks(broker)
+        await broker.startup()
+        for number in range(30):
+            # A key for each task spreads them over the partitions.
+            kicker = tasks.block.kicker().with_labels(**{KEY_LABEL: str(number)})
+            await kicker.kiq(number)
+        await broker.shutdown()
+
+        async with receiving(broker, max_async_tasks=1):
+            await until(lambda: len(tasks.calls) == 1)
+            await asyncio.sleep(3 * LOCK_MS / 1000)
+            in_flight = [
+                each
+                for partition in kafka.group("workers").partitions
+                for each in partition.in_flight
+            ]
+            assert len(tasks.calls) == 1
+            delivered = [each for each in in_flight if each.delivery_count]
+            assert 1 <= len(delivered) <= 3
+            assert {each.state for each in delivered} == {OffsetState.ACQUIRED}
+            assert {each.delivery_count for each in delivered} == {1}
+            tasks.go.set()
+            await until(lambda: len(tasks.ended) == 30)
+            await kafka.wait_until_settled("workers")
+
+    assert sorted(tasks.calls) == list(range(30))
+
+
 async def test_batches_are_fetched_up_to_the_room_of_the_receiver(kafka) -> None:
     broker = make_broker(kafka)
     tasks = Tasks(broker)
