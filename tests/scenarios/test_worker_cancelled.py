@@ -1,0 +1,263 @@
+"""Workers that are cancelled at random lose nothing and accept nothing early."""
+
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import (
+    AcknowledgeResult,
+    DeadLetter,
+    DeadLetterQueue,
+    Record,
+    Retry,
+    RetryPolicy,
+    RetryTopic,
+    ShareWorker,
+    WorkerHooks,
+)
+from sharecons.worker import window
+from sharecons.worker.dead_letter_headers import read_origin
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue
+from tests.scenarios.record_plans import NEVER_DONE, plan_of
+from tests.scenarios.share_workers import Position, all_records, unsettled
+from tests.scenarios.versions import since_4_2
+
+pytestmark = [pytest.mark.anyio, since_4_2]
+
+DELIVERY_LIMIT = 10
+ROUNDS = 6
+"""Cancelled runs of one queue; a record is delivered in each of them at most twice: a
+spilled one has a delivery of its copy, too."""
+
+RECORDS = 40
+DELAY = 0.3
+WINDOW = 8
+"""Records that may wait behind another one, so that some are spilled."""
+
+attempt_of_handler: ContextVar[int] = ContextVar("attempt_of_handler")
+
+
+class Attempts(WorkerHooks):
+    """Shows the handler the number of its attempt."""
+
+    def before(self, record: Any, attempt: int) -> None:
+        attempt_of_handler.set(attempt)
+
+
+class Queues:
+    """A source topic, a retry topic and a dead-letter topic of one group."""
+
+    def __init__(self, admin: Admin) -> None:
+        limit = {"share.delivery.count.limit": str(DELIVERY_LIMIT)}
+        self.source = Queue(admin, partitions=2, **limit)
+        self.retries = admin.create_topic()
+        self.dead_letters = admin.create_topic()
+        self.produced = 0
+
+    def produce(self, count: int) -> None:
+        for partition in (0, 1):
+            first = self.produced + partition
+            mine = range(first, self.produced + count, 2)
+            self.source.produce(
+                [b"%d" % number for number in mine], partition=partition
+            )
+        self.produced += count
+
+    async def left(self) -> list[Record[Any, Any]]:
+        """Return what the group delivers of both topics to a new member."""
+        source = self.source
+        topics = (source.topic, self.retries)
+        return await unsettled(source.admin, source.group, *topics)
+
+
+class Journal:
+    """What the handlers of all runs have done, by the origin of the record.
+
+    Attributes:
+        finished: records whose handler returned.
+        failed: records whose handler raised.
+        early: records that were accepted before either.
+        deliveries: the delivery counts with which a record of a topic was handled.
+        counts: what all workers have done.
+    """
+
+    def __init__(self) -> None:
+        self.counts: Counter[str] = Counter()
+        self.finished: set[Position] = set()
+        self.failed: set[Position] = set()
+        self.early: list[Position] = []
+        self.deliveries: defaultdict[Position, list[int]] = defaultdict(list)
+        self.numbers: dict[Position, int] = {}
+        self._ended: set[Position] = set()
+
+    def on_delivered(self, record: Record[Any, Any]) -> None:
+        self.deliveries[position(record)].append(record.delivery_count)
+
+    def on_ended(self, record: Record[Any, Any], origin: Position, error: Any) -> None:
+        self._ended.add(position(record))
+        self.numbers[origin] = int(record.value)
+        (self.finished if error is None else self.failed).add(origin)
+
+    def on_acknowledged(self, results: Sequence[AcknowledgeResult]) -> None:
+        for each in results:
+            if each.type.name != "ACCEPT":
+                continue
+            for offset in range(each.first_offset, each.last_offset + 1):
+                where = Position(each.topic, each.partition, offset)
+                if where not in self._ended:
+                    self.early.append(where)
+
+
+def position(record: Any) -> Position:
+    return Position(record.topic, record.partition, record.offset)
+
+
+class Run:
+    """One run of a worker."""
+
+    def __init__(self, queues: Queues, journal: Journal) -> None:
+        self._journal = journal
+        source = queues.source
+        consumer = source.consumer(on_acknowledged=journal.on_acknowledged)
+        self.worker: ShareWorker[Any, Any] = ShareWorker(
+            consumer,
+            self._handle,
+            concurrency=8,
+            retry=RetryPolicy(max_attempts=3, initial=0.02, maximum=0.1),
+            retry_topics=[RetryTopic(queues.retries, DELAY)],
+            dead_letter=DeadLetterQueue(queues.dead_letters),
+            hooks=[Attempts()],
+        )
+        self.handling = anyio.Event()
+
+    async def live(self) -> None:
+        try:
+            await self.worker.run()
+        finally:
+            self._journal.counts.update(self.worker.stats._asdict())
+
+    async def _handle(self, record: Record[Any, Any]) -> None:
+        self.handling.set()
+        self._journal.on_delivered(record)
+        origin = Position(*self.worker.origin(record)[:3])
+        await anyio.sleep(random.choice([0.0, 0.001, 0.03]))
+        error = failure(int(record.value))
+        # From here on there is no await: the worker learns what is noted here.
+        self._journal.on_ended(record, origin, error)
+        if error is not None:
+            raise error
+
+
+def failure(number: int) -> Exception | None:
+    """Return what the handler of a record raises now."""
+    first = attempt_of_handler.get() == 1
+    match plan_of(number):
+        case "fail once" if first:
+            return TimeoutError("first attempt")
+        case "wait" if first:
+            return Retry(after=DELAY)
+        case "fail":
+            return ValueError("each attempt")
+        case "dead letter":
+            return DeadLetter("planned")
+        case _:
+            return None
+
+
+async def run_and_cancel(run: Run, chance: random.Random) -> None:
+    """Cancel a run after a random number of steps of the event loop, or a while."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run.live)
+        if chance.random() < 0.9:  # otherwise it is cancelled while it joins
+            with anyio.fail_after(30):
+                await run.handling.wait()
+        if chance.random() < 0.5:
+            for _ in range(chance.randrange(1000)):
+                await anyio.lowlevel.checkpoint()
+        else:
+            await anyio.sleep(chance.uniform(0.0, 1.5 * DELAY))
+        tasks.cancel_scope.cancel()
+
+
+async def run_until_done(run: Run, journal: Journal, queues: Queues) -> None:
+    """Let a run end what is left."""
+
+    def is_done() -> bool:
+        handled = len({journal.numbers[each] for each in journal.finished})
+        never = sum(plan_of(n) in NEVER_DONE for n in range(queues.produced))
+        return handled == queues.produced - never and run.worker.stats.held == 0
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run.live)
+        with anyio.fail_after(40):
+            await run.handling.wait()
+            while not is_done():
+                await anyio.sleep(0.02)
+        run.worker.stop()
+
+
+def check_that_it_did_everything(cancelled: Counter[str]) -> None:
+    """Check what the cancelled runs have done: otherwise the test shows little."""
+    for what in ("accepted", "retried", "spilled", "dead_lettered", "running"):
+        assert cancelled[what] > 0, what
+
+
+async def check_ends(journal: Journal, queues: Queues) -> None:
+    assert [] == journal.early
+    assert [] == await queues.left()
+    letters = await all_records(queues.source.admin, queues.dead_letters)
+    dead: dict[Position, int] = {}
+    for letter in letters:
+        origin = read_origin(letter.headers)
+        assert origin is not None
+        dead[Position(*origin[:3])] = int(letter.value)
+    done = {journal.numbers[each] for each in journal.finished}
+    never = {n for n in range(queues.produced) if plan_of(n) in NEVER_DONE}
+    assert {*range(queues.produced)} - never == done
+    assert never == {*dead.values()}
+    assert {each.topic for each in dead} == {queues.source.topic}
+    assert {*dead} | journal.finished == {*journal.numbers}
+    counts = journal.deliveries.values()
+    assert max(max(each) for each in counts) < DELIVERY_LIMIT, "one may be archived"
+    for each in counts:
+        # Attempts in one delivery have one count; a further delivery has a higher one.
+        assert sorted(each) == each
+
+
+@pytest.fixture
+def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "USABLE", WINDOW / window.DEFAULT_WINDOW)
+
+
+async def cancel_at_random(admin: Admin, seed: int, rounds: int) -> Journal:
+    chance = random.Random(seed)
+    queues, journal = Queues(admin), Journal()
+    for _ in range(rounds):
+        queues.produce(RECORDS)
+        await run_and_cancel(Run(queues, journal), chance)
+    check_that_it_did_everything(journal.counts.copy())
+    await run_until_done(Run(queues, journal), journal, queues)
+    await check_ends(journal, queues)
+    return journal
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_worker_cancelled_at_random_loses_nothing(
+    admin: Admin, small_window: None, seed: int
+) -> None:
+    await cancel_at_random(admin, seed, ROUNDS)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_worker_cancelled_at_random_a_hundred_times_loses_nothing(
+    admin: Admin, small_window: None
+) -> None:
+    for seed in range(100, 117):
+        await cancel_at_random(admin, seed, ROUNDS)
