@@ -1,0 +1,175 @@
+"""A worker process that is killed again and again at random points."""
+
+import logging
+import random
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sharecons.worker.dead_letter_headers import read_origin
+from tests.kafka_plugin import Admin
+from tests.scenarios.queue import Queue
+from tests.scenarios.record_plans import NEVER_DONE, plan_of
+from tests.scenarios.share_workers import (
+    Entry,
+    Position,
+    WorkerProcesses,
+    all_records,
+    unsettled,
+)
+from tests.scenarios.versions import since_4_2
+
+pytestmark = [pytest.mark.anyio, since_4_2]
+
+log = logging.getLogger(__name__)
+
+DELIVERY_LIMIT = 10
+"""Kafka's highest. A record is lost to the limit if this many kills in a row hit it."""
+
+DELAY = 0.5
+WINDOW = 30
+"""Records that may wait behind another one, so that some are spilled."""
+
+PER_KILL = 150
+"""Records that are produced for each kill."""
+
+LIFE = 1.2
+"""The most seconds between the first handler of a process and its end."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+class KilledWorker:
+    """A worker with retries and dead letters, whose processes follow one another."""
+
+    def __init__(self, admin: Admin, directory: Path) -> None:
+        self.admin = admin
+        limit = {"share.delivery.count.limit": str(DELIVERY_LIMIT)}
+        self.queue = Queue(admin, partitions=2, **limit)
+        self.retries = admin.create_topic(partitions=2)
+        self.dead_letters = admin.create_topic()
+        self.produced = 0
+        self.processes = WorkerProcesses(
+            self.queue,
+            directory,
+            member="the-worker",
+            concurrency=20,
+            plans=True,
+            retry_topic=self.retries,
+            retry_delay=DELAY,
+            dead_letter=self.dead_letters,
+            window=WINDOW,
+        )
+
+    def produce(self, count: int) -> None:
+        first, self.produced = self.produced, self.produced + count
+        self.queue.produce([b"%d" % n for n in range(first, self.produced)])
+
+    def run_and_kill(self, chance: random.Random) -> None:
+        """Start a process and kill it while it starts, or while it works."""
+        process = self.processes.start(backend=chance.choice(["asyncio", "trio"]))
+        if chance.random() < 0.1:
+            time.sleep(chance.uniform(0.0, 1.0))
+        else:
+            self.processes.wait_for("start", 1)
+            time.sleep(chance.uniform(0.0, LIFE) ** 2)
+        process.kill()
+        process.wait()
+
+    def finish(self) -> None:
+        """Let a process end what is left, and stop it."""
+        process = self.processes.start()
+        wanted = {n for n in range(self.produced) if plan_of(n) not in NEVER_DONE}
+        end = time.monotonic() + 90
+        while missing := wanted - {each.number for each in self._ended()}:
+            assert process.poll() is None, "the process has ended"
+            assert time.monotonic() < end, f"{len(missing)} are missing: {missing}"
+            time.sleep(0.1)
+        # Records that are not wanted are given up in a second; what is left of them
+        # is found by the check.
+        time.sleep(1.0 + 2 * DELAY)
+        self.processes.stop(process, within=15.0)
+
+    def _ended(self) -> list[Entry]:
+        return self.processes.of_kind("end")
+
+
+async def check_ends(worker: KilledWorker) -> None:
+    """Check that every record is done or a dead letter, and none is left."""
+    topics = (worker.queue.topic, worker.retries)
+    assert [] == await unsettled(worker.admin, worker.queue.group, *topics)
+    letters = await all_records(worker.admin, worker.dead_letters)
+    assert len(letters) < 2000
+    for letter in letters:
+        origin = read_origin(letter.headers)
+        assert origin is not None
+        assert (worker.queue.topic, worker.queue.group) == (origin.topic, origin.group)
+    done = {entry.number for entry in worker.processes.of_kind("end")}
+    dead = {int(letter.value) for letter in letters}
+    never = {n for n in range(worker.produced) if plan_of(n) in NEVER_DONE}
+    assert {*range(worker.produced)} - never == done
+    assert never == dead
+
+
+def check_repeats(worker: KilledWorker) -> int:
+    """Check that every repeat is recognisable; return how many deliveries are repeats.
+
+    A record that one process has received, and another one receives again, has a higher
+    delivery count. A copy of it in the retry topic names it as its origin.
+    """
+    counts: defaultdict[Position, dict[int, int]] = defaultdict(dict)
+    origins: dict[int, set[Position]] = defaultdict(set)
+    repeats = 0
+    for entry in worker.processes.of_kind("start"):
+        deliveries = counts[entry.at]
+        before = [count for run, count in deliveries.items() if run < entry.run]
+        if before:
+            assert entry.delivery_count > max(before) >= 1, entry
+            repeats += entry.run not in deliveries
+        first = deliveries.setdefault(entry.run, entry.delivery_count)
+        assert entry.delivery_count == first, "retries in place use no delivery"
+        assert entry.delivery_count <= DELIVERY_LIMIT
+        assert entry.origin.topic == worker.queue.topic
+        origins[entry.number].add(entry.origin)
+    assert all(len(each) == 1 for each in origins.values())
+    return repeats
+
+
+async def kill_often(worker: KilledWorker, kills: int, seed: int) -> None:
+    chance = random.Random(seed)
+    try:
+        for _ in range(kills):
+            worker.produce(PER_KILL)
+            worker.run_and_kill(chance)
+        worker.finish()
+    finally:
+        worker.processes.kill_all()
+    await check_ends(worker)
+    repeats = check_repeats(worker)
+    log.info("%d kills, %d records, %d repeated", kills, worker.produced, repeats)
+    assert repeats > kills
+
+
+@pytest.fixture
+def worker(admin: Admin, tmp_path: Path) -> Iterator[KilledWorker]:
+    worker = KilledWorker(admin, tmp_path)
+    yield worker
+    worker.processes.kill_all()
+
+
+async def test_worker_killed_six_times_loses_no_record(worker: KilledWorker) -> None:
+    await kill_often(worker, 6, seed=1)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+async def test_worker_killed_a_hundred_times_loses_no_record(
+    worker: KilledWorker,
+) -> None:
+    await kill_often(worker, 100, seed=2)
