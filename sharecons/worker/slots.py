@@ -40,8 +40,11 @@ class CallSlot:
         self.wakeup = AutoResetEvent()
 
     def on_lost(self, reason: str) -> None:
-        """Cancel the call if all of its records are lost."""
-        if all(item.is_done for item in self.items):
+        """Cancel the call if all of its records are lost.
+
+        A slot without a call goes on: the record was of an earlier one.
+        """
+        if self.items and all(item.is_done for item in self.items):
             self.scope.cancel(reason=reason)
 
 
@@ -101,7 +104,7 @@ class CallSlots:
                 while True:
                     await slot.wakeup.wait_until(FOREVER)
                     await self._make_calls(slot)
-                    if self._ended:
+                    if self._ended or slot.scope.cancel_called:
                         return
                     self._idle.append(slot)
         finally:
@@ -112,6 +115,8 @@ class CallSlots:
         pause_at = self._clock() + SLICE
         while slot.items:
             await _InOwnContext(self._call(slot.items))
+            if slot.scope.cancel_called:
+                return  # the call has ended before; the next one would be cancelled
             if self._clock() >= pause_at:
                 await checkpoint()
                 pause_at = self._clock() + SLICE

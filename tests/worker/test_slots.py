@@ -1,0 +1,90 @@
+"""The tasks that call handlers."""
+
+from collections.abc import Sequence
+
+import anyio
+import pytest
+
+from sharecons.net.io.event_loop import running_clock
+from sharecons.worker.scheduler import ItemState, WorkItem
+from sharecons.worker.slots import CallSlots
+
+pytestmark = pytest.mark.anyio
+
+
+class Calls:
+    """Slots, the records they take next, and the records whose calls have ended."""
+
+    def __init__(self, limit: int = 1) -> None:
+        self.items: list[WorkItem] = []
+        self.ended: list[int] = []
+        self.slots = CallSlots(
+            limit, running_clock(), self._next, self._call, lambda: None
+        )
+
+    def _next(self) -> Sequence[WorkItem]:
+        return [self.items.pop(0)] if self.items else []
+
+    async def _call(self, items: Sequence[WorkItem]) -> None:
+        (item,) = items
+        await anyio.lowlevel.checkpoint()  # shorter than a slot's slice
+        if item.size == LOST_AT_ITS_END:
+            lose(item)
+        self.ended.append(item.size)
+
+
+LOST_AT_ITS_END = 99
+
+
+def lose(item: WorkItem) -> None:
+    item.state = ItemState.DONE
+    assert item.slot is not None
+    item.slot.on_lost("LockLost")
+
+
+async def test_idle_slot_survives_the_lost_lock_of_its_last_record() -> None:
+    calls = Calls()
+    waiting, other = WorkItem("waiting", 1), WorkItem("other", 2)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            calls.items.append(waiting)
+            calls.slots.start_calls(tasks)
+            while calls.ended != [1]:
+                await anyio.sleep(0.01)
+            lose(waiting)  # it waits for its next attempt
+            await anyio.sleep(0.01)
+            calls.items.append(other)
+            calls.slots.start_calls(tasks)
+            while calls.ended != [1, 2]:
+                await anyio.sleep(0.01)
+            calls.slots.end()
+
+
+async def test_lock_lost_as_the_call_ends_does_not_cancel_the_next_call() -> None:
+    calls = Calls()
+    calls.items += [WorkItem("lost", LOST_AT_ITS_END), WorkItem("next", 2)]
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            while 2 not in calls.ended:
+                calls.slots.start_calls(tasks)
+                await anyio.sleep(0.01)
+            calls.slots.end()
+
+    assert [LOST_AT_ITS_END, 2] == calls.ended
+
+
+async def test_slot_of_a_lost_call_is_replaced() -> None:
+    calls = Calls()
+    lost, other = WorkItem("lost", 1), WorkItem("other", 2)
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            calls.items.append(lost)
+            calls.slots.start_calls(tasks)
+            lose(lost)
+            calls.items.append(other)
+            while 2 not in calls.ended:
+                calls.slots.start_calls(tasks)
+                await anyio.sleep(0.01)
+            calls.slots.end()
+
+    assert [2] == calls.ended
