@@ -32,6 +32,7 @@ COMMANDS: Final = (
     "peek",
     "preflight",
     "produce",
+    "run",
 )
 """The modules and packages of the commands."""
 
@@ -79,6 +80,7 @@ def _run(arguments: Sequence[str]) -> int:
             )
             return 2
     options = parser().parse_args(arguments)
+    options.arguments = list(arguments)
     code: int = options.run(options)
     return code
 

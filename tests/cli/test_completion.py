@@ -48,6 +48,14 @@ def completions(tmp_path, *words):
     return ended.stdout.split()
 
 
+def test_bash_completes_options_of_run(tmp_path):
+    assert ["run"] == completions(tmp_path, "sharecons", "ru")
+    assert {"--retry-initial", "--retry-maximum", "--retry-topic", "--reload"} <= set(
+        completions(tmp_path, "sharecons", "run", "--re")
+    )
+    assert "--process" not in completions(tmp_path, "sharecons", "run", "--process")
+
+
 def test_bash_completes_commands_and_options(tmp_path):
     assert ["reset-offsets"] == completions(tmp_path, "sharecons", "groups", "res")
     assert ["--compression", "--compression-codec"] == completions(

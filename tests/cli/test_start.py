@@ -29,6 +29,7 @@ def loaded_modules(*args):
         ["groups", "delete", "--help"],
         ["produce", "--help"],
         ["consume", "--help"],
+        ["run", "--help"],
     ],
 )
 def test_help_imports_no_client(args):

@@ -1,8 +1,78 @@
-"""`sharecons run`: runs the handlers of a share group in supervised processes.
+"""`sharecons run`: runs the handlers of a share group, in one process or in several.
 
-- `supervisor`: starts, restarts and stops processes of one command.
+Read in this order: `arguments` (options), `target` (imports the handler), `build`
+(makes the worker), `process` (runs it), then:
+
+- `supervisor`: starts, restarts and stops several processes.
 - `restarts`: when a process that ended is started again.
 - `lifeline`: how processes notice that their supervisor has died.
-- `reload`: watches the working directory for changed files.
+- `reload`: watches the working directory for changed modules.
+- `processes`: the supervisor of this command.
 - `health`: `/livez`, `/readyz` and `/metrics` of one process.
+- `progress`: progress of a worker, as a line.
+- `logs`: the format of log lines.
+- `exit_deadline`: ends a process that does not end by itself.
 """
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from sharecons.cli.run.arguments import PROGRAM, add_arguments
+
+if TYPE_CHECKING:
+    # A class for annotations only: at run time it cannot be subscripted.
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+
+__all__ = ["add_parser", "run"]
+
+EPILOG: Final = """\
+The first SIGTERM or Ctrl-C stops fetching, lets handlers finish within the grace
+period, and leaves the group; the exit code is then 0. A second one stops at once.
+"""
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    parser = subparsers.add_parser(
+        "run",
+        help="run the handlers of a share group",
+        description="Run a handler for each record of a share group until SIGTERM or "
+        "Ctrl-C, with retries and dead letters.",
+        epilog=EPILOG,
+    )
+    add_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run one process, or supervise several; return the exit code."""
+    import sys
+
+    from sharecons.cli.exit_codes import ExitCode, write_errors
+
+    is_supervisor = options.process is None and (
+        options.processes > 1 or options.reload
+    )
+    if is_supervisor and sys.platform == "win32":
+        write_errors(PROGRAM, ["--processes and --reload need Linux or macOS"])
+        return ExitCode.USAGE
+    if options.health_port is not None and not _is_installed("prometheus_client"):
+        message = "prometheus-client is missing: pip install 'sharecons[exporter]'"
+        write_errors(PROGRAM, [f"--health-port: {message}"])
+        return ExitCode.USAGE
+    if options.reload and not _is_installed("watchfiles"):
+        message = "watchfiles is missing: pip install 'sharecons[reload]'"
+        write_errors(PROGRAM, [f"--reload: {message}"])
+        return ExitCode.USAGE
+    if is_supervisor:
+        from sharecons.cli.run.processes import supervise
+
+        return supervise(options)
+    from sharecons.cli.run.process import run_process
+
+    return run_process(options)
+
+
+def _is_installed(package: str) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(package) is not None

@@ -1,20 +1,32 @@
-"""Watches the working directory for changed files; needs the package watchfiles."""
+"""Watches the working directory for changed modules; needs the package watchfiles.
+
+Only files of Python count: an application that writes a log file into its working
+directory would be restarted without end.
+"""
 
 from collections.abc import AsyncIterator
+from logging import WARNING, getLogger
 from pathlib import Path
+from typing import Final
 
-from watchfiles import awatch
+from watchfiles import PythonFilter, awatch
 
 __all__ = ["watch_directory"]
+
+MAX_WAIT: Final = 500
+"""Milliseconds for which a thread waits for changes, also if it is cancelled."""
 
 
 async def watch_directory(directory: Path) -> AsyncIterator[frozenset[str]]:
     """Yield the names of changed files, some 50 ms after the last of several changes.
 
-    Leaves out hidden directories such as `.git`, caches, virtual environments and
-    files of editors.
+    Leaves out hidden directories such as `.git`, caches and virtual environments.
     """
-    async for changes in awatch(directory):
+    # It logs each change, as the supervisor does.
+    getLogger("watchfiles").setLevel(WARNING)
+    async for changes in awatch(
+        directory, watch_filter=PythonFilter(), rust_timeout=MAX_WAIT
+    ):
         yield frozenset(_name(path, directory) for _, path in changes)
 
 

@@ -18,7 +18,7 @@ USAGE: Final = 2
 
 
 class Next(enum.Enum):
-    """What follows the end of a process."""
+    """The steps that can follow the end of a process."""
 
     RESTART = enum.auto()
     """It is started again, after a delay."""

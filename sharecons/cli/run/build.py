@@ -1,0 +1,122 @@
+"""Makes the worker from the target and the options."""
+
+import argparse
+from dataclasses import replace
+from typing import Any, Final
+
+from sharecons.cli import client_options
+from sharecons.cli.run.arguments import WORKER_OPTIONS
+from sharecons.cli.run.target import import_target
+from sharecons.config.validation import member_id_of
+from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.errors import ConfigurationError
+from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.retry_policy import RetryPolicy
+from sharecons.worker.retry_topics import RetryTopic
+from sharecons.worker.share_worker import ShareWorker
+
+__all__ = ["build_worker"]
+
+Worker = ShareWorker[Any, Any]
+
+FLAGS: Final = {
+    "topics": "--topic",
+    "retry_topics": "--retry-topic",
+    "bootstrap_servers": "--bootstrap-server",
+    "command_properties": "--command-property",
+}
+
+
+def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
+    """Import the target, and return its worker, or one that calls it.
+
+    `member_id` is the name of this process in the group; None keeps it unchanged.
+
+    Raises:
+        ConfigurationError: the target or an option is invalid.
+    """
+    target = import_target(options.target)
+    if isinstance(target, ShareWorker):
+        given = [_flag(name) for name in WORKER_OPTIONS if getattr(options, name)]
+        if given:
+            raise ConfigurationError(
+                f"{options.target} is a ShareWorker, which has its own settings; "
+                f"{', '.join(given)} cannot change them"
+            )
+        if member_id is not None:
+            _set_member_id(target, member_id)
+        return target
+    missing = [
+        _flag(name) for name in ("topics", "group") if not getattr(options, name)
+    ]
+    if missing:
+        raise ConfigurationError(
+            f"{' and '.join(missing)} must be given with a handler ({options.target})"
+        )
+    return ShareWorker(
+        _consumer(options, member_id),
+        target,
+        retry=RetryPolicy(
+            **_given(
+                max_attempts=options.max_attempts,
+                initial=_initial(options),
+                maximum=options.retry_maximum,
+            )
+        ),
+        retry_topics=[RetryTopic(*each) for each in options.retry_topics],
+        dead_letter=(
+            None
+            if options.dead_letter is None
+            else DeadLetterQueue(options.dead_letter)
+        ),
+        key_order=options.key_order,
+        shutdown_grace=options.grace,
+        handle_signals=False,
+        **_given(concurrency=options.concurrency, max_lease=options.max_lease),
+    )
+
+
+def _set_member_id(worker: Worker, name: str) -> None:
+    """Set the member id of a worker that has not started.
+
+    Processes that import one module would have one member id otherwise, or a new one
+    after each restart.
+    """
+    consumer = worker.consumer
+    member_id = member_id_of(name)
+    consumer._settings = replace(consumer._settings, member_id=member_id)
+
+
+def _consumer(
+    options: argparse.Namespace, member_id: str | None
+) -> ShareConsumer[bytes, bytes]:
+    settings = client_options.load_settings(options)
+    return ShareConsumer(
+        *options.topics,
+        group_id=options.group,
+        bootstrap_servers=settings.bootstrap_servers,
+        client_id=settings.client_id,
+        security=settings.security,
+        connect_timeout=settings.timeout,
+        request_timeout=settings.timeout,
+        auto_offset_reset=options.auto_offset_reset,
+        member_id=member_id,
+    )
+
+
+def _initial(options: argparse.Namespace) -> float | None:
+    """Return the first delay: not above the maximum, if only that is given."""
+    initial: float | None = options.retry_initial
+    maximum: float | None = options.retry_maximum
+    if initial is None and maximum is not None:
+        return min(RetryPolicy().initial, maximum)
+    return initial
+
+
+def _given(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None: others keep the worker's defaults."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _flag(name: str) -> str:
+    return FLAGS.get(name, f"--{name.replace('_', '-')}")

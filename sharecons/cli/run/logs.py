@@ -1,0 +1,101 @@
+"""Log lines: text on a terminal, JSON otherwise, and a status line below the text.
+
+A program that configures logging or structlog itself, as its module is imported, keeps
+its own format.
+"""
+
+import logging
+import sys
+from collections.abc import Sequence
+from typing import Any, Final, final
+
+import structlog
+
+from sharecons.escaping import escape
+
+__all__ = ["StatusLine", "configure_logs", "is_terminal"]
+
+CLEAR: Final = "\r\x1b[K"
+TEXT_FORMAT: Final = "%(asctime)s %(levelname)-7s %(message)s"
+
+
+def is_terminal() -> bool:
+    """Return whether log lines, which go to stderr, are shown on a terminal."""
+    return sys.stderr.isatty()
+
+
+@final
+class StatusLine(logging.Handler):
+    """Writes log lines to a terminal, and keeps one line below them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._status = ""
+
+    def show(self, text: str) -> None:
+        """Replace the status line; the empty string removes it."""
+        with self._locked():
+            self._status = text
+            self._write(f"{CLEAR}{text}")
+
+    def emit(self, record: logging.LogRecord) -> None:
+        line = escape(self.format(record), sys.stderr.encoding or "ascii")
+        self._write(f"{CLEAR if self._status else ''}{line}\n{self._status}")
+
+    def _locked(self) -> Any:
+        assert self.lock is not None, "created by logging.Handler"
+        return self.lock
+
+    def _write(self, text: str) -> None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def configure_logs(process: int | None) -> StatusLine | None:
+    """Configure logging, unless the program has; `process` is the index in the logs.
+
+    Returns the status line if stderr is a terminal.
+    """
+    root = logging.getLogger()
+    if root.handlers or structlog.is_configured():
+        return None
+    root.setLevel(logging.INFO)
+    if is_terminal():
+        prefix = "" if process is None else f"[{process}] "
+        handler = StatusLine()
+        handler.setFormatter(logging.Formatter(f"{prefix}{TEXT_FORMAT}", "%H:%M:%S"))
+        root.addHandler(handler)
+        return handler
+    root.addHandler(_json_handler(process))
+    return None
+
+
+def _json_handler(process: int | None) -> logging.Handler:
+    def add_process(logger: Any, method: str, event: Any) -> Any:
+        if process is not None:
+            event["process"] = process
+        return event
+
+    shared: Sequence[Any] = (
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso"),
+        add_process,
+    )
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+    )
+    formatter = structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(default=str),
+        ],
+    )
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(formatter)
+    return handler

@@ -1,0 +1,195 @@
+"""Runs one worker: signals, health port, progress, exit code."""
+
+import argparse
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.cli import exit_codes, output
+from sharecons.cli.exit_codes import ExitCode, write_errors
+from sharecons.cli.run.arguments import PROGRAM
+from sharecons.cli.run.build import build_worker
+from sharecons.cli.run.exit_deadline import AT_ONCE, MARGIN, ExitDeadline
+from sharecons.cli.run.lifeline import watch_lifeline
+from sharecons.cli.run.logs import StatusLine, configure_logs
+from sharecons.cli.run.processes import member_name
+from sharecons.cli.run.progress import ProgressMeter, numbers
+from sharecons.cli.run.target import TargetError
+from sharecons.errors import ConfigurationError, Error
+from sharecons.log import get_logger
+from sharecons.worker.share_worker import ShareWorker
+
+__all__ = ["run_process"]
+
+Worker = ShareWorker[Any, Any]
+
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+HEALTH_HOST: Final = "0.0.0.0"
+SHOW_INTERVAL: Final = 0.5
+LOG_INTERVAL: Final = 10.0
+
+_log = get_logger(__name__)
+
+
+def run_process(options: argparse.Namespace) -> int:
+    """Run the worker until it ends or a signal arrives; return the exit code."""
+    is_supervised = options.process is not None
+    if is_supervised:
+        watch_lifeline(lambda: _log.warning("the supervisor has died"))
+    try:
+        worker = build_worker(options, _member_id(options))
+    except TargetError as error:
+        for line in error.details.splitlines():
+            output.write_error(line)
+        write_errors(PROGRAM, [error])
+        return ExitCode.USAGE
+    except Error as error:
+        write_errors(PROGRAM, [error])
+        return ExitCode.USAGE
+    status = configure_logs(options.process)
+    process = _Process(worker, options, None if is_supervised else status)
+    return exit_codes.run(PROGRAM, process.run)
+
+
+def _member_id(options: argparse.Namespace) -> str | None:
+    """Return the member id of this process; None for a new one."""
+    if options.process is None and options.member_id is None:
+        return None
+    return f"{member_name(options)}-{options.process or 0}"
+
+
+class _Process:
+    """One run of a worker, and what belongs to it."""
+
+    def __init__(
+        self, worker: Worker, options: argparse.Namespace, status: StatusLine | None
+    ) -> None:
+        self._worker = worker
+        self._options = options
+        self._status = status
+        self._exit = ExitDeadline(_log.error)
+        self._code = int(ExitCode.SUCCESS)
+        self._is_stopping = False
+
+    async def run(self) -> ExitCode:
+        # From here on, this decides about signals: it also ends the process if the
+        # worker does not end.
+        self._worker._handle_signals = False
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._receive_signals)
+            tasks.start_soon(self._log_progress if self._status is None else self._show)
+            try:
+                async with self._health(tasks):
+                    await self._worker.run()
+            except Exception as error:  # noqa: BLE001 (raised below, not in a group)
+                failure = error
+            tasks.cancel_scope.cancel()
+        return self._end(failure)
+
+    def _end(self, failure: Exception | None) -> ExitCode:
+        # The exit deadline goes on: a handler in a thread would keep the interpreter.
+        if self._status is not None:
+            self._status.show("")
+        _log.info("worker ended", **numbers(self._worker.stats))
+        if isinstance(failure, Error):
+            raise failure
+        if failure is not None:
+            _log.error("worker failed", exc_info=failure)
+            return ExitCode.FAILED
+        # Not a member of the enum if a signal ended the worker.
+        return self._code  # type: ignore[return-value]
+
+    # Signals.
+
+    async def _receive_signals(self) -> None:
+        try:
+            with anyio.open_signal_receiver(*SIGNALS) as signals:
+                async for received in signals:
+                    self._on_signal(signal.Signals(received))
+        except NotImplementedError:  # on Windows, where Ctrl-C cancels the worker
+            return
+
+    def _on_signal(self, received: signal.Signals) -> None:
+        worker, number = self._worker, int(received)
+        if self._is_stopping:
+            _log.warning("stopping at once", signal=received.name)
+            self._code = 128 + number
+            self._exit.set(AT_ONCE, self._code)
+            worker.stop_now()
+            return
+        self._is_stopping = True
+        grace = self._options.grace
+        _log.info(
+            "stopping: handlers finish",
+            signal=received.name,
+            running=worker.stats.running,
+            grace=grace,
+        )
+        self._exit.set(grace + MARGIN, ExitCode.FAILED)
+        worker.stop()
+
+    # Health and progress.
+
+    @asynccontextmanager
+    async def _health(self, tasks: TaskGroup) -> AsyncIterator[None]:
+        """Serve the health port, if there is one."""
+        first: int | None = self._options.health_port
+        if first is None:
+            yield
+            return
+        from sharecons.cli.run.health import LoopWatch, serve_health
+
+        watch = LoopWatch()
+        tasks.start_soon(watch.run)
+        port = first + (self._options.process or 0) if first else 0
+        try:
+            server = serve_health(
+                HEALTH_HOST,
+                port,
+                live=watch.problem,
+                ready=self._readiness_problem,
+                numbers=lambda: numbers(self._worker.stats),
+                labels={"group": self._worker.consumer.group_id},
+            )
+            async with server as listening:
+                _log.info("health port", url=f"http://{HEALTH_HOST}:{listening}")
+                yield
+        except OSError as error:
+            reason = error.strerror or error
+            raise ConfigurationError(
+                f"--health-port: cannot listen on port {port}: {reason}"
+            ) from error
+
+    def _readiness_problem(self) -> str | None:
+        if self._is_stopping:
+            return "the worker is stopping"
+        consumer = self._worker.consumer
+        if consumer.connected:
+            return None
+        return f"not a member of group {consumer.group_id!r}: no heartbeat is accepted"
+
+    async def _show(self) -> None:
+        """Keep the status line of a terminal up to date."""
+        assert self._status is not None, "this is run for a terminal"
+        meter = ProgressMeter(time.monotonic())
+        while True:
+            self._status.show(meter.line(self._worker.stats, time.monotonic()))
+            await anyio.sleep(SHOW_INTERVAL)
+
+    async def _log_progress(self) -> None:
+        """Log what the worker does now and then, if it does anything."""
+        meter = ProgressMeter(time.monotonic())
+        before = self._worker.stats
+        while True:
+            await anyio.sleep(LOG_INTERVAL)
+            stats = self._worker.stats
+            rate = meter.rate(stats, time.monotonic())
+            if stats != before:
+                _log.info("progress", records_per_second=round(rate), **numbers(stats))
+            before = stats

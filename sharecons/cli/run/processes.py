@@ -1,0 +1,62 @@
+"""Several processes of one command, as members of one group."""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from sharecons.cli.exit_codes import ExitCode, write_errors
+from sharecons.cli.run.arguments import PROGRAM
+from sharecons.cli.run.logs import configure_logs
+from sharecons.cli.run.supervisor import Changes, Supervisor
+from sharecons.log import get_logger
+
+__all__ = ["member_name", "supervise"]
+
+
+def member_name(options: argparse.Namespace) -> str:
+    """Return the name from which processes derive their member ids.
+
+    The process id keeps two commands on one host apart: two members with one id would
+    remove each other from the group.
+    """
+    given: str | None = options.member_id
+    return given or f"{socket.gethostname()}-{os.getpid()}"
+
+
+def supervise(options: argparse.Namespace) -> int:
+    """Run the processes until a signal arrives; return the exit code."""
+    import anyio
+
+    configure_logs(None)
+    supervisor = Supervisor(
+        _command(options, member_name(options)),
+        options.processes,
+        grace=options.grace,
+        report=get_logger(PROGRAM.replace(" ", ".")).info,
+        changes=_changes() if options.reload else None,
+    )
+    try:
+        return anyio.run(supervisor.run)
+    except OSError as error:
+        write_errors(PROGRAM, [f"a process cannot be started: {error}"])
+        return ExitCode.FAILED
+
+
+def _command(options: argparse.Namespace, name: str) -> Callable[[int], list[str]]:
+    def command(index: int) -> list[str]:
+        return [
+            *(sys.executable, "-m", "sharecons", *options.arguments),
+            *("--process", str(index), f"--member-id={name}"),
+        ]
+
+    return command
+
+
+def _changes() -> Changes:
+    from sharecons.cli.run.reload import watch_directory
+
+    return partial(watch_directory, Path.cwd())

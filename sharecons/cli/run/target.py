@@ -1,0 +1,200 @@
+"""Imports the handler that the command line names as MODULE:HANDLER."""
+
+import importlib
+import inspect
+import sys
+import traceback
+from collections.abc import Callable
+from difflib import get_close_matches
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from sharecons.errors import ConfigurationError
+from sharecons.worker.handlers import BatchHandler
+from sharecons.worker.share_worker import ShareWorker
+
+__all__ = ["Handler", "TargetError", "import_target"]
+
+Worker = ShareWorker[Any, Any]
+Handler = Callable[[Any], Any] | BatchHandler[Any, Any]
+
+MAX_NAMES: Final = 12
+EXAMPLE: Final = "MODULE:HANDLER, such as app:handle"
+
+
+class TargetError(ConfigurationError):
+    """The target cannot be imported, or is neither a handler nor a worker.
+
+    Attributes:
+        details: lines of a traceback, if the module raised.
+    """
+
+    def __init__(self, message: str, details: str = "") -> None:
+        super().__init__(message)
+        self.details = details
+
+
+def import_target(target: str) -> Worker | Handler:
+    """Return the worker or the handler that `target` names.
+
+    The working directory is the first on the module search path from then on.
+
+    Raises:
+        TargetError: there is none; the message says what was looked for, and where.
+    """
+    name, colon, path = target.partition(":")
+    if not colon or not name or not path:
+        raise TargetError(f"{target!r} is not {EXAMPLE}{_hint(name, path)}")
+    if name.endswith(".py") or "/" in name:
+        raise TargetError(
+            f"{name!r} is not a module but a file: give {EXAMPLE}{_hint(name, path)}"
+        )
+    found: Any = _import_module(name)
+    for part in path.split("."):
+        found = _attribute(found, part, target)
+    return _checked(found, target)
+
+
+def _hint(name: str, path: str) -> str:
+    module = name.removesuffix(".py").strip("./").replace("/", ".")
+    if not path:
+        module, _, path = module.rpartition(".")
+    return f"; did you mean {f'{module}:{path}'!r}?" if module and path else ""
+
+
+def _import_module(name: str) -> ModuleType:
+    directory = str(Path.cwd())
+    if directory not in sys.path:
+        sys.path.insert(0, directory)
+    importlib.invalidate_caches()
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
+            raise TargetError(_not_found(name, error.name)) from None
+        raise _import_error(name, error) from error
+    except Exception as error:
+        raise _import_error(name, error) from error
+
+
+def _not_found(name: str, missing: str) -> str:
+    here = Path.cwd()
+    known = [path.stem for path in here.glob("*.py")]
+    known += [path.parent.name for path in here.glob("*/__init__.py")]
+    close = get_close_matches(name, sorted(known), n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    what = repr(name) if missing == name else f"{missing!r} (for {name!r})"
+    searched = ", ".join(path or str(here) for path in sys.path)
+    return f"there is no module {what}; {hint}searched: {searched}"
+
+
+def _import_error(name: str, error: Exception) -> TargetError:
+    lines = traceback.format_exception(_without_import_system(error))
+    text = f"{type(error).__name__}: {error}"
+    return TargetError(f"module {name!r} cannot be imported: {text}", "".join(lines))
+
+
+def _without_import_system(error: Exception) -> Exception:
+    """Return the error with a traceback that begins in the imported module."""
+    trace = error.__traceback__
+    while trace is not None and (
+        trace.tb_frame.f_code.co_filename == __file__
+        or "importlib" in trace.tb_frame.f_code.co_filename
+    ):
+        trace = trace.tb_next
+    return error.with_traceback(trace)
+
+
+def _attribute(parent: Any, name: str, target: str) -> Any:
+    try:
+        return getattr(parent, name)
+    except AttributeError:
+        raise TargetError(_no_attribute(parent, name, target)) from None
+
+
+def _no_attribute(parent: Any, name: str, target: str) -> str:
+    where = f"module {parent.__name__!r}" if inspect.ismodule(parent) else repr(parent)
+    file = getattr(parent, "__file__", None)
+    place = f" ({file})" if file else ""
+    names = [each for each in dir(parent) if _is_candidate(parent, each)]
+    close = get_close_matches(name, names, n=1)
+    hint = f" did you mean {close[0]!r}?" if close else ""
+    some = ", ".join(names[:MAX_NAMES]) + (", …" if len(names) > MAX_NAMES else "")
+    has = some or "no function and no worker"
+    return f"{target}: {where}{place} has no {name!r};{hint} it has {has}"
+
+
+def _is_candidate(parent: Any, name: str) -> bool:
+    """Return whether an attribute may be what was meant: defined here, and callable."""
+    found = getattr(parent, name, None)
+    if name.startswith("_") or inspect.isclass(found) or inspect.ismodule(found):
+        return False
+    if isinstance(found, ShareWorker | BatchHandler):
+        return True
+    origin = getattr(found, "__module__", None)
+    return callable(found) and origin == getattr(parent, "__name__", origin)
+
+
+def _checked(found: Any, target: str) -> Worker | Handler:
+    if isinstance(found, ShareWorker | BatchHandler):
+        return found
+    if inspect.isclass(found):
+        raise TargetError(f"{target} is a class; name a function, or an instance of it")
+    if not callable(found):
+        raise TargetError(
+            f"{target} is {found!r}, which is neither callable nor a ShareWorker"
+        )
+    if _is_generator(found):
+        raise TargetError(f"{target} is a generator function: calling it runs nothing")
+    count = _required_arguments(found)
+    if count == 0:
+        return _made_by(found, target)
+    if count is not None and count > 1:
+        raise TargetError(
+            f"{target} requires {count} arguments; a handler has one, the record"
+        )
+    handler: Handler = found
+    return handler
+
+
+def _is_generator(found: Any) -> bool:
+    call = getattr(found, "__call__", None)  # noqa: B004 (of an object)
+    checks = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+    return any(check(each) for check in checks for each in (found, call))
+
+
+def _required_arguments(found: Callable[..., Any]) -> int | None:
+    """Return how many arguments a call must have at least; None if unknown.
+
+    One for a function with any number of arguments, as it can be a handler.
+    """
+    try:
+        parameters = inspect.signature(found).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    required = [p for p in parameters if p.default is p.empty]
+    named = [p for p in required if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    has_any = any(p.kind is p.VAR_POSITIONAL for p in required)
+    return max(len(named), int(has_any))
+
+
+def _made_by(found: Callable[[], object], target: str) -> Worker:
+    try:
+        made = found()
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}"
+        lines = traceback.format_exception(_without_import_system(error))
+        raise TargetError(f"{target}() failed: {text}", "".join(lines)) from error
+    if inspect.iscoroutine(made):
+        made.close()
+        raise TargetError(
+            f"{target} is async and has no argument: a handler has one, the record, "
+            "and a function that makes a ShareWorker is not async"
+        )
+    if not isinstance(made, ShareWorker):
+        raise TargetError(
+            f"{target} has no argument and returned {made!r}; a handler has one, the "
+            "record, or it must return a ShareWorker"
+        )
+    return made

@@ -1,0 +1,121 @@
+"""`sharecons run` as a process, with a handler of `app`."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+from sharecons.testing import EmbeddedBroker
+
+__all__ = ["PATIENCE", "Command", "new_broker", "running"]
+
+PATIENCE = 30.0
+APP = Path(__file__).with_name("app.py")
+SOON = {
+    "group.share.assignment.interval.ms": "0",
+    "group.share.heartbeat.interval.ms": "100",
+}
+
+
+@contextmanager
+def new_broker(records=0, partitions=4):
+    with EmbeddedBroker(topics={"orders": partitions}, settings=SOON) as broker:
+        if records:
+            broker.produce("orders", [b"x"] * records)
+        yield broker
+
+
+class Command:
+    """A command that runs; its log lines are those of stderr."""
+
+    def __init__(self, process, directory):
+        self.process = process
+        self.directory = directory
+
+    def entries(self, what):
+        """Return what handlers noted: tuples of process id, offset, delivery count."""
+        lines = (self.directory / "log").read_text().splitlines()
+        words = (line.split() for line in lines)
+        return [tuple(map(int, numbers)) for first, *numbers in words if first == what]
+
+    @property
+    def stderr(self):
+        return (self.directory / "stderr").read_text()
+
+    def events(self, name):
+        """Return the log events of this name."""
+        lines = self.stderr.splitlines()
+        events = [json.loads(line) for line in lines if line.startswith("{")]
+        return [event for event in events if event["event"] == name]
+
+    def wait_until(self, is_so, patience=PATIENCE):
+        deadline = time.monotonic() + patience
+        while not (found := is_so()):
+            assert time.monotonic() < deadline, self.stderr[-3000:]
+            assert self.process.poll() is None, self.stderr[-3000:]
+            time.sleep(0.02)
+        return found
+
+    def wait_for(self, what, count):
+        """Wait until handlers noted this so often."""
+        return self.wait_until(lambda: len(self.entries(what)) >= count)
+
+    def stop(self, patience=PATIENCE):
+        self.process.terminate()
+        return self.process.wait(patience)
+
+    def get(self, path, process=None):
+        """Return status and text of a page; None if there is no health port yet."""
+        ports = [e for e in self.events("health port") if e.get("process") == process]
+        if not ports:
+            return None
+        url = ports[-1]["url"].replace("0.0.0.0", "127.0.0.1")
+        try:
+            with urlopen(f"{url}{path}", timeout=10) as response:
+                return response.status, response.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+        except URLError:
+            return None
+
+
+@contextmanager
+def running(
+    broker, directory, target, *options, app=None, topic="orders", group="billing"
+):
+    """Run `sharecons run TARGET` in a directory with `app.py`."""
+    directory.mkdir(exist_ok=True)
+    (directory / "log").touch()
+    if not (directory / "app.py").exists():
+        (directory / "app.py").write_text(app or APP.read_text())
+    worker = ("--topic", topic, "--group", group)
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    if "make_worker" in target:
+        worker = servers = ()
+    else:
+        worker = (*worker, "--auto-offset-reset", "earliest")
+    with (directory / "stderr").open("w") as stderr:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "sharecons", "run", target),
+                *(*worker, *servers, *options),
+            ],
+            cwd=directory,
+            stderr=stderr,
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join(sys.path),
+                "APP_LOG": str(directory / "log"),
+                "APP_SERVERS": broker.bootstrap_servers,
+            },
+        )
+        try:
+            yield Command(process, directory)
+        finally:
+            process.kill()
+            process.wait()

@@ -1,0 +1,181 @@
+"""`sharecons run` as a process, on the embedded broker: one process."""
+
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.cli.run.running import PATIENCE, new_broker, running
+
+
+@pytest.fixture
+def broker():
+    with new_broker(records=40) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["app:handle", "app:handle_in_thread", "app:handlers.handle", "app:batches"],
+)
+def test_each_record_is_handled_once(broker, tmp_path, target):
+    with running(broker, tmp_path, target) as command:
+        command.wait_for("end", 40)
+        code = command.stop()
+
+        assert 0 == code
+        assert 40 == len(command.entries("end"))
+        (ended,) = command.events("worker ended")
+        assert (40, 0, 0) == (ended["accepted"], ended["released"], ended["held"])
+
+
+def test_function_that_makes_a_worker_is_called(broker, tmp_path):
+    with running(broker, tmp_path, "app:make_worker") as command:
+        command.wait_for("end", 40)
+
+        assert 0 == command.stop()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_lets_handlers_finish(broker, tmp_path, number):
+    options = ("--concurrency", "5")
+    with running(broker, tmp_path, "app:handle_slowly", *options) as command:
+        command.wait_for("begin", 5)
+        command.process.send_signal(number)
+        code = command.process.wait(PATIENCE)
+
+        assert 0 == code
+        ended = command.entries("end")
+        assert sorted(command.entries("begin")) == sorted(ended)
+        (event,) = command.events("worker ended")
+        assert len(ended) == event["accepted"]
+
+
+def test_handlers_are_cancelled_after_the_grace_period(broker, tmp_path):
+    options = ("--concurrency", "5", "--grace", "0.5")
+    with running(broker, tmp_path, "app:hang", *options) as command:
+        command.wait_for("begin", 5)
+        began = time.monotonic()
+        code = command.stop()
+
+        assert 0 == code
+        assert 0.4 < time.monotonic() - began < 6.0
+        assert 0 == command.events("worker ended")[0]["accepted"]
+
+
+@pytest.mark.parametrize("handler", ["hang", "hang_in_thread"])
+def test_second_signal_stops_at_once(broker, tmp_path, handler):
+    with running(broker, tmp_path, f"app:{handler}", "--grace", "600") as command:
+        command.wait_for("begin", 1)
+        command.process.terminate()
+        command.wait_until(lambda: command.events("stopping: handlers finish"))
+        began = time.monotonic()
+        code = command.stop()
+
+        assert 128 + signal.SIGTERM == code
+        assert time.monotonic() - began < 4.0
+
+
+def test_handler_in_thread_does_not_outlive_the_grace_period(broker, tmp_path):
+    with running(broker, tmp_path, "app:hang_in_thread", "--grace", "0") as command:
+        command.wait_for("begin", 1)
+        began = time.monotonic()
+
+        assert 1 == command.stop()
+        assert time.monotonic() - began < 8.0
+        assert "handlers did not end in 4 s" in command.stderr
+
+
+def test_failed_records_are_retried_and_dead_lettered(broker, tmp_path):
+    broker.create_topic("orders.dead")
+    options = (
+        *("--max-attempts", "2", "--retry-initial", "0.01", "--retry-maximum", "0.02"),
+        *("--dead-letter", "orders.dead", "--concurrency", "40"),
+    )
+    with running(broker, tmp_path, "app:fail", *options) as command:
+        command.wait_for("begin", 80)
+        command.wait_until(lambda: len(broker.records("orders.dead")) == 40)
+        code = command.stop()
+
+        assert 0 == code
+        (ended,) = command.events("worker ended")
+        assert (40, 40) == (ended["retried"], ended["dead_lettered"])
+
+
+def test_logs_have_one_json_object_per_line(broker, tmp_path):
+    with running(broker, tmp_path, "app:handle") as command:
+        command.wait_for("end", 40)
+        command.stop()
+        (event,) = command.events("stopping: handlers finish")
+
+        assert "SIGTERM" == event["signal"]
+        assert {"level", "timestamp", "logger", "grace"} <= event.keys()
+        assert all(line.startswith("{") for line in command.stderr.splitlines())
+
+
+def test_terminal_shows_progress(broker, tmp_path):
+    (tmp_path / "app.py").write_text(QUICK)
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "sharecons", "run", "app:handle"),
+            *("--topic", "orders", "--group", "billing"),
+            *("--bootstrap-server", broker.bootstrap_servers),
+            *("--auto-offset-reset", "earliest"),
+        ],
+        cwd=tmp_path,
+        stderr=slave,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        deadline = time.monotonic() + PATIENCE
+        while b"40 done" not in shown:
+            assert time.monotonic() < deadline, shown
+            shown += os.read(master, 4096)
+        process.terminate()
+        assert 0 == process.wait(PATIENCE)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+    assert b" records/s  " in shown
+    assert b"0 running  0 waiting  0 retried  0 dead-lettered" in shown
+
+
+QUICK = "async def handle(record):\n    pass\n"
+
+
+def test_health_pages_follow_the_worker(broker, tmp_path):
+    with running(broker, tmp_path, "app:handle", "--health-port", "0") as command:
+        command.wait_for("end", 40)
+        command.wait_until(lambda: (200, "ok\n") == command.get("/readyz"))
+        assert (200, "ok\n") == command.get("/livez")
+        _, metrics = command.get("/metrics")
+        assert 'sharecons_worker_accepted_total{group="billing"} 40.0' in metrics
+        assert 'sharecons_worker_running{group="billing"} 0.0' in metrics
+        broker.stop_broker(1)
+        command.wait_until(lambda: 503 == command.get("/readyz")[0])
+
+        assert "not a member of group 'billing'" in command.get("/readyz")[1]
+        assert 200 == command.get("/livez")[0]
+
+
+def test_blocked_event_loop_is_not_live(broker, tmp_path):
+    with running(broker, tmp_path, "app:block", "--health-port", "0") as command:
+        command.wait_for("begin", 1)
+        command.wait_until(lambda: 503 == command.get("/livez")[0])
+
+        assert "the event loop has been blocked for" in command.get("/livez")[1]
+
+
+def test_unreachable_broker_is_an_exit_code(broker, tmp_path):
+    options = ("--bootstrap-server", "127.0.0.1:1", "--timeout", "1s")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        assert 3 == command.process.wait(PATIENCE)
+        assert "127.0.0.1:1" in command.stderr
