@@ -23,6 +23,8 @@ __all__ = ["Position", "Source", "fetch_sources"]
 FIRST_MAX_BYTES: Final = 64 << 10
 MAX_BYTES: Final = 16 << 20
 MAX_TRIES: Final = 8
+TRIES_BEYOND_END: Final = 3
+"""Responses, as a new leader may not know the end of its log at first."""
 
 Position: TypeAlias = tuple[TopicPartition, int]
 Source: TypeAlias = "Record | str | Error"
@@ -51,6 +53,8 @@ async def fetch_sources(
         before = len(found)
         for key, one in slices.items():
             found |= _sources(key, pending[key], one, starts_of_logs.get(key))
+            if tries + 1 >= TRIES_BEYOND_END:
+                found |= _beyond_end(key, pending[key], one, starts_of_logs.get(key))
         pending = _without(pending, found)
         max_bytes = min(MAX_BYTES, max_bytes * 4)
         tries = 0 if len(found) > before else tries + 1
@@ -99,8 +103,24 @@ def _sources(
         if offsets[0] < start:
             reason = f"retention has removed it: the log starts at {start}"
             return {(key, each): reason for each in offsets if each < start}
-        return {(key, offsets[0]): "the log ends before its offset"}
+        return {}
     return {(key, offset): one.error for offset in offsets}
+
+
+def _beyond_end(
+    key: TopicPartition,
+    offsets: Sequence[int],
+    one: Outcome[LogSlice],
+    log_start: LogOffset | None,
+) -> dict[Position, Source]:
+    """Return the sources whose offsets the log does not have yet."""
+    reason = "the log ends before its offset"
+    if one.error is None:
+        end = one.value.end_offset
+        return {(key, offset): reason for offset in offsets if offset >= end}
+    if _code_of(one.error) != Code.OFFSET_OUT_OF_RANGE or log_start is None:
+        return {}
+    return {(key, offsets[0]): reason} if offsets[0] >= (log_start.offset or 0) else {}
 
 
 def _without(

@@ -1,0 +1,120 @@
+"""Filters of dead letters."""
+
+from typing import Any
+
+import pytest
+
+from sharecons._record import DETACHED, Record, TimestampType
+from sharecons.dead_letters import (
+    DeadLetterRecord,
+    LetterFilter,
+    SourceStatus,
+    parse_filter,
+)
+from sharecons.errors import ConfigurationError
+from tests.dead_letters.letters import origin_of
+
+NOON = 1_763_719_200_000  # 2025-11-21T10:00:00Z
+
+
+def letter(*, key: bytes | None = b"k", timestamp: int = NOON, **fields: Any) -> Any:
+    record = Record(
+        *("dead", 0, 1, timestamp, TimestampType.CREATE_TIME),
+        *(key, b"v", (), 1, DETACHED),
+    )
+    return DeadLetterRecord(
+        record=record,
+        origin=origin_of(4, **fields),
+        key=key,
+        value=b"v",
+        headers=(),
+        redrives=0,
+        status=SourceStatus.COPIED,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "origin-topic=orders",
+        "origin-topic~ORD",
+        "origin-partition=0",
+        "group=billing",
+        "reason~valueerror",
+        "reason=failed: ValueError: 4",
+        "exception=builtins.ValueError",
+        "exception~Value",
+        "key=k",
+        "key~K",
+        "since=2025-11-21T10:00:00",
+        "since=2025-11-21T11:00:00+01:00",
+        "since=2025-11-21",
+        "until=2025-11-21T10:00:00.001",
+    ],
+)
+def test_filter_passes(text: str) -> None:
+    assert parse_filter(text).matches(letter())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "origin-topic=order",
+        "origin-topic~x",
+        "origin-partition=1",
+        "group=Billing",
+        "reason=ValueError",
+        "exception=ValueError",
+        "key=x",
+        "since=2025-11-21T10:00:00.001",
+        "until=2025-11-21T10:00:00",
+    ],
+)
+def test_filter_does_not_pass(text: str) -> None:
+    assert not parse_filter(text).matches(letter())
+
+
+def test_all_fields_must_pass_but_one_filter_of_each_is_enough() -> None:
+    either = parse_filter("group=billing", "group=other", "origin-topic=orders")
+
+    assert either.matches(letter())
+    assert either.matches(letter(group="other"))
+    assert not either.matches(letter(group="third"))
+    assert not either.matches(letter(topic="payments"))
+    assert LetterFilter().matches(letter())
+
+
+def test_missing_values_do_not_pass() -> None:
+    assert not parse_filter("key=k").matches(letter(key=None))
+    assert not parse_filter("key~k").matches(letter(key=None))
+    assert not parse_filter("exception~E").matches(letter(exception=None))
+
+
+def test_value_may_contain_operators() -> None:
+    assert parse_filter("reason=a=b~c").matches(letter(reason="a=b~c"))
+    assert parse_filter("reason~=b~").matches(letter(reason="a=b~c"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (["colour=red"], "filter 'colour=red' is not FIELD=TEXT"),
+        (["group"], "the fields are origin-topic, "),
+        (["=x"], "is not FIELD=TEXT"),
+        (["group="], "is not FIELD=TEXT"),
+        (["since=noon"], "since 'noon' is not a time such as"),
+        (["since~2025-11-21"], "since needs ="),
+        (["since=2025-11-21", "since=2025-11-22"], "since can be given only once"),
+    ],
+)
+def test_invalid_filter_is_rejected(texts: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        parse_filter(*texts)
+
+
+def test_equal_filters_have_one_canonical_text() -> None:
+    one = parse_filter("group=a", "since=2025-11-21T10:00:00", "group=b")
+    two = parse_filter("group=b", "group=a", "since=2025-11-21T11:00:00+01:00")
+
+    assert one.canonical() == two.canonical()
+    assert parse_filter("group=a").canonical() != parse_filter("group~a").canonical()

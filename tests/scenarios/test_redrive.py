@@ -1,0 +1,126 @@
+"""`sharecons dead-letters redrive`, killed and run again, on both brokers."""
+
+import random
+import signal
+import subprocess
+import sys
+
+import anyio
+import pytest
+
+from sharecons import ShareGroupAdmin, TopicPartition
+from tests.dead_letters.letters import marks_of, new_letter, write_letters
+from tests.kafka_plugin import Admin
+
+KILLS = 2
+
+
+async def log_end(client: ShareGroupAdmin, topic: str) -> int:
+    """Return how many records a topic of two partitions has."""
+    keys = [TopicPartition(topic, number) for number in range(2)]
+    ends = (await client.list_offsets(keys)).found
+    return sum(each.offset or 0 for each in ends.values())
+
+
+def count_records(admin: Admin, topic: str, *, at_least: int = 0) -> int:
+    """Return how many records a topic has; wait until there are so many."""
+
+    async def count() -> int:
+        async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+            with anyio.fail_after(30):
+                while (found := await log_end(client, topic)) < at_least:
+                    await anyio.sleep(0.02)
+        return found
+
+    return anyio.run(count)
+
+
+def start_redrive(admin: Admin, dead: str, *args: str) -> subprocess.Popen[str]:
+    servers = ("--bootstrap-server", admin.bootstrap_servers)
+    command = (sys.executable, "-m", "sharecons", "dead-letters", "redrive", dead)
+    return subprocess.Popen(
+        [*command, *servers, *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+async def kill_when_written(
+    process: subprocess.Popen[str], admin: Admin, topic: str, at_least: int
+) -> bool:
+    """Kill the process once a topic has so many records; return whether it ran then."""
+    with anyio.fail_after(60):
+        async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+            while process.poll() is None:
+                if await log_end(client, topic) >= at_least:
+                    break
+                await anyio.sleep(0.001)
+    if process.poll() is None:
+        await anyio.sleep(random.uniform(0, 0.005))
+    process.kill()
+    process.communicate()
+    return process.returncode == -signal.SIGKILL
+
+
+def redrive_with_kills(admin: Admin, count: int, seed: int) -> int:
+    """Redrive so many dead letters, killed twice; return how many kills hit it."""
+    random.seed(seed)
+    target = admin.create_topic(partitions=2)
+    dead = admin.create_topic(partitions=2)
+    letters = [new_letter(number, topic=target) for number in range(count)]
+
+    async def write() -> None:
+        await write_letters(admin.bootstrap_servers, letters, topic=dead, partitions=2)
+
+    anyio.run(write)
+    killed = 0
+    for number in range(KILLS):
+        process = start_redrive(admin, dead)
+        part = random.randrange(1, count * (number + 1) // (KILLS + 1))
+        killed += anyio.run(kill_when_written, process, admin, target, part)
+    last = start_redrive(admin, dead)
+    out, err = last.communicate(timeout=100)
+    assert (0, "") == (last.returncode, err), out
+
+    async def marks() -> dict[tuple[int, int], int]:
+        async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+            found = await marks_of(client, target)
+        return {(partition, offset): n for (_, partition, offset), n in found.items()}
+
+    found = anyio.run(marks)
+    assert {(n % 2, n // 2): 1 for n in range(count)} == found
+    assert count == count_records(admin, target)
+    return killed
+
+
+def test_killed_redrive_of_1000_writes_each_once(admin: Admin) -> None:
+    assert redrive_with_kills(admin, 1_000, seed=1) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", range(3))
+def test_killed_redrive_of_10000_writes_each_once(admin: Admin, seed: int) -> None:
+    assert redrive_with_kills(admin, 10_000, seed) > 0
+
+
+def test_interrupted_redrive_exits_with_130_and_continues(admin: Admin) -> None:
+    target = admin.create_topic(partitions=2)
+    dead = admin.create_topic(partitions=1)
+    letters = [new_letter(number, topic=target) for number in range(100)]
+
+    async def write() -> None:
+        await write_letters(admin.bootstrap_servers, letters, topic=dead)
+
+    anyio.run(write)
+    process = start_redrive(admin, dead, "--rate", "20")
+    count_records(admin, target, at_least=1)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=30)
+    assert (130, True) == (process.returncode, "Traceback" not in err)
+    last = start_redrive(admin, dead)
+    out, err = last.communicate(timeout=60)
+
+    assert (0, "") == (last.returncode, err), out
+    assert 100 == count_records(admin, target)
