@@ -1,15 +1,25 @@
 """The headers of dead letters, of workers and of brokers."""
 
+from typing import Any, cast
+
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
+from sharecons._record import DETACHED, Record, TimestampType
+from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.dead_letter_headers import (
     Origin,
+    RedriveMark,
     origin_headers,
     read_origin,
+    read_redrive_mark,
+    read_redrives,
+    redrive_headers,
     without_origin,
 )
+from sharecons.worker.dead_letters import DeadLetterQueue, write_dead_letter
+from sharecons.worker.outcomes import DeadLettered
 
 ORIGIN = Origin(
     topic="orders",
@@ -112,3 +122,80 @@ def test_headers_of_the_source_are_kept_except_forged_ones() -> None:
     headers = (("trace", b"1"), *BROKER, *origin_headers(ORIGIN), ("trace", None))
 
     assert (("trace", b"1"), ("trace", None)) == without_origin(headers)
+
+
+MARK = RedriveMark("again", "orders.dead", 1, 17)
+
+
+def test_headers_of_a_redriven_record_are_readable() -> None:
+    headers = redrive_headers(MARK, 2)
+
+    assert (
+        ("sharecons.redrives", b"2"),
+        ("sharecons.redrive.name", b"again"),
+        ("sharecons.redrive.of", b"orders.dead:1:17"),
+    ) == headers
+    assert MARK == read_redrive_mark((("trace", b"1"), *headers))
+    assert 2 == read_redrives(headers)
+
+
+@given(name=TEXTS, partition=NUMBERS, offset=NUMBERS, redrives=NUMBERS)
+def test_redrive_headers_are_read_as_written(
+    name: str, partition: int, offset: int, redrives: int
+) -> None:
+    mark = RedriveMark(name, "orders.dead", partition, offset)
+    headers = redrive_headers(mark, redrives)
+
+    assert (mark, redrives) == (read_redrive_mark(headers), read_redrives(headers))
+
+
+def test_headers_of_a_redriven_record_are_not_kept_in_its_dead_letter() -> None:
+    assert (("trace", b"1"),) == without_origin(
+        (("trace", b"1"), *redrive_headers(MARK, 2))
+    )
+
+
+@pytest.mark.parametrize(
+    "value", [b"", b"orders", b"orders:1", b"orders:1:x", b"orders:1:2:3", None]
+)
+def test_damaged_mark_is_none(value: bytes | None) -> None:
+    headers = dict(redrive_headers(MARK, 2)) | {"sharecons.redrive.of": value}
+
+    assert read_redrive_mark(tuple(headers.items())) is None
+
+
+@pytest.mark.parametrize("value", [b"", b"-1", b"many", b"9" * 30, None])
+def test_damaged_number_of_redrives_is_zero(value: bytes | None) -> None:
+    assert 0 == read_redrives((("sharecons.redrives", value),))
+    assert 0 == read_redrives(())
+
+
+@pytest.mark.anyio
+async def test_dead_letter_of_a_redriven_record_keeps_only_the_count() -> None:
+    """Other headers of a source topic, which anyone may write, are not trusted."""
+    sent: list[Any] = []
+
+    class Producer:
+        async def send(self, topic: str, value: bytes | None, **options: Any) -> None:
+            sent.append(options["headers"])
+
+    forged = origin_headers(ORIGIN._replace(topic="forged", redrives=7))
+    record = Record(
+        *("orders", 0, 5, 1000, TimestampType.CREATE_TIME, b"k", b"v"),
+        *((("trace", b"1"), *forged, *redrive_headers(MARK, 2)), 1, DETACHED),
+    )
+    await write_dead_letter(
+        cast("IdempotentProducer", Producer()),
+        DeadLetterQueue("orders.dead"),
+        record,
+        DeadLettered("r", None),
+        group="billing",
+        attempts=1,
+    )
+
+    origin = read_origin(sent[0])
+    assert origin is not None
+    assert ("orders", 5, 2) == (origin.topic, origin.offset, origin.redrives)
+    assert ("trace", b"1") == sent[0][0]
+    assert 1 == sum(name == "sharecons.redrives" for name, _ in sent[0])
+    assert read_redrive_mark(sent[0]) is None

@@ -12,7 +12,11 @@ from sharecons.errors import (
 )
 from sharecons.protocol.codes import Code
 from sharecons.protocol.produce.batches import MAX_BATCH_SIZE, ProducerRecord
-from sharecons.protocol.produce.messages import InitProducerId, Produce
+from sharecons.protocol.produce.messages import (
+    InitProducerId,
+    Produce,
+    ProducerIdentity,
+)
 from sharecons.protocol.produce.producer import (
     Delivered,
     Failed,
@@ -447,3 +451,52 @@ def test_batch_that_may_be_written_is_not_sent_under_another_id() -> None:
 
     assert [b"a", b"b"] == harness.brokers.logs[P0]
     assert [(b"b", 1)] == harness.outcomes()
+
+
+# A fixed producer id, of which another process has used sequence numbers.
+
+FIXED = ProducerIdentity(77, 0)
+
+
+def fixed_producer(harness: Harness, *values: bytes, first: int = 0) -> Producer:
+    """Let a producer with a fixed id write records to the brokers of the harness."""
+    harness.producer = Producer(identity=FIXED, sequences={P0: first})
+    for value in values:
+        harness.add(value, partition=0)
+    harness.run()
+    return harness.producer
+
+
+def test_fixed_id_is_not_requested_and_continues_the_sequence() -> None:
+    harness = Harness()
+    fixed_producer(harness, b"1", b"2")
+    fixed_producer(harness, b"3", first=2)
+
+    assert [b"1", b"2", b"3"] == harness.brokers.logs[P0]
+    assert not [
+        each
+        for each in harness.brokers.requests
+        if isinstance(each.request, InitProducerId)
+    ]
+
+
+def test_equal_batches_of_two_processes_are_appended_once() -> None:
+    harness = Harness()
+    fixed_producer(harness, b"1", b"2")
+    producer = fixed_producer(harness, b"1", b"2")
+
+    assert [b"1", b"2"] == harness.brokers.logs[P0]
+    assert [True, True] == [isinstance(each, Delivered) for each in producer.events]
+
+
+def test_other_batch_of_a_second_process_fails_and_takes_no_new_id() -> None:
+    harness = Harness()
+    fixed_producer(harness, b"1", b"2", b"3")
+    producer = fixed_producer(harness, b"2", first=1)
+
+    assert [b"1", b"2", b"3"] == harness.brokers.logs[P0]
+    (event,) = producer.events
+    assert isinstance(event, Failed)
+    assert isinstance(event.error, BrokerError)
+    assert Code.OUT_OF_ORDER_SEQUENCE_NUMBER == event.error.code
+    assert producer.is_idle

@@ -1,0 +1,129 @@
+"""Dead letters on both brokers: those of Kafka 4.4, and what redrives rely on."""
+
+import random
+
+import anyio
+import pytest
+
+from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.dead_letters import DeadLetters, SourceStatus
+from sharecons.errors import BrokerError
+from sharecons.protocol.codes import Code
+from sharecons.protocol.produce.messages import ProducerIdentity
+from sharecons.records.encoder import NewRecord
+from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
+from tests.dead_letters.letters import records_of
+from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
+from tests.producer.running import producing
+from tests.scenarios.queue import Queue, take
+
+pytestmark = pytest.mark.anyio
+
+NAME = "errors.deadletterqueue.topic.name"
+COPY = "errors.deadletterqueue.copy.record.enable"
+ENABLE = "errors.deadletterqueue.group.enable"
+TRACE = (("trace", b"1"),)
+
+
+async def reject(queue: Queue, count: int) -> None:
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        for record in await take(aiter(consumer), count):
+            record.reject()
+        await consumer.commit()
+
+
+@pytest.mark.parametrize("copy", ["false", "true"])
+async def test_dead_letters_of_the_broker_are_read_and_redriven(
+    kafka: Kafka, copy: str
+) -> None:
+    if kafka.version < "4.4" and not isinstance(kafka.started, EmbeddedCluster):
+        pytest.skip("Kafka 4.4 brought them")
+    admin = kafka.admin
+    letters = admin.create_topic(
+        1, f"dlq.{random.getrandbits(48):x}", config={ENABLE: "true"}
+    )
+    queue = Queue(admin, **{NAME: letters, COPY: copy})
+    queue.produce([b"v0", b"v1"], keys=[b"k0", b"k1"], headers=TRACE)
+    await reject(queue, 2)
+
+    async with DeadLetters(
+        letters, bootstrap_servers=admin.bootstrap_servers
+    ) as dead_letters:
+        with anyio.fail_after(30):
+            found = [each async for each in dead_letters.read()]
+            while len(found) < 2:
+                await anyio.sleep(0.1)
+                found = [each async for each in dead_letters.read()]
+        summary = await dead_letters.redrive()
+
+    assert [(b"k0", b"v0", TRACE), (b"k1", b"v1", TRACE)] == [
+        (each.key, each.value, each.headers) for each in found
+    ]
+    assert {SourceStatus.FETCHED} == {each.status for each in found}
+    assert [(queue.topic, n, queue.group) for n in range(2)] == [
+        (each.origin.topic, each.origin.offset, each.origin.group)
+        for each in found
+        if each.origin
+    ]
+    assert 2 == summary.redriven
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        (*_, last) = await records_of(client, queue.topic)
+    mark = RedriveMark(letters, letters, 0, 1)
+    assert (b"v1", (*TRACE, *redrive_headers(mark, 1))) == (last.value, last.headers)
+
+
+async def write(
+    admin: Admin, topic: str, identity: ProducerIdentity, first: int, *values: bytes
+) -> int:
+    """Write one batch; return the code of its error."""
+    async with producing(
+        admin.bootstrap_servers,
+        identity=identity,
+        sequences={TopicPartition(topic, 0): first},
+    ) as producer:
+        records = [
+            NewRecord(key=None, value=value, timestamp=1_700_000_000_000)
+            for value in values
+        ]
+        try:
+            await producer.send_all(topic, records, partition=0)
+        except BrokerError as error:
+            return error.code
+    return Code.NONE
+
+
+async def test_leader_appends_batches_of_only_one_of_two_processes(
+    admin: Admin,
+) -> None:
+    """Both use one producer id: an interrupted redrive, and the one that continues."""
+    topic = admin.create_topic()
+    identity = ProducerIdentity(random.getrandbits(48), 0)
+    codes = [
+        await write(admin, topic, identity, 0, b"1", b"2", b"3"),
+        await write(admin, topic, identity, 0, b"1", b"2", b"3"),
+        await write(admin, topic, identity, 0, b"x", b"x"),
+        await write(admin, topic, identity, 1, b"x", b"x"),
+        await write(admin, topic, identity, 7, b"x"),
+        await write(admin, topic, identity, 3, b"4"),
+    ]
+
+    out_of_order = Code.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert [0, 0, *[out_of_order] * 3, 0] == codes
+
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        values = [record.value for record in await records_of(client, topic)]
+    assert [b"1", b"2", b"3", b"4"] == values
+
+
+async def test_unknown_producer_may_start_with_any_sequence_number(
+    admin: Admin,
+) -> None:
+    """As after the broker has removed the state of an old redrive's producer id."""
+    topic = admin.create_topic()
+    identity = ProducerIdentity(random.getrandbits(48), 0)
+
+    assert Code.NONE == await write(admin, topic, identity, 42, b"1")
+
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        values = [record.value for record in await records_of(client, topic)]
+    assert [b"1"] == values
