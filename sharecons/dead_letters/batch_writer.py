@@ -17,6 +17,7 @@ from sharecons.dead_letters.reader import read_records
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.net.broker_pool import Deadline
 from sharecons.net.producer import IdempotentProducer
+from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.produce.batches import SEQUENCE_LIMIT
 from sharecons.protocol.produce.messages import (
@@ -273,15 +274,20 @@ class BatchWriter:
         )
 
     async def _request_identity(self) -> ProducerIdentity:
-        response: InitProducerIdResponse = await self._admin._brokers.send_to_any(
-            InitProducerId(), Deadline(IDENTITY_TIMEOUT)
-        )
-        if response.error != Code.NONE:
-            raise _identity_error(response.error)
-        return response.identity
+        deadline, backoff = Deadline(IDENTITY_TIMEOUT), Backoff()
+        while True:
+            response: InitProducerIdResponse = await self._admin._brokers.send_to_any(
+                InitProducerId(), deadline
+            )
+            if response.error == Code.NONE:
+                return response.identity
+            error, delay = _identity_error(response.error), backoff.next_delay()
+            if not error.retriable or deadline.left <= delay:
+                raise error
+            await anyio.sleep(delay)
 
 
-def _identity_error(code: int) -> Error:
+def _identity_error(code: int) -> BrokerError:
     name = code_name(code)
     kind = AuthorizationError if code in _UNAUTHORIZED else BrokerError
     return kind(f"no producer id: {name}", code=code, name=name)

@@ -12,7 +12,7 @@ from sharecons.dead_letters import DeadLetters
 from sharecons.dead_letters.models import DeadLetterRecord
 from sharecons.dead_letters.plan import Decision
 from sharecons.dead_letters.progress_store import RedriveConflictError
-from sharecons.errors import BrokerError
+from sharecons.errors import AuthorizationError, BrokerError
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.handlers import produce
 from tests.dead_letters.letters import DEAD, marks_of, new_letter
@@ -223,6 +223,33 @@ async def test_lost_connections_are_survived(
 
     assert 12 == summary.redriven
     assert ONCE == await counts(broker, "target")
+
+
+async def test_missing_producer_id_is_requested_again(broker: EmbeddedBroker) -> None:
+    broker.create_topic("target", partitions=2)
+    broker.faults.on("InitProducerId", times=3).refuse("COORDINATOR_LOAD_IN_PROGRESS")
+
+    async with letters_of(broker) as letters:
+        assert 12 == (await letters.redrive(to="target")).redriven
+
+
+@pytest.mark.parametrize(
+    "code", ["CLUSTER_AUTHORIZATION_FAILED", "COORDINATOR_NOT_AVAILABLE"]
+)
+async def test_denied_producer_id_ends_the_redrive(
+    broker: EmbeddedBroker, code: str
+) -> None:
+    broker.create_topic("target", partitions=2)
+    broker.faults.on("InitProducerId", times=None).refuse(code)
+
+    async with letters_of(broker) as letters:
+        with (
+            anyio.fail_after(60),
+            pytest.raises(BrokerError, match=f"no producer id: {code}") as failed,
+        ):
+            await letters.redrive(to="target")
+    expected = code == "CLUSTER_AUTHORIZATION_FAILED"
+    assert expected == isinstance(failed.value, AuthorizationError)
 
 
 async def test_failed_batch_is_completed_by_the_next_run(
