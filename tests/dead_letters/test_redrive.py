@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons import ShareConsumer, ShareGroupAdmin, TopicPartition
 from sharecons.dead_letters import (
     DeadLetterRecord,
     DeadLetters,
@@ -20,12 +20,10 @@ from sharecons.errors import ConfigurationError
 from sharecons.protocol.produce.partitioner import partition_of_key
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.worker.dead_letter_headers import (
-    Origin,
-    origin_headers,
-    read_origin,
-    read_redrives,
-)
+from sharecons.worker.dead_letter_headers import read_redrives
+from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.outcomes import DeadLetter
+from sharecons.worker.share_worker import ShareWorker
 from tests.dead_letters.letters import DEAD, marks_of, new_letter, records_of
 from tests.dead_letters.letters import write_letters as write
 
@@ -343,6 +341,42 @@ async def test_invalid_argument_is_rejected(
         await redrive(**arguments)  # type: ignore[misc]
 
 
-def test_worker_keeps_the_count_of_a_redriven_record() -> None:
-    origin = Origin("orders", 0, 1, "billing", 1, "r", redrives=2)
-    assert origin == read_origin(origin_headers(origin))
+async def test_failing_worker_and_redrives_end(
+    broker: EmbeddedBroker, letters: DeadLetters
+) -> None:
+    """A record that always fails is redriven three times, then it stays."""
+
+    async def fail(_: object) -> None:
+        raise DeadLetter("it always fails")
+
+    worker = ShareWorker(
+        ShareConsumer(
+            "orders",
+            group_id="billing",
+            bootstrap_servers=broker.bootstrap_servers,
+            auto_offset_reset="earliest",
+            max_wait=0.1,
+        ),
+        fail,
+        dead_letter=DeadLetterQueue(DEAD),
+        handle_signals=False,
+    )
+    broker.produce("orders", [b"v"], keys=[b"k"], headers=(("trace", b"1"),))
+    summaries: list[RedriveSummary] = []
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        with anyio.fail_after(60):
+            for number in range(4):
+                while len(broker.records(DEAD)) == number:
+                    await anyio.sleep(0.02)
+                summaries.append(await letters.redrive())
+        worker.stop()
+
+    assert [1, 1, 1, 0] == [each.redriven for each in summaries]
+    assert {"it was redriven too often": 1} == summaries[-1].skipped
+    found = [each async for each in letters.read()]
+    assert [0, 1, 2, 3] == [each.redrives for each in found]
+    assert {(b"k", b"v", (("trace", b"1"),))} == {
+        (each.key, each.value, each.headers) for each in found
+    }
+    assert ["it always fails"] * 4 == [e.origin.reason for e in found if e.origin]

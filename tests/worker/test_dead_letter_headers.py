@@ -19,7 +19,7 @@ from sharecons.worker.dead_letter_headers import (
     without_origin,
 )
 from sharecons.worker.dead_letters import DeadLetterQueue, write_dead_letter
-from sharecons.worker.outcomes import DeadLettered
+from sharecons.worker.origins import origin_of_record
 
 ORIGIN = Origin(
     topic="orders",
@@ -188,9 +188,7 @@ async def test_dead_letter_of_a_redriven_record_keeps_only_the_count() -> None:
         cast("IdempotentProducer", Producer()),
         DeadLetterQueue("orders.dead"),
         record,
-        DeadLettered("r", None),
-        group="billing",
-        attempts=1,
+        origin_of_record(record, "billing"),
     )
 
     origin = read_origin(sent[0])

@@ -3,6 +3,8 @@
 import argparse
 import sys
 
+import anyio
+
 from sharecons.admin import ShareGroupAdmin
 from sharecons.cli import output, tables
 from sharecons.cli.exit_codes import ExitCode, write_errors
@@ -13,6 +15,8 @@ from sharecons.dead_letters import (
     parse_filter,
 )
 from sharecons.dead_letters.plan import Decision, SkipReason, Write
+from sharecons.dead_letters.progress_store import RedriveConflictError
+from sharecons.errors import Error
 
 __all__ = ["redrive"]
 
@@ -34,8 +38,13 @@ async def redrive(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCo
             rate=options.rate,
             on_progress=progress.show,
         )
-    finally:
+    except (Error, anyio.get_cancelled_exc_class()) as error:
         progress.end()
+        if progress.last is not None and not isinstance(error, RedriveConflictError):
+            text = f"interrupted: {_text(progress.last)}; run it again to continue"
+            write_errors(PROGRAM, [text])
+        raise
+    progress.end()
     _write_summary(summary, options)
     write_errors(PROGRAM, summary.errors)
     return ExitCode.FAILED if summary.errors else ExitCode.SUCCESS
@@ -120,8 +129,10 @@ class _Progress:
     def __init__(self, *, is_shown: bool) -> None:
         self._is_shown = is_shown
         self._width = 0
+        self.last: RedriveSummary | None = None
 
     def show(self, summary: RedriveSummary) -> None:
+        self.last = summary
         if self._is_shown:
             text = f"{summary.redriven} redriven, {summary.remaining} offsets left"
             output.write_raw(f"\r{text:<{self._width}}")
