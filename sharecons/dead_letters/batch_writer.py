@@ -60,7 +60,7 @@ Sequences: TypeAlias = "Counter[TopicPartition]"
 
 @dataclass(slots=True)
 class BatchResult:
-    """What became of a batch.
+    """The result of writing a batch.
 
     Attributes:
         written: how many were written.

@@ -47,11 +47,6 @@ class LetterFilter:
 
     conditions: tuple[Condition, ...] = ()
 
-    @property
-    def needs_source(self) -> bool:
-        """Whether keys are compared, which a broker's dead letter may not have."""
-        return any(each.field == "key" for each in self.conditions)
-
     def matches(self, letter: DeadLetterRecord) -> bool:
         """Return whether a dead letter passes."""
         by_field: dict[str, bool] = {}

@@ -79,7 +79,7 @@ class DeadLetterRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedriveSummary:
-    """What a redrive did, or has done so far.
+    """The result of a redrive, or of its part until now.
 
     Attributes:
         name: the name of the redrive, under which another run continues.

@@ -41,7 +41,7 @@ class SkipReason(enum.Enum):
 
     @property
     def is_error(self) -> bool:
-        """Whether the dead letter should have been redriven."""
+        """True if the dead letter should have been redriven."""
         return self in (
             SkipReason.SOURCE_GONE,
             SkipReason.NO_TARGET,
@@ -66,7 +66,7 @@ Decision: TypeAlias = Write | Skip
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RedrivePlan:
-    """What a redrive does with each dead letter.
+    """Decides what a redrive does with each dead letter.
 
     Attributes:
         topic: the dead-letter topic.
