@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
     from sharecons.version import __version__ as __version__
     from sharecons.worker.dead_letters import DeadLetterQueue
-    from sharecons.worker.handlers import BatchHandler
+    from sharecons.worker.handlers import BatchHandler, HandlerBatch
     from sharecons.worker.hooks import WorkerHooks
     from sharecons.worker.outcomes import DeadLetter, Reject, Retry
     from sharecons.worker.retry_policy import RetryPolicy
@@ -40,6 +40,7 @@ __all__ = [
     "DeadLetter",
     "DeadLetterQueue",
     "Error",
+    "HandlerBatch",
     "Record",
     "Reject",
     "Retry",
@@ -66,6 +67,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "DeadLetter": "worker.outcomes",
     "DeadLetterQueue": "worker.dead_letters",
     "Error": "errors",
+    "HandlerBatch": "worker.handlers",
     "Record": "record",
     "Reject": "worker.outcomes",
     "Retry": "worker.outcomes",
