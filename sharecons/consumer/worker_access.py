@@ -5,10 +5,14 @@ from collections.abc import Iterable
 from sharecons.config import validation
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.errors import ConfigurationError
+from sharecons.errors import ConfigurationError, Error
+from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
+from sharecons.protocol.messages import DescribeGroupConfig
 
 __all__ = ["WorkerAccess"]
+
+_log = get_logger(__name__)
 
 
 class WorkerAccess:
@@ -41,6 +45,7 @@ class WorkerAccess:
         consumer._topics = validation.check_topics((*consumer._topics, *topics))
         consumer._implicit = False
         self._consumer = consumer
+        self._max_records = consumer._settings.max_records
         self.cluster: Cluster = consumer._cluster
         self.deserializers = consumer._deserializers
         consumer._deserializers = Deserializers(None, None)
@@ -49,6 +54,48 @@ class WorkerAccess:
     def has_failed(self) -> bool:
         """True if an error has ended the consumer."""
         return self._consumer._queue._fatal_error is not None
+
+    @property
+    def buffered(self) -> int:
+        """How many records the consumer has fetched and not returned."""
+        consumer = self._consumer
+        return consumer._queue.remaining() + consumer._member.prefetch.buffered
+
+    @property
+    def lock_duration(self) -> float:
+        """For how many seconds records are locked; 0.0 if not known yet."""
+        return self._consumer._member.prefetch.lock_duration
+
+    def fetch_ahead(self) -> None:
+        """Fetch records before they are requested, at the pace of `poll`."""
+        prefetch = self._consumer._member.prefetch
+        prefetch.set_max_records(self._max_records)
+        self._set_suspended(False)
+
+    def fetch_at_most(self, count: int) -> None:
+        """Fetch so many records once they are requested; none if `count` is 0."""
+        if count:
+            prefetch = self._consumer._member.prefetch
+            prefetch.set_allowance(min(count, self._max_records))
+        self._set_suspended(not count)
+
+    def _set_suspended(self, suspended: bool) -> None:
+        prefetch = self._consumer._member.prefetch
+        if prefetch.suspended and not suspended:
+            self._consumer._member.wake_leaders()
+        prefetch.suspended = suspended
+
+    async def read_group_config(self, name: str) -> str | None:
+        """Return a config of the group; None if it may not be read or is unknown."""
+        consumer = self._consumer
+        request = DescribeGroupConfig(group_id=consumer.group_id, name=name)
+        try:
+            response = await consumer._member.send_to_any(request)
+        except Error as error:
+            _log.debug("group config unknown", name=name, reason=str(error))
+            return None
+        value: str | None = None if response.error else response.value
+        return value
 
     async def drain(self) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.

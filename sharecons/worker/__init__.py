@@ -18,6 +18,7 @@ Decisions, without I/O:
 - `scheduler`: which record is processed next, and how many are taken.
 - `window`: whether a failed record can wait without stalling its partition.
 - `placement`: where a failed record waits.
+- `pace`: whether records are fetched before handlers are free.
 - `renewals`: when locks are renewed, and when they are lost.
 - `intake`: what is known of a record when it is delivered.
 - `origins`, `dead_letter_headers`: which record a copy was, and how its headers say so.
@@ -25,6 +26,7 @@ Decisions, without I/O:
 The shell around them:
 
 - `runner`: one run of a worker.
+- `taking`: takes records from the consumer.
 - `slots`: the tasks that call handlers.
 - `settlement`: carries out the outcomes of records.
 - `locks`: renews locks.

@@ -75,6 +75,20 @@ class LockKeeper:
                 watch_at = now + WATCH_INTERVAL
                 self._find_lost()
 
+    @property
+    def renews(self) -> bool:
+        """False once `stop_renewing` was called."""
+        return self._renewals.renews
+
+    def stop_renewing(self, reason: str) -> None:
+        """Renew no more locks, because the broker or the group does not allow it."""
+        if self._renewals.stop_renewing():
+            self._log.warning(
+                "locks are not renewed: records must be processed within their lock "
+                "duration",
+                reason=reason,
+            )
+
     def _find_lost(self) -> None:
         for item in self._items.held:
             if not item.record.held:
@@ -84,12 +98,7 @@ class LockKeeper:
         try:
             item.record.renew()
         except UnsupportedVersionError as error:
-            if self._renewals.stop_renewing():
-                self._log.warning(
-                    "locks are not renewed: records must be processed within their "
-                    "lock duration",
-                    reason=str(error),
-                )
+            self.stop_renewing(str(error))
         except (LockLostError, RecordStateError, ClosedError):
             self._lose(item)
 

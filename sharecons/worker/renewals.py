@@ -51,11 +51,14 @@ class RenewalSchedule:
     Args:
         max_lease: how long a record is held at most, from its delivery on.
         renews: False if the broker or the group does not allow renewals.
+
+    Attributes:
+        renews: as the argument; `stop_renewing` sets it to False.
     """
 
     def __init__(self, max_lease: float = math.inf, *, renews: bool = True) -> None:
         self._max_lease = max_lease
-        self._renews = renews
+        self.renews = renews
         self._locks: dict[WorkItem, _Lock] = {}
         self._checks: list[tuple[float, int, WorkItem]] = []
         self._check_count = 0
@@ -73,7 +76,7 @@ class RenewalSchedule:
 
     def stop_renewing(self) -> bool:
         """Renew no more locks; return whether any were renewed until now."""
-        renewed, self._renews = self._renews, False
+        renewed, self.renews = self.renews, False
         return renewed
 
     def next_check(self) -> float:
@@ -104,6 +107,8 @@ class RenewalSchedule:
             lock = self._locks[item]
             confirmed = deadline_of(item)
             if confirmed > lock.deadline:
+                # The first duration is what was left of the lock at the delivery.
+                lock.duration = max(lock.duration, confirmed - now)
                 lock.deadline = confirmed
                 self._plan_renewal(item, lock)
             elif now >= lock.deadline:
@@ -123,7 +128,7 @@ class RenewalSchedule:
         self._plan(item, lock, when)
 
     def _may_renew(self, lock: _Lock) -> bool:
-        return self._renews and lock.deadline < lock.lease_end
+        return self.renews and lock.deadline < lock.lease_end
 
     def _plan(self, item: WorkItem, lock: _Lock, when: float) -> None:
         lock.next_check = min(when, lock.deadline)

@@ -18,7 +18,7 @@ from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
-from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
+from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import HandlerCall
@@ -47,13 +47,13 @@ from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.settlement import Settlement, partition_of
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import Counts, WorkerStats
+from sharecons.worker.taking import Taker
 from sharecons.worker.window import WindowTracker
 
 __all__ = ["Runner", "WorkerOptions"]
 
-POLL_TIMEOUT: Final = 1.0
-ERROR_PAUSE: Final = 0.2
-"""Seconds until records are taken again after an error of the consumer."""
+RENEWALS: Final = "share.renew.acknowledge.enable"
+WINDOW: Final = "share.partition.max.record.locks"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +124,15 @@ class Runner:
             lambda: consumer.assignment,
             self._replace,
         )
+        self._taker = Taker(
+            consumer,
+            access,
+            self._scheduler,
+            self._clock,
+            add=self._add_all,
+            renews=lambda: self._locks.renews,
+            on_fatal_error=self._on_fatal_error,
+        )
         self._slots = CallSlots(
             options.concurrency,
             self._clock,
@@ -131,7 +140,6 @@ class Runner:
             self._call,
             self._wake,
         )
-        self._room = AutoResetEvent()
         self._stop_requested = anyio.Event()
         self._drained = False
         self._handlers: TaskGroup | None = None
@@ -156,9 +164,10 @@ class Runner:
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._locks.run)
-            tasks.start_soon(self._take_records)
+            tasks.start_soon(self._taker.run)
             tasks.start_soon(self._patrol.run)
             tasks.start_soon(self._wait_for_stop)
+            tasks.start_soon(self._read_group_configs)
             async with anyio.create_task_group() as handlers:
                 self._handlers = handlers
                 await self._start_calls(handlers)
@@ -196,31 +205,18 @@ class Runner:
         self._drained = True
         self._wake()
 
-    # Taking records.
+    async def _read_group_configs(self) -> None:
+        if await self._access.read_group_config(RENEWALS) == "false":
+            self._locks.stop_renewing(f"the group has {RENEWALS}=false")
+        window = await self._access.read_group_config(WINDOW)
+        if window is not None and window.isdigit():
+            self._window.window = max(1, int(window))
 
-    async def _take_records(self) -> None:
-        while True:
-            count = self._scheduler.capacity(self._clock())
-            if not count:
-                await self._room.wait_until(FOREVER)
-                continue
-            try:
-                records = await self._consumer.poll(
-                    timeout=POLL_TIMEOUT, max_records=count
-                )
-            except Error as error:
-                await self._on_consumer_error(error)
-            else:
-                self._add_all(records)
+    # Records.
 
-    async def _on_consumer_error(self, error: Error) -> None:
-        """Stop if the error ended the consumer; otherwise others go on."""
-        if self._access.has_failed:
-            self._failure = error
-            self.stop_now()
-            await anyio.sleep_forever()
-        self._log.error("records not received", error=str(error))
-        await anyio.sleep(ERROR_PAUSE)
+    def _on_fatal_error(self, error: Error) -> None:
+        self._failure = error
+        self.stop_now()
 
     def _add_all(self, records: Iterable[Any]) -> None:
         now, wall_clock = self._clock(), time.time()
@@ -244,7 +240,7 @@ class Runner:
     async def _start_calls(self, handlers: TaskGroup) -> None:
         while not (self._is_stopping and self._drained):
             self._slots.start_calls(handlers)
-            self._room.set()
+            self._taker.room.set()
             await self._wakeup.wait_until(
                 min(self._scheduler.next_due(), self._gate.next_due())
             )
@@ -276,6 +272,7 @@ class Runner:
         started = self._clock()
         errors = await self._handler([item.argument for item in items])
         seconds = self._clock() - started
+        self._taker.pace.on_call_ended(seconds)
         for item, error in zip(items, errors, strict=True):
             if not item.is_done:  # its lock may be lost
                 self._on_result(item, error, seconds)

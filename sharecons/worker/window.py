@@ -41,10 +41,14 @@ class HeldUp(NamedTuple):
 
 @final
 class WindowTracker:
-    """The windows of the partitions that a worker has records of; times in seconds."""
+    """The windows of the partitions that a worker has records of; times in seconds.
+
+    Attributes:
+        window: offsets that the group has in flight in a partition at most.
+    """
 
     def __init__(self, window: int = DEFAULT_WINDOW) -> None:
-        self._window = window
+        self.window = window
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def on_delivered(
@@ -67,7 +71,7 @@ class WindowTracker:
         partition = self._partitions[topic_partition]
         passed = partition.highest - offset
         expected = passed + partition.rate(now) * delay
-        return expected < USABLE * self._window
+        return expected < USABLE * self.window
 
     def held_up(self, now: float) -> list[HeldUp]:
         """Return the partitions whose windows are nearly full of records behind one."""
@@ -77,7 +81,7 @@ class WindowTracker:
             if oldest is None:
                 continue
             offset, since = oldest
-            if partition.highest - offset >= USABLE * self._window:
+            if partition.highest - offset >= USABLE * self.window:
                 found.append(HeldUp(topic_partition, offset, now - since))
         return found
 

@@ -3,6 +3,8 @@
 A broker sends whole producer batches, also for a small record limit.
 """
 
+import math
+
 import pytest
 
 from sharecons.protocol.fetch.prefetch import HORIZON, BatchSizes, Prefetch
@@ -115,6 +117,32 @@ def test_batch_that_takes_longer_than_half_of_the_lock_is_never_taken_whole(
 
 def test_first_fetch_of_a_consumer_of_single_records_has_an_exact_limit():
     assert not Prefetch(1).takes_whole_batches(leaders=1)
+
+
+def test_set_allowance_is_exact_and_for_one_request():
+    pace = Prefetch(2000)
+    pace.lock_duration = 30.0
+    pace.set_allowance(5)
+    assert not pace.takes_whole_batches(leaders=1)
+    assert 5 == pace.record_limit(leaders=1, partitions=1)
+    pace.on_requested(0.0)
+    assert 0.0 == pace.next_due(0.0)
+    pace.on_acquired(5)
+
+    for now in (0.0, 0.001, 1.0):
+        assert math.inf == pace.next_due(now), "nothing is fetched ahead"
+    pace.set_max_records(2000)
+    pace.on_delivered(5, 1.0)
+    pace.on_requested(1.001)
+    assert 10 == pace.allowance, "it grows again"
+
+
+def test_nothing_is_fetched_while_suspended():
+    pace = Prefetch(2000)
+    pace.on_requested(0.0)
+    pace.suspended = True
+
+    assert math.inf == pace.next_due(0.0)
 
 
 @pytest.mark.parametrize("batch_records", [1, 16, 30])

@@ -73,6 +73,16 @@ def test_record_is_not_renewed_after_its_longest_lease() -> None:
     ] == locks.run(confirm=True)
 
 
+def test_renewed_lock_is_renewed_at_half_of_it_also_if_it_was_delivered_late() -> None:
+    locks = Locks()
+    item = WorkItem("late", 10)
+    locks.schedule.add(item, deadline=2.0, duration=2.0, now=0.0)
+    locks.deadlines[item] = 31.0  # renewed after one second, for 30 seconds
+
+    assert ([], []) == locks.take_due(1.0)
+    assert 16.0 == locks.schedule.next_check()
+
+
 def test_without_renewals_a_lock_ends_at_its_deadline() -> None:
     locks = Locks(renews=False)
     locks.add("a")

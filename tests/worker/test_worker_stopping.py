@@ -121,7 +121,8 @@ async def test_signals_are_left_alone_if_the_worker_is_told_so(
 
 async def test_stopping_under_load_uses_up_no_delivery(broker: EmbeddedBroker) -> None:
     count = 3000
-    broker.produce("orders", [b"%d" % number for number in range(count)])
+    for first in range(0, count, 100):
+        broker.produce("orders", [b"%d" % n for n in range(first, first + 100)])
     handled = Handled(lambda record: anyio.sleep(0.01))
 
     async with working(broker, handled, concurrency=20):

@@ -99,16 +99,19 @@ class Prefetch:
             fetches are fewer and larger.
         batches: sizes of the batches that responses hold.
         lock_duration: for how many seconds records are locked; 0.0 if unknown.
+        suspended: nothing is fetched.
     """
 
     def __init__(self, max_records: int) -> None:
         self.overlaps = True
+        self.suspended = False
         self.allowance = 1
         self.buffered = 0
         self.waiting_readers = 0
         self.batches = BatchSizes()
         self.lock_duration = 0.0
         self._max_records = max_records
+        self._is_exact = False
         self._batch_allowance = 0
         self._rate = 0.0
         self._delivered = 0
@@ -178,11 +181,17 @@ class Prefetch:
         self.allowance = max(1, fitting)
 
     def set_allowance(self, records: int) -> None:
-        """Fetch so many records next, and never more until this is called again.
+        """Fetch so many records once they are requested, and none ahead.
 
         For an application that knows how many it takes at once.
         """
         self._max_records = self.allowance = records
+        self._is_exact = True
+
+    def set_max_records(self, records: int) -> None:
+        """Let the allowance grow to so many records, after `set_allowance`."""
+        self._max_records = records
+        self._is_exact = False
 
     def restart(self) -> None:
         """Fetch one record next, and then grow as at the start."""
@@ -195,6 +204,8 @@ class Prefetch:
         Only if the application can process a batch of WINDOW records from each leader
         in half of the lock duration, and never right after the first record.
         """
+        if self._is_exact:
+            return False
         if not self._rate:
             return self.allowance > 1 and self.at_full_speed
         largest = WINDOW * max(1, leaders)
@@ -226,10 +237,12 @@ class Prefetch:
             now: the current time.
             ahead: also fetch while records are buffered.
         """
+        if self.suspended:
+            return math.inf
         buffered = self.buffered
         if not buffered and (self.waiting_readers or now < self._demand_until):
             return now
-        if not ahead or not self.overlaps:
+        if not ahead or not self.overlaps or self._is_exact:
             return math.inf
         if buffered >= ROUNDS_AHEAD * self.allowance:
             return math.inf

@@ -1,0 +1,102 @@
+"""Takes records from the consumer: as many as can start, or as must be kept locked."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import anyio
+
+from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.consumer.worker_access import WorkerAccess
+from sharecons.errors import Error
+from sharecons.log import get_logger
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
+from sharecons.worker.pace import FetchPace
+from sharecons.worker.scheduler import Scheduler
+
+__all__ = ["Taker"]
+
+POLL_TIMEOUT: Final = 1.0
+ERROR_PAUSE: Final = 0.2
+"""Seconds until records are taken again after an error of the consumer."""
+
+
+class Taker:
+    """Takes records in a task.
+
+    Args:
+        add: is called with records.
+        renews: returns whether the worker renews the locks of its records.
+        on_fatal_error: is called with the error that ended the consumer.
+
+    Attributes:
+        pace: tell it how long handlers take.
+        room: set this when more records could start.
+    """
+
+    def __init__(
+        self,
+        consumer: ShareConsumer[Any, Any],
+        access: WorkerAccess,
+        scheduler: Scheduler,
+        clock: Clock,
+        *,
+        add: Callable[[Sequence[Any]], None],
+        renews: Callable[[], bool],
+        on_fatal_error: Callable[[Error], None],
+    ) -> None:
+        self._consumer = consumer
+        self._access = access
+        self._scheduler = scheduler
+        self._clock = clock
+        self._add = add
+        self._renews = renews
+        self._on_fatal_error = on_fatal_error
+        self.pace = FetchPace()
+        self.room = AutoResetEvent()
+        self._log = get_logger(__name__, group=consumer.group_id)
+
+    async def run(self) -> None:
+        """Take records until cancelled, or until an error has ended the consumer."""
+        while not self._access.has_failed:
+            now = self._clock()
+            count = self._scheduler.capacity(now)
+            self._set_fetching(count, now)
+            if count:
+                await self._take(POLL_TIMEOUT, count)
+                continue
+            until = self.pace.busy_until(self._access.lock_duration)
+            await self.room.wait_until(until if now < until else FOREVER)
+            if self._renews() and self._must_take_buffered():
+                await self._take(0.0, self._access.buffered)
+
+    def _set_fetching(self, count: int, now: float) -> None:
+        """Fetch ahead, or only the `count` records that could start now."""
+        self.pace.on_capacity(count, now)
+        if self.pace.fetches_ahead(self._access.lock_duration, now):
+            self._access.fetch_ahead()
+        else:
+            self._access.fetch_at_most(count)
+
+    def _must_take_buffered(self) -> bool:
+        """Return whether records wait in the consumer for handlers that are slow.
+
+        The worker then holds them, because the consumer does not renew their locks.
+        """
+        now = self._clock()
+        if self._scheduler.capacity(now) or not self._access.buffered:
+            return False
+        self._set_fetching(0, now)
+        return not self.pace.fetches_ahead(self._access.lock_duration, now)
+
+    async def _take(self, timeout: float, count: int) -> None:
+        try:
+            records = await self._consumer.poll(timeout=timeout, max_records=count)
+        except Error as error:
+            if self._access.has_failed:
+                self._on_fatal_error(error)
+                return
+            # Others go on: a damaged batch, a topic that may not be read.
+            self._log.error("records not received", error=str(error))
+            await anyio.sleep(ERROR_PAUSE)
+        else:
+            self._add(records)
