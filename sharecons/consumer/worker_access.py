@@ -1,4 +1,4 @@
-"""What a worker does with its consumer that applications cannot do."""
+"""Access of a worker to its consumer, beyond what applications can do."""
 
 from collections.abc import Iterable
 

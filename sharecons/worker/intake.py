@@ -1,4 +1,4 @@
-"""What a worker knows of a record when it is delivered."""
+"""Items of delivered records: what is known of a record before its first call."""
 
 from typing import Any
 

@@ -55,7 +55,7 @@ class RetryTopic:
 
 
 class RetryState(NamedTuple):
-    """What the headers of a record in a retry topic say.
+    """Contents of the headers of a record in a retry topic.
 
     Attributes:
         origin: the record that failed, with its attempts until now.

@@ -1,6 +1,6 @@
 """The public worker: calls a handler for each record of a share group."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Generic, cast, get_args
 
 import anyio
@@ -70,9 +70,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
     def __init__(
         self,
         consumer: ShareConsumer[KeyT, ValueT],
-        handler: Callable[[Record[KeyT, ValueT]], Awaitable[object]]
-        | Callable[[Record[KeyT, ValueT]], object]
-        | BatchHandler[KeyT, ValueT],
+        handler: Callable[[Record[KeyT, ValueT]], object] | BatchHandler[KeyT, ValueT],
         *,
         concurrency: int = 10,
         max_bytes: int = 64 * MIB,

@@ -7,7 +7,7 @@ __all__ = ["Counts", "WorkerStats"]
 
 
 class WorkerStats(NamedTuple):
-    """What a worker has done since it started, and what it does now.
+    """Counts of the records of a worker, since it started and at present.
 
     Attributes:
         held: records that are not settled: running, ready, waiting, blocked, closing.

@@ -29,7 +29,7 @@ class Taker:
         on_fatal_error: is called with the error that ended the consumer.
 
     Attributes:
-        pace: tell it how long handlers take.
+        pace: is to be called with the durations of handlers.
         room: set this when more records could start.
     """
 

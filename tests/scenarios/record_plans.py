@@ -1,4 +1,4 @@
-"""What the handlers of the worker's scenarios do with a record, by its number."""
+"""Plans for the handlers of the worker's scenarios, by the number of a record."""
 
 from typing import Final
 

@@ -77,7 +77,7 @@ class Queues:
 
 
 class Journal:
-    """What the handlers of all runs have done, by the origin of the record.
+    """Notes of what the handlers of all runs have done, by the origin of the record.
 
     Attributes:
         finished: records whose handler returned.

@@ -5,9 +5,19 @@ from collections.abc import Mapping
 from typing import Any, assert_type
 
 import sharecons
-from sharecons import AcknowledgeResult, Batch, Record, ShareConsumer, TopicPartition
+from sharecons import (
+    AcknowledgeResult,
+    Batch,
+    BatchHandler,
+    Record,
+    ShareConsumer,
+    ShareWorker,
+    TopicPartition,
+)
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
+from sharecons.worker.handlers import HandlerBatch
+from sharecons.worker.stats import WorkerStats
 
 
 async def plain() -> None:
@@ -41,6 +51,36 @@ async def polled(consumer: ShareConsumer[bytes, Any]) -> None:
 
 def jsons() -> ShareConsumer[bytes, Any]:
     return ShareConsumer("t", group_id="g", value_deserializer=json.loads)
+
+
+async def charge(record: Record[str, bytes]) -> None: ...
+
+
+def charge_in_thread(record: Record[str, bytes]) -> int:
+    return record.offset
+
+
+async def write(batch: HandlerBatch[str, bytes]) -> None:
+    batch.fail(batch[0], ValueError())
+    assert_type(batch[0].key, str | None)
+    for record in batch:
+        assert_type(record, Record[str, bytes])
+
+
+async def of_bytes(record: Record[bytes, bytes]) -> None: ...
+
+
+def workers() -> None:
+    consumer = ShareConsumer("t", group_id="g", key_deserializer=bytes.decode)
+    worker = ShareWorker(consumer, charge, concurrency=100)
+    assert_type(worker, ShareWorker[str, bytes])
+    assert_type(worker.consumer, ShareConsumer[str, bytes])
+    assert_type(worker.stats, WorkerStats)
+    ShareWorker(consumer, charge_in_thread)
+    ShareWorker(consumer, BatchHandler(write, max_records=10))
+    ShareWorker(consumer, lambda record: assert_type(record.key, str | None))
+    ShareWorker(consumer, of_bytes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ShareWorker(consumer, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def not_deserialized(error: DeserializationError) -> None:

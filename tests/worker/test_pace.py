@@ -1,4 +1,4 @@
-"""Whether records are fetched before handlers are free."""
+"""Fetching records before handlers are free, or not."""
 
 from sharecons.worker.pace import FetchPace
 

@@ -204,7 +204,7 @@ async def test_unhashable_deserialized_keys_may_have_an_order(
     assert sorted(evens, key=int) == evens
 
 
-async def test_first_failure_ends_the_worker_if_it_is_told_to(
+async def test_first_failure_ends_the_worker_with_stop_on_error(
     broker: EmbeddedBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(5)])

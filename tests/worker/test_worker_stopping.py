@@ -99,7 +99,7 @@ async def test_worker_in_a_thread_runs_without_signals(broker: EmbeddedBroker) -
     assert settled(broker, 1)
 
 
-async def test_signals_are_left_alone_if_the_worker_is_told_so(
+async def test_worker_without_handle_signals_leaves_signals_alone(
     broker: EmbeddedBroker,
 ) -> None:
     received: list[int] = []
@@ -177,7 +177,7 @@ async def test_cancelled_run_releases_what_is_not_settled(
     assert {1, 2} >= {*found}
 
 
-async def test_handler_is_told_why_it_is_cancelled(broker: EmbeddedBroker) -> None:
+async def test_cancelled_handler_receives_the_reason(broker: EmbeddedBroker) -> None:
     broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
     broker.produce("orders", [b"a", b"b"])
     reasons: list[str] = []

@@ -75,7 +75,7 @@ class DeadLetters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterFacts:
-    """What the checks of a group with a dead-letter topic need.
+    """Facts for the checks of a group with a dead-letter topic.
 
     Attributes:
         brokers: the configs of each broker, by node id.
