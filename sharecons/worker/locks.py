@@ -73,7 +73,7 @@ class LockKeeper:
                 self._lose(item)
             if now >= watch_at:
                 watch_at = now + WATCH_INTERVAL
-                self._find_lost()
+                self.find_lost()
 
     @property
     def renews(self) -> bool:
@@ -89,7 +89,8 @@ class LockKeeper:
                 reason=reason,
             )
 
-    def _find_lost(self) -> None:
+    def find_lost(self) -> None:
+        """Lose the records whose locks have ended with their session."""
         for item in self._items.held:
             if not item.record.held:
                 self._lose(item)

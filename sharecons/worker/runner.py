@@ -7,7 +7,7 @@ Cancelling a run at any time releases the records that are not settled.
 
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -218,7 +218,10 @@ class Runner:
         self._failure = error
         self.stop_now()
 
-    def _add_all(self, records: Iterable[Any]) -> None:
+    def _add_all(self, records: Sequence[Any]) -> None:
+        if any(record.delivery_count > 1 for record in records):
+            # One may be held still: its handler is cancelled before another one starts.
+            self._locks.find_lost()
         now, wall_clock = self._clock(), time.time()
         for record in records:
             item = new_item(

@@ -203,6 +203,29 @@ async def test_handler_whose_lock_is_lost_is_cancelled(broker) -> None:
     assert ["cancelled"] == ends
 
 
+async def test_handler_is_cancelled_before_its_record_is_handled_again(broker) -> None:
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+    broker.produce("orders", [b"%d" % number for number in range(20)])
+    renewal = broker.faults.on("ShareAcknowledge").cut()
+    running: set[int] = set()
+    deliveries: Counter[int] = Counter()
+
+    async def take_long(record: Record[Any, Any]) -> None:
+        assert record.offset not in running
+        running.add(record.offset)
+        try:
+            await anyio.sleep(1.2 if record.delivery_count == 1 else 0.0)
+            deliveries[record.delivery_count] += 1
+        finally:
+            running.remove(record.offset)
+
+    async with working(broker, take_long, concurrency=20) as worker:
+        await until(lambda: settled(broker, 20))
+        assert 1 == renewal.hits
+        assert 0 == worker.stats.failed
+        assert worker.stats.locks_lost == deliveries[2] > 0
+
+
 async def test_stopped_worker_finishes_what_runs_and_releases_the_rest(broker) -> None:
     broker.produce("orders", [b"%d" % number for number in range(10)])
     handled = Handled(lambda record: anyio.sleep(0.3))
