@@ -152,7 +152,8 @@ class DeadLetters:
             max_redrives: skip dead letters that were redriven so often before.
             limit: redrive no more than this in this run.
             rate: how many per second; None is as fast as possible.
-            on_progress: called with the summary so far, after each batch.
+            on_progress: called with the summary so far, at the start and after each
+                batch.
 
         Raises:
             ConfigurationError: an argument is invalid, or the name was used with other

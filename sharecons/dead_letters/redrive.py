@@ -17,7 +17,8 @@ Transactions would not do, even with a producer that has them: share groups read
 records, too, unless their group's isolation level is changed.
 
 Two processes with one name: the one that starts later takes over. The other one notices
-before its next batch, or when the leader rejects its sequence numbers, and ends.
+before its next batch, or when the leader rejects its sequence numbers, and ends. If the
+other one stores a note within CLAIM_DELAY, the later one ends instead.
 """
 
 import uuid
@@ -81,7 +82,7 @@ class Redrive:
     Args:
         limit: redrive no more dead letters than this.
         rate: dead letters per second; None is as fast as possible.
-        on_progress: called with the summary so far, after each batch.
+        on_progress: called with the summary so far, at the start and after each batch.
     """
 
     def __init__(
@@ -141,6 +142,7 @@ class Redrive:
         await self._store.save(claims)
         await anyio.sleep(CLAIM_DELAY)
         await self._store.check(claims)
+        self._report()
         self._next_write = anyio.current_time()
         for key, end in ends.items():
             if self._left != 0:
