@@ -115,7 +115,7 @@ class Runner:
             renewals=renewals,
             window=self._window,
             counts=self._counts,
-            on_left=self._wake,
+            on_changed=self._wake,
         )
         self._patrol = Patrol(
             self._scheduler,
@@ -279,7 +279,6 @@ class Runner:
         for item, error in zip(items, errors, strict=True):
             if not item.is_done:  # its lock may be lost
                 self._on_result(item, error, seconds)
-        self._wake()
 
     def _deserialize(self, item: WorkItem) -> bool:
         """Deserialize a record before its first call; settle it if that fails."""

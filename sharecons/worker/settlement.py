@@ -47,7 +47,7 @@ class Settlement:
 
     Args:
         group: the share group.
-        on_left: is called when a record has left the worker.
+        on_changed: is called when a record has left the worker or uses no slot any more.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Settlement:
         renewals: RenewalSchedule,
         window: WindowTracker,
         counts: Counts,
-        on_left: Callable[[], None],
+        on_changed: Callable[[], None],
     ) -> None:
         self._producer = producer
         self._dead_letter = dead_letter
@@ -71,7 +71,7 @@ class Settlement:
         self._renewals = renewals
         self._window = window
         self._counts = counts
-        self._on_left = on_left
+        self._on_changed = on_changed
         self._warned_of_release = False
         self._log = get_logger(__name__, group=group)
 
@@ -88,6 +88,7 @@ class Settlement:
             case RetryAfter(seconds, _, _):
                 counts.retried += 1
                 self._scheduler.retry(item, self._clock() + seconds)
+                self._on_changed()
             case Rejected(reason, _):
                 counts.rejected += 1
                 self._log.warning(
@@ -185,6 +186,7 @@ class Settlement:
             self._scheduler.end_wait(item)
         else:
             self._scheduler.close(item)
+        self._on_changed()
 
     def _end(self, item: WorkItem, acknowledge: Callable[[], None]) -> None:
         """Acknowledge a record and forget it."""
@@ -201,7 +203,7 @@ class Settlement:
         self._scheduler.remove(item)
         self._renewals.remove(item)
         self._window.on_done(partition_of(item.record), item.record.offset)
-        self._on_left()
+        self._on_changed()
 
     def _warn_of_release(self, item: WorkItem, reason: str) -> None:
         if self._warned_of_release:

@@ -1,0 +1,119 @@
+"""Run each client in turn, for several rounds; print the figures and their ratios.
+
+Needs `pip install 'faststream[kafka]' taskiq-aio-kafka` beside the extra `bench`.
+"""
+
+import argparse
+import json
+import logging
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+from confluent_kafka import Producer
+
+from sharecons.testing.kafka import KafkaCluster
+from tests.bench.workers.programs import TASK
+from tests.kafka_plugin import Admin
+
+log = logging.getLogger(__name__)
+
+TIMEOUT: Final = 300.0
+NO_OP: Final = ("handlers that do nothing, 100 at a time", 100, 0.0)
+SLOW: Final = ("handlers of 100 ms, 500 at a time", 500, 0.1)
+
+
+def main() -> None:
+    options = _arguments()
+    logging.basicConfig(level=logging.INFO)
+    results: dict[tuple[str, str], list[dict[str, float]]] = {}
+    with KafkaCluster(options.version) as cluster:
+        bootstrap = str(cluster.bootstrap_servers)
+        topics = _load(bootstrap, options.records)
+        for number in range(options.rounds):
+            for client in ("sharecons", "faststream", "taskiq"):
+                figures = _run(client, bootstrap, topics, options.records, NO_OP)
+                results.setdefault((NO_OP[0], client), []).append(figures)
+                log.info("round %s, %s: %s", number, client, figures)
+            figures = _run("sharecons", bootstrap, topics, options.records, SLOW)
+            results.setdefault((SLOW[0], "sharecons"), []).append(figures)
+            log.info("round %s, handlers of 100 ms: %s", number, figures)
+    sys.stdout.write(f"\n{_table(results)}\n")
+
+
+def _load(bootstrap: str, records: int) -> dict[str, str]:
+    """Create a topic of one partition for each client; return their names."""
+    admin = Admin(bootstrap)
+    plain, tasks = admin.create_topic(partitions=1), admin.create_topic(partitions=1)
+    _produce(bootstrap, plain, [b"%0100d" % number for number in range(records)])
+    _produce(bootstrap, tasks, [_task(number) for number in range(records)])
+    return {"sharecons": plain, "faststream": plain, "taskiq": tasks}
+
+
+def _task(number: int) -> bytes:
+    """Return a message of taskiq's default formatter."""
+    message = {
+        "task_id": f"{number:032x}",
+        "task_name": TASK,
+        "labels": {},
+        "labels_types": {},
+        "args": [],
+        "kwargs": {},
+    }
+    return json.dumps(message).encode()
+
+
+def _produce(bootstrap: str, topic: str, values: Sequence[bytes]) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+    for value in values:
+        producer.produce(topic, value)
+        producer.poll(0)
+    producer.flush()
+
+
+def _run(
+    client: str,
+    bootstrap: str,
+    topics: dict[str, str],
+    records: int,
+    workload: tuple[str, int, float],
+) -> dict[str, float]:
+    _, concurrency, seconds = workload
+    command = [
+        *(sys.executable, "-m", "tests.bench.workers.programs", client),
+        *("--bootstrap", bootstrap, "--topic", topics[client]),
+        *("--records", str(records), "--concurrency", str(concurrency)),
+        *("--handler-seconds", str(seconds)),
+    ]
+    done = subprocess.run(command, stdout=subprocess.PIPE, check=True, timeout=TIMEOUT)
+    figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+def _table(results: dict[tuple[str, str], list[dict[str, float]]]) -> str:
+    lines = [
+        "| workload | client | records/s | CPU per record, us |",
+        "|---|---|---|---|",
+    ]
+    for (workload, client), rounds in results.items():
+        rates = [each["records_per_second"] for each in rounds]
+        cpu = statistics.median(each["cpu_us_per_record"] for each in rounds)
+        rate = f"{statistics.median(rates):,.0f}"
+        span = f"{min(rates):,.0f} to {max(rates):,.0f}"
+        lines.append(f"| {workload} | {client} | {rate} ({span}) | {cpu:.0f} |")
+    return "\n".join(lines)
+
+
+def _arguments() -> Any:
+    parser = argparse.ArgumentParser(description=__doc__)
+    add = parser.add_argument
+    add("--rounds", type=int, default=5)
+    add("--records", type=int, default=30_000)
+    add("--version", default="4.3.0", help="of Kafka")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
