@@ -49,22 +49,26 @@ class LockKeeper:
         self._clock = clock
         self._lose = lose
         self._wakeup = AutoResetEvent()
+        self._wait_ends = 0.0
         self._log = get_logger(__name__)
 
     def add(self, item: WorkItem) -> None:
         """Keep the lock of a record that has just been delivered."""
         now = self._clock()
         deadline = item.record.lock_deadline
-        before = self._renewals.next_check()
-        self._renewals.add(item, deadline=deadline, duration=deadline - now, now=now)
-        if self._renewals.next_check() < before:
+        check_at = self._renewals.add(
+            item, deadline=deadline, duration=deadline - now, now=now
+        )
+        if check_at < self._wait_ends:
+            self._wait_ends = check_at
             self._wakeup.set()
 
     async def run(self) -> None:
         """Renew locks until cancelled."""
         watch_at = self._clock() + WATCH_INTERVAL
         while True:
-            await self._wakeup.wait_until(min(self._renewals.next_check(), watch_at))
+            self._wait_ends = min(self._renewals.next_check(), watch_at)
+            await self._wakeup.wait_until(self._wait_ends)
             now = self._clock()
             due = self._renewals.take_due(now, _deadline_of)
             for item in due.renew:

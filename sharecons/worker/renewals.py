@@ -65,10 +65,14 @@ class RenewalSchedule:
 
     def add(
         self, item: WorkItem, *, deadline: float, duration: float, now: float
-    ) -> None:
-        """Add a record whose lock of `duration` seconds ends at `deadline`."""
+    ) -> float:
+        """Add a record whose lock of `duration` seconds ends at `deadline`.
+
+        Return when to call `take_due` for it.
+        """
         lock = self._locks[item] = _Lock(deadline, duration, now + self._max_lease)
         self._plan_renewal(item, lock)
+        return lock.next_check
 
     def remove(self, item: WorkItem) -> None:
         """Forget a record: it is settled or lost."""

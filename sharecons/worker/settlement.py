@@ -47,7 +47,7 @@ class Settlement:
 
     Args:
         group: the share group.
-        on_changed: is called when a record has left the worker or uses no slot any more.
+        on_changed: is called when a record has left, or uses no slot any more.
     """
 
     def __init__(
