@@ -20,7 +20,7 @@ from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.worker.dead_letter_headers import (
     Origin,
-    is_of_broker,
+    needs_source,
     read_origin,
     read_redrives,
     without_origin,
@@ -140,7 +140,7 @@ async def dead_letters_of(
                 _position(origin)
                 for record, origin in zip(records, origins, strict=True)
                 if origin is not None
-                and is_of_broker(record.headers)
+                and needs_source(record.headers)
                 and is_topic(origin.topic)
             ),
         )
@@ -171,7 +171,7 @@ def _dead_letter(
     redrives = 0
     if origin is None:
         status = SourceStatus.NO_ORIGIN
-    elif not is_of_broker(record.headers):
+    elif not needs_source(record.headers):
         redrives = origin.redrives
     elif not is_topic(origin.topic):
         status, reason = SourceStatus.GONE, "its topic cannot exist"

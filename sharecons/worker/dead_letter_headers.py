@@ -19,17 +19,19 @@ from sharecons._record import Headers
 __all__ = [
     "Origin",
     "RedriveMark",
-    "is_of_broker",
+    "needs_source",
     "origin_headers",
     "read_origin",
     "read_redrive_mark",
     "read_redrives",
     "redrive_headers",
+    "reference_headers",
     "without_origin",
 ]
 
 OWN: Final = "sharecons."
 BROKER: Final = "__dlq.errors."
+REFERENCE: Final = f"{OWN}reference"
 MAX_MESSAGE: Final = 2000
 """Characters of the reason, of which an exception's message may have any number."""
 
@@ -157,9 +159,19 @@ def read_origin(headers: Headers) -> Origin | None:
     return _read(headers, _NAMES) or _read(headers, _BROKER_NAMES)
 
 
-def is_of_broker(headers: Headers) -> bool:
-    """Return whether the origin that `read_origin` returns is a broker's."""
-    return _read(headers, _NAMES) is None and _read(headers, _BROKER_NAMES) is not None
+def reference_headers(origin: Origin) -> Headers:
+    """Return the headers of a dead letter without the key, value and headers."""
+    return (*origin_headers(origin), (REFERENCE, b"too large"))
+
+
+def needs_source(headers: Headers) -> bool:
+    """Return whether the source has headers, and perhaps more, that are not copied.
+
+    Brokers copy no headers. Workers write a reference only if a copy is too large.
+    """
+    if _read(headers, _NAMES) is not None:
+        return REFERENCE in _last_values(headers)
+    return _read(headers, _BROKER_NAMES) is not None
 
 
 def _read(headers: Headers, names: Mapping[str, str]) -> Origin | None:

@@ -1,17 +1,22 @@
 """Writing records that a worker gives up to a dead-letter topic."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from sharecons.config.validation import check_topic
+from sharecons.errors import BrokerError
 from sharecons.net.producer import IdempotentProducer, RecordPosition
+from sharecons.protocol.codes import Code
 from sharecons.worker.dead_letter_headers import (
     Origin,
     origin_headers,
+    reference_headers,
     without_origin,
 )
 
-__all__ = ["DeadLetterQueue", "write_dead_letter"]
+__all__ = ["TOO_LARGE", "DeadLetterQueue", "write_dead_letter"]
+
+TOO_LARGE: Final = (Code.MESSAGE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +41,17 @@ async def write_dead_letter(
 ) -> RecordPosition:
     """Write a record; raises as `IdempotentProducer.send`.
 
+    If the topic does not take a record of this size, a reference to its source is
+    written: a record with the headers of the origin only.
+
     `record` has bytes as key and value.
     """
-    return await producer.send(
-        queue.topic,
-        record.value,
-        key=record.key,
-        headers=(*without_origin(record.headers), *origin_headers(origin)),
-    )
+    headers = (*without_origin(record.headers), *origin_headers(origin))
+    try:
+        return await producer.send(
+            queue.topic, record.value, key=record.key, headers=headers
+        )
+    except BrokerError as error:
+        if error.code not in TOO_LARGE:
+            raise
+    return await producer.send(queue.topic, None, headers=reference_headers(origin))

@@ -209,6 +209,13 @@ class Scheduler:
         """
         return self._waiting[0][0] if self._waiting else math.inf
 
+    def lane_behind(self, item: WorkItem) -> list[WorkItem]:
+        """Return the records of its lane that come after this one, in order."""
+        if item.lane is None:
+            return []
+        lane = list(self._lanes[item.lane])
+        return lane[lane.index(item) + 1 :]
+
     def retry(self, item: WorkItem, due: float) -> None:
         """Try a running record again, from `due` on."""
         self._end_run(item)

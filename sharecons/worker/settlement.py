@@ -12,12 +12,18 @@ from typing import Any, Final
 import anyio
 
 from sharecons._record import TopicPartition
-from sharecons.errors import ClosedError, Error, LockLostError, RecordStateError
+from sharecons.errors import (
+    BrokerError,
+    ClosedError,
+    Error,
+    LockLostError,
+    RecordStateError,
+)
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
 from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.dead_letter_headers import Origin, without_origin
-from sharecons.worker.dead_letters import DeadLetterQueue, write_dead_letter
+from sharecons.worker.dead_letters import TOO_LARGE, DeadLetterQueue, write_dead_letter
 from sharecons.worker.origins import failed_origin
 from sharecons.worker.outcomes import (
     Accepted,
@@ -108,7 +114,14 @@ class Settlement:
         return True
 
     def release(self, item: WorkItem) -> None:
-        """Return a record to the broker."""
+        """Return a record to the broker, after those of its lane that wait for it.
+
+        Otherwise these would be processed before it.
+        """
+        if item.is_done:
+            return
+        for behind in reversed(self._scheduler.lane_behind(item)):
+            self.release(behind)
         self._counts.released += 1
         self._end(item, item.record.release)
 
@@ -125,6 +138,9 @@ class Settlement:
             except ClosedError:
                 return
             except Error as error:
+                if _is_too_large(error):
+                    self.settle(item, Released("its retry topic takes no such size"))
+                    return
                 self._log.warning(
                     "copy of a failed record not written; trying again",
                     **place_of(item.record),
@@ -215,6 +231,10 @@ class Settlement:
             **place_of(item.record),
             reason=reason,
         )
+
+
+def _is_too_large(error: Error) -> bool:
+    return isinstance(error, BrokerError) and error.code in TOO_LARGE
 
 
 def partition_of(record: Any) -> TopicPartition:

@@ -88,6 +88,15 @@ def test_lane_runs_one_record_at_a_time_through_all_attempts() -> None:
     assert ["k:2"] == started(found, 4.0)
 
 
+def test_lane_behind_a_record_is_what_waits_for_it() -> None:
+    found, items = scheduler("k:1", "k:2", "j:1", "k:3", "none")
+
+    assert [items[1], items[3]] == found.lane_behind(items[0])
+    assert [items[3]] == found.lane_behind(items[1])
+    assert [] == found.lane_behind(items[2])
+    assert [] == found.lane_behind(items[4])
+
+
 def test_blocked_records_let_others_be_taken_up_to_the_limit() -> None:
     found, _ = scheduler("k:1", "k:2", "k:3", concurrency=2, max_held=4)
     started(found)

@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from sharecons import DeadLetter, DeadLetterQueue, Record, Reject, Retry
+from sharecons.dead_letters import DeadLetters, SourceStatus
 from sharecons.testing import EmbeddedBroker
 from sharecons.worker.dead_letter_headers import read_origin
 from tests.worker.working import Handled, settled, until, working
@@ -131,6 +132,32 @@ async def test_dead_letter_that_cannot_be_written_is_not_accepted(broker) -> Non
         await until(lambda: settled(broker, 1))
 
     assert 1 == len(broker.records("orders.dead"))
+
+
+async def test_dead_letter_that_is_too_large_is_a_reference(broker) -> None:
+    broker.create_topic("small.dead", config={"max.message.bytes": 1000})
+    value = b"x" * 1200
+    broker.produce("orders", [value], keys=[b"k"], headers=(("trace", b"1"),))
+
+    async def give_up(record: Record[Any, Any]) -> None:
+        raise DeadLetter("no customer")
+
+    async with working(broker, give_up, dead_letter=DeadLetterQueue("small.dead")):
+        await until(lambda: settled(broker, 1))
+
+    (letter,) = broker.records("small.dead")
+    assert (None, None) == (letter.key, letter.value)
+    assert ("sharecons.reference", b"too large") == letter.headers[-1]
+    async with DeadLetters(
+        "small.dead", bootstrap_servers=broker.bootstrap_servers
+    ) as letters:
+        (found,) = [each async for each in letters.read()]
+    assert (SourceStatus.FETCHED, b"k", value, (("trace", b"1"),)) == (
+        found.status,
+        found.key,
+        found.value,
+        found.headers,
+    )
 
 
 async def test_handler_may_reject(broker, caplog) -> None:

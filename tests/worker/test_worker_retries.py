@@ -241,6 +241,28 @@ async def test_copy_that_cannot_be_written_leaves_the_record_held(
         await until(lambda: worker.stats.spilled == 1)
 
 
+async def test_copy_that_the_retry_topic_does_not_take_is_released(
+    broker: EmbeddedBroker, small_window: None
+) -> None:
+    broker.create_topic("small", config={"max.message.bytes": 500})
+    broker.produce("orders", [b"%d" % n + b"x" * 600 for n in range(100)])
+    deliveries: list[int] = []
+
+    async def fail_once(record: Record[Any, Any]) -> None:
+        if record.offset == 50:
+            deliveries.append(record.delivery_count)
+            if len(deliveries) == 1:
+                raise Retry(after=0.5)
+
+    async with working(
+        broker, fail_once, retry=SLOW, retry_topics=[RetryTopic("small", 0.5)]
+    ) as worker:
+        await until(lambda: settled(broker, 100))
+        assert 1 == worker.stats.released
+
+    assert [1, 2] == deliveries
+
+
 def test_delays_longer_than_those_of_all_retry_topics_are_an_error() -> None:
     consumer = ShareConsumer("orders", group_id="billing")
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from sharecons import Record, ShareConsumer, ShareWorker
+from sharecons import Record, Retry, ShareConsumer, ShareWorker
 from sharecons.testing import EmbeddedBroker
 from tests.worker.working import QUICK, Handled, settled, until, working
 
@@ -198,3 +198,24 @@ async def test_cancelled_handler_receives_the_reason(broker: EmbeddedBroker) -> 
 
     (reason,) = reasons
     assert "LockLost" in reason
+
+
+async def test_stopping_releases_the_records_behind_a_waiting_one_of_their_key(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % n for n in range(6)], keys=[b"a", b"b"] * 3)
+    order: list[bytes] = []
+
+    async def fail_first(record: Record[Any, Any]) -> None:
+        if record.value == b"0" and record.delivery_count == 1:
+            raise Retry(after=20.0)
+        order.append(record.value)
+
+    async with working(broker, fail_first, key_order=True) as worker:
+        await until(lambda: worker.stats.waiting == 1 and len(order) == 3)
+    assert [b"1", b"3", b"5"] == order
+    assert 3 == worker.stats.released
+
+    async with working(broker, fail_first, key_order=True):
+        await until(lambda: settled(broker, 6))
+    assert [b"0", b"2", b"4"] == order[3:]
