@@ -1,0 +1,185 @@
+"""Where a thousand failed records wait for 30 s: in place, in a retry topic, nowhere.
+
+On a virtual clock with the embedded broker. The CPU that this takes is measured by
+`tests.bench`.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, NamedTuple
+
+import anyio
+import pytest
+
+from sharecons import Record, Retry, RetryPolicy, RetryTopic, ShareConsumer, ShareWorker
+from sharecons.testing import EmbeddedBroker, virtual_time
+from sharecons.testing.pytest_plugin import SETTINGS
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
+
+DELAY = 30.0
+FAILING = 1000
+STEP = 0.1
+"""Seconds between two writes of the producer."""
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
+    return virtual_time.backend(request.param)
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[EmbeddedBroker]:
+    async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
+        for topic in ("jobs", "jobs.retry"):
+            broker.create_topic(topic, partitions=1)
+        yield broker
+
+
+class Call(NamedTuple):
+    """A call of the handler; `at` is the time of the event loop."""
+
+    topic: str
+    delivery_count: int
+    at: float
+
+
+class Jobs:
+    """Jobs, some of which fail once; and the handler's calls, by a job's number."""
+
+    def __init__(self, one_in: int) -> None:
+        self.one_in = one_in
+        self.written: dict[int, float] = {}
+        self.calls: dict[int, list[Call]] = {}
+
+    async def handle(self, record: Record[Any, Any]) -> None:
+        number = int(record.value)
+        calls = self.calls.setdefault(number, [])
+        call = Call(record.topic, record.delivery_count, anyio.current_time())
+        calls.append(call)
+        if self.fails(number) and len(calls) == 1:
+            raise Retry(after=DELAY)
+
+    def fails(self, number: int) -> bool:
+        return number % self.one_in == 0
+
+    async def write(self, broker: EmbeddedBroker, rate: int) -> None:
+        """Write jobs until FAILING of them will fail; `rate` is per second."""
+        count = FAILING * self.one_in
+        for first in range(0, count, round(rate * STEP)):
+            numbers = range(first, min(count, first + round(rate * STEP)))
+            broker.produce("jobs", [b"%d" % number for number in numbers])
+            self.written.update(dict.fromkeys(numbers, anyio.current_time()))
+            await anyio.sleep(STEP)
+
+    @property
+    def is_done(self) -> bool:
+        """True if all jobs are handled, and those that fail have been tried again."""
+        wanted = len(self.written) + FAILING
+        return sum(map(len, self.calls.values())) >= wanted
+
+    def first_delays(self) -> list[float]:
+        """Return how long each job has waited for its first attempt."""
+        return [self.calls[n][0].at - at for n, at in self.written.items()]
+
+    def retries(self) -> list[list[Call]]:
+        return [calls for number, calls in self.calls.items() if self.fails(number)]
+
+    def waits(self) -> list[float]:
+        """Return the seconds between two attempts."""
+        return [second.at - first.at for first, second in self.retries()]
+
+    def deliveries(self) -> Counter[tuple[tuple[str, int], ...]]:
+        """Return the topics and delivery counts of jobs that fail once."""
+        return Counter(
+            tuple((call.topic, call.delivery_count) for call in calls)
+            for calls in self.retries()
+        )
+
+
+@asynccontextmanager
+async def working(
+    broker: EmbeddedBroker, jobs: Jobs, **options: Any
+) -> AsyncIterator[ShareWorker[Any, Any]]:
+    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+        "jobs",
+        group_id="workers",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        network=broker.network,
+    )
+    policy = RetryPolicy(initial=DELAY, maximum=DELAY, jitter=0.0)
+    worker = ShareWorker(consumer, jobs.handle, retry=policy, **options)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        try:
+            yield worker
+        finally:
+            worker.stop()
+
+
+async def process(
+    broker: EmbeddedBroker, jobs: Jobs, rate: int, **options: Any
+) -> tuple[ShareWorker[Any, Any], int]:
+    """Process all jobs; return the worker, and how many records waited at once."""
+    most_waiting = 0
+    async with working(broker, jobs, **options) as worker:
+        with anyio.fail_after(10):
+            while not worker.consumer.connected:
+                await anyio.sleep(0.1)
+        await jobs.write(broker, rate)
+        most_waiting = worker.stats.waiting
+        with anyio.fail_after(3 * DELAY):
+            while not jobs.is_done:
+                await anyio.sleep(0.1)
+    return worker, most_waiting
+
+
+async def test_records_that_fit_in_the_window_wait_in_place(
+    broker: EmbeddedBroker,
+) -> None:
+    jobs = Jobs(one_in=1)
+    worker, waiting = await process(
+        broker, jobs, 20, concurrency=1, retry_topics=[RetryTopic("jobs.retry", DELAY)]
+    )
+
+    assert waiting == pytest.approx(20 * DELAY, rel=0.1)
+    assert jobs.deliveries() == {(("jobs", 1), ("jobs", 1)): FAILING}
+    # One slot is enough for all first attempts, so no waiting record uses it.
+    assert max(jobs.first_delays()) < 1.0
+    assert min(jobs.waits()) == pytest.approx(DELAY, abs=0.01)
+    assert max(jobs.waits()) < DELAY + 1.0
+    stats = worker.stats
+    assert (stats.retried, stats.spilled, stats.released) == (FAILING, 0, 0)
+    assert () == broker.records("jobs.retry")
+
+
+async def test_records_that_would_stall_the_partition_move_to_the_retry_topic(
+    broker: EmbeddedBroker,
+) -> None:
+    jobs = Jobs(one_in=20)
+    worker, _ = await process(
+        broker, jobs, 2000, retry_topics=[RetryTopic("jobs.retry", DELAY)]
+    )
+
+    spilled = {(("jobs", 1), ("jobs.retry", 1)): FAILING}
+    assert jobs.deliveries() == spilled, "no delivery is used up"
+    assert max(jobs.first_delays()) < 1.0, "the partition never stalls"
+    assert min(jobs.waits()) >= DELAY - 1.0
+    assert max(jobs.waits()) < DELAY + 5.0
+    assert (worker.stats.spilled, worker.stats.released) == (FAILING, 0)
+    assert FAILING == len(broker.records("jobs.retry"))
+
+
+async def test_without_a_retry_topic_records_are_released_with_one_warning(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    jobs = Jobs(one_in=20)
+    worker, _ = await process(broker, jobs, 2000)
+
+    assert jobs.deliveries() == {(("jobs", 1), ("jobs", 2)): FAILING}
+    assert (worker.stats.spilled, worker.stats.released) == (0, FAILING)
+    assert 1 == caplog.text.count("failed record released")
+    others = [calls for n, calls in jobs.calls.items() if not jobs.fails(n)]
+    assert all(len(calls) == 1 for calls in others)
