@@ -3,6 +3,8 @@
 import re
 import sqlite3
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import anyio
@@ -170,10 +172,17 @@ async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
     assert topics == sorted(seen)
 
 
+@pytest.fixture
+def database() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as database:
+        yield database
+
+
 @pytest.mark.anyio
-async def test_record_is_saved_once(broker: EmbeddedBroker) -> None:
+async def test_record_is_saved_once(
+    broker: EmbeddedBroker, database: sqlite3.Connection
+) -> None:
     broker.produce("orders", [b"1", b"2"])
-    database = sqlite3.connect(":memory:")
     database.execute(
         "CREATE TABLE charges (topic, partition, source_offset, value, "
         "PRIMARY KEY (topic, partition, source_offset))"
