@@ -3,8 +3,7 @@
 On a virtual clock with the embedded broker, where ten minutes take no time.
 """
 
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
@@ -12,10 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import AcknowledgeResult, Record, ShareConsumer, ShareWorker
+from sharecons import Record, ShareConsumer, ShareWorker
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.scenarios.handled import Handled, hang_at_first
 
 pytestmark = pytest.mark.anyio
 
@@ -59,35 +59,6 @@ def without_renewals(broker: EmbeddedBroker) -> None:
         }
 
     broker.faults.on("ApiVersions", times=None).respond(respond)
-
-
-class Handled:
-    """A handler that notes deliveries and cancellations.
-
-    Attributes:
-        deliveries: the delivery counts with which an offset was handled.
-        ends: when the handler of an offset ended, if it was not cancelled.
-        cancelled: when handlers were cancelled.
-    """
-
-    def __init__(self, act: Callable[[Record[Any, Any]], Awaitable[object]]) -> None:
-        self.deliveries: dict[int, list[int]] = {}
-        self.ends: dict[int, float] = {}
-        self.cancelled: list[float] = []
-        self._act = act
-
-    async def __call__(self, record: Record[Any, Any]) -> None:
-        self.deliveries.setdefault(record.offset, []).append(record.delivery_count)
-        try:
-            await self._act(record)
-        except anyio.get_cancelled_exc_class():
-            self.cancelled.append(anyio.current_time())
-            raise
-        self.ends[record.offset] = anyio.current_time()
-
-    @property
-    def counts(self) -> Counter[tuple[int, ...]]:
-        return Counter(map(tuple, self.deliveries.values()))
 
 
 @asynccontextmanager
@@ -154,15 +125,7 @@ async def test_handler_is_cancelled_when_the_broker_stalls(
     set_lock(broker, LONG_LOCK)
     broker.produce("jobs", [b"0", b"1"])
     handled = Handled(hang_at_first)
-    accepted: dict[int, float] = {}
-
-    def on_acknowledged(results: Sequence[AcknowledgeResult]) -> None:
-        for each in results:
-            if each.type.name == "ACCEPT" and each.error is None:
-                for offset in range(each.first_offset, each.last_offset + 1):
-                    accepted[offset] = anyio.current_time()
-
-    consumer = {"on_acknowledged": on_acknowledged}
+    consumer = {"on_acknowledged": handled.on_acknowledged}
     async with working(broker, handled, consumer=consumer, concurrency=2) as worker:
         await until(lambda: len(handled.deliveries) == 2, within=10)
         await anyio.sleep(1.5 * LONG_LOCK)  # the locks are renewed
@@ -171,21 +134,16 @@ async def test_handler_is_cancelled_when_the_broker_stalls(
         stalls = [broker.faults.on(api, times=None).stall() for api in apis]
         await until(lambda: len(handled.cancelled) == 2, within=60)
         await anyio.sleep(LONG_LOCK)
-        assert {} == accepted
+        assert {} == handled.accepted
         for stall in stalls:
             stall.undo()
-        await until(lambda: len(accepted) == 2, within=120)
+        await until(lambda: len(handled.accepted) == 2, within=120)
 
     # The last renewal that was confirmed was sent before the stall.
     assert all(0 < end - stalled_at <= LONG_LOCK for end in handled.cancelled)
     assert handled.counts == {(1, 2): 2}
-    assert all(accepted[offset] >= end for offset, end in handled.ends.items())
+    assert handled.accepted_after_ends
     assert 2 == worker.stats.accepted
-
-
-async def hang_at_first(record: Record[Any, Any]) -> None:
-    if record.delivery_count == 1:
-        await anyio.sleep(3600)
 
 
 def lock_without_renewals(broker: EmbeddedBroker, seconds: float, by: str) -> None:
