@@ -18,7 +18,7 @@ from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
-from sharecons.net.io.event_loop import AutoResetEvent, running_clock
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import HandlerCall
@@ -244,9 +244,9 @@ class Runner:
         while not (self._is_stopping and self._drained):
             self._slots.start_calls(handlers)
             self._taker.room.set()
-            await self._wakeup.wait_until(
-                min(self._scheduler.next_due(), self._gate.next_due())
-            )
+            due = min(self._scheduler.next_due(), self._gate.next_due())
+            # A slot that ends a call takes what is due by itself.
+            await self._wakeup.wait_until(FOREVER if self._slots.are_busy else due)
         self._slots.end()
 
     def _next_items(self) -> list[WorkItem]:

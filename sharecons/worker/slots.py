@@ -56,7 +56,7 @@ class CallSlots:
         limit: how many there are at most.
         next_items: returns the records of the next call; none if no call may start.
         call: makes a call.
-        on_ended: is called when a slot ends, so that another may start.
+        on_free: is called when a slot is free, or has ended.
     """
 
     def __init__(
@@ -65,20 +65,25 @@ class CallSlots:
         clock: Clock,
         next_items: Callable[[], Sequence[WorkItem]],
         call: Callable[[Sequence[WorkItem]], Awaitable[None]],
-        on_ended: Callable[[], None],
+        on_free: Callable[[], None],
     ) -> None:
         self._limit = limit
         self._clock = clock
         self._next_items = next_items
         self._call = call
-        self._on_ended = on_ended
+        self._on_free = on_free
         self._count = 0
         self._idle: list[CallSlot] = []
         self._ended = False
 
+    @property
+    def are_busy(self) -> bool:
+        """True if no call may start before another one ends."""
+        return not self._idle and self._count >= self._limit
+
     def start_calls(self, tasks: TaskGroup) -> None:
         """Start the calls that may start now."""
-        while self._idle or self._count < self._limit:
+        while not self.are_busy:
             items = self._next_items()
             if not items:
                 return
@@ -107,9 +112,10 @@ class CallSlots:
                     if self._ended or slot.scope.cancel_called:
                         return
                     self._idle.append(slot)
+                    self._on_free()
         finally:
             self._count -= 1
-            self._on_ended()
+            self._on_free()
 
     async def _make_calls(self, slot: CallSlot) -> None:
         pause_at = self._clock() + SLICE

@@ -12,6 +12,7 @@ from sharecons import (
     DeadLetterQueue,
     Record,
     Reject,
+    Retry,
     ShareConsumer,
     ShareWorker,
     WorkerHooks,
@@ -21,6 +22,7 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.handlers import HandlerBatch
 from sharecons.worker.outcomes import Outcome, Rejected, RetryAfter
+from sharecons.worker.slots import CallSlots
 from tests.worker.working import Handled, settled, until, working
 
 pytestmark = pytest.mark.anyio
@@ -309,3 +311,38 @@ def test_stats_of_a_new_worker_are_zero() -> None:
     worker = ShareWorker(ShareConsumer("orders", group_id="billing"), Handled())
 
     assert {0} == {*worker.stats}
+
+
+@pytest.mark.parametrize("batches", [True, False])
+async def test_busy_handlers_leave_the_event_loop_idle(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, batches: bool
+) -> None:
+    """Batches and retries that are due wait for a handler to end."""
+    starts = 0
+    start_calls = CallSlots.start_calls
+
+    def count_starts(self: CallSlots, tasks: Any) -> None:
+        nonlocal starts
+        starts += 1
+        start_calls(self, tasks)
+
+    monkeypatch.setattr(CallSlots, "start_calls", count_starts)
+    calls: Counter[bytes] = Counter()
+
+    async def handle(record: Record[Any, Any]) -> None:
+        calls[record.value] += 1
+        if calls[record.value] == 1:
+            raise Retry(after=0.3)
+        await anyio.sleep(0.5)
+
+    async def handle_batch(batch: HandlerBatch[Any, Any]) -> None:
+        await anyio.sleep(1.0)
+
+    handler: Any = handle
+    if batches:
+        handler = BatchHandler(handle_batch, max_records=3, max_wait=0.1)
+    broker.produce("orders", [b"%d" % number for number in range(4)])
+    async with working(broker, handler, concurrency=1):
+        await until(lambda: settled(broker, 4))
+
+    assert starts < 60
