@@ -54,8 +54,13 @@ class Queues:
     """A source topic, a retry topic and a dead-letter topic of one group."""
 
     def __init__(self, admin: Admin) -> None:
-        limit = {"share.delivery.count.limit": str(DELIVERY_LIMIT)}
-        self.source = Queue(admin, partitions=2, **limit)
+        config = {
+            "share.delivery.count.limit": str(DELIVERY_LIMIT),
+            # A member that is cancelled as it joins or leaves ends by its timeout.
+            "share.session.timeout.ms": "6000",
+            "share.heartbeat.interval.ms": "2000",
+        }
+        self.source = Queue(admin, partitions=2, **config)
         self.retries = admin.create_topic()
         self.dead_letters = admin.create_topic()
         self.produced = 0
@@ -84,6 +89,8 @@ class Journal:
         failed: records whose handler raised.
         early: records that were accepted before either.
         deliveries: the delivery counts with which a record of a topic was handled.
+        numbers: the number of each record that was handled.
+        calls: how often handlers were called.
         counts: what all workers have done, and what ran when they were cancelled.
     """
 
@@ -94,9 +101,11 @@ class Journal:
         self.early: list[Position] = []
         self.deliveries: defaultdict[Position, list[int]] = defaultdict(list)
         self.numbers: dict[Position, int] = {}
+        self.calls = 0
         self._ended: set[Position] = set()
 
     def on_delivered(self, record: Record[Any, Any]) -> None:
+        self.calls += 1
         self.deliveries[position(record)].append(record.delivery_count)
 
     def on_ended(self, record: Record[Any, Any], origin: Position, error: Any) -> None:
@@ -195,10 +204,15 @@ async def run_until_done(run: Run, journal: Journal, queues: Queues) -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run.live)
-        with anyio.fail_after(40):
-            await run.handling.wait()
+        with anyio.fail_after(60):
             while not is_done():
                 await anyio.sleep(0.02)
+            # The rest are dead letters: none has come for a while.
+            idle_since, calls = anyio.current_time(), journal.calls
+            while anyio.current_time() < idle_since + 2.0:
+                await anyio.sleep(0.02)
+                if calls != journal.calls or run.worker.stats.held:
+                    idle_since, calls = anyio.current_time(), journal.calls
         run.worker.stop()
 
 
