@@ -1,5 +1,6 @@
 """Handlers per second: the worker beside FastStream and taskiq.
 
 `python -m tests.bench.workers --rounds 5` starts a broker, and runs each client in a
-process of its own, in turn. `programs` has the clients.
+process of its own, in turn. `programs` has the clients, `load` fills their topics.
+`retries` compares the throughput with and without failed records.
 """

@@ -9,12 +9,10 @@ import logging
 import statistics
 import subprocess
 import sys
-from collections.abc import Sequence
 from typing import Any, Final
 
-from confluent_kafka import Producer
-
 from sharecons.testing.kafka import KafkaCluster
+from tests.bench.workers.load import produce
 from tests.bench.workers.programs import TASK
 from tests.kafka_plugin import Admin
 
@@ -47,8 +45,8 @@ def _load(bootstrap: str, records: int) -> dict[str, str]:
     """Create a topic of one partition for each client; return their names."""
     admin = Admin(bootstrap)
     plain, tasks = admin.create_topic(partitions=1), admin.create_topic(partitions=1)
-    _produce(bootstrap, plain, [b"%0100d" % number for number in range(records)])
-    _produce(bootstrap, tasks, [_task(number) for number in range(records)])
+    produce(bootstrap, plain, [b"%0100d" % number for number in range(records)])
+    produce(bootstrap, tasks, [_task(number) for number in range(records)])
     return {"sharecons": plain, "faststream": plain, "taskiq": tasks}
 
 
@@ -63,14 +61,6 @@ def _task(number: int) -> bytes:
         "kwargs": {},
     }
     return json.dumps(message).encode()
-
-
-def _produce(bootstrap: str, topic: str, values: Sequence[bytes]) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
-    for value in values:
-        producer.produce(topic, value)
-        producer.poll(0)
-    producer.flush()
 
 
 def _run(
