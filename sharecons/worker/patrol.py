@@ -16,6 +16,8 @@ from sharecons.worker.window import WindowTracker
 __all__ = ["Patrol"]
 
 INTERVAL: Final = 1.0
+LOCK_MARGIN: Final = 2.5
+"""Seconds before the end of a lock in which its record moves, without renewals."""
 
 
 class Patrol:
@@ -25,7 +27,8 @@ class Patrol:
 
     Args:
         assignment: returns the consumer's partitions.
-        move: is called with each record that waits and would stall its partition.
+        renews: returns whether locks are renewed.
+        move: is called with each record that cannot go on waiting.
     """
 
     def __init__(
@@ -34,12 +37,14 @@ class Patrol:
         window: WindowTracker,
         clock: Clock,
         assignment: Callable[[], frozenset[TopicPartition]],
+        renews: Callable[[], bool],
         move: Callable[[WorkItem], None],
     ) -> None:
         self._scheduler = scheduler
         self._window = window
         self._clock = clock
         self._assignment = assignment
+        self._renews = renews
         self._move = move
         self._warned_of: dict[TopicPartition, int] = {}
         self._log = get_logger(__name__)
@@ -56,7 +61,14 @@ class Patrol:
             self._window.keep_only(self._assignment())
 
     def _may_stay(self, item: WorkItem, now: float) -> bool:
-        """Return whether a record goes on waiting; those of retry topics always do."""
+        """Return whether a record goes on waiting.
+
+        Those of retry topics do, as long as their locks last.
+        """
+        if not self._renews():
+            left = item.record.lock_remaining
+            if left < LOCK_MARGIN and item.due - now > left:
+                return False
         if item.origin is not None or item.lane is not None:
             return True
         record = item.record

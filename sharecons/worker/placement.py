@@ -20,7 +20,7 @@ __all__ = ["BatchGate", "Undeserializable", "place_retry", "undeserializable_out
 
 Undeserializable = Literal["dead_letter", "reject", "release"]
 
-STALLS: Final = "waiting would stall its partition"
+STALLS: Final = "it cannot keep its lock, or would stall its partition"
 STOPS: Final = "the worker stops"
 
 
@@ -35,7 +35,7 @@ def place_retry(
     """Return where a record waits for its next attempt.
 
     Args:
-        can_wait: it does not stall its partition while it waits (`WindowTracker`).
+        can_wait: it keeps its lock, and does not stall its partition, while it waits.
         topics: where it may wait otherwise.
         key_order: records with the same key wait for it, so that it stays where it is.
         stopping: the worker holds no records any longer.

@@ -122,6 +122,7 @@ class Runner:
             self._window,
             self._clock,
             lambda: consumer.assignment,
+            lambda: self._locks.renews,
             self._replace,
         )
         self._taker = Taker(
@@ -327,11 +328,13 @@ class Runner:
         return outcome
 
     def _place(self, item: WorkItem, outcome: RetryAfter) -> Outcome:
-        record = item.record
+        record, delay = item.record, outcome.seconds
+        keeps_lock = self._locks.renews or delay < record.lock_remaining
         return place_retry(
             outcome,
-            can_wait=self._window.can_wait(
-                partition_of(record), record.offset, outcome.seconds, self._clock()
+            can_wait=keeps_lock
+            and self._window.can_wait(
+                partition_of(record), record.offset, delay, self._clock()
             ),
             topics=self._options.retry_topics,
             key_order=item.lane is not None,

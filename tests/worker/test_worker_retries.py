@@ -127,6 +127,35 @@ async def test_without_a_retry_topic_the_record_is_released_with_one_warning(
     assert 1 == caplog.text.count("failed record released")
 
 
+async def test_record_that_cannot_keep_its_lock_moves_to_the_retry_topic(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config(
+        "billing",
+        {
+            "share.record.lock.duration.ms": 1500,
+            "share.renew.acknowledge.enable": "false",
+        },
+    )
+    broker.produce("orders", [b"short", b"long"])
+    calls: list[tuple[bytes, str, int]] = []
+
+    async def fail_once(record: Record[Any, Any]) -> None:
+        calls.append((record.value, record.topic, record.delivery_count))
+        if len(calls) <= 2:
+            raise Retry(after=2.5 if record.value == b"long" else 0.1)
+
+    async with working(
+        broker, fail_once, retry=SLOW, retry_topics=[RetryTopic("orders.retry", 2.0)]
+    ) as worker:
+        await until(lambda: len(calls) == 4)
+        await until(lambda: worker.stats.held == 0)
+
+    assert [(b"short", "orders", 1), (b"long", "orders.retry", 1)] == calls[2:]
+    assert 1 < worker.stats.spilled, "once more each time its lock would end"
+    assert 0 == worker.stats.locks_lost
+
+
 async def test_record_that_began_to_wait_moves_when_the_rate_rises(
     broker: EmbeddedBroker, small_window: None
 ) -> None:
