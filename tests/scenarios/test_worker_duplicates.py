@@ -104,10 +104,10 @@ async def test_record_spilled_and_not_accepted_is_a_recognisable_duplicate(
     original = Position(setup.queue.topic, 0, 0)
     assert {entry.origin for entry in setup.starts(FAILS_ONCE_LATER)} == {original}
     again = [entry for entry in setup.starts(FAILS_ONCE_LATER) if entry.run == 1]
-    assert {(entry.at.topic, entry.delivery_count) for entry in again} == {
-        (setup.queue.topic, 2),
-        (setup.retries, 1),
-    }
+    counts = {entry.at.topic: entry.delivery_count for entry in again}
+    assert {setup.queue.topic, setup.retries} == counts.keys()
+    assert 2 == counts[setup.queue.topic]
+    assert counts[setup.retries] in (1, 2), "2 if the killed process had it already"
 
 
 async def test_dead_letter_written_and_not_accepted_is_a_recognisable_duplicate(
