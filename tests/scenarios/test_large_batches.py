@@ -100,6 +100,11 @@ async def test_batch_larger_than_all_before_it_is_acquired_in_parts(
 
 
 async def test_fast_handler_receives_large_batches_about_once(admin: Admin) -> None:
+    """Two or three batches of 1 MB are received twice at the start: 22 or 23 MB.
+
+    Whenever a busy machine stops this process for a moment, the handler seems slow, and
+    another batch may follow. Fetches of 500 records receive 58 MB.
+    """
     queue = Queue(admin)
     queue.produce([VALUE] * 20_000, **LARGE)
     network = CountingNetwork()
@@ -108,7 +113,7 @@ async def test_fast_handler_receives_large_batches_about_once(admin: Admin) -> N
         async with queue.consumer(network=network) as consumer:
             await process(consumer, 20_000, 0.0)
 
-    assert network.received < 20_000 * 1000 + 4_000_000
+    assert network.received < 1.4 * 20_000 * 1000
 
 
 @pytest.mark.kafka
