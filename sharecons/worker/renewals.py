@@ -34,13 +34,16 @@ class DueLocks(NamedTuple):
     lost: list[WorkItem]
 
 
-class _Lock:
-    __slots__ = ("deadline", "duration", "lease_end", "next_check")
+class _Group:
+    """Records with one deadline: those that arrived or were renewed together."""
+
+    __slots__ = ("deadline", "duration", "items", "lease_end", "next_check")
 
     def __init__(self, deadline: float, duration: float, lease_end: float) -> None:
         self.deadline = deadline
         self.duration = duration
         self.lease_end = lease_end
+        self.items: dict[WorkItem, None] = {}
         self.next_check = 0.0
 
 
@@ -59,8 +62,9 @@ class RenewalSchedule:
     def __init__(self, max_lease: float = math.inf, *, renews: bool = True) -> None:
         self._max_lease = max_lease
         self.renews = renews
-        self._locks: dict[WorkItem, _Lock] = {}
-        self._checks: list[tuple[float, int, WorkItem]] = []
+        self._group_of: dict[WorkItem, _Group] = {}
+        self._newest: _Group | None = None
+        self._checks: list[tuple[float, int, _Group]] = []
         self._check_count = 0
 
     def add(
@@ -70,13 +74,19 @@ class RenewalSchedule:
 
         Return when to call `take_due` for it.
         """
-        lock = self._locks[item] = _Lock(deadline, duration, now + self._max_lease)
-        self._plan_renewal(item, lock)
-        return lock.next_check
+        group = self._newest
+        if group is None or group.deadline != deadline:
+            group = self._newest = _Group(deadline, duration, now + self._max_lease)
+            self._plan_renewal(group)
+        group.items[item] = None
+        self._group_of[item] = group
+        return group.next_check
 
     def remove(self, item: WorkItem) -> None:
         """Forget a record: it is settled or lost."""
-        self._locks.pop(item, None)
+        group = self._group_of.pop(item, None)
+        if group is not None:
+            del group.items[item]
 
     def stop_renewing(self) -> bool:
         """Renew no more locks; return whether any were renewed until now."""
@@ -86,11 +96,12 @@ class RenewalSchedule:
     def next_check(self) -> float:
         """Return when to call `take_due` next; infinity if there is no record."""
         while self._checks:
-            when, _, item = self._checks[0]
-            lock = self._locks.get(item)
-            if lock is not None and lock.next_check == when:
+            when, _, group = self._checks[0]
+            if group.items and group.next_check == when:
                 return when
-            heapq.heappop(self._checks)  # removed or planned again
+            heapq.heappop(self._checks)  # without records, or planned again
+            if group is self._newest:
+                self._newest = None
         return math.inf
 
     def take_due(
@@ -107,34 +118,53 @@ class RenewalSchedule:
         """
         due = DueLocks([], [])
         while self.next_check() <= now:
-            _, _, item = heapq.heappop(self._checks)
-            lock = self._locks[item]
-            confirmed = deadline_of(item)
-            if confirmed > lock.deadline:
-                # The first duration is what was left of the lock at the delivery.
-                lock.duration = max(lock.duration, confirmed - now)
-                lock.deadline = confirmed
-                self._plan_renewal(item, lock)
-            elif now >= lock.deadline:
-                due.lost.append(item)
-                del self._locks[item]
-            elif self._may_renew(lock):
-                due.renew.append(item)
-                self._plan(item, lock, now + REPEAT_AFTER * lock.duration)
+            _, _, group = heapq.heappop(self._checks)
+            if group is self._newest:
+                self._newest = None
+            self._move_renewed(group, now, deadline_of)
+            if not group.items:
+                continue
+            if now >= group.deadline:
+                due.lost.extend(group.items)
+                for item in due.lost:
+                    self._group_of.pop(item, None)
+                group.items.clear()
+            elif self._may_renew(group):
+                due.renew.extend(group.items)
+                self._plan(group, now + REPEAT_AFTER * group.duration)
             else:
-                self._plan(item, lock, lock.deadline)
+                self._plan(group, group.deadline)
         return due
 
-    def _plan_renewal(self, item: WorkItem, lock: _Lock) -> None:
-        when = lock.deadline
-        if self._may_renew(lock):
-            when -= (1.0 - RENEW_AT) * lock.duration
-        self._plan(item, lock, when)
+    def _move_renewed(
+        self, group: _Group, now: float, deadline_of: Callable[[WorkItem], float]
+    ) -> None:
+        """Move the records whose renewal is confirmed to groups of their own."""
+        renewed: dict[float, _Group] = {}
+        for item in tuple(group.items):
+            deadline = deadline_of(item)
+            if deadline <= group.deadline:
+                continue
+            target = renewed.get(deadline)
+            if target is None:
+                # The first duration is what was left of the lock at the delivery.
+                duration = max(group.duration, deadline - now)
+                target = renewed[deadline] = _Group(deadline, duration, group.lease_end)
+                self._plan_renewal(target)
+            del group.items[item]
+            target.items[item] = None
+            self._group_of[item] = target
 
-    def _may_renew(self, lock: _Lock) -> bool:
-        return self.renews and lock.deadline < lock.lease_end
+    def _plan_renewal(self, group: _Group) -> None:
+        when = group.deadline
+        if self._may_renew(group):
+            when -= (1.0 - RENEW_AT) * group.duration
+        self._plan(group, when)
 
-    def _plan(self, item: WorkItem, lock: _Lock, when: float) -> None:
-        lock.next_check = min(when, lock.deadline)
+    def _may_renew(self, group: _Group) -> bool:
+        return self.renews and group.deadline < group.lease_end
+
+    def _plan(self, group: _Group, when: float) -> None:
+        group.next_check = min(when, group.deadline)
         self._check_count += 1
-        heapq.heappush(self._checks, (lock.next_check, self._check_count, item))
+        heapq.heappush(self._checks, (group.next_check, self._check_count, group))

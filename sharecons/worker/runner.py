@@ -343,7 +343,8 @@ class Runner:
 
     def _finish(self, item: WorkItem, outcome: Outcome, seconds: float) -> None:
         """Carry out an outcome; a copy is written in a task of its own."""
-        self._hooks.after(item.argument, outcome, seconds)
+        if self._hooks:
+            self._hooks.after(item.argument, outcome, seconds)
         if not self._settlement.settle(item, outcome):
             assert self._handlers is not None, "running"
             self._handlers.start_soon(self._settlement.copy, item, outcome)

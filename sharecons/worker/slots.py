@@ -73,6 +73,7 @@ class CallSlots:
         self._call = call
         self._on_free = on_free
         self._count = 0
+        self._tasks: TaskGroup | None = None
         self._idle: list[CallSlot] = []
         self._ended = False
 
@@ -82,14 +83,29 @@ class CallSlots:
         return not self._idle and self._count >= self._limit
 
     def start_calls(self, tasks: TaskGroup) -> None:
-        """Start the calls that may start now."""
-        while not self.are_busy:
-            items = self._next_items()
-            if not items:
-                return
-            slot = self._idle.pop() if self._idle else self._new_slot(tasks)
-            _assign(slot, items)
-            slot.wakeup.set()
+        """Start a call, if one may start; once it waits, the others start.
+
+        Handlers that never wait run one after the other in one slot. Waking a slot for
+        each would take longer than a short handler.
+        """
+        self._tasks = tasks
+        self._start_call()
+
+    def _start_call(self) -> bool:
+        if self.are_busy:
+            return False
+        items = self._next_items()
+        if not items:
+            return False
+        slot = self._idle.pop() if self._idle else self._new_slot()
+        _assign(slot, items)
+        slot.wakeup.set()
+        return True
+
+    def _on_wait(self) -> None:
+        """Start all calls that may start now: one that has begun is waiting."""
+        while self._start_call():
+            pass
 
     def end(self) -> None:
         """End the idle slots."""
@@ -97,10 +113,11 @@ class CallSlots:
         while self._idle:
             self._idle.pop().wakeup.set()
 
-    def _new_slot(self, tasks: TaskGroup) -> CallSlot:
+    def _new_slot(self) -> CallSlot:
+        assert self._tasks is not None, "calls have been started"
         slot = CallSlot()
         self._count += 1
-        tasks.start_soon(self._run, slot)
+        self._tasks.start_soon(self._run, slot)
         return slot
 
     async def _run(self, slot: CallSlot) -> None:
@@ -120,7 +137,7 @@ class CallSlots:
     async def _make_calls(self, slot: CallSlot) -> None:
         pause_at = self._clock() + SLICE
         while slot.items:
-            await _InOwnContext(self._call(slot.items))
+            await _InOwnContext(self._call(slot.items), self._on_wait)
             if slot.scope.cancel_called:
                 return  # the call has ended before; the next one would be cancelled
             if self._clock() >= pause_at:
@@ -140,21 +157,29 @@ class _InOwnContext:
     """Awaits a coroutine in a context of its own, as a task of its own would.
 
     Context variables that a handler sets do not reach the next call.
+
+    Args:
+        on_wait: is called when the coroutine waits for the first time.
     """
 
-    def __init__(self, awaitable: Awaitable[None]) -> None:
+    def __init__(self, awaitable: Awaitable[None], on_wait: Callable[[], None]) -> None:
         self._steps = awaitable.__await__()
+        self._on_wait = on_wait
 
     def __await__(self) -> Generator[Any, Any, None]:
         context = copy_context()
         send, throw = self._steps.send, self._steps.throw
         step: Callable[..., Any] = send
         argument: Any = None
+        has_waited = False
         while True:
             try:
                 yielded = context.run(step, argument)
             except StopIteration:
                 return
+            if not has_waited:
+                has_waited = True
+                self._on_wait()
             try:
                 step, argument = send, (yield yielded)
             except BaseException as error:  # noqa: BLE001 (thrown into the coroutine)

@@ -13,7 +13,6 @@ time fit in what is left of the window. The rate is measured by the highest offs
 this worker receives: it includes the work of the other members.
 """
 
-import heapq
 from typing import Final, NamedTuple, final
 
 from sharecons._record import TopicPartition
@@ -102,7 +101,6 @@ class _Partition:
     def __init__(self, offset: int, now: float) -> None:
         self.highest = offset
         self._held: dict[int, float] = {}
-        self._offsets: list[int] = []  # a heap, also of offsets no longer held
         self._period_start = now
         self._first_offset = offset
         self._last_rate = 0.0
@@ -110,19 +108,17 @@ class _Partition:
     @property
     def oldest(self) -> tuple[int, float] | None:
         """The lowest offset that is held and since when, or None."""
-        while self._offsets:
-            since = self._held.get(self._offsets[0])
-            if since is not None:
-                return self._offsets[0], since
-            heapq.heappop(self._offsets)
-        return None
+        if not self._held:
+            return None
+        offset = min(self._held)
+        return offset, self._held[offset]
 
     def add(self, offset: int, now: float) -> None:
-        self._end_period(now)
-        if offset not in self._held:
-            heapq.heappush(self._offsets, offset)
+        if now >= self._period_start + PERIOD:
+            self._end_period(now)
         self._held[offset] = now
-        self.highest = max(self.highest, offset)
+        if offset > self.highest:
+            self.highest = offset
 
     def remove(self, offset: int) -> None:
         self._held.pop(offset, None)
