@@ -107,6 +107,26 @@ def test_records_that_arrived_together_are_renewed_together() -> None:
     assert (items, []) == locks.take_due(15.0)
 
 
+def test_records_of_one_arrival_are_confirmed_apart() -> None:
+    """A renewal of some is lost; one that arrives later has its own deadline."""
+    locks = Locks()
+    items = [locks.add(f"r{number}") for number in range(4)]
+    assert (items, []) == locks.take_due(15.0)
+    locks.deadlines |= dict.fromkeys(items[:2], 45.0)
+    locks.schedule.remove(items[0])
+    late = WorkItem("late", 10)
+    locks.deadlines[late] = 30.0
+    locks.schedule.add(late, deadline=30.0, duration=15.0, now=15.0)
+
+    assert (items[2:], []) == locks.take_due(19.5)
+    assert ([late], []) == locks.take_due(22.5)
+    renewed, lost = locks.take_due(30.0)
+    assert [items[1]] == renewed
+    assert {*items[2:], late} == {*lost}
+    locks.schedule.remove(items[1])
+    assert math.inf == locks.schedule.next_check()
+
+
 def test_settled_record_is_not_renewed() -> None:
     locks = Locks()
     items = [locks.add("a"), locks.add("b")]

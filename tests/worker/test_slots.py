@@ -1,6 +1,6 @@
 """The tasks that call handlers."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 import pytest
@@ -88,3 +88,65 @@ async def test_slot_of_a_lost_call_is_replaced() -> None:
             calls.slots.end()
 
     assert [2] == calls.ended
+
+
+async def started_slots(handle: Callable[[], Awaitable[object]], limit: int) -> int:
+    """Call `handle` for ten records; return how many slots were started."""
+    items = [WorkItem(number, 1) for number in range(10)]
+    used: set[object] = set()
+    ended = 0
+
+    async def call(called: Sequence[WorkItem]) -> None:
+        nonlocal ended
+        used.update(item.slot for item in called)
+        await handle()
+        ended += 1
+
+    slots = CallSlots(
+        limit,
+        running_clock(),
+        lambda: [items.pop(0)] if items else [],
+        call,
+        lambda: None,
+    )
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            slots.start_calls(tasks)
+            while ended < 10:
+                await anyio.sleep(0.01)
+            slots.end()
+    return len(used)
+
+
+async def test_handlers_that_never_wait_share_a_slot() -> None:
+    async def handle() -> None:
+        pass
+
+    assert 1 == await started_slots(handle, limit=4)
+
+
+async def test_call_that_waits_starts_all_that_may_start() -> None:
+    running = most = 0
+
+    async def handle() -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await anyio.sleep(0.05)
+        running -= 1
+
+    assert 4 == await started_slots(handle, limit=4)
+    assert 4 == most
+
+
+async def test_only_the_call_that_waits_lets_others_start() -> None:
+    """The second handler waits; the first does not."""
+    calls = 0
+
+    async def handle() -> None:
+        nonlocal calls
+        calls += 1
+        if calls > 1:
+            await anyio.sleep(0.02)
+
+    assert 3 == await started_slots(handle, limit=3)
