@@ -126,7 +126,7 @@ class RenewalSchedule:
                 continue
             if now >= group.deadline:
                 due.lost.extend(group.items)
-                for item in due.lost:
+                for item in group.items:
                     self._group_of.pop(item, None)
                 group.items.clear()
             elif self._may_renew(group):

@@ -99,12 +99,8 @@ async def test_batch_larger_than_all_before_it_is_acquired_in_parts(
     assert 0 == expired
 
 
-async def test_fast_handler_receives_large_batches_about_once(admin: Admin) -> None:
-    """Two or three batches of 1 MB are received twice at the start: 22 or 23 MB.
-
-    Whenever a busy machine stops this process for a moment, the handler seems slow, and
-    another batch may follow. Fetches of 500 records receive 58 MB.
-    """
+async def received_by_fast_handler(admin: Admin) -> int:
+    """Process 20,000 records of 1,000 bytes; return the bytes of all responses."""
     queue = Queue(admin)
     queue.produce([VALUE] * 20_000, **LARGE)
     network = CountingNetwork()
@@ -112,8 +108,21 @@ async def test_fast_handler_receives_large_batches_about_once(admin: Admin) -> N
     with anyio.fail_after(60):
         async with queue.consumer(network=network) as consumer:
             await process(consumer, 20_000, 0.0)
+    return network.received
 
-    assert network.received < 1.4 * 20_000 * 1000
+
+async def test_fast_handler_receives_large_batches_about_once(admin: Admin) -> None:
+    """Two or three batches of 1 MB are received twice at the start: 22 or 23 MB.
+
+    When a busy machine stops this process for a moment, the handler seems slow, and
+    another batch may follow: so the smaller of two measurements counts. Fetches of 500
+    records receive 58 MB.
+    """
+    received = await received_by_fast_handler(admin)
+    if received >= 20_000 * 1000 + 4_000_000:
+        received = min(received, await received_by_fast_handler(admin))
+
+    assert received < 20_000 * 1000 + 4_000_000
 
 
 @pytest.mark.kafka
