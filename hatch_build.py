@@ -1,21 +1,33 @@
-"""Compiles the modules on a record's path with mypyc when a wheel is built.
+"""The build backend: Hatchling, and a hook that compiles the hot modules with mypyc.
 
 pyproject.toml lists these modules. They are typed Python and also run uncompiled:
 without a C compiler, or with SHARECONS_PURE=1 in the environment, the wheel contains
 only Python. With SHARECONS_COMPILE=1 a failed compilation is an error.
+
+Compiled libraries are kept in build/compiled, so that the next installation from
+the same tree, for example with an extra, does not compile again.
 """
 
 import ast
 import os
 import re
 import shutil
+import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any, Final
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+# Under pip, Hatchling offers no separate step for the metadata, and pip shows only
+# "Preparing metadata" while the whole wheel is built. Our hook changes no metadata, so
+# the steps can be separate: pip shows "Building wheel" while modules compile.
+os.environ.pop("PIP_BUILD_TRACKER", None)
+from hatchling.build import *  # noqa: F403
 
 COMPILER_FLAGS: Final = (
     "--param=builtin-expect-probability=100",
@@ -36,7 +48,7 @@ class CompileHook(BuildHookInterface[Any]):
     _build: Path | None = None
 
     def dependencies(self) -> list[str]:
-        if self._is_pure():
+        if self._is_pure() or self._cache().is_current():
             return []
         # mypyc reads the types of imported packages.
         return [*self.config["compilers"], *self.metadata.core.dependencies]
@@ -45,34 +57,83 @@ class CompileHook(BuildHookInterface[Any]):
         # An editable install runs the source, so that a change takes effect.
         if version == "editable" or self._is_pure():
             return
-        self._build = Path(mkdtemp(prefix="sharecons-build-"))
-        try:
-            libraries = compiled(Path(self.root), self.config["modules"], self._build)
-        # Compilers raise many exceptions; mypy exits if it finds an error.
-        except (Exception, SystemExit) as error:
-            self.finalize()
-            if is_set("SHARECONS_COMPILE"):
-                raise
-            self.app.display_warning(f"not compiled, plain Python instead: {error}")
+        cache = self._cache()
+        place = cache.place if cache.is_current() else self._compile(cache)
+        if place is None:
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        for library in libraries:
-            inside = library.relative_to(self._build / "lib")
+        for library in filter(Path.is_file, place.rglob("*")):
+            inside = library.relative_to(place)
             build_data["force_include"][str(library)] = str(inside)
 
     def finalize(self, *_: Any) -> None:
         if self._build is not None:
             shutil.rmtree(self._build, ignore_errors=True)
 
+    def _compile(self, cache: "Cache") -> Path | None:
+        """Return the directory of the libraries; None if nothing could be compiled."""
+        self._build = Path(mkdtemp(prefix="sharecons-build-"))
+        try:
+            compile_modules(Path(self.root), self.config["modules"], self._build)
+        # Compilers raise many exceptions; mypy exits if it finds an error.
+        except (Exception, SystemExit) as error:
+            self.finalize()
+            if is_set("SHARECONS_COMPILE"):
+                raise
+            self.app.display_warning(f"not compiled, plain Python instead: {error}")
+            return None
+        try:
+            cache.store(self._build / "lib")
+        except OSError:  # the tree is read-only
+            return self._build / "lib"
+        return cache.place
+
+    def _cache(self) -> "Cache":
+        return Cache(Path(self.root), self.config)
+
     def _is_pure(self) -> bool:
         return is_set("SHARECONS_PURE")
 
 
-def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
-    """Compile modules of the package; return the libraries, in `place`/lib."""
+class Cache:
+    """The libraries that were last compiled in this tree for this Python."""
+
+    def __init__(self, root: Path, config: dict[str, Any]) -> None:
+        flags = [os.environ.get(name) for name in ("CC", "CFLAGS", "LDFLAGS")]
+        digest = sha256(repr((config["modules"], config["compilers"], flags)).encode())
+        # The whole package: compiled code contains constants of modules it imports.
+        for source in [*sorted((root / "sharecons").rglob("*.py")), Path(__file__)]:
+            text = source.read_bytes()
+            name = os.path.relpath(source, root)
+            digest.update(f"{name} {len(text)}\n".encode())
+            digest.update(text)
+        self._key = digest.hexdigest()
+        python = f"{sys.implementation.cache_tag}-{sysconfig.get_platform()}"
+        self.place = root / "build" / "compiled" / python
+        self._note = self.place.parent / f"{python}.sha256"
+
+    def is_current(self) -> bool:
+        """Return whether `place` has the libraries of the present sources."""
+        try:
+            return self._note.read_text() == self._key
+        except OSError:
+            return False
+
+    def store(self, compiled: Path) -> None:
+        """Replace the libraries by the files below a directory."""
+        self._note.unlink(missing_ok=True)
+        shutil.rmtree(self.place, ignore_errors=True)
+        shutil.copytree(compiled, self.place)
+        # Last: an interrupted copy does not count.
+        self._note.write_text(self._key)
+
+
+def compile_modules(root: Path, modules: list[str], place: Path) -> None:
+    """Compile modules of the package to libraries below `place`/lib."""
     # Installed only if the build requested it, see `dependencies`.
     from mypyc.build import mypycify
+    from pybind11.setup_helpers import ParallelCompile
     from setuptools import Distribution
     from setuptools.command.build_ext import build_ext
 
@@ -84,11 +145,13 @@ def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
             super().build_extensions()
 
     os.chdir(root)
+    # One C file per module, so that all cores compile.
     extensions = mypycify(
         modules,
         opt_level="2",
         debug_level="0",
         group_name="sharecons",
+        multi_file=True,
         target_dir=str(place / "c"),
     )
     docstrings = docstrings_of(root, modules)
@@ -98,12 +161,12 @@ def compiled(root: Path, modules: list[str], place: Path) -> list[Path]:
     command.build_lib = str(place / "lib")
     command.build_temp = str(place / "temporary")
     command.ensure_finalized()
-    command.run()
-    return sorted(path for path in (place / "lib").rglob("*") if path.is_file())
+    with ParallelCompile():
+        command.run()
 
 
 def accepted_flags(compiler: Any, place: Path) -> list[str]:
-    """Return those of COMPILER_FLAGS with which the compiler compiles an empty file."""
+    """Return the flags of COMPILER_FLAGS that the compiler accepts."""
     from setuptools.errors import CompileError
 
     if compiler.compiler_type != "unix":
@@ -114,7 +177,9 @@ def accepted_flags(compiler: Any, place: Path) -> list[str]:
     accepted = []
     for flag in COMPILER_FLAGS:
         with suppress(CompileError):
-            compiler.compile([str(empty)], str(place), extra_postargs=["-Werror", flag])
+            # Each flag has a directory: an existing object is not compiled again.
+            objects = str(place / str(len(accepted)))
+            compiler.compile([str(empty)], objects, extra_postargs=["-Werror", flag])
             accepted.append(flag)
     return accepted
 
