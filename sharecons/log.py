@@ -8,12 +8,13 @@ own processors.
 
 import logging
 import re
-from collections.abc import MutableMapping
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 import structlog
 
-__all__ = ["get_logger"]
+__all__ = ["get_logger", "without_warnings"]
 
 _PLAIN: Final = re.compile(r"[\w.:/@+-]+", re.ASCII)
 
@@ -23,6 +24,18 @@ def get_logger(name: str, **context: Any) -> Any:
     return structlog.wrap_logger(
         logging.getLogger(name), processors=[_process], **context
     )
+
+
+@contextmanager
+def without_warnings(name: str) -> Iterator[None]:
+    """Suppress a module's warnings, for a program that shows their content itself."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _process(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:

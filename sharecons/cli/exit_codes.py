@@ -10,11 +10,9 @@ script can act on. An error in one group or partition does not stop the others.
 """
 
 import enum
-import logging
 import signal
 from argparse import Namespace
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli.output import write_error
@@ -26,6 +24,7 @@ from sharecons.errors import (
     Error,
     UnsupportedVersionError,
 )
+from sharecons.log import without_warnings
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
@@ -142,20 +141,9 @@ def run_with_client(
     except Error as error:
         write_errors(program, [error])
         return ExitCode.USAGE
-    with _without_connect_warnings():
+    # The final error line already has the reason.
+    with without_warnings("sharecons.net.connect_attempts"):
         return run(program, lambda: work(settings))
-
-
-@contextmanager
-def _without_connect_warnings() -> Iterator[None]:
-    """Suppress connect warnings: the final error line already has the reason."""
-    logger = logging.getLogger("sharecons.net.connect_attempts")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 async def _open_admin(

@@ -11,6 +11,7 @@ from sharecons.demo.plan import Plan
 from sharecons.demo.runner import DemoResult, View, run_demo
 from sharecons.demo.text_view import TextView
 from sharecons.errors import Error
+from sharecons.log import without_warnings
 
 __all__ = ["run"]
 
@@ -42,7 +43,9 @@ def run(
     view = TextView(write) if plain else _screen_view(stdout)
     run_plan = partial(run_demo, plan, options.bootstrap_server, view, write_error)
     try:
-        return _exit_code(anyio.run(run_plan, backend=options.backend))
+        # The view shows that a consumer was killed and which jobs were redelivered.
+        with without_warnings("sharecons.net.member"):
+            return _exit_code(anyio.run(run_plan, backend=options.backend))
     except KeyboardInterrupt:
         return INTERRUPTED
     except (Error, ExceptionGroup) as error:

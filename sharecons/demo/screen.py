@@ -4,6 +4,7 @@ It uses only the sixteen colours of the terminal's theme, which are readable on 
 on light backgrounds.
 """
 
+import sys
 from collections.abc import Sequence
 from types import TracebackType
 from typing import ClassVar, Final, Self
@@ -65,7 +66,9 @@ class Screen:
     def __init__(self, console: Console) -> None:
         self._console = console
         self._title = ""
-        self._live = Live(console=console, auto_refresh=False, redirect_stderr=False)
+        # On the same terminal, lines written to stderr appear above the view.
+        redirect = sys.stderr.isatty()
+        self._live = Live(console=console, auto_refresh=False, redirect_stderr=redirect)
 
     def __enter__(self) -> Self:
         self._live.start()
