@@ -1,0 +1,90 @@
+"""Which tests a run has, and which pytest process runs them; tox.ini has the tiers.
+
+SHARECONS_TEST_THOROUGH=1    tests marked `thorough`, long searches with Hypothesis, and
+                             both event loops on a real Kafka
+SHARECONS_TEST_LOOPS=asyncio no test on trio, where a run is about something else
+
+Without these, tests marked `thorough` are left out, and tests on a real Kafka run on
+asyncio only, except those marked `both_loops`: which event loop waits for a socket does
+not depend on the broker, so trio is tested on the embedded one.
+
+The embedded broker behaves like Kafka EMBEDDED. On another version, comparisons of the
+two (tests/broker) are left out, except those marked `newer_kafka`.
+"""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.kafka_plugin import EMBEDDED, VERSION
+
+__all__ = ["THOROUGH"]
+
+THOROUGH: Final = os.environ.get("SHARECONS_TEST_THOROUGH", "") not in ("", "0")
+ASYNCIO_ONLY: Final = os.environ.get("SHARECONS_TEST_LOOPS") == "asyncio"
+LOOPS: Final = ("anyio_backend", "virtual_clock")  # fixtures
+COMPARISONS: Final = Path(__file__).parent / "broker"
+
+KAFKAS: Final = 2
+"""How many pytest processes have a real Kafka. Their tests mostly wait, so they run
+side by side; more would be short of memory and CPU."""
+
+settings.register_profile(
+    "quick",
+    max_examples=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", parent=settings.get_profile("quick"), max_examples=2000
+)
+settings.load_profile("thorough" if THOROUGH else "quick")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
+    left_out = [item for item in items if _is_left_out(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in set(left_out)]
+    _group(items)
+
+
+def _is_left_out(item: pytest.Item) -> bool:
+    has = item.get_closest_marker
+    if has("thorough") and not THOROUGH:
+        return True
+    if _is_on_trio(item):
+        if ASYNCIO_ONLY:
+            return True
+        if has("kafka") and not (THOROUGH or has("both_loops")):
+            return True
+    return bool(
+        has("kafka")
+        and VERSION != EMBEDDED
+        and item.path.is_relative_to(COMPARISONS)
+        and not has("newer_kafka")
+    )
+
+
+def _is_on_trio(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    return call is not None and any(call.params.get(name) == "trio" for name in LOOPS)
+
+
+def _group(items: list[pytest.Item]) -> None:
+    """Group the tests that share a Kafka or a Spark session, for `--dist loadgroup`."""
+    modules: dict[Path, int] = {}
+    for item in items:
+        spark = "spark" in getattr(item, "fixturenames", ())
+        if item.get_closest_marker("kafka"):
+            # One of these processes also has a Spark session.
+            turn = 0 if spark else modules.setdefault(item.path, len(modules))
+            item.add_marker(pytest.mark.xdist_group(f"kafka-{turn % KAFKAS}"))
+        elif spark:
+            item.add_marker(pytest.mark.xdist_group("spark"))
