@@ -69,31 +69,31 @@ class MembershipEvent(enum.Enum):
     SUBSCRIBED = "subscribed"
     ADMITTED = "admitted"
     FENCED = "fenced"
-    ASKED_TO_LEAVE = "asked to leave"
+    LEAVE_REQUESTED = "leave requested"
     LEFT = "left"
     REFUSED = "refused"
 
 
 TRANSITIONS: Final[Mapping[tuple[State, MembershipEvent], State]] = {
     (State.OUT, MembershipEvent.SUBSCRIBED): State.JOINING,
-    (State.OUT, MembershipEvent.ASKED_TO_LEAVE): State.OUT,
+    (State.OUT, MembershipEvent.LEAVE_REQUESTED): State.OUT,
     (State.JOINING, MembershipEvent.SUBSCRIBED): State.JOINING,
     (State.JOINING, MembershipEvent.ADMITTED): State.MEMBER,
     (State.JOINING, MembershipEvent.FENCED): State.JOINING,
     # The coordinator may have handled the join although its response was lost.
-    (State.JOINING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.JOINING, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
     (State.JOINING, MembershipEvent.REFUSED): State.REFUSED,
     (State.MEMBER, MembershipEvent.SUBSCRIBED): State.MEMBER,
     (State.MEMBER, MembershipEvent.ADMITTED): State.MEMBER,
     (State.MEMBER, MembershipEvent.FENCED): State.JOINING,
-    (State.MEMBER, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.MEMBER, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
     (State.MEMBER, MembershipEvent.REFUSED): State.REFUSED,
     # Subscribed again while the leave is in flight: leave first, then join.
     (State.LEAVING, MembershipEvent.SUBSCRIBED): State.LEAVING,
-    (State.LEAVING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.LEAVING, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
     (State.LEAVING, MembershipEvent.LEFT): State.OUT,
     (State.REFUSED, MembershipEvent.SUBSCRIBED): State.REFUSED,
-    (State.REFUSED, MembershipEvent.ASKED_TO_LEAVE): State.REFUSED,
+    (State.REFUSED, MembershipEvent.LEAVE_REQUESTED): State.REFUSED,
 }
 
 Request = FindCoordinator | Heartbeat
@@ -355,7 +355,7 @@ class Membership:
 
     def _leave(self, now: float) -> None:
         self.heartbeats.on_failed()
-        self._transition(MembershipEvent.ASKED_TO_LEAVE)
+        self._transition(MembershipEvent.LEAVE_REQUESTED)
         self.assignment = frozenset()
         if self.state is State.LEAVING:
             self._due = now

@@ -14,7 +14,7 @@ from sharecons.testing.broker.signals import Signal
 __all__ = [
     "Action",
     "Responder",
-    "answer_twice",
+    "respond_twice",
     "corrupt",
     "cut",
     "delay",
@@ -79,7 +79,7 @@ async def throttle(exchange: Exchange, undone: Signal, /, *, seconds: float) -> 
     await exchange.context.wait((undone,), exchange.context.now + seconds)
 
 
-async def answer_twice(exchange: Exchange, undone: Signal, /) -> None:
+async def respond_twice(exchange: Exchange, undone: Signal, /) -> None:
     response = await exchange.handle()
     await exchange.send(response)
     await exchange.send(response)

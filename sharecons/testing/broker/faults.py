@@ -77,9 +77,9 @@ class RequestMatcher:
         """Respond with a throttle time, during which the broker reads nothing."""
         return self.add(self, partial(actions.throttle, seconds=seconds))
 
-    def answer_twice(self) -> "Fault":
+    def respond_twice(self) -> "Fault":
         """Send the response twice."""
-        return self.add(self, actions.answer_twice)
+        return self.add(self, actions.respond_twice)
 
     def respond(self, by: Responder) -> "Fault":
         """Respond with the fields that `by(request, context)` returns."""
