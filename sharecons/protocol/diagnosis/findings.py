@@ -2,7 +2,7 @@
 
 Rule 1: all findings about a share-partition are made here, from values alone.
 Rule 2: only the partition leader knows acquisition locks. No finding claims that a
-record is locked; it says that it may be.
+record is locked, only that it might be.
 
 Theory of operation
 -------------------
@@ -10,7 +10,7 @@ Each rule takes one partition and yields its findings, if any. They are sorted b
 severity, the worst first. A partition is stalled if no more records can be delivered:
 no consumer has it assigned, or its window is full. The window counts all offsets from
 the start offset on, including settled ones (KIP-932, "In-flight records"), so a single
-unsettled record may stall a partition. "Settled" means acknowledged or archived.
+unsettled record can stall a partition. "Settled" means acknowledged or archived.
 """
 
 import enum
@@ -271,8 +271,8 @@ def _locks(case: _Case) -> Iterator[Finding]:
     if case.partition.count(OffsetStatus.ABOVE) < limit:
         return
     text = (
-        "nothing from the start offset on was settled or released; its "
-        f"{_members(len(case.partition.members))} may hold up to {limit:,} locks, or "
+        "nothing at or above the start offset was settled or released; its "
+        f"{_members(len(case.partition.members))} might hold up to {limit:,} locks, or "
         "have not fetched yet (only the partition leader knows the locks)"
     )
     if lock is not None:
