@@ -27,7 +27,7 @@ __all__ = [
 
 FAILED: Final = 1
 PIPE_CLOSED: Final = 128 + 13
-"""The code that shells use for SIGPIPE. Both equal those of `exit_codes.ExitCode`."""
+"""The code that shells use for SIGPIPE. Both equal codes of `exit_codes.ExitCode`."""
 
 
 class OutputError(Exception):

@@ -86,7 +86,7 @@ class PartitionSnapshot:
     def age(self, at: float) -> float | None:
         """Seconds since the oldest unsettled record was written, 0 if there is none."""
         if self.oldest is not None:
-            # A producer's clock may be ahead.
+            # A producer's clock can be ahead.
             return max(0.0, at - self.oldest.timestamp / 1000)
         return 0.0 if self.unsettled == () else None
 

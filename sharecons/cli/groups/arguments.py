@@ -201,7 +201,7 @@ def _add_configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--verbose",
         action="store_true",
-        help="show all configs, not only those of share groups",
+        help="show all configs, not only the configs of share groups",
     )
 
 

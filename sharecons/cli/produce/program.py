@@ -155,7 +155,7 @@ class _LineProducer:
             partial(self._on_outcome, self._read + 1),
             partition=self._work.partition,
         )
-        # Not before: a signal may cancel the call, which then adds nothing.
+        # Not before: a signal can cancel the call, which then adds nothing.
         self._read += 1
         self._unconfirmed += 1
 
