@@ -8,7 +8,8 @@ How it is exact
    producer id, and for each target partition its end and the next sequence number.
 3. The batch is written. Each record names the dead letter that it comes from. Storing
    the next note, or the end, completes the batch.
-4. A process that finds a note reads the targets from the noted ends on, and looks for
+4. A process that finds a note reads the targets, starting at the noted ends, and looks
+for
    the batch's dead letters. It writes those missing under the noted producer id, with
    the next sequence numbers: if a request of the interrupted process is still on its
    way, the leader takes only one of the two, and rejects the other.
