@@ -38,7 +38,7 @@ def _error_response(request: Request) -> Response:
 
 
 def _names(request: Request, context: Context) -> list[str]:
-    """Return the requested topics from the cursor on; all if none is named."""
+    """Return the requested topics, starting at the cursor; all if none is named."""
     first = "" if request.cursor is None else request.cursor.topic_name
     names = {topic.name for topic in request.topics or context.cluster.topics}
     return sorted(name for name in names if name >= first)
