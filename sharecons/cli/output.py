@@ -98,7 +98,7 @@ class _Terminal:
 def run_command(program: str, command: Callable[[], int]) -> int:
     """Run a command; return its exit code, or the one for failed output.
 
-    SystemExit, which argparse raises, becomes an exit code, too.
+    SystemExit, which argparse raises, becomes an exit code as well.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)

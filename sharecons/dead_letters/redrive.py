@@ -15,7 +15,7 @@ for
    way, the leader takes only one of the two, and rejects the other.
 
 Transactions would not do, even with a producer that has them: share groups read aborted
-records, too, unless their group's isolation level is changed.
+records as well, unless their group's isolation level is changed.
 
 Two processes with one name: the one that starts later takes over. The other one notices
 before its next batch, or when the leader rejects its sequence numbers, and ends. If the

@@ -53,6 +53,6 @@ class Reachability:
             except (ConnectionFailedError, RequestTimedOutError) as error:
                 return error
             except Error:
-                pass  # An error of a broker is a response, too.
+                pass  # An error of a broker is a response as well.
             return None
         return ConnectionFailedError(f"no broker responded within {PROBE_TIMEOUT:g} s")

@@ -25,7 +25,7 @@ from sharecons.protocol.messages import Endpoint
 __all__ = ["ConnectAttempts"]
 
 STAGGER: Final = 1.0
-"""Seconds until the next address is tried concurrently with an unanswered attempt."""
+"""Seconds until the next address is tried concurrently with an unfinished attempt."""
 
 FIRST_TIMEOUT: Final = 10.0
 """Timeout in seconds of the first attempt at an address; it doubles at each retry."""

@@ -2,7 +2,7 @@
 
 A driver writes each change here before it makes it in its `Ledger`. The numbers exclude
 a second driver: if two drivers create the same entry, the storage rejects the second
-one, and that driver must stop. Opening the ledger writes an entry, too. So an older
+one, and that driver must stop. Opening the ledger writes an entry as well. So an older
 driver that still runs finds its next number used, and stops.
 
 After a crash

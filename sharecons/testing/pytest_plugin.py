@@ -55,7 +55,7 @@ def virtual_clock(request: pytest.FixtureRequest) -> "Backend":
         def anyio_backend(virtual_clock):
             return virtual_clock
 
-    Brokers can run on it, too, without sockets: `EmbeddedBroker(listen=False)`.
+    Brokers can run on it as well, without sockets: `EmbeddedBroker(listen=False)`.
     """
     from sharecons.testing import virtual_time
 

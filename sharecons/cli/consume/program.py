@@ -164,7 +164,7 @@ class _Printer:
                 silent_at = anyio.current_time() + self._options.silence
             elif anyio.current_time() >= silent_at:
                 return
-            # Heartbeats need the loop, too, if records are always there.
+            # Heartbeats need the loop as well, if records are always there.
             await checkpoint()
 
     async def _poll(self, timeout: float, count: int) -> list[Record]:

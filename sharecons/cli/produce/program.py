@@ -105,7 +105,7 @@ class _LineProducer:
         self._read = 0  # lines
         self._unconfirmed = 0
         self._confirmed = anyio.Event()
-        self._is_stopped = False  # by an error that later lines would have, too
+        self._is_stopped = False  # by an error that later lines would have as well
         self._reading = anyio.CancelScope()
 
     async def run(self, write_error: Callable[[str], object]) -> ExitCode:

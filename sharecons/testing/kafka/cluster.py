@@ -45,7 +45,7 @@ BROKER_LOG: Final = (
 TOOL_LOG: Final = (f"{LOGGER}.defaultLogLevel=warn",)
 
 # A single broker stops in 0.3 s. Of several, the quorum's leader waits 5 s to hand over
-# to voters that have stopped, too.
+# to voters that have stopped as well.
 STOP_TIMEOUT: Final = 3.0
 HANDOVER_TIMEOUT: Final = 20.0  # the other brokers run: it hands over its partitions
 

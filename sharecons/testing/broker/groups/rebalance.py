@@ -30,7 +30,7 @@ from sharecons.testing.broker.groups.subscription import topics_of
 __all__ = ["CONSUMER", "NEW_MEMBER_TIMEOUT", "Rebalance", "State"]
 
 CONSUMER: Final = "consumer"  # the protocol type whose metadata Kafka parses
-NEW_MEMBER_TIMEOUT: Final = 300.0  # seconds; a constant in Kafka, too
+NEW_MEMBER_TIMEOUT: Final = 300.0  # seconds; a constant in Kafka as well
 TICK: Final = 0.001  # Kafka's shortest timer; a timeout of 0 must not spin
 
 

@@ -47,7 +47,7 @@ def _names(request: Request, context: Context) -> list[str]:
 def _page(
     request: Request, context: Context, names: list[str]
 ) -> tuple[list[Response], Response | None]:
-    """Describe topics until the page is full; return the cursor, too."""
+    """Describe topics until the page is full; return the cursor as well."""
     remaining = max(1, min(MAX_PAGE, request.response_partition_limit))
     described: list[Response] = []
     for name, first in _from_cursor(request, names):

@@ -133,7 +133,7 @@ _ALL: Final = (
         default="-2",
         min_value=-2,
         parents=("log.local.retention.bytes",),
-        doc="Bytes kept on the broker that are in remote storage, too.",
+        doc="Bytes kept on the broker that are in remote storage as well.",
     ),
     Setting(
         name="local.retention.ms",
@@ -141,7 +141,7 @@ _ALL: Final = (
         default="-2",
         min_value=-2,
         parents=("log.local.retention.ms",),
-        doc="How long the broker keeps records that are in remote storage, too.",
+        doc="How long the broker keeps records that are in remote storage as well.",
     ),
     Setting(
         name="max.compaction.lag.ms",
