@@ -66,7 +66,7 @@ class PartitionSnapshot:
         """The unsettled ranges; None if unknown.
 
         Without the state, they are estimated from the lag: all offsets from the start
-        offset on.
+        offset to the end of the log.
         """
         if self.ranges is not None:
             return tuple(each for each in self.ranges if each.status in UNSETTLED)

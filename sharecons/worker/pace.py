@@ -2,8 +2,8 @@
 
 A record that is fetched ahead waits in the consumer, locked but not renewed. So records
 are fetched ahead only while handlers are fast: then the lock is long enough, and the
-next record is there when a handler ends. Otherwise as many are fetched as can start at
-once.
+next record is there when a handler ends. Otherwise only the records are fetched that
+can start now.
 """
 
 from typing import Final, final

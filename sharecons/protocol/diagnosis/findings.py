@@ -8,9 +8,9 @@ Theory of operation
 -------------------
 Each rule takes one partition and yields its findings, if any. They are sorted by
 severity, the worst first. A partition is stalled if no more records can be delivered:
-no consumer has it assigned, or its window is full. The window counts all offsets from
-the start offset on, including settled ones (KIP-932, "In-flight records"), so a single
-unsettled record can stall a partition. "Settled" means acknowledged or archived.
+no consumer has it assigned, or its window is full. The window begins at the start
+offset and counts all offsets, even settled ones (KIP-932, "In-flight records"), so a
+single unsettled record can stall a partition. "Settled" means acknowledged or archived.
 """
 
 import enum
