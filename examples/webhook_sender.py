@@ -2,7 +2,7 @@
 
     python examples/webhook_sender.py https://example.org/hook
 
-Failures are tried again: after 1, 2, 4 … 60 s, or when the server asks for it. If a
+Failures are tried again: after 1, 2, 4 … 60 s, or when the server requests it. If a
 record would stall its partition while it waits, it moves to "webhooks.retry". What the
 server rejects, or what failed 8 times, ends in "webhooks.dead". The topics must exist:
 

@@ -64,7 +64,7 @@ class AckTarget:
     """The interface of a lease to its records (see `protocol.acknowledge.leases`)."""
 
     # A base class instead of a Protocol: compiled code calls its methods directly, but
-    # looks those of a Protocol up by name.
+    # looks the methods of a Protocol up by name.
     __slots__ = ()
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
@@ -107,8 +107,8 @@ DETACHED: Final = _Detached()
 
 
 # Compiled, a record is not tracked by the garbage collector, which would visit each one
-# several times and take longer than decoding it. So no reference cycle may contain one.
-# Objects made by deserializers could form a cycle, so they go into a
+# several times and take longer than decoding it. So no reference cycle must contain
+# one. Objects made by deserializers could form a cycle, so they go into a
 # `DeserializedRecord`. mypyc does not allow an acyclic class to be Generic.
 @mypyc_attr(acyclic=True)
 class Record:
@@ -166,7 +166,7 @@ class Record:
     def lock_deadline(self) -> float:
         """When the acquisition lock ends, in seconds on `anyio.current_time()`'s clock.
 
-        The broker's deadline is never earlier. After it, the record may be delivered to
+        The broker's deadline is never earlier. After it, the record can be delivered to
         another consumer; `renew()` extends it. It is -inf after the connection that
         held the lock has ended, or the consumer is closed.
         """
@@ -269,6 +269,6 @@ class Record:
 
 @final
 class DeserializedRecord(Record):
-    """A record whose key and value come from deserializers, and may refer to it."""
+    """A record whose key and value come from deserializers, and can refer to it."""
 
     __slots__ = ()

@@ -14,7 +14,8 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
     """A sequence of records of one partition that one call can acknowledge.
 
     The methods acknowledge the records that have no acknowledgement yet: acknowledge
-    single records first, then the rest. They behave, and raise, as those of `Record`.
+    single records first, then the rest. They behave, and raise, like the methods of
+    `Record`.
 
     Attributes:
         topic, partition: where the records come from.

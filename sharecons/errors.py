@@ -74,7 +74,7 @@ class Error(Exception):
     """Base class of all errors of sharecons. Any other exception is a bug to report.
 
     Attributes:
-        retriable: whether the same call may succeed later without a change.
+        retriable: whether the same call can succeed later without a change.
     """
 
     retriable: bool = False
@@ -112,7 +112,7 @@ class RecordStateError(Error):
 class LockLostError(RecordStateError):
     """The record's acquisition lock was lost: the record will be delivered again.
 
-    The broker releases all locks of a connection that ends, so the record may be
+    The broker releases all locks of a connection that ends, so the record can be
     processed by another consumer now. The call changed nothing.
     """
 
@@ -187,7 +187,7 @@ class ConnectionFailedError(Error):
 
 
 class RequestTimedOutError(ConnectionFailedError, TimeoutError):
-    """A broker did not respond in time; the request may have had its effect."""
+    """A broker did not respond in time; the request might have had its effect."""
 
 
 class ProtocolError(ConnectionFailedError):

@@ -1,6 +1,6 @@
 """Escaping of external text before it is shown: names, records, broker messages.
 
-This text may contain control characters that a terminal executes, characters that
+This text can contain control characters that a terminal executes, characters that
 reorder or hide their neighbours, and surrogates that cannot be encoded. `escape` writes
 each of them as a Python escape (`\\x1b`, `\\u202e`), `json_text` as a JSON escape.
 """

@@ -49,13 +49,13 @@ class ShareGroupAdmin(AdminLifecycle):
             group = await admin.describe_group("billing")
             print(group.state)
 
-    The first call connects; entering does not. Several tasks may call at the same
+    The first call connects; entering does not. Several tasks can call at the same
     time. Methods that take several groups, topics or partitions return `Results`: for
     each of them its value or its own error. Requests that fail for a reason that
     passes (coordinator moved or loading, no leader, connection lost) are repeated
     within `timeout`.
 
-    Any call may be cancelled; a cancelled change may or may not have been made.
+    You can cancel any call; a cancelled change might have been made.
 
     Args:
         bootstrap_servers: `host:port`, several separated by commas or as a sequence.
@@ -84,7 +84,7 @@ class ShareGroupAdmin(AdminLifecycle):
     ) -> GroupListing:
         """List the groups of all brokers, by state and type; no `types` means all.
 
-        States and types may have any case ("stable", "Stable").
+        States and types can have any case ("stable", "Stable").
         """
         names = (
             validation.check_names("states", states),
@@ -123,7 +123,7 @@ class ShareGroupAdmin(AdminLifecycle):
     async def describe_consumer_groups(
         self, *group_ids: str, authorized_operations: bool = False
     ) -> Results[str, ConsumerGroup]:
-        """Describe consumer groups, both classic ones and those of KIP-848."""
+        """Describe consumer groups: classic groups and groups of KIP-848."""
         names = validation.check_group_ids(group_ids)
         return await groups.describe_consumer_groups(
             self._executor(), names, authorized_operations
@@ -292,9 +292,9 @@ class ShareGroupAdmin(AdminLifecycle):
     async def read_log(
         self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
     ) -> "Results[TopicPartition, LogSlice]":
-        """Read records from these offsets on, without consuming them.
+        """Read records, starting at these offsets, without consuming them.
 
-        Sends one request to each leader, which returns at once, with up to about
+        Sends one request to each leader, which returns immediately, with up to about
         `max_bytes` per partition. Continue from each slice's `next_offset`. Includes
         records of open and aborted transactions.
         """

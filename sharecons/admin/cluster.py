@@ -33,8 +33,8 @@ async def describe_cluster(
 
 
 async def describe_features(executor: AdminExecutor, node_id: int | None) -> Features:
-    async def send(asked: int) -> Reply[Features]:
-        reply: Reply[Features] = await executor.send(asked, DescribeFeatures())
+    async def send(broker_id: int) -> Reply[Features]:
+        reply: Reply[Features] = await executor.send(broker_id, DescribeFeatures())
         return reply
 
     if node_id is None:
@@ -53,8 +53,8 @@ async def describe_broker_configs(
     resource = Resource(ResourceKind.BROKER, str(node_id))
     request = DescribeConfigs(resources=(resource,), names=names or None)
 
-    async def send(asked: int) -> Reply[Mapping[str, ConfigEntry]]:
-        response = await executor.send(asked, request)
+    async def send(broker_id: int) -> Reply[Mapping[str, ConfigEntry]]:
+        response = await executor.send(broker_id, request)
         reply: Reply[Mapping[str, ConfigEntry]] = response[resource]
         return reply
 
@@ -72,5 +72,5 @@ async def _any_node(executor: AdminExecutor) -> int:
 def _unknown_broker_error(node_id: int) -> Exception:
     code = Code.BROKER_NOT_AVAILABLE
     return broker_error(
-        "ask", f"broker {node_id}", code, "the cluster has no broker with this id"
+        "describe", f"broker {node_id}", code, "the cluster has no broker with this id"
     )

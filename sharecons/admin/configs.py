@@ -85,7 +85,7 @@ async def incremental_alter_configs(
 
 
 async def _broker_values(executor: AdminExecutor) -> Mapping[str, str | None]:
-    """Return the brokers' configs that limit those of groups; if not readable, none.
+    """Return the brokers' configs that limit group configs; if not readable, none.
 
     Brokers check the bounds as well.
     """

@@ -68,7 +68,7 @@ class AdminLifecycle:
         self._check_open()
 
     async def stop(self) -> None:
-        """Close the connections, like `aclose`; any task may call this."""
+        """Close the connections, like `aclose`; any task can call this."""
         await self.aclose()
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""Detection of unknown partitions and topics before a coordinator is asked.
+"""Detection of unknown partitions and topics before a request to a coordinator.
 
 Kafka 4.3.0 never responds to a request for the offsets of a partition that its topic
 does not have. And a coordinator learns of a new topic a moment after other brokers, so

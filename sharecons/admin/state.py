@@ -31,7 +31,7 @@ async def read_state(
 ) -> Results[TopicPartition, SharePartitionState]:
     """Read states with the leader epoch that their coordinator already has.
 
-    The coordinator takes a higher epoch for that of a new leader, and fences the
+    The coordinator takes a higher epoch for the epoch of a new leader, and fences the
     current one. So the epoch is read first, and again if it has grown meanwhile.
     """
     named = await find_share_partitions(executor, group_id, partitions)

@@ -88,7 +88,7 @@ async def _replay(
     wanted: Iterable[TopicPartition],
     states: StateReplay,
 ) -> dict[TopicPartition, Error]:
-    """Apply all records of these partitions to `states`; return those that failed."""
+    """Apply all records of these partitions to `states`; return the failed ones."""
     earliest = await list_offsets(
         executor, dict.fromkeys(wanted, OffsetSpec.EARLIEST), False
     )

@@ -15,7 +15,7 @@ __all__ = ["describe_topics", "list_offsets"]
 async def describe_topics(
     executor: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
 ) -> Results[str, Topic]:
-    """Describe topics, also if partitions have no leader at the moment."""
+    """Describe topics, even if partitions have no leader at the moment."""
     response = await executor.brokers.request_topics(
         names or None, executor.deadline, authorized_operations=authorized_operations
     )

@@ -23,7 +23,7 @@ class Column:
         name: the row's key.
         title: the heading; by default the name in capitals.
         align_right: align cells to the right, for numbers.
-        can_fold: cells are lists that a narrow terminal may break into lines.
+        can_fold: cells are lists that a narrow terminal can break into lines.
         is_section: rows are grouped by this column; a narrow terminal shows its value
             in a line above the group.
         format: converts a value to the text of its cell.

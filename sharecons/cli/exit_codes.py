@@ -122,7 +122,7 @@ def run_with_settings(
     options: Namespace,
     work: Callable[["ShareGroupAdmin", "ClientSettings"], Awaitable[ExitCode]],
 ) -> ExitCode:
-    """Run `work` like `run_with_admin`, and pass it the client settings, too."""
+    """Run `work` like `run_with_admin`, and pass it the client settings as well."""
     return run_with_client(
         program, options, lambda settings: _open_admin(settings, work)
     )

@@ -15,7 +15,7 @@ __all__ = ["is_true", "load_properties", "parse_property"]
 
 
 def parse_property(text: str) -> tuple[str, str]:
-    """Parse NAME=VALUE; spaces belong to the value, which may be a separator."""
+    """Parse NAME=VALUE; spaces belong to the value, which can be a separator."""
     name, equals, value = text.partition("=")
     if not name.strip() or not equals:
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")

@@ -29,7 +29,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="migrate offsets of a consumer group to a share group, or back",
         description="Migrate the committed offsets of a consumer group to a share "
         "group, or the start offsets of a share group to a consumer group; the type of "
-        "SOURCE decides. Neither group may have members. Without --execute, only show "
+        "SOURCE decides. Both groups must be empty. Without --execute, only show "
         "at which offsets TARGET would start, and how many offsets would be delivered "
         "twice or never. SOURCE is never changed.",
     )

@@ -27,7 +27,7 @@ __all__ = [
 
 FAILED: Final = 1
 PIPE_CLOSED: Final = 128 + 13
-"""The code that shells use for SIGPIPE. Both equal those of `exit_codes.ExitCode`."""
+"""The code that shells use for SIGPIPE. Both equal codes of `exit_codes.ExitCode`."""
 
 
 class OutputError(Exception):
@@ -98,7 +98,7 @@ class _Terminal:
 def run_command(program: str, command: Callable[[], int]) -> int:
     """Run a command; return its exit code, or the one for failed output.
 
-    SystemExit, which argparse raises, becomes an exit code, too.
+    SystemExit, which argparse raises, becomes an exit code as well.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)

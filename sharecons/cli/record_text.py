@@ -64,7 +64,7 @@ def format_time(milliseconds: int) -> str:
     try:
         time = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:
-        return f"{milliseconds} ms"  # producers may set any timestamp
+        return f"{milliseconds} ms"  # producers can set any timestamp
     return time.strftime("%Y-%m-%dT%H:%M:%S.") + f"{milliseconds % 1000:03d}Z"
 
 

@@ -40,7 +40,7 @@ def write(rows: Iterable[Row], columns: Sequence[Column], *, as_json: bool) -> N
 
 
 def _write_json(rows: Sequence[Row]) -> None:
-    # One object per line, so that grep and people can read it, too.
+    # One object per line, so that grep and people can read it as well.
     lines = ",\n ".join(json_text(row) for row in rows)
     output.write_raw(f"[{lines}]\n")
 

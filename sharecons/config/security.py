@@ -37,7 +37,7 @@ _PROTOCOLS: Final[Mapping[tuple[bool, bool], Protocol]] = {
 class Security:
     """How a client encrypts its connections and authenticates itself.
 
-    Several clients may share one value. Its repr shows no secret.
+    Several clients can share one value. Its repr shows no secret.
 
     Attributes:
         ssl_context: the context for TLS; None for plain TCP.
@@ -62,7 +62,8 @@ class Security:
 
         Args:
             context: a complete context, instead of all other arguments.
-            ca_file: the trusted certificates (PEM); by default those of the system.
+            ca_file: the trusted certificates (PEM); by default the system's
+                certificates.
             cert_file: the client's certificate (PEM) with its intermediate
                 certificates, if brokers require one.
             key_file: the certificate's key (PEM), if it is not in `cert_file`.
@@ -204,7 +205,7 @@ def _load_certificate(
     key_file: Path | None,
     password: str | None,
 ) -> None:
-    # With no password at all, OpenSSL would ask for it on the terminal.
+    # With no password at all, OpenSSL would read it from the terminal.
     try:
         context.load_cert_chain(cert_file, key_file, password or "")
     except (OSError, ValueError) as error:

@@ -57,11 +57,11 @@ def load(
     """Merge the settings from all sources.
 
     Args:
-        bootstrap_servers: override those of environment and file.
+        bootstrap_servers: override the addresses of environment and file.
         command_config: the path of a Kafka properties file.
         properties: single properties, which override environment and file.
         timeout: seconds.
-        environ: environment variables; by default those of the process.
+        environ: environment variables; by default the variables of the process.
 
     Raises:
         ConfigurationError: a setting is invalid or missing. The message is one line

@@ -206,7 +206,7 @@ def check_topic(name: str, topic: str) -> str:
     elif len(topic) > TOPIC_MAX:
         rule = f"has {len(topic):,} characters, Kafka allows {TOPIC_MAX}"
     elif not _TOPIC.fullmatch(topic):
-        rule = "may contain only ASCII letters, digits, '.', '_' and '-'"
+        rule = "can contain only ASCII letters, digits, '.', '_' and '-'"
     else:
         return topic
     raise ConfigurationError(f"{name}: topic name {topic[:80]!r} {rule}")

@@ -42,7 +42,7 @@ class DeliveryQueue:
     """Leases on their way to the application; the member's `Listener`.
 
     Attributes:
-        lease: the lease from which records are delivered, from its cursor on.
+        lease: the lease from which records are delivered, starting at its cursor.
         records: the records of that lease, deserialized up to the cursor.
         closed: no more records are delivered.
         subscribed: the consumer has topics.
@@ -59,7 +59,7 @@ class DeliveryQueue:
         deserializers: Deserializers,
         delivery_limit: int,
         on_acknowledged: Acknowledged | None,
-        check_caller: Callable[[], None] = lambda: None,  # may raise WrongThreadError
+        check_caller: Callable[[], None] = lambda: None,  # can raise WrongThreadError
     ) -> None:
         self.clock = clock
         self.lease: Lease | None = None
@@ -143,7 +143,7 @@ class DeliveryQueue:
         return Unacknowledged(implicit=self._implicit)
 
     def check(self, reader: Reader) -> None:
-        """Check that a reader may be served.
+        """Check that a reader can be served.
 
         Raises:
             ClosedError, NotSubscribedError, ConsumerStateError, WrongThreadError.
@@ -179,7 +179,7 @@ class DeliveryQueue:
     def is_pause_due(self) -> bool:
         """True if other tasks must run before this reader is served.
 
-        A loop may run for SLICE seconds, but woken readers run first.
+        A loop can run for SLICE seconds, but woken readers run first.
         """
         return self._readers.any_woken or self.clock() >= self._pause_at
 
@@ -190,7 +190,7 @@ class DeliveryQueue:
     def wait(self, reader: Reader, deadline: float) -> Awaitable[bool]:
         """Wait for records or errors, as `Waiter.wait`; call `end_wait` afterwards.
 
-        The wait may end before the deadline without either.
+        The wait can end before the deadline without either.
         """
         self._count_processed(reader)
         self._prefetch.waiting_readers += 1
@@ -226,7 +226,7 @@ class DeliveryQueue:
         return True
 
     def hold(self, reader: Reader) -> None:
-        """Deliver records of `lease`, from its cursor on, to this reader."""
+        """Deliver records of `lease` to this reader, starting at its cursor."""
         assert self.lease is not None, "served"
         self._readers.hold(reader, self.lease)
 
@@ -279,7 +279,7 @@ class DeliveryQueue:
             self._readers.settle(reader, accept=True)
 
     def remove_reader(self, reader: Reader) -> None:
-        """Remove a reader that will not read again; may be called in any thread."""
+        """Remove a reader that will not read again; can be called in any thread."""
         if not self.closed:
             self._readers.remove(reader)
 
@@ -390,7 +390,7 @@ class DeliveryQueue:
         self.recorder.on_released_unprocessed(count, last)
         if last:
             self._log.warning(
-                "records released unprocessed on what may be their last delivery",
+                "records released unprocessed, possibly on their last delivery",
                 records=last,
                 delivery_limit=self._delivery_limit,
             )

@@ -84,7 +84,7 @@ def decode_lease(lease: Lease) -> tuple[list[Record], int, list[CorruptRecordsEr
     """Decode a lease; return its records, their size in bytes, and errors to raise.
 
     Also sets in the lease which offsets have records. It releases damaged batches,
-    because another replica or transfer may be intact, and acquired offsets that the
+    because another replica or transfer might be intact, and acquired offsets that the
     response does not contain. It acknowledges offsets without a record as gaps.
     """
     topic, partition = lease.topic, lease.share_partition.partition

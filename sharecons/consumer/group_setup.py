@@ -67,7 +67,7 @@ async def set_offset_reset(
     so this waits until the broker returns the new one.
 
     Raises:
-        AuthorizationError: this principal may not set it.
+        AuthorizationError: this principal is not allowed to set it.
         BrokerError: the broker rejects it, or does not apply it.
     """
     read = partial(_read_config, connection, group_id, OFFSET_RESET, timeout)
@@ -97,8 +97,8 @@ async def read_delivery_limit(
 ) -> int:
     """Return the group's delivery limit.
 
-    It is used for warnings only, so Kafka's default is returned if the config may not
-    be read or does not exist (Kafka 4.1).
+    It is used for warnings only, so Kafka's default is returned if the client is not
+    allowed to read the config, or if it does not exist (Kafka 4.1).
     """
     try:
         value = await _read_config(connection, group_id, DELIVERY_LIMIT, timeout)

@@ -6,7 +6,7 @@ has records, awaiting it takes an index and a look at the clock. The coroutine
 accepts passed records, lets other tasks run, finds the next records and checks locks.
 
 Leaving a loop deletes its iterator, which releases the current record. So nothing else
-may refer to the iterator: its state is in a `RecordReader`, and tracebacks do not
+can refer to the iterator: its state is in a `RecordReader`, and tracebacks do not
 reference it.
 """
 

@@ -35,7 +35,7 @@ class Lifecycle(ABC):
     The background tasks depend on no task of the application (`net.background`). If
     one of them fails, the failure is logged, and raised by the application's next
     call as a `BackgroundTaskError`. KeyboardInterrupt and SystemExit, which a callback
-    may raise, are raised as they are.
+    can raise, are raised unchanged.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class Lifecycle(ABC):
 
     @abstractmethod
     async def _release(self) -> None:
-        """Close the connections; may be called again."""
+        """Close the connections; can be called again."""
 
     # Starting.
 
@@ -90,7 +90,7 @@ class Lifecycle(ABC):
             ConnectionFailedError: no broker responded within `connect_timeout`.
             AuthenticationError: either side rejected the credentials.
             UnsupportedVersionError: the broker has no share groups.
-            AuthorizationError: `auto_offset_reset` may not be set.
+            AuthorizationError: setting `auto_offset_reset` is not allowed.
             ConsumerStateError: it was started before; make another consumer.
             ClosedError: another task closed it meanwhile.
         """
@@ -130,7 +130,7 @@ class Lifecycle(ABC):
             self._starting = None
             if self._state == "starting":
                 self._state, self._loop_guard = "new", None
-        self._check_open()  # `aclose` may have cancelled the scope
+        self._check_open()  # `aclose` can cancel the scope
 
     def _check_starting(self) -> None:
         if self._state != "starting":
@@ -164,7 +164,7 @@ class Lifecycle(ABC):
     async def aclose(self, *, timeout: float = 10.0) -> None:
         """Send pending acknowledgements, release the other records, leave the group.
 
-        Loops end; in implicit mode the current record is not accepted. Any task may
+        Loops end; in implicit mode the current record is not accepted. Any task can
         call this. A second call waits for the first, and does nothing once the
         consumer is closed.
 
@@ -212,7 +212,7 @@ class Lifecycle(ABC):
                 await self._release()
 
     def _abort(self) -> None:
-        """End the background tasks and their connections at once."""
+        """End the background tasks and their connections immediately."""
         assert self._background is not None, "was open"
         self._state = "closed"
         self._abandon()

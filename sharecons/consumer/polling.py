@@ -36,9 +36,7 @@ class Poller:
         self._queue = queue
         self._coroutine = coroutine
         self._polls: WeakKeyDictionary[Any, _Poll] = WeakKeyDictionary()
-        self._idle_readers: list[
-            Reader
-        ] = []  # those of polls that are tasks of their own
+        self._idle_readers: list[Reader] = []  # of polls in tasks of their own
 
     async def poll(
         self, deadline: float, max_records: int | None
@@ -121,7 +119,7 @@ def _new_reader(queue: DeliveryQueue) -> Reader:
 def _on_end(task: "asyncio.Future[Any]", poller: "ref[Poller]") -> None:
     """Remove the task from the poller when it ends.
 
-    Needed on asyncio only, where the application may still refer to an ended task.
+    Needed on asyncio only, where the application can still refer to an ended task.
     """
 
     def on_done(task: "asyncio.Future[Any]") -> None:

@@ -1,6 +1,6 @@
 """The readers of one consumer: how they share, await and settle records.
 
-Several tasks may read one consumer. One reader at a time, the holder, takes records
+Several tasks can read one consumer. One reader at a time, the holder, takes records
 from the current lease: its loop advances the cursor of the lease without calling the
 queue. When another reader calls the queue, it becomes the holder, and the previous one
 calls the queue for its next record. So slow readers share a lease record by record,
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class Undeserializable:
-    """A record that could not be deserialized, which its task may be about to reject.
+    """A record that could not be deserialized, which its task might reject.
 
     Attributes:
         deadline: when other readers stop waiting for that, on the consumer's clock.
@@ -61,7 +61,7 @@ class Undeserializable:
 class Unacknowledged:
     """The delivered records of one reader that it has not settled.
 
-    They are ranges of leases. The last range may be open: it ends at the cursor of its
+    They are ranges of leases. The last range can be open: it ends at the cursor of its
     lease, which moves as records are delivered. In implicit mode the records are
     accepted by the reader's next read, and released when the reader has left (by break,
     a cancel or an exception) and another one reads. In explicit mode neither happens.
@@ -75,7 +75,7 @@ class Unacknowledged:
 
     @property
     def has_records(self) -> bool:
-        """True while `settle` or `accept_passed` may acknowledge a record."""
+        """True while `settle` or `accept_passed` can acknowledge a record."""
         return self._implicit and bool(self._lease is not None or self._parts)
 
     @property
@@ -87,7 +87,7 @@ class Unacknowledged:
         )
 
     def start_taking(self, lease: Lease) -> None:
-        """Add the records that are delivered of a lease from its cursor on."""
+        """Add the records of a lease that are delivered, starting at its cursor."""
         self.stop_taking()
         self._lease, self._start = lease, lease.cursor
 
@@ -166,7 +166,7 @@ class Reader:
         waiter: wakes it.
         per_record: it takes records one by one; each read settles those before.
         woken: it was woken and has not run since.
-        poll_times: when it last asked for records and received some.
+        poll_times: when it last requested records and received some.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Readers:
 
     @property
     def can_accept_passed(self) -> bool:
-        """True while the holder has records that it may pass."""
+        """True while the holder has records that its loop might have passed."""
         return self._holder is not None and self._holder.unacknowledged.has_records
 
     def interrupt(self) -> None:
@@ -261,9 +261,9 @@ class Readers:
     def remove(self, reader: Reader) -> None:
         """Release the records of a reader that will not read again.
 
-        Releases at once if another reader waits, else when one reads. So after a break
-        the application can acknowledge the record first. May be called in any thread,
-        as the garbage collector does.
+        Releases immediately if another reader waits, else when one reads. So after a
+        break the application can acknowledge the record first. Can be called in any
+        thread, as the garbage collector does.
         """
         self._removed.append(reader)
         if self._waiting or self._woken:
@@ -302,7 +302,7 @@ class Readers:
     def _release_undeserializable(self, now: float) -> None:
         """Release records that could not be deserialized, when their tasks read again.
 
-        Until then the task may reject its record, though its loop has ended.
+        Until then the task can reject its record, though its loop has ended.
         """
         kept = []
         for failed in self._undeserializable:
@@ -327,7 +327,7 @@ class Readers:
     def wait(self, reader: Reader, deadline: float) -> Awaitable[bool]:
         """Wait to be woken, as `Waiter.wait`; call `end_wait` afterwards.
 
-        The wait may end before the deadline, so that `release_removed` is called again.
+        The wait can end before the deadline, so that `release_removed` is called again.
         """
         for failed in self._undeserializable:
             deadline = min(deadline, failed.deadline)

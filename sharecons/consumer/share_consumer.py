@@ -65,7 +65,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     current record; it is released when another loop reads or the consumer closes. With
     "explicit" you acknowledge every record yourself.
 
-    Several tasks may read one consumer, each with its own loop: every record goes to
+    Several tasks can read one consumer, each with its own loop: every record goes to
     one of them.
 
     Args:
@@ -75,10 +75,10 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         bootstrap_servers: `host:port`, several with commas or as a sequence.
         acknowledgement: "implicit" or "explicit".
         auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
-            "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group as
-            it is; Kafka's default is latest, so that a new group's first run sees
+            "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group
+            unchanged; Kafka's default is latest, so that a new group's first run sees
             only what comes after it joined.
-        max_records: at most so many records in one round of fetches, softly: whole
+        max_records: maximum number of records in one round of fetches, softly: whole
             batches of producers come together. The consumer's own pace decides below:
             what it processes in 0.25 s, or in half of the lock duration (15 s by
             default) where batches are larger than 32 KiB and than that. All of them
@@ -86,13 +86,14 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
         max_wait: seconds that a fetch waits at the broker for records.
         min_bytes, max_bytes: of one fetch response; max_bytes is a soft limit. For
-            small records in many partitions up to four times as much is requested. At
+            small records in many partitions up to four times this size is requested. At
             high rates min_bytes is raised to what arrives in two milliseconds.
         client_id: for brokers' logs and quotas.
         member_id: identifies this member. A process that keeps its id when it restarts
-            (a pod's name, for example) gets its partitions again at once; with a new id
-            it waits for the old member's session timeout (45 s). Never use an id twice
-            at the same time. Any name; it is converted to a UUID, as Kafka requires.
+            (a pod's name, for example) gets its partitions again immediately; with a
+            new id it waits for the old member's session timeout (45 s). Never use an id
+            twice at the same time. Any name; it is converted to a UUID, as Kafka
+            requires.
         client_rack: for brokers that assign by rack.
         on_acknowledged: called with the results (`AcknowledgeResult`) of explicit and
             implicit acknowledgements. A plain function, not a coroutine function; if it
@@ -247,7 +248,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
         Prefetched records of other topics are released; pending acknowledgements are
         sent. Pass names one by one or as a list; without any, this is `unsubscribe()`.
-        A topic may be created after this call.
+        A topic can be created after this call.
 
         Raises:
             ConfigurationError: a topic name is invalid or repeated.
@@ -273,7 +274,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions; other members may have them too."""
+        """The assigned partitions; other members can have them as well."""
         if self._background is None:
             return frozenset()
         return self._member.assignment
@@ -282,7 +283,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     def connected(self) -> bool:
         """True while the group coordinator accepts this member's heartbeats.
 
-        False before the first one is accepted, from a failure on, when a heartbeat is
+        False before the first one is accepted, after a failure, when a heartbeat is
         overdue by a heartbeat interval, without topics, and once the consumer closes.
         """
         if self._state != "open":
@@ -312,8 +313,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         """Return the current values of all metrics (KIP-932, "Client metrics").
 
         `sharecons.metrics.METRICS` has their units and descriptions. Averages and
-        maxima without a value are NaN, times since an event -1.0. Any thread may call
-        this, also before the consumer starts and after it is closed.
+        maxima without a value are NaN, times since an event -1.0. Any thread can call
+        this, even before the consumer starts and after it is closed.
         """
         return self._recorder.snapshot()
 

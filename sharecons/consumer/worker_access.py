@@ -73,7 +73,7 @@ class WorkerAccess:
         self._set_suspended(False)
 
     def fetch_at_most(self, count: int) -> None:
-        """Fetch so many records once they are requested; none if `count` is 0."""
+        """Fetch up to `count` records once they are requested; none if it is 0."""
         if count:
             prefetch = self._consumer._member.prefetch
             prefetch.set_allowance(min(count, self._max_records))
@@ -86,7 +86,7 @@ class WorkerAccess:
         prefetch.suspended = suspended
 
     async def read_group_config(self, name: str) -> str | None:
-        """Return a config of the group; None if it may not be read or is unknown."""
+        """Return a config of the group; None if it is unknown or not readable."""
         consumer = self._consumer
         request = DescribeGroupConfig(group_id=consumer.group_id, name=name)
         try:

@@ -1,4 +1,4 @@
-"""Reading and redriving dead letters: those of workers, and those of Kafka 4.4.
+"""Reading and redriving dead letters of workers and of Kafka 4.4.
 
 - `client`: `DeadLetters`, the API.
 - `models`: a dead letter, and the result of a redrive.

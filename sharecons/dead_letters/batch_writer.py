@@ -66,7 +66,7 @@ class BatchResult:
         written: how many were written.
         had: how many were written before by the process that was interrupted.
         is_complete: False if a limit left some of them.
-        rejected: those that their topics do not take, and why.
+        rejected: records that their topics do not take, and why.
     """
 
     written: int = 0
@@ -90,7 +90,7 @@ class BatchWriter:
         self._sequences: Sequences = Counter()
 
     async def prepare(self, until: int, targets: Iterable[TopicPartition]) -> InFlight:
-        """Return what is to be stored before a batch is written.
+        """Return the state that must be stored before a batch is written.
 
         Raises:
             BrokerError: a target or a producer id cannot be looked up.
@@ -113,7 +113,7 @@ class BatchWriter:
         """Write a batch that `prepare` was called for.
 
         Raises:
-            Error: it may be written in part.
+            Error: it might be written in part.
         """
         return await self._write(writes, in_flight.identity, self._sequences)
 
@@ -167,7 +167,7 @@ class BatchWriter:
             limit: write no more records than this.
 
         Raises:
-            Error: it may still be written in part.
+            Error: it might be written in part.
         """
         attempts = 1
         while True:

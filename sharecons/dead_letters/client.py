@@ -92,7 +92,7 @@ class DeadLetters:
         too, with None as `origin`.
 
         Args:
-            wanted: yield only those that pass; None is all.
+            wanted: yield only dead letters that pass; None is all.
             fetch_sources: read the records that brokers' dead letters refer to.
 
         Raises:
@@ -148,8 +148,8 @@ class DeadLetters:
             to: the topic to write to; None is the topic of each dead letter's origin.
             name: each dead letter is redriven once for a name; None makes one from the
                 topics.
-            wanted: redrive only those that pass; None is all.
-            max_redrives: skip dead letters that were redriven so often before.
+            wanted: redrive only dead letters that pass; None is all.
+            max_redrives: skip dead letters that were redriven this often before.
             limit: redrive no more than this in this run.
             rate: how many per second; None is as fast as possible.
             on_progress: called with the summary so far, at the start and after each

@@ -30,7 +30,7 @@ TIMES: Final = ("since", "until")
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One filter; `time` is that of since and until, in ms since the epoch."""
+    """One filter; `time` is the value of since and until, in ms since the epoch."""
 
     field: str
     operator: str

@@ -32,12 +32,12 @@ class SourceStatus(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetterRecord:
-    """A record of a dead-letter topic, and the record that was given up.
+    """A record of a dead-letter topic, and the record that failed for good.
 
     Attributes:
         record: the record of the dead-letter topic, with all its headers.
-        origin: the record that was given up, and why; None if it is not known.
-        key, value, headers: of the record that was given up, as far as known; without
+        origin: the record that failed for good, and why; None if it is not known.
+        key, value, headers: of the record that failed for good, if known; without
             headers of dead letters and redrives.
         redrives: how often it was redriven before.
         status: where key, value and headers come from.

@@ -140,11 +140,11 @@ class BatchPlan:
     Attributes:
         start, until: their offsets; `until` is excluded.
         max_records: how many are written at most.
-        writes: those that are redriven, in order.
+        writes: the records that are redriven, in order.
         targets: where to.
         size: their approximate bytes.
         skipped: how many are not redriven, by reason.
-        errors: about those that should be.
+        errors: about the ones that should be.
     """
 
     start: int

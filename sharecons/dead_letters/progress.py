@@ -53,7 +53,7 @@ class Progress:
         offset: the first dead letter that is not done.
         plan: a digest of what is redriven where; another plan needs another name.
         run: the process that works on it; another one has taken over if it differs.
-        in_flight: the batch that may be written in part, or None.
+        in_flight: the batch that might be written in part, or None.
     """
 
     offset: int

@@ -30,8 +30,8 @@ class RedriveConflictError(Error):
 class ProgressStore:
     """The progress of one redrive, by partition of the dead-letter topic.
 
-    Several processes may use one name. Each looks before it stores whether the progress
-    is the one that it has stored last; if not, the other one goes on, and it ends.
+    Several processes can use one name. Before it stores, each checks that the progress
+    is still what it has stored last; if not, the other one goes on, and it ends.
     """
 
     def __init__(self, admin: ShareGroupAdmin, name: str) -> None:

@@ -66,7 +66,7 @@ async def log_ranges(
     """
     partitions = (await admin.describe_topics(topic))[topic].value.partitions
     keys = [TopicPartition(topic, number) for number in sorted(partitions)]
-    # The start may move in between, but then it is not above the end.
+    # The start can move in between, but then it is not above the end.
     starts = await admin.list_offsets(keys, OffsetSpec.EARLIEST)
     ends = await admin.list_offsets(keys, OffsetSpec.LATEST)
     return {
@@ -78,7 +78,8 @@ async def log_ranges(
 async def read_records(
     admin: ShareGroupAdmin, key: TopicPartition, start: int, end: int
 ) -> AsyncGenerator[RecordSlice]:
-    """Yield the records from `start` to before `end`, but for those removed meanwhile.
+    """Yield the records from `start` to before `end`, except the ones removed
+    meanwhile.
 
     Raises:
         BrokerError: the log cannot be read.
@@ -151,7 +152,7 @@ async def dead_letters_of(
 
 
 def is_topic(name: str) -> bool:
-    """Return whether a name, which may come from anyone, can be a topic's."""
+    """Return whether a name, which any producer can have set, can be a topic's."""
     try:
         check_topic("topic", name)
     except ConfigurationError:

@@ -8,13 +8,14 @@ How it is exact
    producer id, and for each target partition its end and the next sequence number.
 3. The batch is written. Each record names the dead letter that it comes from. Storing
    the next note, or the end, completes the batch.
-4. A process that finds a note reads the targets from the noted ends on, and looks for
+4. A process that finds a note reads the targets, starting at the noted ends, and looks
+for
    the batch's dead letters. It writes those missing under the noted producer id, with
    the next sequence numbers: if a request of the interrupted process is still on its
    way, the leader takes only one of the two, and rejects the other.
 
 Transactions would not do, even with a producer that has them: share groups read aborted
-records, too, unless their group's isolation level is changed.
+records as well, unless their group's isolation level is changed.
 
 Two processes with one name: the one that starts later takes over. The other one notices
 before its next batch, or when the leader rejects its sequence numbers, and ends. If the

@@ -1,7 +1,7 @@
 """Reads the records that dead letters refer to, each by its offset.
 
 A broker's dead letter has none of the source's headers, and by default neither key nor
-value (KIP-1191). The source may be gone: deleted, compacted, or removed by retention.
+value (KIP-1191). The source can be gone: deleted, compacted, or removed by retention.
 Offsets of a topic that was deleted and created again are other records; that cannot be
 noticed if the dead letter has neither key nor value.
 """
@@ -24,7 +24,7 @@ FIRST_MAX_BYTES: Final = 64 << 10
 MAX_BYTES: Final = 16 << 20
 MAX_TRIES: Final = 8
 TRIES_BEYOND_END: Final = 3
-"""Responses, as a new leader may not know the end of its log at first."""
+"""Responses, as a new leader might not know the end of its log at first."""
 
 Position: TypeAlias = tuple[TopicPartition, int]
 Source: TypeAlias = "Record | str | Error"

@@ -105,7 +105,7 @@ class JobProducer:
     async def produce(self, jobs: Sequence[int]) -> None:
         """Produce jobs, in one batch.
 
-        Raises as `IdempotentProducer.send`; the jobs may have been written or not.
+        Raises as `IdempotentProducer.send`; the jobs might have been written.
         """
         await self._producer.send_all(
             self._topic, _new_records(jobs), partition=PARTITION
@@ -196,7 +196,7 @@ async def _wait_for_leader(environment: Environment) -> None:
 
 
 async def _delete_all(environment: Environment) -> list[str]:
-    """Delete topic and group; return the names of those that remain."""
+    """Delete topic and group; return the names of what remains."""
     remaining = {f"group {environment.group_id}": _delete_group}
     remaining[f"topic {environment.topic}"] = _delete_topic
     with anyio.move_on_after(CLEANUP_TIMEOUT):
@@ -273,7 +273,7 @@ def _raise_on_error(request: Request, response: Response, resource: str) -> None
 
 
 def _new_records(jobs: Sequence[int]) -> list[NewRecord]:
-    # Timestamps increase, as those of a producer would.
+    # Timestamps increase, like the timestamps of a producer.
     clock = count(int(time.time() * 1000))
     return [
         NewRecord(value=f"job {job}".encode(), timestamp=next(clock)) for job in jobs

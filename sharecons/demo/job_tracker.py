@@ -168,7 +168,7 @@ class JobTracker:
 
     def on_produced(self, numbers: Iterable[int]) -> None:
         for number in numbers:
-            # A job may be delivered before the response to its Produce request.
+            # A job can be delivered before the response to its Produce request.
             if number not in self.jobs:
                 self.jobs[number] = Job(number)
                 self._state_counts[JobState.WAITING] += 1

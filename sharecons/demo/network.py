@@ -1,4 +1,4 @@
-"""A network whose connections stop like those of a killed process."""
+"""A network whose connections stop like the connections of a killed process."""
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.io.idle_watch import OnLost, Wait

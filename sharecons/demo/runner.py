@@ -70,7 +70,7 @@ async def run_demo(
 ) -> DemoResult:
     """Run the demo until all jobs are done.
 
-    The topic and the group are always deleted, also after a signal or a cancellation.
+    The topic and the group are always deleted, even after a signal or a cancellation.
 
     Args:
         bootstrap: the address of a broker; None starts an embedded broker.

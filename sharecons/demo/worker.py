@@ -78,7 +78,7 @@ class Worker:
                     await self._close_if_killed(consumer)
 
     def kill(self) -> None:
-        """Stop at once without sending anything, like a process that gets SIGKILL."""
+        """Stop without sending anything, like a process that gets SIGKILL."""
         self._network.kill()
         self._scope.cancel()
         self._tracker.on_killed(self.name, self._clock.now)
@@ -94,7 +94,7 @@ class Worker:
         records = aiter(consumer)
         async with anyio.create_task_group() as tasks:
             while True:
-                # Wait for a free slot first, so that a received job starts at once.
+                # Wait for a free slot first, so that a received job starts immediately.
                 await self._free_slots.acquire()
                 tasks.start_soon(self._work, await anext(records))
 

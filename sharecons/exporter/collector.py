@@ -94,7 +94,7 @@ class Collector:
     async def collect(self) -> Snapshot:
         """Read all groups once. Errors are in the snapshot; nothing is raised.
 
-        May be cancelled at any time.
+        Can be cancelled at any time.
         """
         began = time.monotonic()
         errors = _Errors()

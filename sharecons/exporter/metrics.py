@@ -72,12 +72,12 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     (
         "window_records",
         "Offsets from the start offset to the last one that was settled or released: "
-        "so many are in flight at least.",
+        "at least this many are in flight.",
         lambda one, _: one.window,
     ),
     (
         "window_limit_records",
-        "Offsets that may be in flight: share.partition.max.record.locks.",
+        "Offsets that can be in flight: share.partition.max.record.locks.",
         lambda one, _: one.window_limit,
     ),
     (
@@ -91,7 +91,7 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
 
 
 def make_registry(metrics: "Metrics") -> CollectorRegistry:
-    """Return a new registry with these metrics and those of the process."""
+    """Return a new registry with these metrics and the metrics of the process."""
     registry = CollectorRegistry()
     registry.register(metrics)
     ProcessCollector(registry=registry)
@@ -100,7 +100,7 @@ def make_registry(metrics: "Metrics") -> CollectorRegistry:
 
 @final
 class Metrics(Collector):
-    """The metrics of the latest snapshot; may be scraped in any thread.
+    """The metrics of the latest snapshot; can be scraped in any thread.
 
     A scrape sends no requests. Values that the last collection could not read are left
     out, so that old values are never taken for new ones.
@@ -115,7 +115,7 @@ class Metrics(Collector):
     def update(self, snapshot: Snapshot) -> None:
         """Replace the snapshot."""
         self._collections += 1
-        # A new object, as a scrape in another thread may iterate the old one.
+        # A new object, as a scrape in another thread can iterate the old one.
         self._failures = self._failures + Counter(snapshot.error_counts)
         self._archived = self._archived.after(snapshot)
         self._latest = snapshot
@@ -125,7 +125,7 @@ class Metrics(Collector):
         yield from self._families(self._latest)
 
     def describe(self) -> Iterable[Metric]:
-        """Return all metrics by name, so that a scrape may choose some of them."""
+        """Return all metrics by name, so that a scrape can choose some of them."""
         return self._families(Snapshot(at=0.0, duration=0.0))
 
     def _families(self, latest: Snapshot | None) -> Iterator[Metric]:
@@ -139,7 +139,7 @@ class Metrics(Collector):
 
     def _exporter_metrics(self, latest: Snapshot | None) -> Iterator[Metric]:
         reached = latest is not None and latest.reached
-        yield _gauge(f"{PREFIX}_up", "1 if a broker answers, 0 if none does.", reached)
+        yield _gauge(f"{PREFIX}_up", "1 if a broker responds, 0 if none does.", reached)
         yield CounterMetricFamily(
             f"{PREFIX}_collections", "Collections that ended.", self._collections
         )

@@ -1,6 +1,6 @@
 """Probes of whether brokers respond, between and during collections.
 
-The values of the last collection may be an hour old. A cheap request each second shows
+The values of the last collection can be an hour old. A cheap request each second shows
 when they are no longer current.
 """
 
@@ -32,7 +32,7 @@ class Reachability:
         self._admin = admin
 
     async def wait_until_lost(self) -> Error:
-        """Probe until no broker answers; return the reason."""
+        """Probe until no broker responds; return the reason."""
         while True:
             await anyio.sleep(INTERVAL)
             error = await self._probe()
@@ -40,7 +40,7 @@ class Reachability:
                 return error
 
     async def wait_until_back(self) -> None:
-        """Probe until a broker answers."""
+        """Probe until a broker responds."""
         while True:
             await anyio.sleep(INTERVAL)
             if await self._probe() is None:
@@ -53,6 +53,6 @@ class Reachability:
             except (ConnectionFailedError, RequestTimedOutError) as error:
                 return error
             except Error:
-                pass  # An error of a broker is a response, too.
+                pass  # An error of a broker is a response as well.
             return None
         return ConnectionFailedError(f"no broker responded within {PROBE_TIMEOUT:g} s")

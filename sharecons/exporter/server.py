@@ -19,7 +19,7 @@ __all__ = ["collect_repeatedly", "serve_metrics"]
 Report = Callable[[str], None]
 
 MAX_LINES: Final = 5
-"""Lines of errors per collection, as many partitions may fail for one reason."""
+"""Lines of errors per collection, as many partitions can fail for one reason."""
 
 RECOVERED: Final = "everything can be read again"
 
@@ -45,10 +45,10 @@ async def collect_repeatedly(
     interval: float,
     report: Report,
 ) -> None:
-    """Collect every `interval` seconds until cancelled, also after errors.
+    """Collect every `interval` seconds until cancelled, even after errors.
 
-    When no broker responds, drop all values of groups at once. When one responds again,
-    collect at once. Call `say` with what cannot be read, when that changes.
+    When no broker responds, drop all values of groups immediately. When one responds
+    again, collect immediately. Call `say` with what cannot be read, when that changes.
     """
     messages: tuple[str, ...] = ()
     while True:

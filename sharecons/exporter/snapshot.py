@@ -66,7 +66,7 @@ class PartitionSnapshot:
         """The unsettled ranges; None if unknown.
 
         Without the state, they are estimated from the lag: all offsets from the start
-        offset on.
+        offset to the end of the log.
         """
         if self.ranges is not None:
             return tuple(each for each in self.ranges if each.status in UNSETTLED)
@@ -86,7 +86,7 @@ class PartitionSnapshot:
     def age(self, at: float) -> float | None:
         """Seconds since the oldest unsettled record was written, 0 if there is none."""
         if self.oldest is not None:
-            # A producer's clock may be ahead.
+            # A producer's clock can be ahead.
             return max(0.0, at - self.oldest.timestamp / 1000)
         return 0.0 if self.unsettled == () else None
 

@@ -24,7 +24,7 @@ Entries = Mapping[str, ConfigEntry]
 async def read_broker_configs(
     admin: ShareGroupAdmin, node_ids: Iterable[int]
 ) -> dict[int, Outcome[Entries]]:
-    """Read each broker's configs for dead letters: partition leaders may differ."""
+    """Read each broker's configs for dead letters: partition leaders can differ."""
     configs: dict[int, Outcome[Entries]] = {}
 
     async def read(node_id: int) -> None:

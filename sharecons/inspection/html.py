@@ -110,8 +110,8 @@ def _summary(group: GroupInspection) -> str:
     if any(strip.limit is not None for strip in bars):
         scale += "; the dashed line is where the window is full"
     note = (
-        "Only partition leaders know the acquisition locks: unsettled offsets may be "
-        "available or locked."
+        "Only partition leaders know the acquisition locks: unsettled offsets are "
+        "either available or locked."
     )
     first = _escaped("; ".join(facts_text))
     return f"<p>{first}.</p><p>{_escaped(f'{scale}. {note}')}</p>"

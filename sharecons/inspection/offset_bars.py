@@ -3,7 +3,7 @@
 All bars have the same scale, in offsets from each partition's own start offset, so that
 partitions compare. The scale covers the longest partition, from its start offset to its
 log's end. A single unsettled record stays visible at any scale, as thousands of others
-may wait for it.
+can wait for it.
 """
 
 from collections.abc import Iterable, Mapping

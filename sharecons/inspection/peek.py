@@ -121,7 +121,7 @@ async def _start_offsets(
             )
         stands = {key: each.start_offset for key, each in listed.items()}
         return {
-            # Retention may have removed records without the group's knowledge.
+            # Retention can remove records without the group's knowledge.
             key: _at_least(offset)
             for key, offset in stands.items()
             if offset is not None
@@ -186,7 +186,7 @@ async def _read(
                     f"the log ends at {reading.end}"
                 )
             reading.records += (r for r in piece.records if r.offset < reading.end)
-            # After a batch that was cut off, the next request asks for more bytes.
+            # After a batch that was cut off, the next request is for more bytes.
             reading.at = piece.next_offset
             damaged += piece.damaged
         max_bytes = min(MAX_BYTES, max_bytes * 4)

@@ -76,7 +76,7 @@ def draw(group: GroupInspection, path: Path) -> None:
     _title(figure, group, height)
     _legend(figure, group, height)
     with warnings.catch_warnings():
-        # The font may lack glyphs of the group's name; it shows boxes instead.
+        # The font can lack glyphs of the group's name; it shows boxes instead.
         warnings.simplefilter("ignore", UserWarning)
         figure.savefig(path, format="png")
 

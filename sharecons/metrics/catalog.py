@@ -1,7 +1,7 @@
 """The metrics of a consumer: their names, units and descriptions.
 
-The first three groups are those of KIP-932, "Client metrics", with its names, groups
-and meaning. The last group, whose names begin with `sharecons-`, is not Kafka's.
+The first three groups are the metrics of KIP-932, "Client metrics", with its names,
+groups and meaning. The last group, whose names begin with `sharecons-`, is not Kafka's.
 """
 
 from collections.abc import Mapping
@@ -218,7 +218,7 @@ _ALL: Final = (
         "sharecons-last-deliveries-unprocessed-total",
         _OWN,
         "records",
-        "those of them that were on their last delivery",
+        "the part of them that was on its last delivery",
     ),
     _total(
         "sharecons-records-archived-total",

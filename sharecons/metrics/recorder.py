@@ -4,10 +4,10 @@ The consumer and its member call the `on_` methods: once per request, response, 
 poll, never once per record. `snapshot` computes the values. Times are in seconds on the
 consumer's clock; the values of some metrics are in milliseconds, as the KIP wants them.
 
-Averages, maxima and rates are those of Kafka's clients: they cover the last SAMPLES
-windows. Values are collected in one sample per window, and a sample is dropped when it
-has received no value for as long as all windows last. So a figure forgets a value after
-60 to 90 seconds, and costs a few numbers however many values there are.
+Averages, maxima and rates are computed as in Kafka's clients: they cover the last
+SAMPLES windows. Values are collected in one sample per window, and a sample is dropped
+when it has received no value for as long as all windows last. So a figure forgets a
+value after 60 to 90 seconds, and costs a few numbers however many values there are.
 """
 
 import math
@@ -201,7 +201,7 @@ class MetricsRecorder:
     # The application reads.
 
     def on_poll_started(self, reader: PollTimes, now: float) -> None:
-        """Note that a reader asks for records.
+        """Note that a reader requests records.
 
         The first poll of a reader has no poll before it, so it counts for neither the
         time between polls nor the idle ratio.

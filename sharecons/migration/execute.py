@@ -19,8 +19,8 @@ async def carry_out(admin: ShareGroupAdmin, planned: Migration) -> Moved:
 
     Reads the positions of both groups again. Partitions whose positions changed since
     the plan are rejected; those where the target is right already are left unchanged.
-    If it fails, is cancelled or loses its connection, some partitions may be done: make
-    a new plan and execute that.
+    If it fails, is cancelled or loses its connection, some partitions might
+    be done: make a new plan and execute that.
 
     Raises:
         BrokerError: a group has members now (NON_EMPTY_GROUP), no longer exists, or is
@@ -55,7 +55,7 @@ async def _write_and_verify(
     failed = tuple(written.errors)
     if not failed:
         return written
-    # A response may have been lost: the target's offsets show what was done.
+    # A response might have been lost: the target's offsets show what was done.
     current = await _target_offsets(admin, planned, failed)
     return {
         key: Outcome(wanted[key]) if current.get(key) == wanted[key] else one

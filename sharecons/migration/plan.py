@@ -60,7 +60,7 @@ async def plan(
         ConfigurationError: source and target are the same group.
         BrokerError: the source or a topic of `topics` does not exist, or a group is of
             the wrong type.
-        AuthorizationError: a group may not be described.
+        AuthorizationError: describing a group is not allowed.
         ConnectionFailedError: no broker was reached.
     """
     pair = await describe_pair(admin, source, target, direction)

@@ -1,7 +1,7 @@
 """The network: runs the state machines of `sharecons.protocol` on real connections.
 
-Read `member` (one member of a share group), `driver` (runs machines, and those of the
-partition leaders), `connection`, `cluster` and `connect_attempts` (the way to a
+Read `member` (one member of a share group), `driver` (runs machines, and one per
+partition leader), `connection`, `cluster` and `connect_attempts` (the way to a
 broker). `error_reports`, `archive_warnings`, `outages` and `log_messages` report;
 `background` owns the tasks. `admin_executor` and `broker_pool` serve administration.
 `producer` writes records. `io` has sockets and event loops.

@@ -94,7 +94,7 @@ class BrokerPool:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections at once; may be called again."""
+        """Close all connections immediately; can be called again."""
         connections = [self._any_connection, *self._connections.values()]
         self._connections.clear()
         for connection in connections:
@@ -153,7 +153,7 @@ class BrokerPool:
     def no_response_error(self, deadline: Deadline) -> ConnectionFailedError:
         """Return the error for a deadline that passed before any response.
 
-        On a busy machine it may pass before the connect timeout.
+        On a busy machine it can pass before the connect timeout.
         """
         return ConnectionFailedError(self._no_response_text(deadline))
 

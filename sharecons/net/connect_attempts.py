@@ -25,7 +25,7 @@ from sharecons.protocol.messages import Endpoint
 __all__ = ["ConnectAttempts"]
 
 STAGGER: Final = 1.0
-"""Seconds until the next address is tried concurrently with an unanswered attempt."""
+"""Seconds until the next address is tried concurrently with an unfinished attempt."""
 
 FIRST_TIMEOUT: Final = 10.0
 """Timeout in seconds of the first attempt at an address; it doubles at each retry."""
@@ -137,7 +137,7 @@ class ConnectAttempts:
         """Log once, early, why the first round of attempts reached no broker."""
         if self._retry and self._all_started and self._reasons and not self._warned:
             self._warned = True
-            # structlog takes 0.1 s to import; most connections succeed at once.
+            # structlog takes 0.1 s to import; most connections succeed immediately.
             from sharecons.log import get_logger
 
             get_logger(__name__).warning(
@@ -157,6 +157,6 @@ class ConnectAttempts:
 
 
 def _is_retriable(error: Exception) -> bool:
-    """Return whether another attempt may succeed."""
+    """Return whether another attempt can succeed."""
     final = isinstance(error, AuthenticationError | UnsupportedVersionError)
     return isinstance(error, Error) and not final

@@ -4,7 +4,7 @@ A broker serves one request per connection at a time, so a second one in flight 
 gain little. There is no reader task and no table of futures, and only the transport
 needs to be closed.
 
-A request that is cancelled or fails may leave its response in flight, so the
+A request that is cancelled or fails can leave its response in flight, so the
 connection closes itself.
 """
 
@@ -87,7 +87,7 @@ class Connection:
 
         Args:
             timeout: seconds for all of it.
-            is_plain: TLS is known not to be used, so errors may suggest it.
+            is_plain: TLS is known not to be used, so errors can suggest it.
 
         Raises:
             ConnectionFailedError: no connection, or it is no Kafka broker.
@@ -145,7 +145,8 @@ class Connection:
         """Await `wait()` while nothing is requested, and watch the connection.
 
         If the connection has ended or ends meanwhile, call `on_lost` once with the
-        reason, at once, perhaps outside of any task; `on_lost` makes `wait()` return.
+        reason, immediately, perhaps outside of any task; `on_lost` makes `wait()`
+        return.
         """
         ended = False
 
@@ -166,11 +167,11 @@ class Connection:
                 raise error
         except Error as reason:
             return reason
-        except Exception as other:  # noqa: BLE001 (event loops may report any)
+        except Exception as other:  # noqa: BLE001 (event loops can report any)
             return ConnectionFailedError(f"{self.broker}: {other!r}")
 
     async def aclose(self) -> None:
-        """Close at once, without waiting for the broker; may be called again."""
+        """Close without waiting for the broker; can be called again."""
         if not self.closed:
             self.closed = True
             await self._transport.aclose()

@@ -1,7 +1,7 @@
 """Running state machines: sending their requests, and passing them the responses.
 
-`drive` runs one machine. `LeaderTasks` runs those of the partition leaders: each has a
-task and a connection. A leader is started with the first assigned partition that its
+`drive` runs one machine. `LeaderTasks` runs the machines of partition leaders: each has
+a task and a connection. A leader is started with the first assigned partition that its
 broker leads. It ends when the broker leads none and all its records are settled.
 """
 
@@ -74,7 +74,7 @@ async def drive(
         wakeup: ends a wait for the machine's next deadline.
         on_change: called after each response, error and request; takes the events of
             the machine.
-        idle: awaits its argument while no request is due; it may watch a connection
+        idle: awaits its argument while no request is due; it can watch a connection
             meanwhile.
     """
     clock = running_clock()
@@ -219,7 +219,7 @@ class LeaderTasks:
         )
 
     def wake(self) -> None:
-        """Wake all leaders: the prefetch limit changed, so a fetch may be due."""
+        """Wake all leaders: the prefetch limit changed, so a fetch might be due."""
         for leader in self._by_node.values():
             leader.wakeup.set()
 
@@ -315,7 +315,7 @@ class LeaderTasks:
         return await self._cluster.connect(endpoint)
 
     def _connection_lost(self, leader: LeaderTask, error: Error) -> None:
-        """Report lost locks at once, so that no more of the records are delivered.
+        """Report lost locks immediately: none of the records is delivered any more.
 
         Called when the connection ends between two requests. The leader's task handles
         the other events.

@@ -77,7 +77,7 @@ class ErrorReports:
             self._raise_error(error)
 
     def on_fetch_result(self, result: PartitionError | FetchRecovered) -> None:
-        """Raise the first error of a topic; log those of its other partitions."""
+        """Raise the first error of a topic; log the errors of its other partitions."""
         share_partition = result.share_partition
         if isinstance(result, FetchRecovered):
             self._errors.end_fetch_errors(share_partition)

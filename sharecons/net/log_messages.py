@@ -9,7 +9,7 @@ THROTTLED: Final = (
     "returned; raise consumer_byte_rate, or lower the batch.size of the producers"
 )
 STALLED: Final = (
-    "a broker returns empty responses at once instead of waiting for records: leaving "
+    "a broker returns empty responses without waiting for records: leaving "
     "the group to join again; if this repeats, stop all members of the group together, "
     "so that the broker reloads the group's state"
 )

@@ -80,7 +80,7 @@ class Member:
 
     Attributes:
         membership, metadata, prefetch: the machines; the consumer reads their state.
-        wake_leaders: call this when the prefetch limit changed: there may be records
+        wake_leaders: call this when the prefetch limit changed: there might be records
             to fetch.
     """
 
@@ -187,9 +187,9 @@ class Member:
     async def drain(self) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        A fetch in flight may still return records: the listener receives them and must
-        settle them. This releases no records; `close` releases those that arrive too
-        late. Call `close` next, also after cancelling this.
+        A fetch in flight can still return records: the listener receives them and must
+        settle them. This releases no records; `close` releases records that arrive too
+        late. Call `close` next, even after cancelling this.
         """
         self._leaders.drain()
         while not (self._leaders.all_ended or self._stopped):

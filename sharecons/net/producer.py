@@ -1,7 +1,8 @@
 """Writes records: runs the machine of `protocol.produce.producer`.
 
 Used for retries and dead letters. Leaders have one request in flight each; records that
-are added meanwhile go with the next one, so many tasks may send at once.
+are added meanwhile go with the next one, so any number of tasks can send at the same
+time.
 """
 
 import time
@@ -41,7 +42,8 @@ class RecordPosition(NamedTuple):
 
 
 OnOutcome = Callable[[RecordPosition | Error], None]
-"""Called once, with the position of a record, or with why it may not be written."""
+"""Called once, with the position of a record, or with the error that prevents or might
+have prevented writing it."""
 
 
 class IdempotentProducer:
@@ -86,7 +88,7 @@ class IdempotentProducer:
     async def run(self) -> None:
         """Send records until cancelled; then every waiting `send` raises ClosedError.
 
-        Records in flight may be written nevertheless.
+        Records in flight might be written nevertheless.
         """
         clock = running_clock()
         machine = self._machine
@@ -181,7 +183,7 @@ class IdempotentProducer:
     ) -> None:
         """Write records, and wait until all in-sync replicas have all of them.
 
-        Raises the first error as `send`; other records may be written nevertheless.
+        Raises the first error as `send`; other records can still be written.
         """
         unconfirmed = len(records)
         done = anyio.Event()
@@ -241,5 +243,5 @@ class IdempotentProducer:
 def _closed_error(record: ProducerRecord) -> ClosedError:
     return ClosedError(
         f"the producer was closed before a record for topic {record.topic!r} was "
-        "confirmed; it may have been written"
+        "confirmed; it might have been written"
     )

@@ -10,10 +10,10 @@ Every machine has the same contract:
 - `next_request(now)` returns the request to send now, or None.
 - Each request is followed by `on_response(request, response, now)` or
   `on_error(request, error, now)`, before the next request.
-- `next_deadline(now)` returns when `next_request` may return a request without another
+- `next_deadline(now)` returns when `next_request` can return a request without another
   event; infinity if only an event can change that.
 - `finished` is true when no request will follow.
 
-Other calls (a subscription, an acknowledgement) may change the next request: the caller
+Other calls (a subscription, an acknowledgement) can change the next request: the caller
 then sets the driver's event. Times are seconds, on one clock that never goes back.
 """

@@ -75,7 +75,7 @@ HEARTBEAT: Final[Mapping[int, ErrorAction]] = {
     Code.GROUP_ID_NOT_FOUND: ErrorAction.REJOIN,
     Code.GROUP_MAX_SIZE_REACHED: ErrorAction.RAISE_FATAL,
     Code.INCONSISTENT_GROUP_PROTOCOL: ErrorAction.RAISE_FATAL,
-    # Authorization may be granted later, so the member stays.
+    # Authorization can be granted later, so the member stays.
     Code.TOPIC_AUTHORIZATION_FAILED: ErrorAction.REPORT,
 }
 

@@ -148,9 +148,9 @@ class MetadataResponse:
     topics: tuple[TopicDescription, ...]
 
 
-# The classes of each ShareFetch have explicit constructors: mypyc does not compile
-# those of dataclasses and named tuples, and they took a twelfth of the time of a record
-# that is fetched alone.
+# The classes of each ShareFetch have explicit constructors: mypyc does not compile the
+# constructors of dataclasses and named tuples, and they took a twelfth of the time of a
+# record that is fetched alone.
 
 
 @dataclass(init=False, slots=True)

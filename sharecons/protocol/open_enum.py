@@ -1,4 +1,4 @@
-"""Enumerations that newer brokers may extend."""
+"""Enumerations that newer brokers can extend."""
 
 import enum
 from typing import Self

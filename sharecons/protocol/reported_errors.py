@@ -29,8 +29,8 @@ class ReportedErrors:
         self._held: tuple[Error, float] | None = None
 
     def begin(self, topic: str, code: int, source: Source) -> bool:
-        """Note an error; return whether it is to be raised."""
-        # A group's authorization is that of all of its topics.
+        """Note an error; return whether it must be raised."""
+        # A group has one authorization, for all of its topics.
         where = "" if code == Code.GROUP_AUTHORIZATION_FAILED else topic
         sources = self._sources.setdefault((where, code), set())
         is_new = not sources
@@ -97,7 +97,7 @@ def topic_error(topic: str, code: int, doing: str = "") -> Error:
     name = code_name(code)
     if code == Code.INVALID_TOPIC_EXCEPTION:
         return BrokerError(f"{topic!r} is no name for a topic", code=code, name=name)
-    text = f"topic {topic!r} may not be read: {doing}{name}; this needs READ on it"
+    text = f"topic {topic!r} is not readable: {doing}{name}; this needs READ on it"
     return AuthorizationError(text, code=code, name=name)
 
 

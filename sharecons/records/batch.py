@@ -1,8 +1,8 @@
 """Decodes one partition's records in a ShareFetch response (KIP-932, "ShareFetch").
 
 The response has two independent parts. One is a slice of the log: record batches (see
-`layout`), of which the last may be truncated. The other lists the offsets that this
-consumer acquired, with their delivery counts. A batch may contain several acquired
+`layout`), of which the last can be truncated. The other lists the offsets that this
+consumer acquired, with their delivery counts. A batch can contain several acquired
 ranges, records that other consumers acquired, gaps left by compaction, and transaction
 markers.
 
@@ -73,7 +73,7 @@ def _read_records(
     `checksummed` is the part of the batch that the checksum covers.
     """
     # The copy is cheap: one batch is small and in the CPU's cache after the checksum.
-    # Slices of bytes are faster than those of any other type.
+    # Slices of bytes are faster than slices of any other type.
     data = checksummed if isinstance(checksummed, bytes) else checksummed.tobytes()
     start = HEADER_SIZE - CRC_START
     codec = header.attributes & CODEC_MASK

@@ -5,7 +5,7 @@ Keys and values are not copied: a column of bytes is a list of ascending positio
 `Columns.data`, the start and end of each value. Read as Arrow offsets, they also cut
 out the bytes between values, so `sharecons.spark.arrow` takes every second element.
 
-The buffers are those of librt, mypyc's library: compiled code writes a number in 2 ns.
+The buffers come from librt, mypyc's library: compiled code writes a number in 2 ns.
 """
 
 from typing import Final, final
@@ -28,7 +28,7 @@ END_OF_SPANS: Final = (LAST_OFFSET, LAST_OFFSET, 0)
 
 MAX_MILLISECONDS: Final = 9_000_000_000_000_000
 """The limit of timestamps, 285,000 years from 1970, so that microseconds fit into 64
-bits. Producers may write any number; larger ones are clamped."""
+bits. Producers can write any number; larger ones are clamped."""
 
 PRESENT: Final[u8] = 1
 NULL: Final[u8] = 0

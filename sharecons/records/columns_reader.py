@@ -62,7 +62,7 @@ class ColumnsReader:
     """A reader of one partition's part of a Fetch response, one `Columns` at a time.
 
     Args:
-        payload: batches, of which the last may be truncated.
+        payload: batches, of which the last can be truncated.
         spans: the requested offsets, ascending and disjoint. Spans before the payload
             are skipped.
         aborted: producer id and first offset of each aborted transaction, whose

@@ -1,6 +1,6 @@
 """Compression of record batches, by the codec in their attributes (KIP-98, KIP-110).
 
-gzip and zstd data may consist of several members or frames. zstd frames may omit their
+gzip and zstd data can consist of several members or frames. zstd frames can omit their
 content's size, since Java writes them as a stream. lz4 data is one frame. snappy data
 is either a raw block (librdkafka), or has the framing of the xerial library (Java):
 8 bytes of magic, two versions of 4 bytes, then blocks with a length of 4 bytes each.
@@ -105,7 +105,7 @@ def _decompress_bounded(
     limit: int, data: bytes, decompress_into: Callable[[bytes, mmap.mmap], int]
 ) -> bytes:
     # An anonymous map gets its memory page by page when it is written; a bytearray of
-    # this size would allocate a gigabyte at once.
+    # this size would allocate a gigabyte immediately.
     buffer = mmap.mmap(-1, limit)
     try:
         size = decompress_into(data, buffer)

@@ -59,7 +59,7 @@ def encode(
     """Encode the records as one batch.
 
     Args:
-        records: ascending by offset delta; may be empty, as after compaction.
+        records: ascending by offset delta; can be empty, as after compaction.
         last_offset_delta: by default the last record's; larger if compaction removed
             later records.
         base_timestamp: by default the first record's.

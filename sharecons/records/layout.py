@@ -91,7 +91,7 @@ CONTROL: Final = 0x20
 class Header:
     """The header of the batch from `position` to `end` (exclusive).
 
-    The batch may have another format or be truncated: check `magic` and `end`. Only
+    The batch can have another format or be truncated: check `magic` and `end`. Only
     `base_offset`, `length` and `magic` are valid in all formats.
     """
 
@@ -186,7 +186,7 @@ def read_records(  # noqa: C901 - see below
     ack_target: AckTarget,
     records: list[Record],
 ) -> int:
-    """Append the records of a batch, from `position` on, whose offsets are in `spans`.
+    """Append records of a batch, starting at `position`, with offsets in `spans`.
 
     `spans` are ascending, start with the first that overlaps the batch, and end with
     `END_OF_SPANS`. Returns the bytes of these records, with their lengths.

@@ -4,7 +4,7 @@ Each acquired offset ends up in exactly one of four lists:
 
 - `records`: the log has a record at this offset;
 - `gaps`: the log has no record at this offset;
-- `undecodable`: the log may have a record, but its bytes are damaged;
+- `undecodable`: the log might have a record, but its bytes are damaged;
 - `unseen`: the payload ends before this offset.
 
 Theory of operation
@@ -12,7 +12,7 @@ Theory of operation
 All offsets below `settled` are accounted for. A batch with a correct checksum settles
 the offsets before it and in it: offsets between two correct batches are a gap, since
 compaction removes batches as well as records. A damaged batch settles nothing, since
-its header may be wrong too; the next correct batch shows where the damage ends.
+its header might be wrong too; the next correct batch shows where the damage ends.
 
 An acknowledged gap is archived, so a record mistaken for a gap would be lost; a
 released offset is delivered again. So in doubt offsets become undecodable or unseen,

@@ -2,7 +2,7 @@
 
 Adjacent ranges are joined. A group delivers a partition in order, so the offsets of a
 consumer or query are mostly a single range; memory grows with the number of gaps, not
-with that of the records.
+with the number of records.
 """
 
 from bisect import bisect_left, bisect_right
@@ -67,7 +67,7 @@ class OffsetSet:
         self._lasts[low:high] = [last]
 
     def without(self, first: int, last: int) -> "OffsetSet":
-        """Return a copy without a range; other threads may read this set meanwhile."""
+        """Return a copy without a range; other threads can read this set meanwhile."""
         copy = OffsetSet()
         copy._firsts = self._firsts[:]
         copy._lasts = self._lasts[:]

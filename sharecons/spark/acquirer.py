@@ -69,10 +69,10 @@ class AcquirerStats:
 
     Attributes:
         acquired: all acquired offsets, redeliveries included.
-        entered: those that were new, and were written to the ledger.
-        redelivered: those with a delivery count above 1.
-        last_deliveries: those whose delivery count has reached the group's limit.
-        refused: those whose acceptance failed; they are delivered again.
+        entered: the new ones, which were written to the ledger.
+        redelivered: the offsets with a delivery count above 1.
+        last_deliveries: the offsets whose delivery count has reached the group's limit.
+        refused: the offsets whose acceptance failed; they are delivered again.
         lost: those whose lock ended before they were written to the ledger; they are
             delivered again.
     """
@@ -141,7 +141,7 @@ class Acquirer:
         self._wakeup.set()
 
     def check_can_fetch(self) -> None:
-        """Raise the error that explains why the member may have missed records.
+        """Raise the error that explains why the member might have missed records.
 
         Raises:
             Error: the last connection or fetch error, or one that says that the group
@@ -169,7 +169,7 @@ class Acquirer:
     async def run(self) -> None:
         """Run the member until `stop` or `fail`.
 
-        Cancelling this leaves the group at once, and the broker releases the locks.
+        Cancelling this leaves the group immediately, and the broker releases the locks.
 
         Raises:
             Error: the member cannot join, or cannot continue.
@@ -255,9 +255,9 @@ class Acquirer:
             rack=config.rack,
             request_timeout=config.request_timeout,
         )
-        # Acquired offsets are written at once, so there is no rate to measure. A write
-        # takes about as long as a fetch, whatever their size, so few and large fetches
-        # leave more CPU to Spark (a third less here).
+        # Acquired offsets are written immediately, so there is no rate to measure. A
+        # write takes about as long as a fetch, whatever their size, so few and large
+        # fetches leave more CPU to Spark (a third less here).
         member.prefetch.allowance = config.settings.max_records
         member.prefetch.overlaps = False
         member.use_connection(connection)
@@ -337,7 +337,7 @@ class Acquirer:
     def _has_locks(self, lease: Lease) -> bool:
         """Return whether the acquisition locks of a lease are still held.
 
-        If not, other members may have acquired the records.
+        If not, other members might have acquired the records.
         """
         has_locks = not lease.lock_scope.ended and anyio.current_time() < lease.deadline
         if not has_locks:

@@ -95,14 +95,14 @@ class BatchQuery:
     # Positions of this load().
 
     def _read_load(self) -> list[AcquiredRange]:
-        # Reading takes no lock: another load() may be acquiring.
+        # Reading takes no lock: another load() might be acquiring.
         state = self._store.read(self._options.group_id)
         load = state.loads.get(self._load_id)
         if load is not None and load.is_complete:
             return self._ranges_of_load(state.ledger, load)
         ledger = self._store.open(self._options.group_id, lock_timeout=TAKEOVER_TIMEOUT)
         try:
-            # Another process may have planned this load() while the lock was awaited.
+            # Another process can plan this load() while this one awaits the lock.
             load = self._store.get_load(self._load_id)
             if load is None or not load.is_complete:
                 load = self._acquire_load(ledger, load)

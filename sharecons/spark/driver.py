@@ -45,7 +45,7 @@ class Driver:
     """The member and the ledger of one query; the methods are called by Spark's thread.
 
     Args:
-        max_offsets_ahead: pause acquiring while so many offsets of the ledger are not
+        max_offsets_ahead: pause acquiring while this many offsets of the ledger are not
             planned.
         allow_topic_loss: topics that are missing, deleted or recreated are no error.
     """
@@ -202,9 +202,9 @@ class Driver:
         return self.end
 
     def can_finish(self) -> bool:
-        """Describe the topics once more, and return whether the query may finish.
+        """Describe the topics once more, and return whether the query can finish.
 
-        It may not if there are new partitions with records for the group; the target
+        It cannot if there are new partitions with records for the group; the target
         then includes them.
 
         Raises:
@@ -265,13 +265,13 @@ class Driver:
         self._run_in_member_thread(self._stop_now)
 
     def leave_group(self) -> None:
-        """Call `request_stop` and wait for the member's end; may be repeated."""
+        """Call `request_stop` and wait for the member's end; can be repeated."""
         self.request_stop()
         if self._thread.ident is not None:
             self._thread.join(STOP_TIMEOUT)
 
     def stop(self) -> None:
-        """Leave the group and unlock the ledger; may be repeated."""
+        """Leave the group and unlock the ledger; can be repeated."""
         self.leave_group()
         self._store.close()
 
@@ -339,7 +339,7 @@ class Driver:
                 _log.warning("the ledger could not be checked", reason=str(error))
 
     async def _keep_removing_entries(self) -> None:
-        """Remove trimmed entries, at first those that the previous driver left."""
+        """Remove trimmed entries, at first the entries of the previous driver."""
         while True:
             while await run_sync(self._store.remove_old_entries):
                 pass

@@ -5,10 +5,10 @@ checksum of the lines before it. Ranges refer to topics by number, so that each 
 some 25 bytes. The kinds of entries are:
 
     opened    a driver has opened the ledger; older drivers must not write any more
-    acquired  a segment: acquired ranges, from `position` on
+    acquired  a segment: acquired ranges, `position` is the first
     trimmed   a snapshot: positions before `begin` are committed, and entries before
               number `first_kept` are no longer needed. The rows are committed offsets
-              that the group may deliver again
+              that the group can deliver again
     load      a batch starts to acquire for a `load()` at `position`, or is complete
               there
 

@@ -1,4 +1,4 @@
-"""Errors of the Spark source, in addition to those of the client.
+"""Errors of the Spark source, in addition to the client's errors.
 
     Error
     ├── LedgerError                  the ledger cannot be read or written
@@ -29,7 +29,7 @@ class LedgerError(Error):
 
 
 class LedgerTakenError(LedgerError):
-    """Another driver writes to this ledger; this driver must stop at once."""
+    """Another driver writes to this ledger; this driver must stop immediately."""
 
 
 class LedgerMismatchError(LedgerError):

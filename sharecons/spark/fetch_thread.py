@@ -1,6 +1,6 @@
 """The thread that fetches for a task: an event loop, and a queue to the task's thread.
 
-Spark may stop taking rows at any time, also before the last one. So the thread is a
+Spark can stop taking rows at any time, even before the last one. So the thread is a
 daemon, which does not keep the process alive, and the queue is bounded.
 """
 
@@ -69,7 +69,7 @@ class FetchThread:
         return event
 
     def close(self) -> None:
-        """End the thread and its connections; may be repeated."""
+        """End the thread and its connections; can be repeated."""
         if self._portal is not None and self._thread.is_alive():
             with suppress(RuntimeError, CancelledError):  # it is ending by itself
                 self._portal.call(self._portal.stop, True)

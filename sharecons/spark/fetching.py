@@ -49,7 +49,7 @@ def read_ranges(
     """Yield all records of the ranges, in order of offset within each partition.
 
     Reading the same ranges again yields the same rows, as long as the log has them. A
-    range may contain offsets without a record: transaction markers and compacted
+    range can contain offsets without a record: transaction markers and compacted
     records. Close the iterator to end it early.
 
     Args:
@@ -66,7 +66,7 @@ def read_ranges(
             `fail_on_data_loss` false this is logged, and the rest is read.
         RecordsError: a batch is damaged.
         RequestTimedOutError: brokers could not be reached, or returned no records.
-        AuthorizationError: the user may not read a topic.
+        AuthorizationError: the user is not allowed to read a topic.
         AuthenticationError: the brokers rejected the credentials.
     """
     if isolation not in ISOLATION_LEVELS:

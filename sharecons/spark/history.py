@@ -1,6 +1,6 @@
 """Reads the entries of a ledger, from the newest to the oldest that is needed.
 
-Nothing is written here, so any process may read a ledger while a driver uses it.
+Nothing is written here, so any process can read a ledger while a driver uses it.
 """
 
 import re
@@ -37,7 +37,7 @@ __all__ = [
 
 READERS: Final = 16
 READ_AHEAD: Final = 64
-"""Entries to read at once, before it is known which ones are needed. A query that
+"""Entries to read in parallel, before it is known which ones are needed. A query that
 commits has fewer."""
 
 # Zero-padded like the segments of a Kafka log, so that names sort like numbers.
@@ -113,7 +113,7 @@ def _check_complete(numbers: Sequence[int], first: int, location: str) -> None:
         lost = next(n for n in range(first, numbers[-1]) if n not in present)
         raise LedgerLostError(
             f"the entry {entry_name(lost)} of the ledger in {location} is missing: "
-            "its offsets are accepted, and may not have been read; restore it, or "
+            "its offsets are accepted, and might not have been read; restore it, or "
             "start with a new ledger and checkpoint"
         )
 
@@ -176,7 +176,7 @@ def rebuild(history: History, location: str) -> LedgerState:
                 "checkpoint"
             )
         if entry.kind == "trimmed":
-            # Topics may have been recreated after the segments before it.
+            # Topics might have been recreated after the segments before it.
             ledger.check_topics(entry.topics, allow_recreated=True)
         elif entry.kind == "acquired":
             ledger.append(entry.segment)

@@ -7,7 +7,7 @@ callers write each change there first.
 
 Theory of operation
 -------------------
-A share group cannot deliver a record twice on request, but Spark may read it twice. So
+A share group cannot deliver a record twice on request, but Spark can read it twice. So
 each acquired range of offsets is written to the ledger before it is accepted. The
 records stay in Kafka's log, from which tasks read them as often as necessary. A
 *position* is a number of offsets since the ledger's beginning, gaps in the log
@@ -16,8 +16,8 @@ included. It is Spark's offset, and two positions always stand for the same reco
 Acquired offsets are delivered again if their acceptance was lost (a killed driver, an
 expired lock). They have to be accepted again, but `select_new` leaves them out, so that
 they are in the ledger once. The ledger knows an offset while it is between `begin` and
-`end` (Spark may read it), and after that until the start offset of its share partition
-has passed it (the group may deliver it again). The caller of `select_new` must hold the
+`end` (Spark can read it), and after that until the start offset of its share partition
+has passed it (the group can deliver it again). The caller of `select_new` must hold the
 locks of the ranges: the start offset cannot pass a locked record, so an offset that was
 dropped by `set_start_offset` is never among them.
 
@@ -40,14 +40,14 @@ from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
 __all__ = ["AcquiredRange", "Ledger", "Redeliverable"]
 
 Redeliverable = Mapping[SharePartition, Sequence[tuple[int, int]]]
-"""Committed offsets that the group may deliver again."""
+"""Committed offsets that the group can deliver again."""
 
 
 @dataclass(frozen=True, slots=True)
 class AcquiredRange:
     """Acquired offsets of one partition, both ends included.
 
-    Some offsets may have no record, after transactions or compaction.
+    Some offsets can have no record, after transactions or compaction.
     """
 
     topic: str
@@ -127,7 +127,7 @@ class Ledger:
 
     @property
     def redeliverable(self) -> Redeliverable:
-        """Trimmed offsets that may be delivered again; for the store's snapshot."""
+        """Trimmed offsets that can be delivered again; for the store's snapshot."""
         return {
             share_partition: list(offsets)
             for share_partition, offsets in self._redeliverable.items()
@@ -139,7 +139,7 @@ class Ledger:
     def check_topics(
         self, topics: Mapping[str, TopicId], *, allow_recreated: bool = False
     ) -> None:
-        """Compare the current ids of topics with those of the ledger.
+        """Compare the current ids of topics with the ids in the ledger.
 
         A topic that was deleted and created again has another id, and its old records
         are lost. With `allow_recreated` the ledger accepts the new topic, and tasks
@@ -326,7 +326,7 @@ class Ledger:
     ) -> None:
         """Drop redeliverable offsets before the start offset of a share partition.
 
-        Offsets that are not committed stay. This may be called while another thread is
+        Offsets that are not committed stay. This can be called while another thread is
         in `select_new`.
         """
         share_partition = SharePartition(topic_id, partition)

@@ -34,7 +34,7 @@ def parse_ledger_option(name: str, value: str) -> Any:
 
     Raises:
         ConfigurationError: the value begins like JSON but is invalid. The message does
-            not contain the value, which may be a secret.
+            not contain the value, which can be a secret.
     """
     text = value.strip()
     if text.lower() in _WORDS:
@@ -73,5 +73,5 @@ def _secrets(options: Mapping[str, Any]) -> list[str]:
             found += _secrets(value)
         elif isinstance(value, str) and value and _SECRET.search(name):
             found.append(value)
-    # Longer secrets first: they may contain shorter ones.
+    # Longer secrets first: they can contain shorter ones.
     return sorted(found, key=len, reverse=True)

@@ -73,7 +73,7 @@ class LoadLock:
             os.write(self._handle, f"\n{address.port} {address.token}\n".encode())
 
     def release(self) -> None:
-        """Release the lock; may be repeated."""
+        """Release the lock; can be repeated."""
         if self._handle is not None:
             # Under the lock: a process that has opened this file notices the removal
             # (`_is_current`) and opens the next one.
@@ -120,7 +120,7 @@ class LoadLock:
         )
 
     def _open(self) -> int:
-        # Other users may write to the directory, so symbolic links are not followed.
+        # Other users can write to the directory, so symbolic links are not followed.
         flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
         return os.open(self._path, flags | getattr(os, "O_CLOEXEC", 0), 0o600)
 
@@ -134,7 +134,7 @@ class LoadLock:
 
 
 def _parse_holder(written: bytes) -> Holder:
-    """Parse a lock file, which its holder may still be writing."""
+    """Parse a lock file, which its holder might still be writing."""
     name, *lines = written.decode(errors="replace").split("\n")
     if len(lines) < 2:
         return Holder(name or Holder().name)

@@ -3,10 +3,10 @@
 Rule: no file and no clock here. `sharecons.spark.store` writes each change to its
 storage first.
 
-Spark may plan one `load()` several times: for both sides of a self-join, for a second
+Spark can plan one `load()` several times: for both sides of a self-join, for a second
 action, or after a failed job. The first planning acquires records; the others read the
 same positions. If a planning fails while it acquires, the load stays open, and the next
-planning continues it. Other drivers may use the ledger in between, so a load is a list
+planning continues it. Other drivers can use the ledger in between, so a load is a list
 of spans.
 """
 
@@ -75,7 +75,7 @@ class Loads:
         return len(self._loads)
 
     def begin(self, load_id: str, start: int, position: int) -> None:
-        """Note that a load acquires from a position on.
+        """Note that a load acquires, starting at `position`.
 
         `start` is ignored for a load that was begun before.
         """

@@ -1,6 +1,6 @@
 """Parses and checks the options of the source.
 
-The names are those of Spark's own Kafka source where it has the same option, and
+The names are the same as in Spark's own Kafka source, if it has the option, and
 `kafka.` with the names of Kafka's Java clients. Spark passes them in lower case. Each
 error is one sentence that names the option.
 """
@@ -24,8 +24,8 @@ class SourceOptions:
     """The parsed options of one query; times in seconds.
 
     Attributes:
-        max_offsets_ahead: acquiring pauses while so many offsets of the ledger are not
-            planned by Spark.
+        max_offsets_ahead: acquiring pauses while this many offsets of the ledger are
+            not planned by Spark.
         security: the `kafka.*` options for TLS and SASL, without that prefix. They are
             passed to tasks as text, since TLS contexts cannot be pickled.
     """

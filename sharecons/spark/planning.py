@@ -56,7 +56,7 @@ class AvailableNowTarget:
 
     A share group has no position to compare with a log's end. A partition is finished
     when the query has acquired its last offset, when the group's start offset is
-    beyond it, or when the group has no lag there. Records that other members hold may
+    beyond it, or when the group has no lag there. Records that other members hold might
     never arrive, so a query that waits for the target also has an `IdleTimeout`.
 
     The ends of new partitions, and of partitions without a leader, are unknown until
@@ -92,7 +92,7 @@ class AvailableNowTarget:
     def unknown_partitions(
         self, partitions: Iterable[TopicPartition]
     ) -> list[TopicPartition]:
-        """Return those of the partitions whose ends were never read."""
+        """Return the partitions whose ends were never read."""
         return [each for each in partitions if each not in self._missing]
 
     def retain_topics(self, topic_ids: Mapping[str, bytes]) -> None:
@@ -171,7 +171,7 @@ class BatchGrowth:
 
     A batch costs Spark some 0.3 s, however small it is; but while it runs, the next one
     grows. A batch is complete when it has `size` offsets, when it has grown for
-    MAX_GROWTH_TIME, or when nothing has arrived for GROWTH_PAUSE: other members may
+    MAX_GROWTH_TIME, or when nothing has arrived for GROWTH_PAUSE: other members might
     hold the rest.
     """
 
@@ -215,7 +215,7 @@ def plan_tasks(
     """Divide a batch into tasks of equal size, also within partitions.
 
     There is one task per partition, or fewer for a small batch. With `min_tasks` there
-    are at least so many, and with `max_records` no task has more offsets than that.
+    are at least that many, and with `max_records` no task has more offsets than that.
     The same ranges always give the same tasks.
     """
     total = sum(each.size for each in ranges)
@@ -231,7 +231,7 @@ def plan_tasks(
 
 
 def _join_neighbours(ranges: Iterable[AcquiredRange]) -> list[AcquiredRange]:
-    """Sort ranges by partition and offset, and join those that are adjacent."""
+    """Sort ranges by partition and offset, and join adjacent ones."""
     joined: list[AcquiredRange] = []
     for each in sorted(
         ranges, key=lambda t: (t.topic, t.topic_id, t.partition, t.first_offset)

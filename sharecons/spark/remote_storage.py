@@ -37,7 +37,7 @@ class ObjectStorage:
         self._is_checked = False
 
     def list_names(self) -> list[str]:
-        # The package may cache listings.
+        # The package can cache listings.
         self._files.invalidate_cache()
         with suppress(FileNotFoundError):
             found = self._files.ls(self._path, detail=False)
@@ -98,7 +98,7 @@ def _open_fsspec(scheme: str, url: str, options: dict[str, Any]) -> Any:
         fsspec = importlib.import_module("fsspec")
         files, _ = fsspec.core.url_to_fs(url, **options)
     except (ImportError, TypeError, ValueError) as error:
-        # Not `from error`: its text may contain a secret.
+        # Not `from error`: its text can contain a secret.
         raise ConfigurationError(
             f"ledgerLocation {url!r}: {hide_secrets(str(error), options)}; install "
             f"{ATOMIC_SCHEMES[scheme]} on the driver, and check the ledger.* options"

@@ -1,4 +1,4 @@
-"""The columns of the source: those of Spark's own Kafka source, and deliveryCount."""
+"""The source's columns: as in Spark's own Kafka source, and deliveryCount."""
 
 from typing import Any
 

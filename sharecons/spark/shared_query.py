@@ -56,7 +56,7 @@ class Query(Protocol):
 
 
 def in_use_error(holder: str) -> LedgerTakenError:
-    """Return the error for a reader that may not share the ledger."""
+    """Return the error for a reader that cannot share the ledger."""
     return LedgerTakenError(
         f"{holder} already reads the stream of this load(): two queries use it, or a "
         "query that used it before has not ended yet; give each query a load(), a "
@@ -75,7 +75,7 @@ class _BatchEnd:
 
 @final
 class SharedQuery:
-    """One query with several readers. The methods may be called from any thread."""
+    """One query with several readers. The methods can be called from any thread."""
 
     def __init__(self, query: Query) -> None:
         self._query = query

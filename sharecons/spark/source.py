@@ -77,7 +77,7 @@ class ShareGroupDataSource(DataSource):
 
     def schema(self) -> StructType:
         # Spark does not say whether this is for a batch or a stream. The options of
-        # batches include those of streams.
+        # batches include the options of streams.
         options = read_options(self.options, streaming=False)
         return source_schema(include_headers=options.include_headers)
 
@@ -223,7 +223,7 @@ def _batch_limits(
 ) -> tuple[int | None, int | None]:
     """Return the maximum and the minimum of a batch, in offsets.
 
-    Spark passes limits of its own too, besides that of `default_limit`.
+    Spark passes limits of its own, besides the limit of `default_limit`.
     """
     if isinstance(limit, ReadMaxRows):
         return limit.max_rows, options.min_offsets_per_trigger
@@ -235,14 +235,14 @@ def _batch_limits(
 def _stop_on_sigterm(query: Query) -> None:
     """Make SIGTERM stop the member; this process ends when Spark closes the socket.
 
-    By default SIGTERM ends the process at once. The acquired records would be released,
-    which uses up a delivery of each.
+    By default SIGTERM ends the process immediately. The acquired records would be
+    released, which uses up a delivery of each.
     """
     if threading.current_thread() is not threading.main_thread():
         return
 
     def end(number: int, frame: object) -> None:
-        # In another thread: this one may hold the lock that request_stop takes.
+        # In another thread: this one can hold the lock that request_stop takes.
         threading.Thread(target=query.request_stop, daemon=True).start()
 
     signal.signal(signal.SIGTERM, end)

@@ -2,7 +2,7 @@
 
 A driver writes each change here before it makes it in its `Ledger`. The numbers exclude
 a second driver: if two drivers create the same entry, the storage rejects the second
-one, and that driver must stop. Opening the ledger writes an entry, too. So an older
+one, and that driver must stop. Opening the ledger writes an entry as well. So an older
 driver that still runs finds its next number used, and stops.
 
 After a crash
@@ -60,7 +60,7 @@ a request, and the caller can only stop between two calls."""
 class Store:
     """Stores the ledger of one query.
 
-    The methods block, and may be called from any thread. A `Ledger` is not thread-safe;
+    The methods block, and can be called from any thread. A `Ledger` is not thread-safe;
     its users lock it themselves.
 
     Attributes:
@@ -107,8 +107,8 @@ class Store:
     def member_id(self) -> str:
         """The member id with which each driver of this ledger joins the group.
 
-        A restarted driver gets its partitions at once, instead of after the timeout of
-        the old driver's session.
+        A restarted driver gets its partitions immediately, instead of after the timeout
+        of the old driver's session.
         """
         return self.identity.member_id
 
@@ -209,7 +209,7 @@ class Store:
     def remove_old_entries(self) -> bool:
         """Remove some entries that are no longer needed; return whether more are.
 
-        This may run concurrently with all other methods. Opening a ledger skips such
+        This can run concurrently with all other methods. Opening a ledger skips such
         entries, so they need not be removed. `trim` does not do this because Spark
         waits for it.
         """
@@ -250,7 +250,7 @@ class Store:
             raise taken_over_error(self._location)
 
     def close(self) -> None:
-        """Unlock the ledger; nothing can be written until `open`. May be repeated."""
+        """Unlock the ledger; nothing can be written until `open`. Can be repeated."""
         with self._write_lock:
             self._next_number = None
             self._unlock()
@@ -368,6 +368,6 @@ class Store:
             self._storage.create(name, data)
         except FileExistsError as error:
             # The client of an object store repeats a request whose response was lost,
-            # and may find its own file. Each entry contains its driver's id.
+            # and can find its own file. Each entry contains its driver's id.
             if self._storage.read(name) != data:
                 raise taken_over_error(self._location) from error

@@ -1,4 +1,4 @@
-"""A streaming query: answers Spark's calls with the help of a driver."""
+"""A streaming query: handles Spark's calls with the help of a driver."""
 
 import time
 from collections.abc import Callable

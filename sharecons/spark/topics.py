@@ -1,4 +1,4 @@
-"""Checks that the subscribed topics exist and may be read.
+"""Checks that the subscribed topics exist and can be read.
 
 A share group delivers no records of a topic that is missing or forbidden, and returns
 no error. So a query on it would succeed without having read anything. Therefore topics
@@ -54,8 +54,8 @@ def classify_topics(described: Results[str, Topic]) -> DescribedTopics:
     """Return which topics exist and which are missing.
 
     Raises:
-        AuthorizationError: the user may not read a topic. To describe a topic, Kafka
-            requires DESCRIBE only, not READ.
+        AuthorizationError: the user is not allowed to read a topic. To describe a
+            topic, Kafka requires DESCRIBE only, not READ.
     """
     for name, error in described.errors.items():
         if isinstance(error, AuthorizationError):
@@ -105,15 +105,15 @@ class TopicWatch:
         self._seen: set[str] = set()
 
     async def describe(self, timeout: float) -> DescribedTopics:
-        """Describe the topics. May be cancelled.
+        """Describe the topics. Can be cancelled.
 
         Brokers learn of a new topic at different times, and a broker that has just
-        started may know none. So topics with an error, and those that were not missing
-        before, are described again for up to `timeout` seconds.
+        started might know none. So topics with an error, and topics that were not
+        missing before, are described again for up to `timeout` seconds.
 
         Raises:
             TopicMissingError: a topic is missing, and `fail_if_missing` is set.
-            AuthorizationError: the user may not read a topic.
+            AuthorizationError: the user is not allowed to read a topic.
             ConnectionFailedError: no broker responds, or can describe the topics.
         """
         deadline = anyio.current_time() + timeout

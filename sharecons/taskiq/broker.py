@@ -66,7 +66,7 @@ class ShareGroupBroker(AsyncBroker):
         max_records: tasks that a worker process fetches at a time, even if taskiq's
             receiver has room for fewer. The others wait in this process, and their
             locks are renewed.
-        max_lease: seconds for which a task's lock is renewed, from its delivery on. A
+        max_lease: seconds after its delivery for which a task's lock is renewed. A
             task that runs longer is delivered again.
         max_delay: the longest `delay` label in seconds. A delayed task is held by a
             worker until it is due.
@@ -123,7 +123,7 @@ class ShareGroupBroker(AsyncBroker):
     async def startup(self) -> None:
         """Start the producer, in a worker process also the consumer, then the rest.
 
-        Event handlers and middlewares start last, and may send tasks. The producer
+        Event handlers and middlewares start last, and can send tasks. The producer
         connects when the first task is sent.
 
         Raises:
@@ -187,7 +187,7 @@ class ShareGroupBroker(AsyncBroker):
             return
         raise RequestTimedOutError(
             f"task {message.task_name!r} was not written to topic {self.topic!r} "
-            f"within {self._delivery_timeout:g} s; it may be written nevertheless"
+            f"within {self._delivery_timeout:g} s; it might be written nevertheless"
         )
 
     async def listen(self) -> AsyncGenerator[AckableMessage, None]:

@@ -4,9 +4,9 @@ A worker process holds a task's record from its delivery to its acknowledgement.
 the receiver takes it, the task is ready, or it waits until it is due. Delayed tasks
 come first when they are due, as they are older.
 
-The receiver asks for one task at a time, when it has room for it; the room is not known
-otherwise. If it asks while n tasks run, it has room for n + 1, and so at least for the
-difference to those that run at a later time. No more are fetched than that, since a
+The receiver requests one task at a time, when it has room for it; the room is not known
+otherwise. If it requests one while n tasks run, it has room for n + 1, and so at least
+for the difference to the tasks that run later. No more are fetched than that, since a
 task that waits in this process cannot run in another one.
 """
 
@@ -42,11 +42,11 @@ class HeldTasks:
 
     @property
     def is_full(self) -> bool:
-        """True while so many tasks are delayed that no more are taken."""
+        """True while too many tasks are delayed to take more."""
         return self._waiting >= MAX_DELAYED
 
     def add(self, item: WorkItem, due: float, now: float) -> None:
-        """Add a task that may run from `due` on."""
+        """Add a task that can run at `due` or later."""
         self._held[item] = None
         if due <= now:
             self._ready.append(item)
@@ -108,15 +108,15 @@ class ReceiverRoom:
 
     @property
     def free(self) -> int:
-        """The number of tasks that it takes at once, at least; 0 if it is full."""
+        """The minimum number of tasks that it takes now; 0 if it is full."""
         return max(0, self._shown - self.running)
 
     def restart(self) -> None:
         """Forget the room of the previous receiver."""
         self._shown = 1
 
-    def on_asked(self) -> None:
-        """Note that the receiver asks for a task."""
+    def on_requested(self) -> None:
+        """Note that the receiver requests a task."""
         self._shown = max(self._shown, self.running + 1)
 
     def on_given(self) -> None:

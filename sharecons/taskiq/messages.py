@@ -27,7 +27,7 @@ DELAY_LABEL: Final = "delay"
 """The label of a delay in seconds; taskiq's SmartRetryMiddleware sets it."""
 
 DUE_HEADER: Final = "taskiq-due"
-"""The header with the time at which a task may run, in ms since the epoch."""
+"""The header with the time at which a task can run, in ms since the epoch."""
 
 
 def key_of(labels: Mapping[str, Any]) -> bytes | None:
@@ -81,7 +81,7 @@ def _delay_of(task_name: str, labels: Mapping[str, Any], max_delay: float) -> fl
 def delay_left(headers: Headers, *, max_delay: float, now_ms: int) -> float:
     """Return the seconds until a record's task is due; 0.0 if it is.
 
-    An invalid header counts as none, as other producers may write to the topic.
+    An invalid header counts as none, as other producers can write to the topic.
     """
     for name, value in headers:
         if name == DUE_HEADER and value is not None and value.isdigit():

@@ -1,7 +1,7 @@
 """Takes records for taskiq's receiver, keeps their locks, and acknowledges them.
 
-Records are fetched only when the receiver asks for a message, and no more than it has
-room for. What a fetch brings beyond that (with several brokers, each may return some)
+Records are fetched only when the receiver requests a message, and no more than it has
+room for. What a fetch brings beyond that (with several brokers, each can return some)
 is taken from the consumer's buffer soon, so that its locks are renewed.
 
 Each record that is taken has one of these ends: accepted by its message's `ack`,
@@ -70,7 +70,7 @@ class TaskSource:
         self._taking = False
         self._wanted = AutoResetEvent()
         self._arrived = AutoResetEvent()
-        self._is_asked = False
+        self._is_requested = False
         self._failure: StoredError | None = None
         self._background: Background | None = None
         self._log = get_logger(__name__, group=consumer.group_id)
@@ -81,7 +81,7 @@ class TaskSource:
         self._loop = asyncio.get_running_loop()
         self._locks = LockKeeper(self._tasks, self._renewals, self._clock, self._lose)
         await self._consumer.start()
-        # Fetch when the receiver asks, and not before.
+        # Fetch when the receiver requests a task, and not before.
         self._consumer._member.prefetch.overlaps = False
         self._background = Background(
             f"sharecons.taskiq, group {self._consumer.group_id!r}",
@@ -115,7 +115,7 @@ class TaskSource:
         self._room.restart()
 
     def stop_taking(self) -> None:
-        """Take no more records; release those that the receiver has not taken."""
+        """Take no more records; release records that the receiver has not taken."""
         self._taking = False
         for item in self._tasks.not_given():
             self._end(item, item.record.release)
@@ -125,8 +125,8 @@ class TaskSource:
 
         Cancelling this loses nothing.
         """
-        self._is_asked = True
-        self._room.on_asked()
+        self._is_requested = True
+        self._room.on_requested()
         try:
             while True:
                 if self._failure is not None:
@@ -137,7 +137,7 @@ class TaskSource:
                 self._wanted.set()
                 await self._arrived.wait_until(self._tasks.next_due())
         finally:
-            self._is_asked = False
+            self._is_requested = False
 
     def _message(self, item: WorkItem) -> AckableMessage:
         self._room.on_given()
@@ -147,7 +147,7 @@ class TaskSource:
         """Accept a task's record; log it if its lock is lost."""
         if item.is_done:
             self._log.warning(
-                "task not acknowledged: its lock is lost, so it may run again",
+                "task not acknowledged: its lock is lost, so it can run again",
                 **_place(item.record),
             )
         else:
@@ -162,7 +162,7 @@ class TaskSource:
     def on_task_ended(self, item: WorkItem, error: BaseException | None) -> None:
         """Handle the end of the receiver's work on a task; `error` is what it raised.
 
-        A task that has returned may acknowledge later (ack type "manual"), until its
+        A task that has returned can acknowledge later (ack type "manual"), until its
         lock ends: it is not renewed any more.
         """
         self._room.on_ended()
@@ -228,7 +228,7 @@ class TaskSource:
                 await self._wanted.wait_until(self._clock() + CHECK_INTERVAL)
 
     def _must_fetch(self) -> bool:
-        waiting = self._taking and self._is_asked
+        waiting = self._taking and self._is_requested
         return waiting and not (
             self._tasks.is_full or self._tasks.has_next(self._clock())
         )
@@ -275,17 +275,17 @@ class TaskSource:
             )
 
     def _lose(self, item: WorkItem) -> None:
-        """Forget a task whose lock is lost: it may run elsewhere."""
+        """Forget a task whose lock is lost: it can run elsewhere."""
         if item.is_done:
             return
-        self._log.warning("lock lost: the task may run again", **_place(item.record))
+        self._log.warning("lock lost: the task can run again", **_place(item.record))
         self._forget(item)
 
 
 class _Acknowledgement:
     """The `ack` of one message.
 
-    The receiver and the task's context refer to it while they may call it.
+    The receiver and the task's context refer to it while they can call it.
     """
 
     def __init__(self, source: TaskSource, item: WorkItem) -> None:

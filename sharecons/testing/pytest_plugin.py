@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["share_broker", "share_cluster", "virtual_clock"]
 
 SETTINGS: Final[Mapping[str, str]] = {
-    # Partitions are assigned at once. Kafka's defaults are 1 s and 5 s.
+    # Partitions are assigned immediately. Kafka's defaults are 1 s and 5 s.
     "group.share.assignment.interval.ms": "0",
     "group.share.heartbeat.interval.ms": "100",
 }
@@ -29,7 +29,7 @@ SETTINGS: Final[Mapping[str, str]] = {
 
 @pytest.fixture
 def share_broker(request: pytest.FixtureRequest) -> "Iterator[EmbeddedBroker]":
-    """An embedded broker without topics, which assigns partitions at once."""
+    """An embedded broker without topics, which assigns partitions immediately."""
     _check_clock(request)
     from sharecons.testing import EmbeddedBroker
 
@@ -55,7 +55,7 @@ def virtual_clock(request: pytest.FixtureRequest) -> "Backend":
         def anyio_backend(virtual_clock):
             return virtual_clock
 
-    Brokers can run on it, too, without sockets: `EmbeddedBroker(listen=False)`.
+    Brokers can run on it as well, without sockets: `EmbeddedBroker(listen=False)`.
     """
     from sharecons.testing import virtual_time
 

@@ -71,7 +71,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     # asyncio calls timers that are due within the clock's resolution, by default a
     # nanosecond. A task that is woken early and waits for the remaining time would be
-    # woken again at once, and time would never pass.
+    # woken again immediately, and time would never pass.
     @property
     def _clock_resolution(self) -> float:
         return math.ulp(self.time())

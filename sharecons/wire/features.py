@@ -1,7 +1,7 @@
 """ApiVersions (18), for the cluster's features in its tagged fields (KIP-584).
 
 Decoded here, since `kio_schemas` drops tagged fields. Version 4 includes features that
-may be off, as share.version on Kafka 4.1 (KIP-1022).
+can be off, as share.version on Kafka 4.1 (KIP-1022).
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
 """OffsetFetch (9): the committed offsets of consumer groups, classic and new.
 
-Since version 8 for several groups at once. Version 10 identifies topics by id.
+Since version 8 for several groups in one request. Version 10 identifies topics by id.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """ReadShareGroupStateSummary (87): a summary of a share coordinator's stored state.
 
 Version 1 adds the delivery complete count (KIP-1226): the number of acknowledged and
-archived records. The coordinator ignores the leader epoch in the request, also for
+archived records. The coordinator ignores the leader epoch in the request, even for
 fencing.
 """
 

@@ -1,7 +1,7 @@
 """Records of `__share_group_state`, written by share coordinators (KIP-932, "Records").
 
 A key begins with its type: 0 for snapshots, 1 for updates. Keys have no tagged fields.
-Values have tagged fields, which newer brokers may use; they are skipped.
+Values have tagged fields, which newer brokers can use; they are skipped.
 """
 
 import struct
@@ -40,7 +40,7 @@ _DECODE_ERRORS: Final = (struct.error, ValueError, IndexError)
 def read_key(key: bytes) -> tuple[StateKey, int] | None:
     """Return the group and partition of a record, and the record's type.
 
-    Return None for an unknown type, which newer brokers may write.
+    Return None for an unknown type, which newer brokers can write.
 
     Raises:
         ProtocolError: the bytes are not a valid key.

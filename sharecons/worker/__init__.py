@@ -8,9 +8,9 @@ Public:
 - `handlers`: handlers of one record or of many.
 - `hooks`: functions that are called around handlers.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
-- `retry_policy`: when a failed record is tried again, and when it is given up.
+- `retry_policy`: when a failed record is tried again, and when it has failed for good.
 - `retry_topics`: topics for records that wait too long for their partition.
-- `dead_letters`: writes the records that are given up.
+- `dead_letters`: writes the records that have failed for good.
 - `stats`: the counts of a worker.
 
 Decisions, without I/O:

@@ -1,14 +1,15 @@
-"""The headers of dead letters: which record it was, and why it was given up.
+"""The headers of dead letters: which record it was, and why it failed for good.
 
 A worker adds headers whose names begin with `sharecons.`; the record keeps its own. A
 broker of Kafka 4.4 or newer writes headers that begin with `__dlq.errors.` (KIP-1191),
 without the source's. `read_origin` reads both.
 
-Anyone may write such headers to any topic. So they are read from dead-letter topics
-only, and those of a source topic are dropped when its record becomes a dead letter.
+Any producer can write such headers to any topic. So they are read from dead-letter
+topics only, and headers of this form are dropped when a source's record becomes a dead
+letter.
 
-A redriven record has headers, too. Of those, a worker reads the number of redrives
-only, which limits them: a forged one can only prevent that a record is redriven.
+A redriven record has such headers as well. A worker reads only the number of redrives
+from them, as a limit: a forged one can only prevent that a record is redriven.
 """
 
 from collections.abc import Callable, Mapping
@@ -33,17 +34,17 @@ OWN: Final = "sharecons."
 BROKER: Final = "__dlq.errors."
 REFERENCE: Final = f"{OWN}reference"
 MAX_MESSAGE: Final = 2000
-"""Characters of the reason, of which an exception's message may have any number."""
+"""Characters of the reason; an exception's message can be much longer."""
 
 
 class Origin(NamedTuple):
     """The source of a dead letter.
 
     Attributes:
-        topic, partition, offset: the record that was given up.
-        group: the share group that gave it up.
+        topic, partition, offset: the record that failed for good.
+        group: the share group in which it failed.
         delivery_count: how often it had been delivered.
-        reason: why it was given up.
+        reason: why it failed for good.
         timestamp: of the record, in milliseconds since the epoch; None if unknown.
         attempts: how often the handler was called; None if unknown.
         exception: the type of the last exception; None if there was none.
@@ -144,7 +145,7 @@ def read_redrive_mark(headers: Headers) -> RedriveMark | None:
 
 
 def without_origin(headers: Headers) -> Headers:
-    """Return a record's headers without those that this module writes or reads."""
+    """Return a record's headers without the ones that this module writes or reads."""
     return tuple(
         (name, value) for name, value in headers if not name.startswith((OWN, BROKER))
     )

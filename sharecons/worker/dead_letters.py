@@ -24,7 +24,7 @@ class DeadLetterQueue:
     """Where a worker writes the records that it gives up.
 
     The topic must exist. A dead letter has the record's key, value and headers, and
-    headers that say which record it was and why it was given up.
+    headers that say which record it was and why it failed for good.
 
     Raises:
         ConfigurationError: the name is not a topic's.

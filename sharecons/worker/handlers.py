@@ -45,7 +45,7 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
     def fail(self, record: Record[KeyT, ValueT], error: Exception) -> None:
         """Note that a record failed, as if a handler had raised `error` for it.
 
-        `error` may be a `Retry`, `Reject` or `DeadLetter`.
+        `error` can be a `Retry`, `Reject` or `DeadLetter`.
 
         Raises:
             ValueError: the record is not of this batch.
@@ -71,7 +71,7 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         return len(self._records)
 
     def errors(self, other: Exception | None = None) -> Errors:
-        """Return the error of each record; `other` for those that were not marked."""
+        """Return each record's error; `other` for a record that was not marked."""
         return [self._errors.get(index, other) for index in range(len(self))]
 
     def __repr__(self) -> str:
@@ -82,9 +82,9 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
 class BatchHandler(Generic[KeyT, ValueT]):
     """A handler of many records at a time, to be passed to `ShareWorker`.
 
-    If the handler returns None, the records are accepted, but for those that it marked
-    by `HandlerBatch.fail`. It may also return a sequence with an exception or None for
-    each record. If it raises, all records fail that it has not marked before.
+    If the handler returns None, every record is accepted that it has not marked by
+    `HandlerBatch.fail`. It can also return a sequence with an exception or None for
+    each record. If it raises, every record fails that it has not marked before.
 
     Args:
         handler: a coroutine function, or a plain function, which runs in a thread.
@@ -225,7 +225,7 @@ def _as_coroutine_function(
         nonlocal limiter
         if limiter is None:
             limiter = anyio.CapacityLimiter(concurrency)
-        # A lambda may return a coroutine, which trio does not let threads return.
+        # A lambda can return a coroutine, which trio does not let threads return.
         (result,) = await to_thread.run_sync(
             lambda: (handler(argument),), limiter=limiter, abandon_on_cancel=True
         )
@@ -235,7 +235,7 @@ def _as_coroutine_function(
 
 
 def _as_failure(error: BaseException) -> Exception:
-    """Return an exception for a cancellation that only the handler has asked for.
+    """Return an exception for a cancellation that only the handler has caused.
 
     asyncio code can raise CancelledError by awaiting a task that was cancelled. Others,
     and the cancellation of the worker or of this call, are raised.

@@ -15,7 +15,7 @@ def new_item(
 
     The first attempt has the number of the delivery: attempts in earlier deliveries are
     not known otherwise. In a retry topic, attempts at the source are added. A record
-    of a retry topic with other headers than the worker's is processed at once.
+    of a retry topic with other headers than the worker's is processed immediately.
 
     Args:
         record: with bytes as key and value.
@@ -29,7 +29,7 @@ def new_item(
     if state is None:
         lane = record.key if key_order else None
         return WorkItem(record, size, lane=lane, attempt=record.delivery_count)
-    # Clocks of machines differ, and anyone may write a due time.
+    # Clocks of machines differ, and any producer can write a due time.
     wait = min(max(0.0, state.due / 1000 - wall_clock), topics.longest_delay)
     return WorkItem(
         record,

@@ -1,4 +1,4 @@
-"""Keeps the locks of a worker's records: renews them, and finds those that are lost."""
+"""Keeps the locks of a worker's records: renews them, and finds lost ones."""
 
 from collections.abc import Callable
 from typing import Final, Protocol

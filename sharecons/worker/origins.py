@@ -25,10 +25,10 @@ def origin_of_record(record: Any, group: str) -> Origin:
 def failed_origin(
     item: WorkItem, *, group: str, attempts: int, reason: str, error: Exception | None
 ) -> Origin:
-    """Return the origin to write with a record that is retried elsewhere or given up.
+    """Return the origin to write with a record that moves to another topic.
 
-    The deliveries of a record in a retry topic are added to those at its source.
-    Without a reason, that of its last failure is kept.
+    The deliveries of a record in a retry topic are added to its deliveries at the
+    source. Without a reason, the reason of its last failure is kept.
     """
     record = item.record
     if item.origin is None:

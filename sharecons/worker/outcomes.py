@@ -25,15 +25,15 @@ class HandlerDecision(Exception):
 
 
 class Retry(HandlerDecision):
-    """Try the record again, after so many seconds; None is the policy's backoff.
+    """Try the record again, after `after` seconds; None is the policy's backoff.
 
-    It counts as an attempt: after the policy's last one the record is given up.
+    It counts as an attempt: after the policy's last one the record is a dead letter.
     """
 
     def __init__(self, after: float | None = None) -> None:
         if after is not None and not 0.0 <= after < float("inf"):
             raise ConfigurationError(
-                f"Retry(after=...) takes seconds, not {after!r}; use 0 for at once"
+                f"Retry(after=...) takes seconds, not {after!r}; use 0 for no delay"
             )
         super().__init__(after)
         self.after = after

@@ -2,8 +2,8 @@
 
 A record that is fetched ahead waits in the consumer, locked but not renewed. So records
 are fetched ahead only while handlers are fast: then the lock is long enough, and the
-next record is there when a handler ends. Otherwise as many are fetched as can start at
-once.
+next record is there when a handler ends. Otherwise only the records are fetched that
+can start now.
 """
 
 from typing import Final, final
@@ -14,7 +14,8 @@ LOCK_FRACTION: Final = 0.25
 """The fraction of the lock within which a handler ends that counts as fast."""
 
 BUSY_FRACTION: Final = 0.125
-"""The fraction of the lock for which all handlers may be busy, fetching ahead."""
+"""The fraction of the lock for which all handlers can be busy while records are
+prefetched."""
 
 WEIGHT: Final = 0.05
 """The weight of one call in the average."""
@@ -41,7 +42,7 @@ class FetchPace:
             self._busy_since = now
 
     def busy_until(self, lock_duration: float) -> float:
-        """Return until when all handlers may be busy; the past if they are not."""
+        """Return until when all handlers can be busy; the past if they are not."""
         if self._busy_since is None:
             return 0.0
         return self._busy_since + BUSY_FRACTION * lock_duration

@@ -21,9 +21,9 @@ LOCK_MARGIN: Final = 2.5
 
 
 class Patrol:
-    """Moves records that can no longer wait, and warns of those that hold up others.
+    """Moves records that can no longer wait, and warns of records that hold up others.
 
-    A record begins to wait at the rate of its moment; the rate may rise.
+    A record begins to wait at the rate of its moment; the rate can rise.
 
     Args:
         assignment: returns the consumer's partitions.
@@ -55,15 +55,15 @@ class Patrol:
             await anyio.sleep(INTERVAL)
             now = self._clock()
             for item in self._scheduler.waiting:
-                if not self._may_stay(item, now):
+                if not self._can_stay(item, now):
                     self._move(item)
             self._warn(now)
             self._window.keep_only(self._assignment())
 
-    def _may_stay(self, item: WorkItem, now: float) -> bool:
-        """Return whether a record goes on waiting.
+    def _can_stay(self, item: WorkItem, now: float) -> bool:
+        """Return whether a record continues to wait.
 
-        Those of retry topics do, as long as their locks last.
+        Records of retry topics do, as long as their locks last.
         """
         if not self._renews():
             left = item.record.lock_remaining

@@ -36,7 +36,7 @@ def place_retry(
 
     Args:
         can_wait: it keeps its lock, and does not stall its partition, while it waits.
-        topics: where it may wait otherwise.
+        topics: where it can wait otherwise.
         key_order: records with the same key wait for it, so that it stays where it is.
         stopping: the worker holds no records any longer.
     """
@@ -75,7 +75,7 @@ class BatchGate:
         self._since: float | None = None
 
     def is_open(self, ready: int, now: float) -> bool:
-        """Return whether a batch of `ready` records may start."""
+        """Return whether a batch of `ready` records can start."""
         if not ready:
             self._since = None
             return False
@@ -88,5 +88,5 @@ class BatchGate:
         self._since = None
 
     def next_due(self) -> float:
-        """Return when an incomplete batch may start; infinity if there is none."""
+        """Return when an incomplete batch can start; infinity if there is none."""
         return math.inf if self._since is None else self._since + self._max_wait

@@ -26,7 +26,7 @@ class DueLocks(NamedTuple):
     """Records with a lock that needs an action now.
 
     Attributes:
-        renew: records whose locks are to be renewed; those with one deadline together.
+        renew: records whose locks must be renewed; equal deadlines are adjacent.
         lost: records whose locks have ended.
     """
 
@@ -35,7 +35,7 @@ class DueLocks(NamedTuple):
 
 
 class _Group:
-    """Records with one deadline: those that arrived or were renewed together."""
+    """Records with one deadline: they arrived or were renewed together."""
 
     __slots__ = ("deadline", "duration", "items", "lease_end", "next_check")
 
@@ -52,7 +52,7 @@ class RenewalSchedule:
     """The locks of the records that a worker holds; times in seconds.
 
     Args:
-        max_lease: how long a record is held at most, from its delivery on.
+        max_lease: maximum seconds from a delivery to the last renewal.
         renews: False if the broker or the group does not allow renewals.
 
     Attributes:

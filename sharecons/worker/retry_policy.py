@@ -1,4 +1,4 @@
-"""Decides when a failed record is tried again, and when it is given up."""
+"""Decides when a failed record is tried again, and when it has failed for good."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -113,17 +113,17 @@ class RetryPolicy:
 
         Args:
             attempt, chance: as of `delay`.
-            has_dead_letter_queue: a record that is given up is written there instead
-                of being rejected.
+            has_dead_letter_queue: a record that has failed for good is written there
+                instead of being rejected.
         """
-        given_up = DeadLettered if has_dead_letter_queue else Rejected
+        failed_for_good = DeadLettered if has_dead_letter_queue else Rejected
         if isinstance(error, Reject):
             return Rejected(error.reason)
         if isinstance(error, DeadLetter):
-            return given_up(error.reason)
+            return failed_for_good(error.reason)
         policy = self.for_error(error)
         if attempt >= policy.max_attempts:
-            return given_up(_last_failure(error, attempt), error)
+            return failed_for_good(_last_failure(error, attempt), error)
         after = error.after if isinstance(error, Retry) else None
         if after is None:
             after = policy.delay(attempt, chance)
@@ -133,5 +133,5 @@ class RetryPolicy:
 def _last_failure(error: Exception, attempt: int) -> str:
     attempts = "1 attempt" if attempt == 1 else f"{attempt} attempts"
     if isinstance(error, Retry):
-        return f"the handler asked for another one after {attempts}"
+        return f"the handler requested another attempt after {attempts}"
     return f"failed after {attempts}: {type(error).__name__}: {error}"

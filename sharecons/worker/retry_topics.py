@@ -8,8 +8,8 @@ its source. The same worker consumes the retry topic and holds the record there 
 is due. Each topic is for one delay: its records come due in about the order of their
 offsets, so those at the start of the window leave it first.
 
-Headers name the origin, the attempts and the due time. Anyone may write such headers to
-any topic, so they are read from the worker's retry topics only.
+Headers name the origin, the attempts and the due time. Any producer can write such
+headers to any topic, so they are read from the worker's retry topics only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ __all__ = [
 DUE: Final = "sharecons.retry.due"
 MAX_DELAY: Final = 24 * 7 * HOUR
 STRETCH: Final = 1.5
-"""By which factor a delay may exceed that of its topic: jitter varies delays."""
+"""The maximum ratio of a delay to the delay of its topic: jitter varies delays."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class RetryTopic:
     """A topic for records that are retried after about `delay` seconds.
 
     The topic must exist. Its partitions limit how many records wait at a time: each
-    takes as many as its window has (2,000 by default).
+    takes up to the number in its window (2,000 by default).
 
     Raises:
         ConfigurationError: the name is not a topic's, or the delay is out of range.
@@ -89,7 +89,7 @@ class RetryTopics:
 
     @property
     def longest_delay(self) -> float:
-        """The longest delay, in seconds, that records may have."""
+        """The longest delay, in seconds, that records can have."""
         return STRETCH * self._topics[-1].delay
 
     def topic_for(self, delay: float) -> str:
@@ -104,13 +104,13 @@ class RetryTopics:
         """Check that the delays of a retry policy fit.
 
         Raises:
-            ConfigurationError: one is longer than those of all topics.
+            ConfigurationError: one is longer than the delays of all topics.
         """
         longest = max(delays)
         if self._topics and longest > self.longest_delay:
             last = self._topics[-1]
             raise ConfigurationError(
-                f"retries may wait {longest:g} s, but the retry topic with the longest "
+                f"retries can wait {longest:g} s, but the retry topic with the longest "
                 f"delay is {last.topic!r} with {last.delay:g} s: records that are due "
                 "later would block it. Add one with a longer delay"
             )

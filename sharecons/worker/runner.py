@@ -221,7 +221,7 @@ class Runner:
 
     def _add_all(self, records: Sequence[Any]) -> None:
         if any(record.delivery_count > 1 for record in records):
-            # One may be held still: its handler is cancelled before another one starts.
+            # An earlier delivery could still be held: its handler is cancelled first.
             self._locks.find_lost()
         now, wall_clock = self._clock(), time.time()
         for record in records:
@@ -251,7 +251,7 @@ class Runner:
         self._slots.end()
 
     def _next_items(self) -> list[WorkItem]:
-        """Return the records of the next call; an empty list if none may start."""
+        """Return the records of the next call; an empty list if none can start."""
         now = self._clock()
         scheduler = self._scheduler
         ready = scheduler.ready_count(now)
@@ -278,7 +278,7 @@ class Runner:
         seconds = self._clock() - started
         self._taker.pace.on_call_ended(seconds)
         for item, error in zip(items, errors, strict=True):
-            if not item.is_done:  # its lock may be lost
+            if not item.is_done:  # it is if its lock was lost
                 self._on_result(item, error, seconds)
 
     def _deserialize(self, item: WorkItem) -> bool:

@@ -6,12 +6,12 @@ A record that the worker holds is ready, running, waiting for its next attempt, 
 by an earlier record of its lane, or closing: it has an outcome that is being carried
 out (a dead letter is being written, for example).
 
-With `key_order`, records with one key form a lane. Only the first record of a lane may
+With `key_order`, records with one key form a lane. Only the first record of a lane can
 run; it blocks the others until it is done, through all of its attempts. Records without
 a key have no lane.
 
 Records that wait, are blocked or are closing use no slot, so the worker takes others
-meanwhile, up to its limits of records and bytes. Those that wait count for the bytes
+meanwhile, up to its limits of records and bytes. Records that wait count for the bytes
 only: the windows of their partitions limit their number. Attempts that are due start
 before records that were never tried.
 """
@@ -53,7 +53,7 @@ class WorkItem:
         size: bytes of its key, value and headers.
         lane: its key, or None if other records never block it.
         attempt: the number of the present or next attempt; 1 is the first.
-        due: when the next attempt may start.
+        due: when the next attempt can start.
         origin: the record that failed before, if this one is of a retry topic.
         argument: the record for the handler; deserialized before the first call.
         error: what the last attempt raised.
@@ -106,8 +106,9 @@ class Scheduler:
 
     Args:
         concurrency: how many records run at a time.
-        max_bytes: no more records are taken while those held have as many bytes.
-        max_held: how many records are held at most, beside those that wait; None for
+        max_bytes: no more records are taken while the held records have this many
+            bytes.
+        max_held: how many records are held at most, beside the waiting ones; None for
             a multiple of `concurrency`.
     """
 
@@ -163,7 +164,7 @@ class Scheduler:
         return len(self._retries) + len(self._ready)
 
     def capacity(self, now: float) -> int:
-        """Return how many records to take: as many as could start at once."""
+        """Return how many records to take: the number that could start now."""
         if self._held_bytes >= self._max_bytes:
             return 0
         startable = self.ready_count(now)
@@ -203,7 +204,7 @@ class Scheduler:
         return item
 
     def next_due(self) -> float:
-        """Return when the next waiting record may be tried; infinity if there is none.
+        """Return when the next waiting record can be tried; infinity if there is none.
 
         Records that are due already are not counted.
         """
@@ -217,7 +218,7 @@ class Scheduler:
         return lane[lane.index(item) + 1 :]
 
     def retry(self, item: WorkItem, due: float) -> None:
-        """Try a running record again, from `due` on."""
+        """Try a running record again, at `due` or later."""
         self._end_run(item)
         item.attempt += 1
         item.due = due

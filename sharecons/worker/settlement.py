@@ -114,7 +114,7 @@ class Settlement:
         return True
 
     def release(self, item: WorkItem) -> None:
-        """Return a record to the broker, after those of its lane that wait for it.
+        """Return a record to the broker, after records of its lane that wait for it.
 
         Otherwise these would be processed before it.
         """

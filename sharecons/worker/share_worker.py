@@ -33,9 +33,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
     """Calls a handler for each record of a share group.
 
     A record is accepted when its handler returns. If it raises, the retry policy
-    decides: the record waits, still locked, for its next attempt, or it is given up: it
-    is written to the dead-letter queue, or rejected without one. docs/worker.md
-    explains all of it.
+    decides: the record waits, still locked, for its next attempt, or it is written to
+    the dead-letter queue, or rejected without one. docs/worker.md explains all of it.
 
     Args:
         consumer: a consumer that is not started; the worker starts and closes it, and
@@ -49,11 +48,11 @@ class ShareWorker(Generic[KeyT, ValueT]):
         retry_topics: where records wait that would stall their partition. The worker
             consumes these topics too. Without any, such records are released, which
             uses up a delivery.
-        dead_letter: where records are written that are given up.
+        dead_letter: where records are written after their last attempt.
         undeserializable: what becomes of records that a deserializer cannot read:
             "dead_letter" (rejected without a dead-letter queue), "reject", "release".
         key_order: process records with one key one after the other. This holds in this
-            worker only: other members of the group may process records with the same
+            worker only: other members of the group can process records with the same
             key at the same time. Such records never move to a retry topic.
         max_lease: seconds for which the lock of a record is renewed.
         shutdown_grace: seconds for handlers to finish when the worker stops.
@@ -192,7 +191,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         """Return which record of the source topic this is.
 
         For a record of a retry topic, this is the one that failed before. A record that
-        is delivered twice has the same topic, partition and offset here, also if it
+        is delivered twice has the same topic, partition and offset here, even if it
         moved to a retry topic in between.
         """
         if record.topic in self._options.retry_topics.names:

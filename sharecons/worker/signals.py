@@ -21,8 +21,8 @@ async def stop_on_signals(
 ) -> None:
     """Call `stop` at the first signal and `stop_now` at each further one.
 
-    Runs until cancelled. Returns at once where signals cannot be received: in another
-    thread than the main one, and on Windows.
+    Runs until cancelled. Returns immediately where signals cannot be received: in
+    another thread than the main one, and on Windows.
     """
     if threading.current_thread() is not threading.main_thread():
         return

@@ -54,7 +54,7 @@ class CallSlots:
 
     Args:
         limit: how many there are at most.
-        next_items: returns the records of the next call; none if no call may start.
+        next_items: returns the records of the next call; none if no call can start.
         call: makes a call.
         on_free: is called when a slot is free, or has ended.
     """
@@ -79,11 +79,11 @@ class CallSlots:
 
     @property
     def are_busy(self) -> bool:
-        """True if no call may start before another one ends."""
+        """True if no call can start before another one ends."""
         return not self._idle and self._count >= self._limit
 
     def start_calls(self, tasks: TaskGroup) -> None:
-        """Start a call, if one may start; once it waits, the others start.
+        """Start a call, if one can start; once it waits, the others start.
 
         Handlers that never wait run one after the other in one slot. Waking a slot for
         each would take longer than a short handler.
@@ -103,7 +103,7 @@ class CallSlots:
         return True
 
     def _on_wait(self) -> None:
-        """Start all calls that may start now: one that has begun is waiting."""
+        """Start all calls that can start now: one that has begun is waiting."""
         while self._start_call():
             pass
 

@@ -1,4 +1,4 @@
-"""Takes records from the consumer: as many as can start, or as must be kept locked."""
+"""Takes records from the consumer, if they can start or must be kept locked."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -29,7 +29,7 @@ class Taker:
         on_fatal_error: is called with the error that ended the consumer.
 
     Attributes:
-        pace: is to be called with the durations of handlers.
+        pace: must be called with the durations of handlers.
         room: set this when more records could start.
     """
 
@@ -95,7 +95,7 @@ class Taker:
             if self._access.has_failed:
                 self._on_fatal_error(error)
                 return
-            # Others go on: a damaged batch, a topic that may not be read.
+            # Others go on: a damaged batch, a topic without permission to read.
             self._log.error("records not received", error=str(error))
             await anyio.sleep(ERROR_PAUSE)
         else:

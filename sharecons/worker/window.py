@@ -2,7 +2,7 @@
 
 Theory of operation
 -------------------
-A broker acquires records of a partition only within a window: at most so many offsets
+A broker acquires records of a partition only within a window: a number of offsets
 above the first one that is neither accepted nor archived (2,000 by default, the group's
 share.partition.max.record.locks). A record that a worker holds, to try it again later,
 keeps the start of the window. Behind it, the group processes records until the window
@@ -23,7 +23,7 @@ DEFAULT_WINDOW: Final = 2000
 """Kafka's default of share.partition.max.record.locks (KIP-932)."""
 
 USABLE: Final = 0.8
-"""The fraction of the window that waiting records may take up: rates vary."""
+"""The fraction of the window that waiting records can take up: rates vary."""
 
 PERIOD: Final = 5.0
 """Seconds for which a rate is measured. The higher one of the present and the previous

@@ -158,8 +158,8 @@ async def test_throttle_responds_and_then_pauses(kafka):
     assert 7 == pytest.approx(anyio.current_time() - began)
 
 
-async def test_answer_twice_sends_two_responses(kafka):
-    kafka.faults.on("Metadata").answer_twice()
+async def test_respond_twice_sends_two_responses(kafka):
+    kafka.faults.on("Metadata").respond_twice()
     client = Client(kafka.connect(1))
     await client.send(METADATA)
 

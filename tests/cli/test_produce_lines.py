@@ -174,7 +174,7 @@ def test_unconfirmed_lines_are_reported(broker, produce, topic):
         answer = produce(topic, "--timeout", "500", stdin=b"a\nb\n")
 
     assert ExitCode.UNREACHABLE == answer.code
-    assert "may have been written" in answer.lines[0]
+    assert "might have been written" in answer.lines[0]
     assert "2 of 2 lines failed: 1-2" in answer.lines[-1]
 
 
@@ -253,7 +253,7 @@ def test_signal_waits_for_confirmations_and_a_second_one_does_not(broker, topic)
 
     assert 130 == code
     assert 1 == len(lines)
-    assert "it may have been written" in lines[0]
+    assert "it might have been written" in lines[0]
 
 
 @pytest.mark.slow

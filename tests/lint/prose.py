@@ -138,7 +138,7 @@ class Prose:
                 self._note(number, match[0], hint)
 
     def _check_comment(self, number: int, text: str) -> None:
-        # The line before may be the beginning of the sentence.
+        # The line before can be the beginning of the sentence.
         before = self._lines[number - 2].lstrip() if number > 1 else ""
         if before.startswith("#") and not before.endswith((".", ":", ")")):
             return

@@ -65,7 +65,7 @@ async def test_record_that_is_not_confirmed_in_time_fails(broker) -> None:
 
     async with producing(broker.bootstrap_servers, delivery_timeout=0.5) as producer:
         with pytest.raises(
-            RequestTimedOutError, match="may have been written"
+            RequestTimedOutError, match="might have been written"
         ) as caught:
             await producer.send("orders", b"a")
 

@@ -162,7 +162,7 @@ def test_locks_are_only_reported_as_possible():
     (finding,) = found(inside(0, end=9000))
 
     assert (Reason.MAY_BE_LOCKED, Severity.NOTE) == (finding.reason, finding.severity)
-    assert "its 1 member may hold up to 2,000 locks, or have not fetched yet" in (
+    assert "its 1 member might hold up to 2,000 locks, or have not fetched yet" in (
         finding.text
     )
 

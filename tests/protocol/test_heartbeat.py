@@ -854,7 +854,7 @@ def test_every_state_can_be_reached():
 
 
 def test_every_state_has_a_way_to_be_subscribed_and_to_be_left():
-    both = (MembershipEvent.SUBSCRIBED, MembershipEvent.ASKED_TO_LEAVE)
+    both = (MembershipEvent.SUBSCRIBED, MembershipEvent.LEAVE_REQUESTED)
 
     assert not set(itertools.product(State, both)) - TRANSITIONS.keys()
 

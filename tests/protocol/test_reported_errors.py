@@ -143,9 +143,9 @@ def test_forbidden_topic_has_a_hint_wherever_it_comes_from():
 
     assert {AuthorizationError} == {type(each) for each in errors}
     assert [
-        "topic 'orders' may not be read: TOPIC_AUTHORIZATION_FAILED; this needs READ "
+        "topic 'orders' is not readable: TOPIC_AUTHORIZATION_FAILED; this needs READ "
         "on it",
-        "topic 'orders' may not be read: fetching orders-3: "
+        "topic 'orders' is not readable: fetching orders-3: "
         "TOPIC_AUTHORIZATION_FAILED; this needs READ on it",
     ] == [str(each) for each in errors]
 

@@ -21,7 +21,7 @@ PARTITIONS = 5
 OBSERVED_SECONDS = 4.0
 """Seconds in which a repeated error would be raised a dozen times."""
 MESSAGE = (
-    r"topic '(\S+)' may not be read: (fetching \1-\d: )?TOPIC_AUTHORIZATION_FAILED; "
+    r"topic '(\S+)' is not readable: (fetching \1-\d: )?TOPIC_AUTHORIZATION_FAILED; "
     "this needs READ on it"
 )
 

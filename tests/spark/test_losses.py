@@ -115,7 +115,7 @@ def test_missing_or_forbidden_topic_is_named_in_the_error(spark, query, kafka):
         text = failure(query.start(query.read(spark, **SKIP), availableNow=True))
     finally:
         kafka.admin.allow_topic(secret)
-    assert f"topic '{secret}' may not be read" in text
+    assert f"topic '{secret}' is not readable" in text
 
 
 def until(running, done):

@@ -86,7 +86,7 @@ def test_topics_are_classified_by_their_description():
 def test_topic_without_read_permission_is_an_error(found):
     described = Results({"orders": topic("orders", [1]), "secret": found})
 
-    with pytest.raises(AuthorizationError, match="'secret' may not be read"):
+    with pytest.raises(AuthorizationError, match="'secret' is not readable"):
         classify_topics(described)
 
 
@@ -306,7 +306,7 @@ def test_forbidden_topic_is_named_in_the_error(any_kafka, acl_queries, what, way
     admin.produce(orders, [b"x"] * 5)
     FORBIDDING[what](admin, secret)
 
-    with pytest.raises(AuthorizationError, match=f"'{secret}' may not be read"):
+    with pytest.raises(AuthorizationError, match=f"'{secret}' is not readable"):
         acl_queries.read(way, orders, secret, **SKIP)
     ALLOWING[what](admin, secret)
     assert acl_queries.read(way, orders, secret) == 5
@@ -321,7 +321,7 @@ def test_topic_forbidden_during_a_query_ends_it(any_kafka, acl_queries, what):
     assert until(lambda: query.report_latest_offset()["position"] == 5, within=30)
     FORBIDDING[what](admin, secret)
     try:
-        with pytest.raises(AuthorizationError, match=f"'{secret}' may not be read"):
+        with pytest.raises(AuthorizationError, match=f"'{secret}' is not readable"):
             poll_until_error(query, at=5)
     finally:
         ALLOWING[what](admin, secret)

@@ -89,7 +89,7 @@ def test_room_is_never_more_than_the_receiver_has(capacity, ends) -> None:
             room.on_ended()
             running -= 1
         while running < capacity:
-            room.on_asked()
+            room.on_requested()
             assert 1 <= room.free <= capacity - running
             room.on_given()
             running += 1

@@ -87,7 +87,7 @@ def test_retry_of_the_last_attempt_gives_the_record_up() -> None:
 
     found = decided(PLAIN, error, 3)
 
-    reason = "the handler asked for another one after 3 attempts"
+    reason = "the handler requested another attempt after 3 attempts"
     assert DeadLettered(reason, error) == found
 
 

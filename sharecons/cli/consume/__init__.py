@@ -1,6 +1,6 @@
 """`sharecons consume`: records of a share group, one line each.
 
-The options are those of kafka-console-share-consumer.sh.
+It has the options of kafka-console-share-consumer.sh.
 
 Read in this order: `formatter` (a record to a line; `deserializers` for its parts),
 `standard_output`, and `program`, which consumes and acknowledges.
@@ -41,7 +41,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "consume",
         help="write the records of a share group, and accept them",
         description="Join a share group, write its records, and accept each one once "
-        "it is written. The options are those of kafka-console-share-consumer.sh.",
+        "it is written. It has the options of kafka-console-share-consumer.sh.",
     )
     add = parser.add_argument
     add("topics", metavar="TOPIC", nargs="*", help="a topic to consume")
@@ -76,7 +76,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--member-id",
         metavar="ID",
         help="identifies this member: after a restart with the same id it gets its "
-        "partitions at once",
+        "partitions immediately",
     )
     client_options.add_options(parser)
     parser.set_defaults(run=run)
@@ -88,7 +88,7 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
         "--max-messages",
         type=_parse_count,
         metavar="N",
-        help="end after so many records (default: no limit)",
+        help="end after N records (default: no limit)",
     )
     add(
         "--timeout-ms",

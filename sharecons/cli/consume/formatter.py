@@ -83,7 +83,8 @@ class RecordFormat:
             "print.partition": lambda record: b"Partition:%d" % record.partition,
             "print.offset": lambda record: b"Offset:%d" % record.offset,
             "print.delivery": lambda record: b"Delivery:%d" % record.delivery_count,
-            # ShareFetch responses have no leader epoch; Kafka's tool writes this, too.
+            # ShareFetch responses have no leader epoch; Kafka's tool writes this as
+            # well.
             "print.epoch": lambda record: b"Epoch:NOT_PRESENT",
             "print.headers": self._headers,
             "print.key": lambda record: self._field("key", record.key, self._key),

@@ -1,4 +1,4 @@
-"""Consumes records, writes them, and acknowledges those that are written."""
+"""Consumes records, writes them, and acknowledges the written ones."""
 
 import math
 from collections.abc import Callable
@@ -126,9 +126,9 @@ def _new_consumer(
 
 
 def _max_fetched(limit: float) -> int:
-    """Return how many records to fetch at once.
+    """Return how many records to fetch in one request.
 
-    When the last one is consumed, two fetches may be ahead. A quarter of the limit
+    When the last one is consumed, two fetches can be ahead. A quarter of the limit
     leaves these records to the next run, as its first ones.
     """
     return int(max(1, min(limit // 4, MAX_FETCHED)))
@@ -164,7 +164,7 @@ class _Printer:
                 silent_at = anyio.current_time() + self._options.silence
             elif anyio.current_time() >= silent_at:
                 return
-            # Heartbeats need the loop, too, if records are always there.
+            # Heartbeats need the loop as well, if records are always there.
             await checkpoint()
 
     async def _poll(self, timeout: float, count: int) -> list[Record]:
@@ -202,7 +202,7 @@ class _Printer:
         except RecordStateError as error:
             place = f"{record.topic}-{record.partition}@{record.offset}"
             self._write_error(
-                f"{place} is written, but may be delivered again: {error}"
+                f"{place} is written, but can be delivered again: {error}"
             )
 
     def report(self) -> None:

@@ -32,7 +32,7 @@ class StandardOutput:
             self._fd = None  # a stream that a program has replaced
 
     async def write(self, data: bytes) -> None:
-        """Write all bytes; cancelling this may leave a part of them written.
+        """Write all bytes; cancelling this can leave a part of them written.
 
         A cancelled call has not written all of them.
         """

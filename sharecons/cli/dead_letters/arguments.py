@@ -25,10 +25,10 @@ FILTER_HELP: Final = (
 REDRIVE_EPILOG: Final = (
     "Each dead letter is redriven once for a name. The progress is stored in the "
     "committed offsets of the group sharecons-redrive.NAME, so an interrupted redrive "
-    "continues if the command is run again, also on another machine. A name belongs to "
+    "continues if the command is run again, even on another machine. A name belongs to "
     "one target and one set of filters: dead letters that do not pass stay in the "
     "topic, and a redrive with another filter needs another name. It redrives what "
-    "passes its own filter, also if a redrive of another name has done so before."
+    "passes its own filter, even if a redrive of another name has done so before."
 )
 
 

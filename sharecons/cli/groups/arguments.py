@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _allow_before_command(
     parser: argparse.ArgumentParser, command: argparse.ArgumentParser
 ) -> None:
-    """Allow an option of the command before the command, too.
+    """Allow an option of the command before the command as well.
 
     Without this, the command's default would override the option's value.
     """
@@ -201,7 +201,7 @@ def _add_configure(parser: argparse.ArgumentParser) -> None:
     add(
         "--verbose",
         action="store_true",
-        help="show all configs, not only those of share groups",
+        help="show all configs, not only the configs of share groups",
     )
 
 

@@ -61,14 +61,14 @@ async def _alter_configs(
             group, request.configs, validate_only=request.dry_run
         )
     except ConfigurationError as error:
-        # A value may be valid for one group and not for another.
+        # A value can be valid for one group and not for another.
         return Outcome(error=error)
 
 
 def _select_entries(
     entries: Iterable[ConfigEntry], request: Request
 ) -> list[ConfigEntry]:
-    """Select the configs that were set, or else those of share groups."""
+    """Select the configs that were set, or else the configs of share groups."""
     return [
         entry
         for entry in sorted(entries, key=lambda entry: entry.name)
@@ -96,7 +96,7 @@ def _rows(group: str, entries: Iterable[ConfigEntry]) -> list[Row]:
 
 
 async def _note_missing(admin: ShareGroupAdmin, groups: Iterable[str]) -> None:
-    """Note groups that do not exist yet; their ids may be misspelled."""
+    """Note groups that do not exist yet; their ids might be misspelled."""
     known = (await admin.list_groups(types=())).groups
     for group in groups:
         if group not in known:

@@ -1,7 +1,7 @@
 """CSV files of `reset-offsets --from-file` and `--export`.
 
 Each line is TOPIC,PARTITION,OFFSET; there is no header. As in kafka-share-groups.sh, a
-line may start with the group: GROUP,TOPIC,PARTITION,OFFSET.
+line can start with the group: GROUP,TOPIC,PARTITION,OFFSET.
 """
 
 from collections.abc import Mapping

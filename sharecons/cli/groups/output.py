@@ -59,7 +59,7 @@ async def finish(
     """
     groups, topics = groups or {}, topics or {}
     write(rows, columns, as_json=request.as_json)
-    # The table comes before its errors, also if both go to the same file.
+    # The table comes before its errors, even if both go to the same file.
     output.flush()
     about_groups = await _with_hints(
         groups, _UNKNOWN_GROUP, lambda: _group_types(admin)

@@ -1,6 +1,6 @@
 """`sharecons produce`: records from lines of standard input.
 
-The options are those of kafka-console-producer.sh that describe records.
+It has the options of kafka-console-producer.sh that describe records.
 
 Read in this order: `line_format` and `json_lines` (a line to a record, `new_line`),
 `line_splitter`, `standard_input`, `failures`, and `program`, which uses them all.
@@ -39,7 +39,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "produce",
         help="write records from lines of standard input",
         description="Write a record for each line of standard input. A record is "
-        "written once, to all in-sync replicas. The options are those of "
+        "written once, to all in-sync replicas. It has the options of "
         "kafka-console-producer.sh.",
     )
     add = parser.add_argument

@@ -16,7 +16,7 @@ MAX_RANGES: Final = 20
 
 
 class FailedLines:
-    """Collects failed lines, and reports the first ones at once.
+    """Collects failed lines, and reports the first ones immediately.
 
     Attributes:
         exit_code: of the command.

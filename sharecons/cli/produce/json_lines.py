@@ -3,8 +3,8 @@ r"""Lines with one JSON object each, as `sharecons consume --json` writes them.
     {"key": "k", "value": "v", "headers": {"trace": "1"}, "timestamp": 1764201600000}
 
 Strings become UTF-8. Bytes that are not UTF-8 are {"hex": "00ff"}. A `value` is
-required, since a record without one deletes its key from a compacted topic; it may be
-null. Headers may also be a list of {"name": ..., "value": ...}.
+required, since a record without one deletes its key from a compacted topic; it can be
+null. Headers can also be a list of {"name": ..., "value": ...}.
 """
 
 import json
@@ -40,7 +40,7 @@ def parse_json_line(line: bytes) -> NewLine:
         names = ", ".join(map(repr, sorted(unknown)))
         raise LineError(f"unknown field {names}; known are {', '.join(sorted(KNOWN))}")
     if "value" not in fields:
-        raise LineError("no field 'value'; it may be null")
+        raise LineError("no field 'value'; it can be null")
     return NewLine(
         value=_parse_bytes("value", fields["value"]),
         key=_parse_bytes("key", fields.get("key")),

@@ -37,7 +37,7 @@ class LineFormat:
     Attributes:
         has_key: the line has a key, which ends at the first `key_separator`.
         has_headers: it begins with headers, which end at the first `headers_delimiter`.
-        lenient: a missing separator is no error: the part is missing, too.
+        lenient: a missing separator is no error: the part is missing as well.
         headers_separator: between two headers.
         name_separator: between a header's name and its value.
         null_marker: a key, value or header value that is equal to it is null.

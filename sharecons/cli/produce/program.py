@@ -105,7 +105,7 @@ class _LineProducer:
         self._read = 0  # lines
         self._unconfirmed = 0
         self._confirmed = anyio.Event()
-        self._is_stopped = False  # by an error that later lines would have, too
+        self._is_stopped = False  # by an error that later lines would have as well
         self._reading = anyio.CancelScope()
 
     async def run(self, write_error: Callable[[str], object]) -> ExitCode:
@@ -155,7 +155,7 @@ class _LineProducer:
             partial(self._on_outcome, self._read + 1),
             partition=self._work.partition,
         )
-        # Not before: a signal may cancel the call, which then adds nothing.
+        # Not before: a signal can cancel the call, which then adds nothing.
         self._read += 1
         self._unconfirmed += 1
 

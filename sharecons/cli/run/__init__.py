@@ -27,7 +27,7 @@ __all__ = ["add_parser", "run"]
 
 EPILOG: Final = """\
 The first SIGTERM or Ctrl-C stops fetching, lets handlers finish within the grace
-period, and leaves the group; the exit code is then 0. A second one stops at once.
+period, and leaves the group; the exit code is then 0. A second one stops immediately.
 """
 
 

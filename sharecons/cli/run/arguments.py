@@ -124,12 +124,12 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
         type=_parse_processes,
         default=1,
         metavar="N",
-        help="run so many processes, each a member of the group (default: 1)",
+        help="run N processes, each a member of the group (default: 1)",
     )
     add(
         "--member-id",
         metavar="NAME",
-        help="a name that no other command of the group has, such as that of a pod; "
+        help="a name that no other command of the group has, such as a pod's name; "
         "process I is the member NAME-I (default: host name and process id)",
     )
     add(

@@ -28,7 +28,7 @@ class ExitDeadline:
         self._timer: threading.Timer | None = None
 
     def set(self, seconds: float, code: int) -> None:
-        """End the process after so many seconds with an exit code.
+        """End the process after `seconds` with an exit code.
 
         Replaces an earlier deadline.
         """

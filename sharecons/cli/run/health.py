@@ -46,7 +46,7 @@ class LoopWatch:
             await anyio.sleep(BEAT)
 
     def problem(self) -> str | None:
-        """Return that the loop is blocked, or None; any thread may call this."""
+        """Return that the loop is blocked, or None; any thread can call this."""
         blocked = self._clock() - self._last
         if blocked < BLOCKED_AFTER:
             return None
@@ -65,7 +65,7 @@ async def serve_health(
 ) -> AsyncIterator[int]:
     """Serve until the block is left; yields the port.
 
-    `live`, `ready` and `numbers` are called in threads; `labels` are those of all
+    `live`, `ready` and `numbers` are called in threads; `labels` are the labels of all
     metrics.
 
     Raises:

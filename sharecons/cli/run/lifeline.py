@@ -1,7 +1,7 @@
 """A pipe by which child processes notice that their supervisor has died.
 
 The supervisor holds the only write end, and each child reads from the pipe, which it
-has as standard input. The system closes the write end when the supervisor ends, also by
+has as standard input. The system closes the write end when the supervisor ends, even by
 SIGKILL; then each child stops as after SIGTERM. This works on each system with pipes.
 """
 

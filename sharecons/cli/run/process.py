@@ -77,8 +77,8 @@ class _Process:
         self._is_stopping = False
 
     async def run(self) -> ExitCode:
-        # From here on, this decides about signals: it also ends the process if the
-        # worker does not end.
+        # This now decides about signals: it also ends the process if the worker does
+        # not end.
         self._worker._handle_signals = False
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
@@ -118,7 +118,7 @@ class _Process:
     def _on_signal(self, received: signal.Signals) -> None:
         worker, number = self._worker, int(received)
         if self._is_stopping:
-            _log.warning("stopping at once", signal=received.name)
+            _log.warning("stopping immediately", signal=received.name)
             self._code = 128 + number
             self._exit.set(AT_ONCE, self._code)
             worker.stop_now()

@@ -14,7 +14,7 @@ from watchfiles import PythonFilter, awatch
 __all__ = ["watch_directory"]
 
 MAX_WAIT: Final = 500
-"""Milliseconds for which a thread waits for changes, also if it is cancelled."""
+"""Milliseconds for which a thread waits for changes, even if it is cancelled."""
 
 
 async def watch_directory(directory: Path) -> AsyncIterator[frozenset[str]]:

@@ -34,8 +34,8 @@ class Next(enum.Enum):
 class RestartPolicy:
     """The restarts of one process; times in seconds.
 
-    A process that worked for a while is started again at once: its records wait. If it
-    ends soon after its start, each further restart waits twice as long as the last.
+    A process that worked for a while is started again immediately: its records wait. If
+    it ends soon after its start, each further restart waits twice as long as the last.
 
     `watches_changes` says that a change of its files starts the process again.
     """
@@ -60,11 +60,11 @@ class RestartPolicy:
         return Next.RESTART, self._delay()
 
     def reset(self) -> None:
-        """Start at once after the next failure: the program has changed."""
+        """Start immediately after the next failure: the program has changed."""
         self._failures = 0
 
     def _delay(self) -> float:
         if self._failures == 1:
             return 0.0
-        # Larger powers than that of ten doublings would overflow in the end.
+        # Without a limit of ten doublings the power would overflow in the end.
         return min(MAXIMUM, INITIAL * 2.0 ** min(self._failures - 2, 10))

@@ -154,7 +154,7 @@ class Supervisor:
         async for received in signals:
             name = signal.Signals(received).name
             if self._stopping:
-                self._report(f"{name} again: the processes stop at once")
+                self._report(f"{name} again: the processes stop immediately")
                 self._stop(tasks, KILL_AFTER)
             else:
                 self._report(f"{name}: the processes finish their handlers")

@@ -38,7 +38,7 @@ class TargetError(ConfigurationError):
 def import_target(target: str) -> Worker | Handler:
     """Return the worker or the handler that `target` names.
 
-    The working directory is the first on the module search path from then on.
+    The working directory becomes the first on the module search path.
 
     Raises:
         TargetError: there is none; the message says what was looked for, and where.
@@ -126,7 +126,7 @@ def _no_attribute(parent: Any, name: str, target: str) -> str:
 
 
 def _is_candidate(parent: Any, name: str) -> bool:
-    """Return whether an attribute may be what was meant: defined here, and callable."""
+    """Return whether an attribute could be the target: defined here, and callable."""
     found = getattr(parent, name, None)
     if name.startswith("_") or inspect.isclass(found) or inspect.ismodule(found):
         return False

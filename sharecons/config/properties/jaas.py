@@ -52,7 +52,7 @@ def _parse_option(tokens: list[Token]) -> tuple[str, str]:
     if (";", True) in tokens:
         raise PropertyError(NAME, "must contain only one login module")
     if [mark for _, mark in tokens] != [False, True, False]:
-        # The message omits the text, which may be the password.
+        # The message omits the text, which can be the password.
         raise PropertyError(NAME, 'options must be written as in username="alice"')
     return tokens[0][0], tokens[2][0]
 

@@ -23,7 +23,7 @@ ALIASES: Final[Mapping[str, str]] = {
         "sasl.oauthbearer.client.secret"
     ),
 }
-"""Alternative names (of librdkafka, and newer ones of Java), and ours for each."""
+"""Our names by alternative names (of librdkafka, and newer ones of Java)."""
 
 SUPPORTED: Final = frozenset(
     {

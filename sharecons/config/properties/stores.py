@@ -90,7 +90,7 @@ def add_certificate(
         path = Path(directory) / "keys.pem"
         path.touch(mode=0o600)
         path.write_bytes(pem)
-        # With no password at all, OpenSSL would ask for it on the terminal.
+        # With no password at all, OpenSSL would read it from the terminal.
         load_into_context(
             name, lambda: context.load_cert_chain(path, password=password or "")
         )

@@ -53,7 +53,7 @@ def is_cancellation(error: BaseException) -> bool:
     """Return whether an exception that an `await` raised ends the running task.
 
     True for GeneratorExit, and for CancelledError if the task was cancelled. A callback
-    may have raised another CancelledError, for example of a task that it waits for.
+    can raise another CancelledError, for example of a task that it waits for.
     """
     if isinstance(error, GeneratorExit):
         return True

@@ -34,7 +34,7 @@ FOREVER: Final = math.inf
 class AutoResetEvent:
     """An event for one waiting task, cleared when a wait ends.
 
-    Setting it while no task waits ends the next wait at once.
+    Setting it while no task waits ends the next wait immediately.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class AutoResetEvent:
         """
         if not self._is_set:
             if self._waiter is None:
-                # Events may be created where no event loop runs.
+                # Events are also created where no event loop runs.
                 self._waiter = new_waiter()
             try:
                 await self._waiter.wait(deadline)
@@ -82,9 +82,9 @@ class Waiter(Protocol):
     def wait(self, deadline: float) -> Awaitable[bool]:
         """Wait until woken; the result is False if the deadline passed first.
 
-        Await the result at once, and call `end_wait` afterwards, even after an error.
-        Other tasks run even if the deadline has passed already. A cancel may discard a
-        wakeup, so check the condition after each wait.
+        Await the result immediately, and call `end_wait` afterwards, even after an
+        error. Other tasks run even if the deadline has passed already. A cancel can
+        discard a wakeup, so check the condition after each wait.
 
         Args:
             deadline: on the clock of `anyio.current_time()`.

@@ -1,8 +1,8 @@
 """Watching a connection while no request is in flight.
 
 A broker releases all locks of a connection that ends. So the client must notice the
-end at once, not with the next request. On asyncio the event loop reports it; on trio a
-task waits for it while nothing else reads the connection.
+end immediately, not with the next request. On asyncio the event loop reports it; on
+trio a task waits for it while nothing else reads the connection.
 """
 
 from collections.abc import Awaitable, Callable

@@ -66,7 +66,7 @@ async def _connect_trio(endpoint: Endpoint) -> socket.socket:
 
 
 def _disable_nagle(sock: socket.socket) -> None:
-    """Send small requests at once (TCP_NODELAY)."""
+    """Send small requests immediately (TCP_NODELAY)."""
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
@@ -100,7 +100,7 @@ class ProtocolTransport(asyncio.BufferedProtocol):
     async def exchange(self, data: bytes, timeout: float) -> Frame:
         if self._error is not None:
             raise self._error
-        # Writes what the socket accepts at once, before other tasks run.
+        # Writes all that the socket accepts, before other tasks run.
         self._transport.write(data)
         self._waiter = waiter = self._loop.create_future()
         # A cancel scope takes five times as long as a timer.

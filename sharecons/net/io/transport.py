@@ -52,7 +52,7 @@ class FrameTransport(Protocol):
     async def exchange(self, data: bytes, timeout: float) -> Frame:
         """Send a frame, and return the next one to arrive, without its length prefix.
 
-        After an error or a cancel the transport may be in the middle of a frame.
+        After an error or a cancel the transport can be in the middle of a frame.
 
         Args:
             data: the frame to send, with its length prefix.
@@ -69,14 +69,14 @@ class FrameTransport(Protocol):
         """Await `wait()` while nothing is exchanged, and watch the connection.
 
         If the connection has ended, ends meanwhile, or bytes arrive that were not
-        requested, call `on_lost` once with the reason, at once, perhaps outside of any
-        task. The transport cannot be used after that. `on_lost` makes `wait()` return.
-        Cancelling this loses nothing.
+        requested, call `on_lost` once with the reason, immediately, perhaps outside of
+        any task. The transport cannot be used after that. `on_lost` makes `wait()`
+        return. Cancelling this loses nothing.
         """
         ...
 
     async def aclose(self) -> None:
-        """Close at once, without waiting for the broker; ends waiting calls."""
+        """Close without waiting for the broker; ends waiting calls."""
         ...
 
 
@@ -100,7 +100,7 @@ class TcpNetwork:
                 return await tcp.connect(endpoint)
             return await self._connect_tls(endpoint, self._ssl_context)
         except UnicodeError as error:
-            # Brokers may advertise any string.
+            # Brokers can advertise any string.
             raise ConnectionFailedError(
                 f"connecting to {endpoint}: invalid host name; check bootstrap_servers "
                 "and the broker's advertised.listeners"

@@ -4,9 +4,9 @@ Theory of operation
 -------------------
 A broker applies a partition's acknowledgements all or nothing (measured on 4.3.0): one
 offset without a lock makes it reject all of them. So batches near their lock's deadline
-are sent first, in a request without the others, and batches past it last, also by
-themselves. A batch that was rejected once is sent alone from then on. Two leases with
-overlapping offsets do not share a request either: a record whose lock has expired may
+are sent first, in a request without the others, and batches past it last, also without
+others. A batch that was rejected once is sent alone afterwards. Two leases with
+overlapping offsets do not share a request either: a record whose lock has expired could
 have been acquired by this member again.
 """
 
@@ -26,11 +26,11 @@ from sharecons.protocol.messages import Range, SharePartition
 __all__ = ["AckBatch", "choose_batches", "merge_ranges"]
 
 NEAR_DEADLINE: Final = 1.0
-"""Seconds before the lock's deadline in which the broker may reject an acknowledgement:
-twice the longest fetch that it may wait behind."""
+"""Seconds before the lock's deadline in which the broker could reject an
+acknowledgement: twice the longest fetch that it can wait behind."""
 
 MAX_PASSED_OVER: Final = 4
-"""How many requests with more urgent batches may pass a batch over."""
+"""How many requests with more urgent batches can pass a batch over."""
 
 MAX_SPLITS: Final = 32
 """How many times a batch and its parts are split in total: enough to isolate two bad
@@ -121,7 +121,7 @@ class AckBatch:
         return 0 if left < NEAR_DEADLINE else 1
 
     def can_join(self, batches: Sequence["AckBatch"]) -> bool:
-        """Return whether it may share a request with these batches of its partition."""
+        """Return whether it can share a request with these batches of its partition."""
         if not batches:
             return True
         if self.rejected or any(other.rejected for other in batches):

@@ -7,7 +7,8 @@ Theory of operation
 The state is one byte: open, or an acknowledge type that is pending, sent or settled. An
 acknowledgement during a renewal in flight has a state of its own; it becomes pending
 with the response to the renewal. The states are a bytearray: `re` and `bytes.translate`
-find and change runs in C, so a lease of 1,200 records costs about as much as one of 12.
+find and change runs in C, so a lease of 1,200 records costs about the same as one of
+12.
 
 A loop that acknowledges explicitly mostly repeats the type of the record before. This
 run is kept as two numbers until the states are read: `extend_run` is the only call per
@@ -181,7 +182,7 @@ class AckStates:
 
     @property
     def has_pending(self) -> bool:
-        """True if an acknowledgement is to be sent."""
+        """True if an acknowledgement must be sent."""
         return _PENDING_RUNS.search(self._current_states) is not None
 
     @property

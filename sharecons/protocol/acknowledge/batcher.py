@@ -6,9 +6,9 @@ session, or it fails. `leader` decides when requests are sent.
 Theory of operation
 -------------------
 A lease reports pending acknowledgements. `take_ranges` turns them into batches, one per
-lease, and takes those that may share the next request (`ack_batches`). A batch that the
-broker rejects is split and sent again, until the offsets at fault are alone; the number
-of splits is limited.
+lease, and takes the ones that can share the next request (`ack_batches`). A batch that
+the broker rejects is split and sent again, until the offsets at fault are alone; the
+number of splits is limited.
 
 Every batch ends in results, for the callback and for commit(): a `CommitWaiter` counts
 its outstanding batches. It also waits for acknowledgements made during a renewal that
@@ -80,7 +80,7 @@ class AckBatcher:
 
     @property
     def has_pending(self) -> bool:
-        """True if an acknowledgement is to be sent."""
+        """True if an acknowledgement must be sent."""
         return bool(self._uncollected or self._queued)
 
     @property
@@ -100,12 +100,12 @@ class AckBatcher:
 
     @property
     def has_renewals(self) -> bool:
-        """True if a renewal is to be sent; call `collect` first."""
+        """True if a renewal must be sent; call `collect` first."""
         return any(batch.has_renewals for batch in self._queued)
 
     @property
     def has_releases(self) -> bool:
-        """True if a release is to be sent; call `collect` first."""
+        """True if a release must be sent; call `collect` first."""
         return any(batch.has_releases for batch in self._queued)
 
     # Calls of leases.
@@ -116,7 +116,7 @@ class AckBatcher:
     def on_acknowledged(self, lease: Lease) -> None:
         if lease.lock_scope.ended:
             return
-        self._wake()  # which may raise
+        self._wake()  # this can raise
         self._uncollected.append(lease)
 
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
@@ -254,7 +254,7 @@ class AckBatcher:
         for batch in batches:
             batch.rejected = True
         if len(batches) > 1:
-            # Send each one alone: only one of them may be at fault.
+            # Send each one alone: possibly only one of them is at fault.
             self._queued += batches
             return
         batch = batches[0]
@@ -334,7 +334,7 @@ def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
 
 ACK_DELAY: Final = 0.0045
 """Seconds that an acknowledgement waits for others; since brokers count milliseconds,
-half a millisecond may be added."""
+this can become half a millisecond longer."""
 
 
 class AckLinger:
@@ -344,7 +344,8 @@ class AckLinger:
     where records arrive one by one, acknowledgements linger for up to ACK_DELAY, and
     are sent with the last fetch expected in that time; if records are further apart,
     with the first. Fetches in between wait at the broker no longer than that, as no
-    request can overtake them. Releases do not linger: another consumer may be waiting.
+    request can overtake them. Releases do not linger: another consumer might be
+    waiting.
 
     Attributes:
         due: when they are sent without a fetch; infinity if there are none.

@@ -9,7 +9,7 @@ without a record) and undecodable records are queued beside the states.
 
 `deadline` is the time of the request plus the lock duration; the lock begins later, so
 it ends no earlier. A renewed record has a later deadline of its own. When the session
-ends, its locks end: the lease is abandoned, and the record's verbs raise from then on;
+ends, its locks end: the lease is abandoned, and the record's verbs raise afterwards;
 earlier and implicit acknowledgements are reported as failed.
 """
 
@@ -334,7 +334,7 @@ class Lease(AckTarget):
 
     def _notify_owner(self) -> None:
         if not self.is_queued:
-            self._owner.on_acknowledged(self)  # which may raise
+            self._owner.on_acknowledged(self)  # this can raise
             self.is_queued = True
 
     def _acknowledge_part(self, part: slice, kind: AcknowledgeType) -> None:

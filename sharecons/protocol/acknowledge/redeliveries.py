@@ -1,12 +1,12 @@
 """Pauses for partitions whose records are released again and again.
 
-A broker makes a released record available at once, and each delivery counts. In an
+A broker makes a released record available immediately, and each delivery counts. In an
 outage of something that a handler needs, a fast consumer uses up all deliveries of a
 record within milliseconds, and the broker archives it.
 
 Theory of operation
 -------------------
-The first release of a record causes no pause: another consumer may be able to process
+The first release of a record causes no pause: another consumer might be able to process
 it. If redelivered records are released again, and more records of their partition are
 released than accepted, the partition is not fetched for a while: the longer, the more
 deliveries the records have used up. No records are held during the pause, and other

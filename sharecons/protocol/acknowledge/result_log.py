@@ -29,7 +29,7 @@ class AcknowledgeResult(NamedTuple):
         first_offset, last_offset: the range, both inclusive.
         type: how they were acknowledged.
         error: None if the broker applied it. An error means that it did not, or that
-            this is unknown: the records may be delivered again.
+            this is unknown: the records can be delivered again.
     """
 
     topic: str
@@ -58,7 +58,7 @@ class ResultLog:
             caller.
         delivery_limit: the group's delivery limit; 0 if not known.
         archived: releases that have archived their records; emptied by the caller.
-        thread: the identity of the only thread that may acknowledge records.
+        thread: the identity of the only thread that can acknowledge records.
         this_thread: returns the identity of the calling thread.
     """
 

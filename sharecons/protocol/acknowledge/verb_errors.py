@@ -55,8 +55,8 @@ def wrong_thread(kind: AcknowledgeType, what: str) -> WrongThreadError:
     """Return the error for a call outside the event loop's thread."""
     verb = _verb(kind)
     return WrongThreadError(
-        f"cannot {verb} {what} in this thread, which is not that of the consumer's "
-        f"event loop; nothing has changed. Use "
+        f"cannot {verb} {what} in this thread: the consumer's event loop runs in "
+        f"another one; nothing has changed. Use "
         f"loop.call_soon_threadsafe(record.{verb}), "
         f"anyio.from_thread.run_sync(record.{verb}) or trio.from_thread.run_sync()"
     )

@@ -8,11 +8,11 @@ reports replies, connection errors and the deadline.
 Theory of operation
 -------------------
 A key (a group, a partition, a broker) is pending until it has an outcome. A pending key
-has a route, which is the node to ask, or its route must be looked up. A retriable reply
-(coordinator moved, loading or not available; leader moved) leaves its key pending. It
-drops the route if the code says that the node was wrong, as does a failed connection.
-Any other reply ends the key with a value or an error. At the deadline, pending keys end
-with the last error received for them.
+has a route, which is the node that receives its requests, or its route must be looked
+up. A retriable reply (coordinator moved, loading or not available; leader moved) leaves
+its key pending. It drops the route if the code says that the node was wrong, as does a
+failed connection. Any other reply ends the key with a value or an error. At the
+deadline, pending keys end with the last error received for them.
 """
 
 import enum
@@ -75,9 +75,9 @@ RETRIABLE: Final[Mapping[int, RetryRoute]] = {
 def merge_replies(
     replies: Mapping[P, Reply[V]], also_retriable: Collection[int] = ()
 ) -> Reply[Mapping[P, Reply[V]]]:
-    """Merge the replies of parts into one, retriable if that of any part is.
+    """Merge the replies of parts into one, retriable if any of them is.
 
-    Codes in `also_retriable` are retriable too: the broker may lack new metadata.
+    Codes in `also_retriable` are retriable too: the broker might lack new metadata.
     """
     for reply in replies.values():
         if reply.code in RETRIABLE:
@@ -186,7 +186,7 @@ class FanOut(Generic[K, V]):
         return {node: tuple(keys) for node, keys in nodes.items()}
 
     def set_route(self, key: K, node_id: int) -> None:
-        """Set the node to ask for a key."""
+        """Set the node that receives the requests for a key."""
         self._routes[key] = node_id
 
     # Replies.

@@ -235,7 +235,7 @@ class SharePartitionState:
     """The share coordinator's state of a share-partition.
 
     `start_offset` is None if the group has not started to read. Batches are in order
-    and may have gaps. Offsets above the last batch were never delivered, or are locked
+    and can have gaps. Offsets above the last batch were never delivered, or are locked
     for the first time.
     """
 
@@ -328,7 +328,7 @@ class Features:
     """A broker's features by name ("share.version"), and its APIs by key.
 
     `finalized` features are enabled in the cluster (`highest` is the version in use),
-    `supported` features are those that this broker can enable.
+    this broker can enable `supported` features.
     """
 
     finalized: Mapping[str, FeatureRange]

@@ -2,7 +2,7 @@
 
 Rule 1: a request contains keys (groups, partitions …); the response maps each key to a
 `Reply`. A request for one thing has one `Reply`.
-Rule 2: nothing here depends on the broker that is asked, or how often.
+Rule 2: nothing here depends on which broker receives a request, or how often.
 
 These are named tuples for a fast start of commands: twenty frozen dataclasses take
 30 ms to create, named tuples 5 ms.
@@ -173,8 +173,9 @@ class DeleteShareGroupOffsets(NamedTuple):
 class ReadState(NamedTuple):
     """The share-partitions of a group, each with its leader epoch.
 
-    The share coordinator takes a higher leader epoch than those it has seen for that of
-    a new leader, and fences leaders with a lower one (KIP-932, "ReadShareGroupState").
+    If the leader epoch is higher than any before, the share coordinator takes it for
+    the epoch of a new leader, and then fences leaders with a lower one (KIP-932,
+    "ReadShareGroupState").
     """
 
     group_id: str

@@ -223,7 +223,8 @@ def _missing(what: str, name: str, brokers: Mapping[int, Outcome[Entries]]) -> C
     )
     found = [each.value for each in brokers.values() if each.ok]
     if not found:
-        return warn(what, "does not exist, and brokers may not create it", create)
+        text = "does not exist, and it is unknown whether brokers create it"
+        return warn(what, text, create)
     if all(_is_true(each.get(DEAD_LETTER_CREATE)) for each in found):
         return ok(what, "does not exist yet; the first dead letter creates it")
     return fail(

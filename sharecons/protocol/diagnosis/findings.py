@@ -2,15 +2,15 @@
 
 Rule 1: all findings about a share-partition are made here, from values alone.
 Rule 2: only the partition leader knows acquisition locks. No finding claims that a
-record is locked; it says that it may be.
+record is locked, only that it might be.
 
 Theory of operation
 -------------------
 Each rule takes one partition and yields its findings, if any. They are sorted by
 severity, the worst first. A partition is stalled if no more records can be delivered:
-no consumer has it assigned, or its window is full. The window counts all offsets from
-the start offset on, including settled ones (KIP-932, "In-flight records"), so a single
-unsettled record may stall a partition. "Settled" means acknowledged or archived.
+no consumer has it assigned, or its window is full. The window begins at the start
+offset and counts all offsets, even settled ones (KIP-932, "In-flight records"), so a
+single unsettled record can stall a partition. "Settled" means acknowledged or archived.
 """
 
 import enum
@@ -271,8 +271,8 @@ def _locks(case: _Case) -> Iterator[Finding]:
     if case.partition.count(OffsetStatus.ABOVE) < limit:
         return
     text = (
-        "nothing from the start offset on was settled or released; its "
-        f"{_members(len(case.partition.members))} may hold up to {limit:,} locks, or "
+        "nothing at or above the start offset was settled or released; its "
+        f"{_members(len(case.partition.members))} might hold up to {limit:,} locks, or "
         "have not fetched yet (only the partition leader knows the locks)"
     )
     if lock is not None:

@@ -7,9 +7,9 @@ Theory of operation
 -------------------
 The share coordinator stores which records were acknowledged, archived or released, but
 not which are locked: only the partition leader knows locks, in memory (KIP-932,
-"In-flight records"). So an unsettled offset may be available or locked. There are two
-cases. Up to the last offset in the stored state, it was delivered at least once. Above,
-it is locked for the first time or was never delivered.
+"In-flight records"). So an unsettled offset is either available or locked. There are
+two cases. Up to the last offset in the stored state, it was delivered at least once.
+Above, it is locked for the first time or was never delivered.
 
 "Settled" means acknowledged or archived.
 """
@@ -131,7 +131,7 @@ class PartitionInspection:
     def window(self) -> int:
         """Number of offsets from the start to the last in the stored state.
 
-        At least so many are in flight.
+        At least this many offsets are in flight.
         """
         if self.start_offset is None:
             return 0

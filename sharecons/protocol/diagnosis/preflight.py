@@ -132,7 +132,7 @@ def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
 
 
 def check_topic(name: str, described: Outcome[Topic]) -> Check:
-    """Check a topic that is to be consumed."""
+    """Check a topic that the group will consume."""
     what = f"topic {name}"
     if described.error is not None:
         advice = "create it, or correct its name or its ACLs"

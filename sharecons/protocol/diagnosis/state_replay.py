@@ -134,7 +134,7 @@ _NO_SNAPSHOT = Snapshot(state_epoch=0, leader_epoch=0, start_offset=None, batche
 def combine_batches(
     batches: Iterable[StateBatch], start_offset: int
 ) -> tuple[StateBatch, ...]:
-    """Combine overlapping batches into ordered, disjoint ones from the start offset on.
+    """Combine overlapping batches into ordered, disjoint ones from `start_offset`.
 
     Adjacent batches with the same state and delivery count are merged.
     """

@@ -52,7 +52,7 @@ DENSE_INTERVAL: Final = 0.0001
 """Seconds between records below which a fetch waits for several: at half the rate, a
 broker has time for one fetch per record."""
 
-MIN_INTERVAL: Final = 1e-9  # records may arrive at one instant in virtual time
+MIN_INTERVAL: Final = 1e-9  # records can arrive at one instant in virtual time
 
 GATHER_TIME: Final = 0.002
 MAX_GATHER_TIME: Final = 0.003
@@ -64,7 +64,7 @@ class FetchPlan(NamedTuple):
 
     Attributes:
         partitions: the partitions of the session after it.
-        max_wait: seconds that it may wait at the broker.
+        max_wait: seconds that it can wait at the broker.
         min_bytes, max_bytes: how many bytes it waits for, and the maximum.
         max_records: the maximum number of records.
         record_limit: the maximum is exact (KIP-1206); otherwise whole batches.
@@ -82,7 +82,7 @@ class FetchOutcome(NamedTuple):
     """The news in a response.
 
     Attributes:
-        has_backlog: more records may be available than it returned.
+        has_backlog: more records are probably available than it returned.
         is_throttled: all responses are throttled; true once, to be reported.
         is_stalled: the node keeps returning empty responses early.
     """
@@ -151,7 +151,7 @@ class FetchControl:
         """Return whether to close the session and open another one.
 
         This releases records missing in a throttled response, which stay locked
-        otherwise. A broker that keeps returning empty responses early may return
+        otherwise. A broker that keeps returning empty responses early might return
         records in another session.
 
         False while every response is throttled: the lock then keeps the next fetch from
@@ -160,7 +160,7 @@ class FetchControl:
         return now < self._records_lost_until or self._empty_responses.must_reopen
 
     def _pause_end(self, partitions: frozenset[SharePartition], now: float) -> float:
-        """Return when one of the partitions may be fetched."""
+        """Return when one of the partitions can be fetched."""
         fetchable = self._fetchable.select(partitions, now)
         redeliveries = self._batcher.redeliveries
         if fetchable and not redeliveries.has_releases:
@@ -191,8 +191,8 @@ class FetchControl:
             backlog: more records are available. The fetch then requests one part of
                 many partitions in turn; but the first fetch requests all, so that the
                 broker loads their state.
-            may_wait: the fetch may wait at the broker.
-            until_ack: seconds until an acknowledgement is to be sent.
+            may_wait: the fetch can wait at the broker.
+            until_ack: seconds until an acknowledgement must be sent.
         """
         requested = fetchable = self._fetchable.select(partitions, now)
         max_wait = until_ack
@@ -203,7 +203,7 @@ class FetchControl:
             requested = fetchable = redeliveries.fetchable(fetchable, now)
         if backlog and self._session.is_open:
             requested = self._rotation.next(fetchable)
-            may_wait &= requested is fetchable  # other partitions may have records
+            may_wait &= requested is fetchable  # other partitions might have records
         min_bytes = self._settings.min_bytes
         gathered = min(self._arrival_rate.min_bytes, self._settings.max_bytes)
         # A fetch with a `max_wait` of 0 would wait briefly for `min_bytes`.
@@ -262,7 +262,7 @@ class FetchControl:
         full = records * BACKLOG_FRACTION >= request.max_records
         in_turn = self._rotation.on_response(self._session.partitions, full=full)
         return FetchOutcome(
-            has_backlog=in_turn or full,  # after a part, others may have records
+            has_backlog=in_turn or full,  # after a part, others might have records
             is_throttled=self._count_bytes(request, response, records, size, now),
             is_stalled=stalled,
         )
@@ -317,7 +317,7 @@ def _is_unexplained(request: ShareFetch, response: ShareFetchResponse) -> bool:
 
 
 class MaxWait:
-    """How long one leader's fetches may wait at the broker, in seconds.
+    """How long one leader's fetches can wait at the broker, in seconds.
 
     No request can overtake a waiting fetch. So a fetch waits long only if the
     application holds no records of this leader. Otherwise the wait is short, and grows
@@ -340,11 +340,11 @@ class MaxWait:
         self._short_wait = SHORT_WAIT if useful else longer
 
     def next(self, limit: float, *, short: bool) -> float:
-        """Return how long the next fetch may wait.
+        """Return how long the next fetch can wait.
 
         Args:
             limit: the maximum in seconds.
-            short: a request may have to be sent soon.
+            short: another request might have to be sent soon.
         """
         longest = min(limit, self._max_wait, self.lock_timeout * MAX_LOCK_FRACTION)
         return min(self._short_wait, longest) if short else longest

@@ -11,8 +11,8 @@ and an acknowledgement on another connection would end it with an error and cost
 delivery (measured on 4.3.0): `fetch_control` limits the wait.
 
 If more records are available than a fetch returned, the next fetch is sent while the
-application processes these. If not, it is sent when the application asks for records:
-it then carries the acknowledgements of these, and may wait long, or until several
+application processes these. If not, it is sent when the application requests records:
+it then carries the acknowledgements of these, and can wait long, or until several
 records are there.
 
 Acknowledgements are sent with a fetch that is due, or alone; `AckLinger` decides when.
@@ -245,7 +245,7 @@ class Leader:
     def _must_reopen(self, now: float) -> bool:
         """Return whether to close the session and open another one.
 
-        This releases all records, so no lease may be left.
+        This releases all records, so no lease must be left.
         """
         batcher = self.batcher
         return (
@@ -316,7 +316,7 @@ class Leader:
         """Open a new session, as the epochs do not match; the member keeps its locks.
 
         Args:
-            applied: the broker may have applied the request's acknowledgements.
+            applied: the broker might have applied the request's acknowledgements.
         """
         self._session.reset()
         if request.acknowledgements and applied:
@@ -339,7 +339,7 @@ class Leader:
 
     def _renewed_until(self, request: Request, now: float) -> float:
         # The time of the request would be safer by a round trip; but the broker
-        # responds at once, and may persist a renewal slowly.
+        # responds immediately, and can persist a renewal slowly.
         renewing = isinstance(request, ShareAcknowledge) and request.is_renew_ack
         return now + self._control.lock_timeout if renewing else 0.0
 

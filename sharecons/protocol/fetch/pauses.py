@@ -124,7 +124,7 @@ class FetchPauses:
         self.changes += 1
 
     def paused_until(self, share_partition: SharePartition) -> float:
-        """Return when the partition may be fetched."""
+        """Return when the partition can be fetched."""
         code = self.codes.get(share_partition)
         if code is None:
             return -math.inf
@@ -150,7 +150,7 @@ class FetchablePartitions:
     def select(
         self, partitions: frozenset[SharePartition], now: float
     ) -> frozenset[SharePartition]:
-        """Return what may be fetched now."""
+        """Return the partitions that can be fetched now."""
         if not self._pauses.codes:
             return partitions
         changes = self._pauses.changes
@@ -199,7 +199,7 @@ EARLY_FRACTION: Final = 0.5
 """A response is early if it took less than this fraction of the allowed time."""
 
 MIN_COUNTED_WAIT: Final = 0.002
-"""Seconds; fetches that may wait less do not count, as brokers use milliseconds."""
+"""Seconds; fetches with a shorter wait do not count: brokers use milliseconds."""
 
 GROWTH: Final[tuple[int, ...]] = (1, 1, 1, 4, 16, 64, 256)
 """The factor for the requested records, by the number of responses in a row."""
@@ -213,7 +213,7 @@ class EmptyResponses:
 
     A broker that has no records waits as long as the fetch allows. If a response is
     empty much earlier, another member was faster, or the records belong to an aborted
-    transaction. But a broker may also return such responses forever: Kafka 4.3.0 and
+    transaction. But a broker can also return such responses forever: Kafka 4.3.0 and
     4.4.0 do so if the log start offset passes records that are held.
 
     The first WITHOUT_PAUSE of these responses in a row change nothing. After each one
@@ -227,7 +227,7 @@ class EmptyResponses:
     Attributes:
         in_a_row: the number of early empty responses in a row.
         due: no fetch is sent before this time.
-        must_reopen: the session is to be closed and opened again.
+        must_reopen: the session must be closed and opened again.
     """
 
     def __init__(self, spread: float, max_wait: float) -> None:
@@ -245,7 +245,7 @@ class EmptyResponses:
 
     @property
     def is_stalled(self) -> bool:
-        """True if only leaving the group may end the empty responses."""
+        """True if only leaving the group can end the empty responses."""
         return self.in_a_row >= STALLED and not self._never_waits
 
     def on_empty_response(
@@ -308,7 +308,7 @@ class Quota:
     by ten to eleven seconds, and throttles while the result exceeds the quota. So the
     quota follows from a throttled response: `received + lost` bytes took as long as the
     samples and the wait together. An estimate is kept for HOLD seconds, then for twice
-    as long each time that it proves right again: a quota may be raised, or removed.
+    as long each time that it proves right again: a quota can be raised, or removed.
 
     Attributes:
         failures: throttled responses since the last one that brought something,
@@ -341,7 +341,7 @@ class Quota:
         self._budget = max(self._budget, self._sum)
 
     def on_throttled(self, seconds: float, lost: int, now: float) -> None:
-        """Learn from an empty response, which was throttled for so many seconds.
+        """Learn from an empty response, which was throttled for `seconds`.
 
         Args:
             lost: the expected bytes of the response without throttling.
@@ -357,7 +357,7 @@ class Quota:
             self._pause_until = now + max(seconds, min(pause, MAX_PAUSE))
 
     def next_due(self, batch_size: int, now: float) -> float:
-        """Return when a fetch with one batch of so many bytes is within the quota."""
+        """Return when a fetch of one batch with `batch_size` bytes fits the quota."""
         if not self.is_known(now):
             return now
         self._expire(now)
@@ -371,7 +371,7 @@ class Quota:
         return max(due, self._pause_until)
 
     def limit_bytes(self, max_bytes: int, now: float) -> int:
-        """Return how many bytes a fetch may request, `max_bytes` at most."""
+        """Return how many bytes a fetch can request, `max_bytes` at most."""
         if not self.is_known(now):
             return max_bytes
         self._expire(now)

@@ -5,7 +5,7 @@ Theory of operation
 Releasing a record uses up a delivery, and at the group's limit archives it (measured on
 4.3.0). So nothing is fetched before the application requests records, and the first
 fetch is for one. Each time the application has processed its records and requests more,
-the allowance may double, up to what it processes in HORIZON seconds: ten round trips
+the allowance can double, up to what it processes in HORIZON seconds: ten round trips
 from one record to a thousand, while an application that needs a second per record never
 holds a second one.
 
@@ -15,14 +15,14 @@ slow one holds only the records it processes.
 
 The rate is measured between two requests of the application, without waiting times.
 
-A broker returns whole producer batches, also for a small record limit. With records of
+A broker returns whole producer batches, even for a small record limit. With records of
 1 kB in batches of 1 MB, a fetch for HORIZON seconds of a 0.1 s handler brings 500 kB
 each. So if a batch is large, and holds more records than would be requested,
 a fetch requests what half of the lock duration allows at the measured rate. The price:
-so many records are locked at a time, and use up a delivery if the process dies.
+these records are locked at the same time, and use up a delivery if the process dies.
 
 Whole batches are requested only if the largest possible one fits in half of the lock
-duration: the next batch may be larger than all before it.
+duration: the next batch can be larger than all before it.
 """
 
 import math
@@ -57,7 +57,7 @@ and the broker searched them without a result: it returned half a million record
 1 KiB per second, and 0.7 million with quarters, for two thirds of its CPU time."""
 
 ROUNDS_AHEAD: Final = 2
-"""How many allowances may be buffered: a fast consumer lets no other task run while it
+"""How many allowances can be buffered: a fast consumer lets no other task run while it
 processes records, so the next request must be sent before."""
 
 MAX_BYTES_FACTOR: Final = 4
@@ -73,7 +73,7 @@ GROWTH: Final = 256
 record is measured, then 256, then whole batches."""
 
 LOCK_FRACTION: Final = 0.5
-"""The fraction of the lock duration that processing may take."""
+"""The fraction of the lock duration that processing can take."""
 
 DEFAULT_BATCH_SIZE: Final = 1 << 20
 """The expected size of a batch before one was received."""
@@ -91,11 +91,11 @@ class Prefetch:
     """The processing rate of an application, and the fetch limits that follow from it.
 
     Attributes:
-        allowance: records that one round of fetches may bring.
+        allowance: records that one round of fetches can bring.
         buffered: records acquired and not delivered.
         waiting_readers: how many readers are waiting for records.
         at_full_speed: the allowance is the user's `max_records`.
-        overlaps: a fetch may be in flight while records are buffered. Without overlap
+        overlaps: a fetch can be in flight while records are buffered. Without overlap
             fetches are fewer and larger.
         batches: sizes of the batches that responses hold.
         lock_duration: for how many seconds records are locked; 0.0 if unknown.
@@ -181,15 +181,15 @@ class Prefetch:
         self.allowance = max(1, fitting)
 
     def set_allowance(self, records: int) -> None:
-        """Fetch so many records once they are requested, and none ahead.
+        """Fetch up to `records` once they are requested, and none ahead.
 
-        For an application that knows how many it takes at once.
+        For an application that knows how many it takes at a time.
         """
         self._max_records = self.allowance = records
         self._is_exact = True
 
     def set_max_records(self, records: int) -> None:
-        """Let the allowance grow to so many records, after `set_allowance`."""
+        """Let the allowance grow to `records`, after `set_allowance`."""
         self._max_records = records
         self._is_exact = False
 
@@ -199,7 +199,7 @@ class Prefetch:
         self._batch_allowance = 0
 
     def takes_whole_batches(self, leaders: int) -> bool:
-        """Return whether fetches from so many leaders request whole batches.
+        """Return whether fetches from this number of leaders request whole batches.
 
         Only if the application can process a batch of WINDOW records from each leader
         in half of the lock duration, and never right after the first record.
@@ -215,7 +215,7 @@ class Prefetch:
         return self.at_full_speed and fits
 
     def _is_wasteful(self, records: int) -> bool:
-        """Return whether a fetch of so many records brings a large batch in part."""
+        """Return whether a fetch of this many records brings a large batch in part."""
         batches = self.batches
         return (
             batches.size > LARGE_BATCH
@@ -282,7 +282,7 @@ class Prefetch:
         return max(1, min(share, room, HALF_WINDOW * partitions))
 
     def expected_bytes(self, records: int) -> int:
-        """Return the expected bytes of a response with so many records."""
+        """Return the expected bytes of a response with this many records."""
         return (
             max(int(records * self.batches.record_size), self.batches.largest)
             or DEFAULT_BATCH_SIZE
@@ -294,7 +294,7 @@ class Prefetch:
         A broker divides them evenly among the session's partitions before it reads.
         With 500 partitions, 8 MiB are one batch of each: a fetch of 2,000 records then
         had eighteen leases, a third more bytes than it acquired, and took twice the CPU
-        time. So if all the records are expected to fit, each partition may return all.
+        time. So if all the records are expected to fit, each partition can return all.
         """
         expected = records * int(self.batches.record_size)
         if expected > max_bytes:

@@ -6,9 +6,9 @@ Each member has one session per leader. A ShareFetch with epoch 0 opens it; each
 request, fetch or acknowledge, has the next epoch; -1 closes it (KIP-932, "Share
 sessions"). Epochs are assigned when requests are sent.
 
-The broker keeps the session's partitions. A fetch lists only those that are new, those
-with acknowledgements, and those to forget. Acknowledgements add their partition to the
-session, so a partition that is not fetched is forgotten in the same request.
+The broker keeps the session's partitions. A fetch lists only new partitions, partitions
+with acknowledgements, and partitions to forget. Acknowledgements add their partition to
+the session, so a partition that is not fetched is forgotten in the same request.
 
 With a backlog on many partitions, `PartitionRotation` selects a part of them.
 
@@ -110,7 +110,7 @@ class PartitionRotation:
     backlog, fetches request one part of many partitions after the other, without
     waiting.
 
-    If a part returns few records, other partitions may have some. Then all are
+    If a part returns few records, other partitions might have some. Then all are
     requested once, and twice as often each time that a part returns few again: if few
     of many partitions have records, rotation has no use.
 

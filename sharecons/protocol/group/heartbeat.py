@@ -5,7 +5,7 @@ Theory of operation
 The client chooses the member id, the coordinator the member epoch. Epoch 0 joins, -1
 leaves; other heartbeats repeat the last epoch received. A fenced member keeps its id
 and joins again with epoch 0 (KIP-932, "Group membership"). It sends all fields again,
-since the coordinator may have lost them.
+since the coordinator might have lost them.
 
 The coordinator assigns partitions about a second after the first heartbeat, and
 returns them only in the response to a heartbeat. So a member without an assignment
@@ -54,7 +54,7 @@ MIN_INTERVAL: Final = 0.1  # even if a broker returns a shorter one
 REJOIN_DELAY: Final = 60.0
 MAX_REJOIN_DELAY: Final = 600.0
 """Seconds between two rejoins because a broker returns nothing: each one takes the
-partitions from the member for about a second, and may assign them to others."""
+partitions from the member for about a second, and can assign them to others."""
 
 
 class State(enum.Enum):
@@ -69,31 +69,31 @@ class MembershipEvent(enum.Enum):
     SUBSCRIBED = "subscribed"
     ADMITTED = "admitted"
     FENCED = "fenced"
-    ASKED_TO_LEAVE = "asked to leave"
+    LEAVE_REQUESTED = "leave requested"
     LEFT = "left"
     REFUSED = "refused"
 
 
 TRANSITIONS: Final[Mapping[tuple[State, MembershipEvent], State]] = {
     (State.OUT, MembershipEvent.SUBSCRIBED): State.JOINING,
-    (State.OUT, MembershipEvent.ASKED_TO_LEAVE): State.OUT,
+    (State.OUT, MembershipEvent.LEAVE_REQUESTED): State.OUT,
     (State.JOINING, MembershipEvent.SUBSCRIBED): State.JOINING,
     (State.JOINING, MembershipEvent.ADMITTED): State.MEMBER,
     (State.JOINING, MembershipEvent.FENCED): State.JOINING,
-    # The coordinator may have handled the join although its response was lost.
-    (State.JOINING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    # The coordinator might have handled the join, although its response was lost.
+    (State.JOINING, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
     (State.JOINING, MembershipEvent.REFUSED): State.REFUSED,
     (State.MEMBER, MembershipEvent.SUBSCRIBED): State.MEMBER,
     (State.MEMBER, MembershipEvent.ADMITTED): State.MEMBER,
     (State.MEMBER, MembershipEvent.FENCED): State.JOINING,
-    (State.MEMBER, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.MEMBER, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
     (State.MEMBER, MembershipEvent.REFUSED): State.REFUSED,
     # Subscribed again while the leave is in flight: leave first, then join.
     (State.LEAVING, MembershipEvent.SUBSCRIBED): State.LEAVING,
-    (State.LEAVING, MembershipEvent.ASKED_TO_LEAVE): State.LEAVING,
+    (State.LEAVING, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
     (State.LEAVING, MembershipEvent.LEFT): State.OUT,
     (State.REFUSED, MembershipEvent.SUBSCRIBED): State.REFUSED,
-    (State.REFUSED, MembershipEvent.ASKED_TO_LEAVE): State.REFUSED,
+    (State.REFUSED, MembershipEvent.LEAVE_REQUESTED): State.REFUSED,
 }
 
 Request = FindCoordinator | Heartbeat
@@ -131,9 +131,8 @@ class Membership:
         self._evicting_previous = False
         self._rejoin_after = 0.0
         self._rejoin_delay = REJOIN_DELAY
-        self._has_contacted = (
-            False  # since the last leave: a coordinator may know the member
-        )
+        # Since the last leave: a coordinator could know the member.
+        self._has_contacted = False
         self._backoff = Backoff(spread_of(member_id))
 
     @property
@@ -296,7 +295,7 @@ class Membership:
         self, request: Heartbeat, response: HeartbeatResponse, now: float
     ) -> None:
         if self.state is State.JOINING:
-            self._early_until = now + EARLY_PERIOD  # also if the join took long
+            self._early_until = now + EARLY_PERIOD  # even if the join took long
         self._transition(MembershipEvent.ADMITTED)
         self._backoff.reset()
         self._subscription.on_accepted()
@@ -325,15 +324,15 @@ class Membership:
         self.member_epoch = JOIN_EPOCH
         self.assignment = frozenset()
         self._confirmed_topics = None
-        # At once the first time, as in the KIP; with a backoff if the member is fenced
-        # repeatedly.
+        # Immediately the first time, as in the KIP; with a backoff if the member is
+        # fenced repeatedly.
         self._due = (
             now if self._early_until <= now else now + self._backoff.next_delay()
         )
         self._early_until = now + EARLY_PERIOD
 
     def _find_coordinator(self, now: float) -> None:
-        # The new coordinator may not know the member, and the old one may not have
+        # The new coordinator might not know the member, and the old one might not have
         # received the last heartbeat: send all fields again.
         self.coordinator = None
         self._confirmed_topics = None
@@ -355,7 +354,7 @@ class Membership:
 
     def _leave(self, now: float) -> None:
         self.heartbeats.on_failed()
-        self._transition(MembershipEvent.ASKED_TO_LEAVE)
+        self._transition(MembershipEvent.LEAVE_REQUESTED)
         self.assignment = frozenset()
         if self.state is State.LEAVING:
             self._due = now

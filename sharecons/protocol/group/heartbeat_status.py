@@ -22,7 +22,7 @@ class HeartbeatStatus:
         self._valid_until = valid_until
 
     def on_failed(self) -> None:
-        """Note a rejected or unanswered heartbeat, or that the member leaves."""
+        """Note a rejected or lost heartbeat, or that the member leaves."""
         self._valid_until = -math.inf
 
     def is_connected(self, now: float) -> bool:

@@ -38,8 +38,8 @@ NO_LEADER: Final = -1
 
 REFRESH_INTERVAL: Final = 300.0  # metadata.max.age.ms
 MIN_HINT_INTERVAL: Final = 1.0
-"""Seconds before a partition follows another hint: during an election two brokers may
-name each other."""
+"""Seconds before a partition follows another hint: during an election each of two
+brokers can return the other as leader."""
 
 RECOVERY_TIME: Final = 5.0
 """Seconds without a failure after which the backoff is reset."""
@@ -148,7 +148,7 @@ class Metadata:
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
 
     def unauthorized_topics(self) -> frozenset[str]:
-        """Return the subscribed topics that the member may not describe."""
+        """Return the subscribed topics that the member is not allowed to describe."""
         code = Code.TOPIC_AUTHORIZATION_FAILED
         return frozenset(name for name in self._codes if self._codes[name] == code)
 
@@ -211,7 +211,7 @@ class Metadata:
         for partition, leader in topic.leaders.items():
             share_partition = SharePartition(topic.topic_id, partition)
             known = self._leaders.get(share_partition)
-            # Metadata may be older than a hint.
+            # Metadata can be older than a hint.
             if known is None or leader.leader_epoch >= known.leader_epoch:
                 self._leaders[share_partition] = leader
 

@@ -14,8 +14,8 @@ __all__ = ["rejection_error"]
 
 def rejection_error(group_id: str, code: int, message: str | None) -> Error:
     """Return the error for the code and message of a coordinator's rejection."""
-    said = f"{code_name(code)}: {message}" if message else code_name(code)
-    text = f"share group {group_id!r} does not admit this member: {said}"
+    reason = f"{code_name(code)}: {message}" if message else code_name(code)
+    text = f"share group {group_id!r} does not admit this member: {reason}"
     name = code_name(code)
     if code == Code.UNSUPPORTED_VERSION:
         return UnsupportedVersionError(

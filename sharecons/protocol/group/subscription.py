@@ -1,7 +1,7 @@
-"""The topics of a member, and those left out of its heartbeats.
+"""The topics of a member, and the topics left out of its heartbeats.
 
-A group coordinator rejects a whole heartbeat if the member may not describe one of its
-topics. The response does not name the topic; metadata does.
+A group coordinator rejects a whole heartbeat if the member is not allowed to describe
+one of its topics. The response does not name the topic; metadata does.
 """
 
 from typing import Final, final
@@ -19,7 +19,7 @@ class Subscription:
 
     Attributes:
         topics: all subscribed topics.
-        unauthorized: topics that may not be described; set by `Membership`.
+        unauthorized: topics without permission to describe; set by `Membership`.
     """
 
     def __init__(self) -> None:

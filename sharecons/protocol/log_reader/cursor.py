@@ -29,7 +29,7 @@ flight, and both are in memory."""
 
 
 class OffsetRange(Protocol):
-    """A range of offsets, like those of the ledger."""
+    """A range of offsets, like the ranges of the ledger."""
 
     @property
     def share_partition(self) -> SharePartition: ...

@@ -40,7 +40,7 @@ class FetchedPartition(NamedTuple):
     """The part of a response for one partition.
 
     `aborted` has the producer id and first offset of aborted transactions. `records`
-    are the log's batches; the last one may be incomplete.
+    are the log's batches; the last one can be incomplete.
     """
 
     share_partition: SharePartition

@@ -5,20 +5,20 @@ Rule 2: nothing is decoded here: batches are passed on as received.
 
 Theory of operation
 -------------------
-Topics are identified by id, as a name may mean another topic by now. Metadata returns
+Topics are identified by id, as a name can mean another topic by now. Metadata returns
 the leaders; each has one request in flight, for all ranges that it leads. A response
-moves the cursors at once, so that the next request is sent while its batches are
+moves the cursors immediately, so that the next request is sent while its batches are
 decoded.
 
 A broker fills a response in the order of the request, so partitions that got nothing go
 first in the next request. A response without any batch counts as a failure. After a
-failure, the partition is fetched again after its backoff; after an error, Metadata is
-asked for its leader first. Failures that last longer than `timeout` end the reader.
+failure, the partition is fetched again after its backoff; after an error, its leader is
+first looked up with Metadata. Failures that last longer than `timeout` end the reader.
 
 Offsets that the log no longer has are returned as `LostRange` and skipped; the caller
 decides whether that is an error. OFFSET_OUT_OF_RANGE does not say on which side, so the
 log's start is looked up. A topic unknown to Metadata counts as deleted after
-UNKNOWN_TOPIC_TIMEOUT seconds, since a broker that has just started may know no topic.
+UNKNOWN_TOPIC_TIMEOUT seconds, since a broker that has just started might know no topic.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ MAX_BYTES: Final = 8 << 20
 
 UNKNOWN_TOPIC_TIMEOUT: Final = 10.0
 MIN_TRIES: Final = 3
-"""Fails never before so many tries, as the caller may be slow to take responses."""
+"""Minimum of tries before a failure: the caller can be slow to take responses."""
 
 _UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_ID, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
@@ -136,7 +136,7 @@ class LogReader:
         if self.finished:
             return []
         requests = [*self._next_description(now), *self._next_by_node(now)]
-        self._busy.update(ask.node_id for ask in requests)
+        self._busy.update(request.node_id for request in requests)
         return requests
 
     def next_deadline(self, now: float) -> float:

@@ -85,8 +85,9 @@ class Move:
         log: the partition's log.
         twice: number of offsets that the source settled and the target delivers
             again: the sum of `acknowledged` and `archived`. None: unknown.
-        acknowledged: those of `twice` that were acknowledged. None: unknown.
-        archived: those of `twice` that were archived. None: unknown.
+        acknowledged: number of offsets in `twice` that were acknowledged. None:
+            unknown.
+        archived: number of offsets in `twice` that were archived. None: unknown.
         rewound: number of offsets that the target itself settled and delivers again.
             None: unknown.
         missed: number of offsets that the source has not settled and the target does

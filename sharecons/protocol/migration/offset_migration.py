@@ -85,7 +85,7 @@ def _changed_error(
 def count_offsets(
     batches: tuple[StateBatch, ...], state: DeliveryState, since: int
 ) -> int:
-    """Return the number of offsets in a state, from an offset on."""
+    """Return the number of offsets in a state that are at or above `since`."""
     return sum(
         max(0, batch.last_offset - max(batch.first_offset, since) + 1)
         for batch in batches
@@ -266,7 +266,7 @@ def _notes_of_state(
         return (
             "offsets settled above it are delivered twice; their number is unknown "
             "(reading the state needs CLUSTER_ACTION on the cluster; a newer broker "
-            "may have delivery states that sharecons does not know)",
+            "might have delivery states that sharecons does not know)",
         )
     notes = []
     if twice:

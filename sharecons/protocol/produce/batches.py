@@ -1,11 +1,11 @@
-"""The records of one partition: those that are pending, and one batch that is sent.
+"""The records of one partition: pending ones, and one batch that is sent.
 
 A leader counts the batches of a producer by their sequence numbers, and so appends a
 batch once, however often it is sent (KIP-98, "Idempotent Producer Guarantees"). For
 this, one batch of a partition is in flight at a time, and a batch that is sent again
-has the same bytes. If a batch is given up whose outcome is unknown, the next one must
-not have its sequence number: the leader may take it for the same. So the partition then
-uses a new producer id.
+has the same bytes. After a batch with an unknown outcome has failed, the next one must
+not have its sequence number: the leader might take it for the same. So the partition
+then uses a new producer id.
 """
 
 from collections import deque
@@ -37,7 +37,7 @@ class ProducerRecord:
         record: key, value, headers and timestamp.
         deadline: when it fails if it is not confirmed.
         size: its approximate bytes in a batch.
-        was_sent: the leader may have it.
+        was_sent: the leader might have it.
     """
 
     __slots__ = ("deadline", "partition", "record", "size", "topic", "was_sent")
@@ -101,11 +101,11 @@ class PartitionQueue:
 
     Attributes:
         partition: its number.
-        batch: the batch that is in flight, or is to be sent again.
+        batch: the batch that is in flight, or will be sent again.
         in_flight: the batch is in flight.
         identity: the producer id of the batches, or None.
-        spent: the producer id that was given up; the next one must be another.
-        not_before: when the next request may be sent.
+        spent: the abandoned producer id; the next one must be another.
+        not_before: when the next request can be sent.
         backoff: of failures since the last success.
     """
 
@@ -178,7 +178,7 @@ class PartitionQueue:
         """Return the records of a rejected batch to the queue, for smaller batches.
 
         Returns False, and changes nothing, if it is a single record, or if the leader
-        may have the batch, so that its records would be written twice.
+        might have the batch, so that its records would be written twice.
         """
         assert self.batch is not None, "it was sent"
         records = self.batch.records
@@ -191,8 +191,8 @@ class PartitionQueue:
     def restart(self, now: float) -> bool:
         """Send the records of a rejected batch again, under another producer id.
 
-        Returns False, and sends nothing, if the leader may have the batch: with another
-        id it would not recognize it.
+        Returns False, and sends nothing, if the leader might have the batch: with
+        another id it would not recognize it.
         """
         assert self.batch is not None, "it was sent"
         self._give_up_identity()
@@ -203,7 +203,7 @@ class PartitionQueue:
         return True
 
     def expire(self, now: float) -> list[ProducerRecord]:
-        """Remove the records whose deadlines have passed, but for those in flight."""
+        """Remove the records whose deadlines have passed, except records in flight."""
         expired: list[ProducerRecord] = []
         if self.in_flight:
             return expired
@@ -236,7 +236,7 @@ class PartitionQueue:
         return records
 
     def _give_up_batch(self) -> Sequence[ProducerRecord]:
-        """Remove the batch; another one may have its number only if it was rejected."""
+        """Remove the batch; another one can have its number only if it was rejected."""
         if self.batch is not None and self.batch.is_uncertain:
             self._give_up_identity()
         return self._remove_batch()

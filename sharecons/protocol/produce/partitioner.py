@@ -1,6 +1,6 @@
 """Chooses the partition of a record, as Kafka's own producer does.
 
-Records with equal keys go to the same partition, also if a Java producer writes some of
+Records with equal keys go to the same partition, even if a Java producer writes some of
 them: both hash the key with MurmurHash2 (32 bits, seed 0x9747b28c). Records without a
 key go to one partition until a batch is taken from it, and then to the next.
 """
@@ -16,7 +16,7 @@ POSITIVE: Final = 0x7FFFFFFF
 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
-    """Return the partition of a key in a topic with so many partitions."""
+    """Return the partition of a key in a topic with this number of partitions."""
     return (murmur2(key) & POSITIVE) % partitions
 
 

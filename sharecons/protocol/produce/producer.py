@@ -1,4 +1,4 @@
-"""A producer that writes each record once, or reports that it may not have.
+"""A producer that writes each record once, or reports that it might not have.
 
 Theory of operation
 -------------------
@@ -7,14 +7,14 @@ leaders. Each leader has one request in flight, with one batch for each partitio
 has records. All in-sync replicas must have a batch before it counts as delivered.
 
 A batch without a response, or with a passing error, is sent again with the same bytes
-(`batches`), and the topic's metadata is requested if its leader may have changed. A
-record that is not confirmed by its deadline fails; if it was sent, the leader may have
-it nevertheless. So a record is written at most once, and has one event.
+(`batches`), and the topic's metadata is requested if its leader might have changed. A
+record that is not confirmed by its deadline fails; if it was sent, the leader might
+have it nevertheless. So a record is written at most once, and has one event.
 
 Any broker issues producer ids. They need no epochs of their own: a partition that needs
-another one takes a new id, and the others keep theirs.
+another one takes a new id, and the others keep their ids.
 
-A caller may fix the producer id and the first sequence numbers, for example to continue
+A caller can fix the producer id and the first sequence numbers, for example to continue
 what a killed process has begun: a leader then appends only one of the batches that both
 send. A fixed id is never replaced, as the leader would not recognize the batch then.
 """
@@ -312,7 +312,7 @@ class Producer:
     def _on_identity_error(self, code: int, now: float) -> None:
         self._identity_at = now + self._identity_backoff.next_delay()
         if code in _UNAUTHORIZED:
-            text = "this principal may not produce idempotently (IDEMPOTENT_WRITE)"
+            text = "producing idempotently is not allowed (IDEMPOTENT_WRITE)"
             name = code_name(code)
             self._fail_all(AuthorizationError(f"{text}: {name}", code=code, name=name))
 
@@ -351,7 +351,7 @@ def _no_partition_error(record: ProducerRecord, topic: TopicQueue) -> BrokerErro
 
 def _expired_error(record: ProducerRecord, last: Error | None) -> Error:
     reason = f"; last error: {last}" if last is not None else ""
-    outcome = "may have been" if record.was_sent else "was not"
+    outcome = "might have been" if record.was_sent else "was not"
     error = RequestTimedOutError(
         f"a record for topic {record.topic!r} was not confirmed in time; it {outcome} "
         f"written{reason}"

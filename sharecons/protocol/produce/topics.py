@@ -21,7 +21,7 @@ class TopicQueue:
         leaders: nodes by partition; without those not known.
         queues: by partition.
         error: why the last request failed, for messages.
-        is_stale: the metadata is to be requested.
+        is_stale: the metadata must be requested.
         metadata_at: when to request it.
     """
 
@@ -102,7 +102,7 @@ class TopicQueue:
                 yield queue.next_deadline()
 
     def expire(self, now: float) -> list[ProducerRecord]:
-        """Remove the records whose deadlines have passed, but for those in flight."""
+        """Remove the records whose deadlines have passed, except records in flight."""
         expired = [each for each in self._waiting if now >= each.deadline]
         if expired:
             self._waiting = [each for each in self._waiting if now < each.deadline]
@@ -120,7 +120,7 @@ class TopicQueue:
     # Metadata.
 
     def mark_stale(self, now: float) -> None:
-        """Request metadata again: a leader may have changed."""
+        """Request metadata again: a leader might have changed."""
         if not self.is_stale:
             self.is_stale = True
             self.metadata_at = now + self._backoff.next_delay()
@@ -132,7 +132,7 @@ class TopicQueue:
 
     def on_described(self, topic: Topic, now: float) -> list[ProducerRecord]:
         """Use new metadata; return waiting records whose partition does not exist."""
-        # Partitions are never removed, but a new topic may have the same name.
+        # Partitions are never removed, but a new topic can have the same name.
         self._partitions = max(topic.partitions, default=-1) + 1
         self.leaders = {
             partition: info.leader

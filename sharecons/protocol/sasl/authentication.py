@@ -7,7 +7,7 @@ Rule 2: no socket and no clock; token and nonce are passed in.
 Theory of operation
 -------------------
 SaslHandshake selects the mechanism. SaslAuthenticate carries the mechanism's bytes,
-once or twice. The broker's last response may contain a session lifetime
+once or twice. The broker's last response can contain a session lifetime
 (`connections.max.reauth.ms`, KIP-368). After that time the broker closes the connection
 at the next request, unless the client has authenticated again on it. One
 `Authentication` is one such exchange.
@@ -164,10 +164,10 @@ class Authentication:
 
     def _fail_temporarily(self, code: int, message: str | None) -> None:
         """End with a retriable error, as the credentials are not its cause."""
-        said = code_name(code) + (f" ({message})" if message else "")
+        reason = code_name(code) + (f" ({message})" if message else "")
         self._end(
             ConnectionFailedError(
-                f"broker {self._broker}: {self._mechanism}{self._user}: {said}"
+                f"broker {self._broker}: {self._mechanism}{self._user}: {reason}"
             )
         )
 

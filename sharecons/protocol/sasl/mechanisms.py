@@ -106,7 +106,7 @@ class _Scram:
         return self._client.get_client_final().encode()
 
     def _verify(self, challenge: str) -> None:
-        # Verifies that the broker knows the password, too.
+        # Verifies that the broker knows the password as well.
         self._client.set_server_final(challenge)
 
 

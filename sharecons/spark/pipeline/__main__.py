@@ -74,8 +74,9 @@ def _wait(run: Run, query: Any, stop: threading.Event) -> None:
                 return
         run.stop()
     except Exception as error:
-        # The signal may have ended Spark as well, or interrupted the query: the next
-        # run replays the batch that was not finished. Our own errors have other causes.
+        # The signal might have ended Spark as well, or interrupted the query: the
+        # next run replays the batch that was not finished. Our own errors have other
+        # causes.
         if not stop.is_set() or explain(error).is_known:
             raise
 
@@ -85,7 +86,7 @@ def _signals() -> Iterator[tuple[threading.Event, Callable[[], None]]]:
     """Make SIGINT and SIGTERM set an event; a second signal ends the program.
 
     The handlers do nothing else, because calls to Spark are not reentrant and this
-    thread may be in one. Yields the event, and a function that installs the handlers
+    thread might be in one. Yields the event, and a function that installs the handlers
     again.
     """
     stop = threading.Event()

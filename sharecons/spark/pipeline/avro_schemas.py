@@ -33,7 +33,7 @@ from sharecons.spark.pipeline.timestamps import Timestamps, micros_in_range
 __all__ = ["AvroField", "read_schema"]
 
 MAX_PRECISION: Final = 38
-"""Of Spark's decimals."""
+"""The maximum precision of Spark's decimals."""
 
 _PRIMITIVES: Final[Mapping[str, spark.DataType]] = {
     "boolean": spark.BooleanType(),

@@ -79,7 +79,7 @@ def _round_up(value: float) -> float:
 
 
 def _batch_labels(y: float, ids: Sequence[int]) -> str:
-    """Return labels with the ids of the batches, as many as are legible."""
+    """Return labels with the ids of batches, up to a legible number."""
     every = max(1, ceil(_round_up(len(ids) / 10)))
     shown = range(0, len(ids), every)
     return "".join(_text(_x(at, len(ids)), y, str(ids[at]), "middle") for at in shown)

@@ -143,7 +143,7 @@ def struct_of(fields: Sequence[tuple[str, Column, bool]]) -> Column:
 
 
 def array_of(element: Column) -> Column:
-    """Return the column of arrays; elements may be null."""
+    """Return the column of arrays; elements can be null."""
     convert_element = element.convert
 
     def convert(value: Any) -> list[Any]:
@@ -158,7 +158,7 @@ def array_of(element: Column) -> Column:
 
 
 def map_of(item: Column) -> Column:
-    """Return the column of objects with any keys; their values may be null."""
+    """Return the column of objects with any keys; their values can be null."""
     convert_item = item.convert
 
     def convert(value: Any) -> list[tuple[str, Any]]:
@@ -300,7 +300,7 @@ def decimal_of(precision: int, scale: int, *, rounds: bool) -> Convert:
     unit, whole = Decimal(1).scaleb(-scale), precision - scale
 
     def convert(number: Decimal) -> Decimal:
-        # Before any arithmetic: the exponent may be huge.
+        # Before any arithmetic: the exponent can be huge.
         if number and number.adjusted() >= whole:
             raise InvalidValueError(f"out of range of {name}")
         rounded = number.quantize(unit, context=_WIDE) if number else Decimal(0)

@@ -1,7 +1,7 @@
 """The bytes that Confluent's serializers write before a value: 0, and the schema's id.
 
 The pipeline does not use a schema registry. It decodes all values with the user's
-schema, and the user may list the ids of that schema.
+schema, and the user can list the ids of that schema.
 """
 
 from collections.abc import Collection
@@ -16,7 +16,7 @@ FRAME_SIZE: Final = 5
 
 
 def is_framed(value: bytes) -> bool:
-    """Return whether a value may be framed: it begins with 0, and is long enough."""
+    """Return whether a value might be framed: it begins with 0, and is long enough."""
     return len(value) > FRAME_SIZE and value[0] == 0
 
 

@@ -110,7 +110,7 @@ class Run:
         After a failure Spark replays it, and its directories are overwritten with the
         same rows.
         """
-        # Spark may call this before `start` has the query.
+        # Spark can call this before `start` has the query.
         self._started.wait()
         if self._stop_requested:
             # Returning would tell Spark that the batch was written.

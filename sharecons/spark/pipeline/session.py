@@ -50,8 +50,8 @@ def start_session(*, verbose: bool) -> SparkSession:
 def _use_this_python() -> None:
     """Make workers run this Python interpreter.
 
-    By default Spark runs the first python3 of the path, which may not have sharecons.
-    With spark-submit, Spark's configuration sets the interpreter.
+    By default Spark runs the first python3 of the path, which might have no
+    sharecons. With spark-submit, Spark's configuration sets the interpreter.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

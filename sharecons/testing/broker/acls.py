@@ -1,6 +1,6 @@
 """Access control lists. Without ACLs, every operation is allowed.
 
-The rules are those of Kafka's StandardAuthorizer with
+The rules are the same as in Kafka's StandardAuthorizer with
 allow.everyone.if.no.acl.found=true: a resource without ACLs is open. Once a resource
 has ACLs, an operation is denied if a DENY rule matches, else allowed if an ALLOW rule
 matches, else denied.

@@ -14,7 +14,6 @@ from sharecons.testing.broker.signals import Signal
 __all__ = [
     "Action",
     "Responder",
-    "answer_twice",
     "corrupt",
     "cut",
     "delay",
@@ -22,6 +21,7 @@ __all__ = [
     "lose",
     "refuse",
     "respond",
+    "respond_twice",
     "stall",
     "throttle",
 ]
@@ -50,7 +50,7 @@ async def lose(exchange: Exchange, undone: Signal, /) -> None:
 
 async def stall(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
     await exchange.context.wait((undone,), exchange.context.now + seconds)
-    await exchange.answer()
+    await exchange.respond()
 
 
 async def delay(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
@@ -79,15 +79,15 @@ async def throttle(exchange: Exchange, undone: Signal, /, *, seconds: float) -> 
     await exchange.context.wait((undone,), exchange.context.now + seconds)
 
 
-async def answer_twice(exchange: Exchange, undone: Signal, /) -> None:
+async def respond_twice(exchange: Exchange, undone: Signal, /) -> None:
     response = await exchange.handle()
     await exchange.send(response)
     await exchange.send(response)
 
 
 async def respond(exchange: Exchange, undone: Signal, /, *, by: Responder) -> None:
-    answer = by(exchange.request, exchange.context)
-    await exchange.send(await answer if isinstance(answer, Awaitable) else answer)
+    response = by(exchange.request, exchange.context)
+    await exchange.send(await response if isinstance(response, Awaitable) else response)
 
 
 async def corrupt(

@@ -38,7 +38,7 @@ def parse_address(text: str) -> tuple[str, int]:
 
 
 def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[Broker]:
-    """Return brokers with node ids from 1 on, at consecutive ports.
+    """Return brokers with node ids 1, 2, … at consecutive ports.
 
     Args:
         count: the number of brokers.

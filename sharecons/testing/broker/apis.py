@@ -1,6 +1,6 @@
 """Every API that the broker serves: its key, its versions and its handler.
 
-Versions are those that Kafka 4.3 announces, as far as the codec has them; Kafka 4.0
+Versions are the ones that Kafka 4.3 announces, if the codec has them; Kafka 4.0
 removed older ones (KIP-896). A handler's `handle(request, context)` returns the fields
 of the response, or None if there is no response (Produce with acks=0).
 """

@@ -98,7 +98,8 @@ def validate_batch(
     if header.compression == ZSTD and version < ZSTD_SINCE:
         raise AppendError(
             ErrorCode.unsupported_compression_type,
-            f"Produce requests with version {version} may not use zstd",
+            f"Produce requests with version {version} are not allowed to use "
+            "ZStandard compression",
         )
     return Append(topic=topic, partition=partition, data=batches[0], header=header)
 

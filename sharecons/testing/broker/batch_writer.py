@@ -89,7 +89,7 @@ def encode_batches_within(
 
 
 def encode_batch(records: Sequence[NewRecord], timestamp: int) -> bytes:
-    """Encode a batch; `timestamp` is that of all records, in milliseconds."""
+    """Encode a batch; `timestamp` applies to all records, in milliseconds."""
     body = b"".join(
         _encode_record(index, record) for index, record in enumerate(records)
     )
@@ -103,7 +103,7 @@ def encode_batch(records: Sequence[NewRecord], timestamp: int) -> bytes:
 
 
 def _max_size(record: NewRecord) -> int:
-    """Return the maximum size in bytes that the record may have in a batch."""
+    """Return the maximum size in bytes that the record can have in a batch."""
     size = VARINTS_SIZE + len(record.value or b"") + len(record.key or b"")
     for name, value in record.headers:
         size += 2 * VARINT_SIZE + len(name.encode()) + len(value or b"")

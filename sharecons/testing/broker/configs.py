@@ -129,7 +129,7 @@ class Configs:
     def alter_broker(
         self, node: str, changes: Iterable[Change], *, validate_only: bool = False
     ) -> None:
-        """Change one broker's settings, or those of all ("").
+        """Change one broker's settings, or the settings of all ("").
 
         Raises:
             ConfigError: the result is invalid, or a setting cannot change at runtime.
@@ -165,7 +165,7 @@ class Configs:
         ]
 
     def describe_broker(self, node_id: int, fixed: Mapping[str, str]) -> list[Entry]:
-        """Return all settings of a broker; `fixed` are those that only it has."""
+        """Return all settings of a broker; `fixed` are the ones that only it has."""
         found = [
             self._broker_entry(setting, node_id, fixed)
             for setting in BROKERS.values()
@@ -181,7 +181,7 @@ class Configs:
         ]
 
     def describe_all_brokers(self) -> list[Entry]:
-        """Return the settings that are set on all brokers at once."""
+        """Return the settings that are set for all brokers together."""
         found = []
         for name, value in self._brokers.get(ALL_BROKERS, {}).items():
             synonyms = [Synonym(name, value, Source.ALL_BROKERS)]
@@ -195,7 +195,7 @@ class Configs:
     def _is_shown(self, setting: Setting) -> bool:
         """Return whether a setting is listed where it is not set.
 
-        Those of Kafka 4.4 are, if the brokers start with any of them.
+        Settings of Kafka 4.4 are, if the brokers start with any of them.
         """
         return not setting.is_later or any(
             name in BROKERS and BROKERS[name].is_later for name in self._static

@@ -1,8 +1,8 @@
-"""One client's connection: requests are answered in order, one at a time.
+"""One client's connection: requests are handled in order, one at a time.
 
 As in Kafka, a request that waits at the broker (a long poll) blocks later requests of
 its connection. Reading continues, so that a closed connection is noticed and its
-sessions end at once.
+sessions end immediately.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from sharecons.testing.broker.signals import Signal
 __all__ = ["Connection", "FrameHandler"]
 
 FrameHandler: TypeAlias = Callable[[bytes, "Connection"], Awaitable[None]]
-"""Answers one request frame of a connection."""
+"""Handles one request frame of a connection, and sends the response."""
 
 MAX_REQUEST: Final = 256 * 1024 * 1024  # bytes of a request; Kafka's default is 100 MiB
 CHUNK_SIZE: Final = 1 << 20
@@ -50,11 +50,11 @@ class Connection:
         self._scope = anyio.CancelScope()
 
     async def serve(self) -> None:
-        """Answer requests until one side closes the connection."""
+        """Handle requests until one side closes the connection."""
         with self._scope:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._read)
-                await self._answer_all()
+                await self._handle_all()
                 tasks.cancel_scope.cancel()
 
     def cut(self) -> None:
@@ -92,9 +92,9 @@ class Connection:
             del buffer[: 4 + length]
             self._received.notify()
 
-    async def _answer_all(self) -> None:
+    async def _handle_all(self) -> None:
         while True:
-            # `cut` cancels at the next await, and a handler may have none.
+            # `cut` cancels at the next await, and a handler can have none.
             while self._frames and not self._is_cut:
                 await self._handle(self._frames.popleft(), self)
             if self.is_closed:

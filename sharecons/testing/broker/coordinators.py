@@ -30,7 +30,7 @@ class Coordinators:
     def node_for(self, key_type: int, key: str, running: Sequence[int]) -> int:
         """Return the node id of a key's coordinator; -1 if no broker runs.
 
-        Key types are those of FindCoordinator: 0 groups, 1 transactions, 2 share state.
+        Key types are as in FindCoordinator: 0 groups, 1 transactions, 2 share state.
         """
         if not running:
             return -1

@@ -1,7 +1,7 @@
 """Leader elections and partition reassignments by an operator.
 
-A reassignment takes effect at once, since there is nothing to copy; so none is ever in
-progress.
+A reassignment takes effect immediately, since there is nothing to copy; so none is ever
+in progress.
 """
 
 from collections.abc import Sequence

@@ -266,7 +266,7 @@ class EmbeddedBroker:
     async def wait_until_settled(
         self, group_id: str, topic: str | None = None, timeout: float = 10.0
     ) -> None:
-        """Wait until a share group has settled all records, or those of one topic.
+        """Wait until a share group has settled all records, or all of one topic.
 
         A record is settled once it is acknowledged or archived.
 
@@ -318,9 +318,9 @@ class EmbeddedBroker:
         for node in self._nodes.values():
             broker = node.broker
             if where in (broker.port, broker.node_id) and broker.running:
-                ours, theirs = memory_pipe()
-                self._tasks.start_soon(node.serve, theirs)
-                return ours
+                client, peer = memory_pipe()
+                self._tasks.start_soon(node.serve, peer)
+                return client
         raise ConnectionRefusedError(111, "Connection refused")
 
     @property
@@ -331,7 +331,7 @@ class EmbeddedBroker:
     # Start and stop.
 
     async def start(self) -> None:
-        """Start on this event loop, as `async with` does; any task may call `stop`.
+        """Start on this event loop, as `async with` does; any task can call `stop`.
 
         Raises:
             OSError: a port is in use.

@@ -65,7 +65,7 @@ class Exchange:
     def api(self) -> str:
         return api_name(self.context.header.api_key)
 
-    async def answer(self) -> None:
+    async def respond(self) -> None:
         """Handle the request and send the response."""
         await self.send(await self.handle())
 

@@ -57,11 +57,11 @@ class RequestMatcher:
         return self.add(self, actions.lose)
 
     def stall(self, seconds: float = math.inf) -> "Fault":
-        """Hold the request for a time or until the fault is undone; then answer it."""
+        """Hold the request for a time or until the fault is undone; then respond."""
         return self.add(self, partial(actions.stall, seconds=seconds))
 
     def delay(self, seconds: float) -> "Fault":
-        """Handle the request at once, and send the response later."""
+        """Handle the request immediately, and send the response later."""
         return self.add(self, partial(actions.delay, seconds=seconds))
 
     def refuse(self, code: ErrorCode | int | str, *, each: bool = False) -> "Fault":
@@ -77,9 +77,9 @@ class RequestMatcher:
         """Respond with a throttle time, during which the broker reads nothing."""
         return self.add(self, partial(actions.throttle, seconds=seconds))
 
-    def answer_twice(self) -> "Fault":
+    def respond_twice(self) -> "Fault":
         """Send the response twice."""
-        return self.add(self, actions.answer_twice)
+        return self.add(self, actions.respond_twice)
 
     def respond(self, by: Responder) -> "Fault":
         """Respond with the fields that `by(request, context)` returns."""
@@ -108,7 +108,7 @@ class Fault:
     action: Action
     remove: Callable[["Fault"], None]
     matched: int = 0
-    """The number of matching requests, including those that `after` skips."""
+    """The number of matching requests, including the ones that `after` skips."""
     undone: Signal = field(default_factory=Signal)
 
     @property
@@ -129,7 +129,7 @@ class Fault:
         return self.matched > self.matcher.after
 
     def undo(self) -> None:
-        """Take no more requests, and continue those that are held."""
+        """Take no more requests, and continue the held ones."""
         self.remove(self)
 
     def __enter__(self) -> Self:
@@ -145,7 +145,7 @@ class Fault:
 
 
 class Faults:
-    """The faults of a cluster. May be used from any thread."""
+    """The faults of a cluster. Can be used from any thread."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -197,15 +197,15 @@ class Faults:
         for fault in self.active:
             fault.undo()
 
-    async def answer(self, exchange: Exchange) -> None:
-        """Answer a request, or apply the first fault that takes it."""
+    async def respond(self, exchange: Exchange) -> None:
+        """Respond to a request, or apply the first fault that takes it."""
         for fault in self.active:
             if fault.take(exchange):
                 if fault.is_exhausted:
                     self._faults.remove(fault)
                 await fault.action(exchange, fault.undone)
                 return
-        await exchange.answer()
+        await exchange.respond()
 
     def _add(self, matcher: RequestMatcher, action: Action) -> Fault:
         fault = Fault(matcher, action, self._remove)

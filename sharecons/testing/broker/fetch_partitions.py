@@ -30,7 +30,7 @@ class PartitionRead:
     request: FetchPartition
     code: ErrorCode = ErrorCode.none
     partition: Partition | None = None
-    """The partition, if it exists and may be read."""
+    """The partition, if it exists and the client is allowed to read it."""
     high_watermark: int = -1
     last_stable_offset: int = -1
     start_offset: int = -1

@@ -229,7 +229,7 @@ def _partition(
 
 
 def _fill_gaps(start: int, runs: Iterable[Run]) -> Iterator[Run]:
-    """Yield the deliveries from the start offset on; gaps are available."""
+    """Yield the deliveries at or above the start offset; gaps are available."""
     following = start
     for run in runs:
         if run.first_offset > following:

@@ -42,7 +42,7 @@ class _Pipe:
 
 
 class MemoryStream(ByteStream):
-    """One end of a connection; sent bytes arrive at once, however many there are."""
+    """One end of a connection; any number of sent bytes arrives immediately."""
 
     def __init__(self, outbound: _Pipe, inbound: _Pipe) -> None:
         self._outbound = outbound

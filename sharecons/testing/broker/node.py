@@ -82,7 +82,7 @@ class Node:
 
         `host` is the address that the client has connected to, if there is one.
         """
-        connection = Connection(stream, self._answer, f"/{peer}", host)
+        connection = Connection(stream, self._handle_frame, f"/{peer}", host)
         self._connections.add(connection)
         try:
             await self._serve_connection(connection, stream)
@@ -109,8 +109,8 @@ class Node:
         finally:
             listener.close()
 
-    async def _answer(self, frame: bytes, connection: Connection) -> None:
-        """Answer one request, or apply a fault to it."""
+    async def _handle_frame(self, frame: bytes, connection: Connection) -> None:
+        """Respond to one request, or apply a fault to it."""
         try:
             header, request = _parse_request(frame)
         except ValueError as error:
@@ -122,7 +122,7 @@ class Node:
         version = 0 if request is None else header.version
         try:
             exchange = Exchange(request, context, _handle, version)
-            await self._faults.answer(exchange)
+            await self._faults.respond(exchange)
         except ClientDisconnectedError:
             return
 
@@ -144,7 +144,7 @@ async def _handle(request: Request, context: Context) -> Response | None:
         raise
     except Exception:
         # Without a response the client, and so the test, would wait for ever.
-        log.exception("broker %d cannot answer %s", context.node_id, api.name)
+        log.exception("broker %d cannot handle %s", context.node_id, api.name)
         return error_response(request, context.header, ErrorCode.unknown_server_error)
 
 

@@ -32,10 +32,10 @@ DENIALS: Final = {
 
 
 def check_access(cluster: Cluster, operation: str, kind: int, name: str) -> None:
-    """Check whether clients may see or change a resource's settings.
+    """Check whether clients are allowed to see or change a resource's settings.
 
     Raises:
-        ConfigError: they may not.
+        ConfigError: they are not.
     """
     if kind not in ACL_RESOURCES:
         return

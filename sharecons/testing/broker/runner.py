@@ -1,6 +1,6 @@
 """Runs brokers on the caller's event loop, or on an event loop in a thread.
 
-On the caller's event loop they run in a task of their own, so that any task may stop
+On the caller's event loop they run in a task of their own, so that any task can stop
 them: test fixtures, async generators and exit stacks start in one task and end in
 another, which anyio's task groups do not allow.
 """
@@ -29,7 +29,7 @@ class BrokerRunner:
     """Runs the brokers and calls into their event loop from any thread.
 
     Args:
-        start: starts the brokers, given a task group; may raise OSError or
+        start: starts the brokers, given a task group; can raise OSError or
             RequestError.
         close: closes the brokers, but not their tasks.
     """

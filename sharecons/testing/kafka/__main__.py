@@ -105,7 +105,7 @@ def _run(options: argparse.Namespace) -> None:
 def _run_command(command: Sequence[str], servers: str) -> int:
     """Run a program until it ends, and forward signals to it.
 
-    It gets its own process group, so that the terminal does not send it Ctrl-C, too.
+    It gets its own process group, so that the terminal does not send it Ctrl-C as well.
     """
     environment = {**os.environ, "BOOTSTRAP_SERVERS": servers}
     process = subprocess.Popen(command, env=environment, process_group=0)

@@ -23,11 +23,11 @@ CREATE_TIMEOUT: Final = 30.0  # seconds for the controller to create a topic
 def registered_brokers(address: Address) -> frozenset[int]:
     """Return the brokers that a broker knows of; none if it does not respond."""
     try:
-        answer = _request(address, METADATA, struct.pack(">i", 0), RESPONSE_TIMEOUT)
+        response = _request(address, METADATA, struct.pack(">i", 0), RESPONSE_TIMEOUT)
     except (OSError, struct.error):
         return frozenset()
-    (count,) = answer.unpack(">i")
-    return frozenset(_broker(answer) for _ in range(count))
+    (count,) = response.unpack(">i")
+    return frozenset(_broker(response) for _ in range(count))
 
 
 def create_topic(address: Address, name: str, partitions: int, replicas: int) -> None:
@@ -39,13 +39,13 @@ def create_topic(address: Address, name: str, partitions: int, replicas: int) ->
     topic = _string(name) + struct.pack(">ihii", partitions, replicas, 0, 0)
     limits = struct.pack(">i?", int(CREATE_TIMEOUT * 1000), False)  # validate_only
     body = struct.pack(">i", 1) + topic + limits
-    answer = _request(address, CREATE_TOPICS, body, CREATE_TIMEOUT + RESPONSE_TIMEOUT)
-    answer.unpack(">ii")  # throttle time, number of topics
-    answer.string()
-    (code,) = answer.unpack(">h")
+    response = _request(address, CREATE_TOPICS, body, CREATE_TIMEOUT + RESPONSE_TIMEOUT)
+    response.unpack(">ii")  # throttle time, number of topics
+    response.string()
+    (code,) = response.unpack(">h")
     if code:
         raise LaunchError(
-            f"topic {name} could not be created: {answer.string()} ({code})"
+            f"topic {name} could not be created: {response.string()} ({code})"
         )
 
 
@@ -66,11 +66,11 @@ class _Response:
         return self._content[start : self._offset].decode() if size >= 0 else None
 
 
-def _broker(answer: _Response) -> int:
-    (node_id,) = answer.unpack(">i")
-    answer.string()  # host
-    answer.unpack(">i")  # port
-    answer.string()  # rack
+def _broker(response: _Response) -> int:
+    (node_id,) = response.unpack(">i")
+    response.string()  # host
+    response.unpack(">i")  # port
+    response.string()  # rack
     return node_id
 
 

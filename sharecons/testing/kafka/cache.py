@@ -38,8 +38,8 @@ def _directories() -> Iterator[Path]:
 def _temporary_directory() -> Iterator[Path]:
     """Yield a directory for users whose home is not writable.
 
-    All users may write to the temporary directory: a directory of another user there
-    may contain malicious jars.
+    All users can write to the temporary directory: a directory of another user there
+    can contain malicious jars.
     """
     directory = Path(tempfile.gettempdir()) / f"sharecons-{os.getuid()}"
     if not directory.exists() or directory.stat().st_uid == os.getuid():

@@ -52,7 +52,7 @@ class CleanupProcess:
         self._send("kill", process)
 
     def spare(self, process: int) -> None:
-        """Do not kill a process that has ended: its id may be reused."""
+        """Do not kill a process that has ended: its id can be reused."""
         self._send("spare", process)
 
     def remove(self, directory: Path) -> None:

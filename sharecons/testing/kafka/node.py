@@ -40,7 +40,7 @@ class Node:
         self._cleanup.kill(self._process.pid)
 
     def terminate(self) -> None:
-        """Ask the broker to shut down; call `wait` next."""
+        """Make the broker shut down; call `wait` next."""
         if self.running and self._process:
             self._process.terminate()
 
@@ -70,7 +70,7 @@ class Node:
 
 
 def stop_all(nodes: Collection[Node], timeout: float) -> None:
-    """Stop brokers together, and kill those that take longer than `timeout` seconds."""
+    """Stop brokers together; kill each one that takes longer than `timeout` seconds."""
     for node in nodes:
         node.terminate()
     deadline = time.monotonic() + timeout

@@ -73,9 +73,9 @@ class _Central(PythonResolver):
         return _store(content, artifact)
 
     def _get(self, url: str) -> bytes:
-        answer = self._session.get(url, timeout=READ_TIMEOUT)
-        answer.raise_for_status()
-        return answer.content
+        response = self._session.get(url, timeout=READ_TIMEOUT)
+        response.raise_for_status()
+        return response.content
 
 
 def _store(content: bytes, artifact: Artifact) -> Path:

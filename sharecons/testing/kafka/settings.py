@@ -27,7 +27,7 @@ CONTROLLER_SETTINGS: Final[Mapping[str, str]] = {
     "super.users": f"User:{USER}",
 }
 
-# All clients are ANONYMOUS and may do anything, until a test adds an ACL.
+# All clients are ANONYMOUS and can do anything, until a test adds an ACL.
 TEST_SETTINGS: Final[Mapping[str, str]] = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
     "allow.everyone.if.no.acl.found": "true",
@@ -50,7 +50,7 @@ QUICK_SETTINGS: Final[Mapping[str, str]] = {
     "controller.quorum.election.backoff.max.ms": "200",
     "broker.heartbeat.interval.ms": "500",
     "broker.session.timeout.ms": "5000",
-    # The default of 128 MiB is allocated at once.
+    # The default of 128 MiB is allocated at the start.
     "log.cleaner.dedupe.buffer.size": "4194304",
 }
 
@@ -58,7 +58,7 @@ QUICK_SETTINGS: Final[Mapping[str, str]] = {
 def defaults(brokers: int) -> dict[str, str]:
     """Return the settings of a broker that do not depend on its addresses.
 
-    One broker may be stopped: there are three replicas, and one of them is enough.
+    One broker can be stopped: there are three replicas, and one of them is enough.
     """
     copies = str(min(brokers, 3))
     return {

@@ -73,7 +73,7 @@ def read_entity(kind: Any, frame: Frame, offset: int) -> Any:
     try:
         frame = strip_tagged_fields(widen(kind), bytes(frame), offset)
         entity, size = _reader(kind)(frame, offset)
-    except Exception as error:  # the codec is native and may raise any exception
+    except Exception as error:  # the codec is native and can raise any exception
         raise ProtocolError(
             f"invalid {_api_name(kind)} response: {type(error).__name__}: {error}"
         ) from error

@@ -52,7 +52,7 @@ class FieldReader:
     are copied. All methods raise ValueError if the bytes are invalid.
 
     Attributes:
-        position: the position of the next field; may be assigned.
+        position: the position of the next field; can be assigned.
     """
 
     __slots__ = ("_chunk", "_chunk_start", "_frame", "_size", "position")
@@ -70,7 +70,7 @@ class FieldReader:
         self.position = position
 
     def int16(self) -> int:
-        at = self._advance(2)  # may replace self._chunk, so call it first
+        at = self._advance(2)  # can replace self._chunk, so call it first
         return int16_at(self._chunk, at)
 
     def int32(self) -> int:
@@ -124,7 +124,7 @@ class FieldReader:
         raise ValueError("a varint has more than five bytes")
 
     def skip_tags(self) -> None:
-        """Skip tagged fields, which newer brokers may send."""
+        """Skip tagged fields, which newer brokers can send."""
         for _ in range(self.varint()):
             self.varint()
             self._take(self.varint())

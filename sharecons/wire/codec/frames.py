@@ -80,7 +80,7 @@ def frame_length(prefix: bytes, limit: int) -> int:
 def _length_error(prefix: bytes, length: int, limit: int) -> str:
     """Return the error message for a length above the limit.
 
-    The bytes may belong to another protocol.
+    The bytes might belong to another protocol.
     """
     if prefix[:2] in TLS_RECORDS:
         return (
@@ -141,7 +141,7 @@ def check_no_extra_bytes(received: int, length: int) -> None:
 
 FRAME_LIMIT: Final = 256 << 20
 """Longest response in bytes: max_bytes (8 MiB by default) is a soft limit, and one
-record batch may exceed it."""
+record batch can exceed it."""
 
 FIRST_SIZE: Final = 4 << 10
 """Bytes received before the frame's length is known. Responses without records fit."""

@@ -1,12 +1,12 @@
 """Validates array counts before kio parses a response, and removes tagged fields.
 
 kio's reader allocates memory for the count of an array before it reads the elements.
-If the memory is not available (a count may need 34 GB), the process aborts without an
+If the memory is not available (a count can need 34 GB), the process aborts without an
 exception. So each count is first compared with the bytes that are left. The same pass
 removes tagged fields, which the schemas of `kio_schemas` do not have.
 
 The pass follows kio's schemas. It takes 2 to 10 µs per response, since everything of
-fixed size is skipped at once.
+fixed size is skipped in one step.
 """
 
 from collections.abc import Callable

@@ -1,10 +1,10 @@
 """Widens kio's schemas of responses to what Kafka's compatibility rules allow.
 
-kio rejects unknown error codes and unknown tagged fields. Newer brokers may add both
+kio rejects unknown error codes and unknown tagged fields. Newer brokers can add both
 without a new version of the API (KIP-482 for tagged fields). So error codes become
 plain numbers, and tagged fields are removed. Timestamps become numbers too: Python's
-datetime ends with the year 9999. Records may also be null: since ShareFetch version 1
-they should not be, but a broker may still send null for no records.
+datetime ends with the year 9999. Records can also be null: since ShareFetch version 1
+they should not be, but a broker can still send null for no records.
 """
 
 from dataclasses import Field, field, fields, is_dataclass, make_dataclass
@@ -30,7 +30,7 @@ _TRAITS = (
 def widen(kind: Any) -> Any:
     """Return a widened copy of an entity, for kio's reader.
 
-    Error codes are plain numbers, records may be None, and tagged fields are removed:
+    Error codes are plain numbers, records can be None, and tagged fields are removed:
     the caller must remove them from the frame (see `kio_guard`).
     """
     traits = {name: getattr(kind, name) for name in _TRAITS if hasattr(kind, name)}

@@ -113,8 +113,8 @@ def _throughput(measurements: Measurements) -> Lines:
     yield from _head(
         "Throughput",
         "One consumer reads a whole topic, reads each record's value and acknowledges "
-        "each record. CPU is that of the client process: all threads, user and system. "
-        "Time runs from the first record to the last. Kafka's own client is "
+        "each record. CPU is the time of the client process: all threads, user and "
+        "system. Time runs from the first record to the last. Kafka's own client is "
         "ShareConsumerPerformance; its time includes the JVM's compilation.",
     )
     combinations = distinct(found, "size", "codec")
@@ -239,9 +239,9 @@ def _consumers(measurements: Measurements) -> Lines:
         select(measurements, "consumers"),
         "consumers",
         "Consumers in one process",
-        "The consumers share a topic with 50 partitions. Those of sharecons run in one "
-        "event loop, the others in threads or goroutines. Peak memory is that of the "
-        "process.",
+        "The consumers share a topic with 50 partitions. Consumers of sharecons run in "
+        "one event loop, the others in threads or goroutines. Peak memory is the peak "
+        "of the process.",
     )
 
 

@@ -240,7 +240,7 @@ def test_error_of_a_timeout_says_whether_the_record_may_be_written() -> None:
         if isinstance(event, Failed)
     }
 
-    assert "it may have been written; last error: " in messages["orders"]
+    assert "it might have been written; last error: " in messages["orders"]
     assert "NOT_ENOUGH_REPLICAS" in messages["orders"]
     assert "it was not written; last error: " in messages["missing"]
 

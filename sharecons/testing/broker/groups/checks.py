@@ -33,7 +33,7 @@ def check_access(context: Context, operation: str, group_id: str) -> None:
 
 
 def check_group_id(group_id: str) -> None:
-    """Check that the group id is not empty. Old clients may commit offsets without one.
+    """Check that the group id is not empty. Old clients can commit offsets without one.
 
     Raises:
         GroupError: it is empty.

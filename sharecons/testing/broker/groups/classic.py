@@ -50,7 +50,7 @@ class JoinRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncRequest:
-    """A SyncGroup request: a member asks for its assignment; the leader sends all."""
+    """A SyncGroup request: a member requests its assignment; the leader sends all."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -67,7 +67,7 @@ class ClassicGroup:
         self.group_id = group_id
         self.offsets = GroupOffsets()
         self.changed = Signal()
-        """Notified when a reply may have been set, or a deadline may have moved."""
+        """Notified when a reply might have been set, or a deadline might have moved."""
         self._max_size = max_size
         self._rebalance = Rebalance(initial_delay)
 
@@ -102,7 +102,7 @@ class ClassicGroup:
             self.changed.notify()
 
     def join(self, request: JoinRequest, now: float) -> Reply[JoinResult]:
-        """Join or rejoin; the reply may take as long as a rebalance."""
+        """Join or rejoin; the reply can take as long as a rebalance."""
         self.advance(now)
         reply: Reply[JoinResult] = Reply()
         try:
@@ -114,7 +114,7 @@ class ClassicGroup:
         return reply
 
     def sync(self, request: SyncRequest, now: float) -> Reply[SyncResult]:
-        """Return a reply for an assignment, which may have to wait for the leader.
+        """Return a reply for an assignment, which might have to wait for the leader.
 
         Raises:
             GroupError: the member or generation is unknown, or the group rebalances.
@@ -179,10 +179,10 @@ class ClassicGroup:
         *,
         transactional: bool = False,
     ) -> None:
-        """Check whether offsets may be committed. A member's commit is a heartbeat.
+        """Check whether offsets can be committed. A member's commit is a heartbeat.
 
         Raises:
-            GroupError: they may not.
+            GroupError: they cannot.
         """
         self.advance(now)
         empty = self.state is State.EMPTY
@@ -204,7 +204,7 @@ class ClassicGroup:
         self.offsets.end_transaction(producer_id, committed)
 
     def check_delete(self) -> None:
-        """Check whether the group may be deleted.
+        """Check whether the group can be deleted.
 
         Raises:
             GroupError: it has members.
@@ -213,7 +213,7 @@ class ClassicGroup:
             raise GroupError(ErrorCode.non_empty_group)
 
     def check_offset_delete(self) -> None:
-        """Check whether single offsets may be deleted.
+        """Check whether single offsets can be deleted.
 
         Raises:
             GroupError: the group has members with unknown subscriptions.
@@ -222,7 +222,7 @@ class ClassicGroup:
             self.check_delete()
 
     def is_subscribed(self, topic: str) -> bool:
-        """Return whether a member may be subscribed to a topic."""
+        """Return whether a member might be subscribed to a topic."""
         subscribed = self._rebalance.subscribed
         if subscribed is None:
             return self.protocol_type == CONSUMER
@@ -340,13 +340,13 @@ class ClassicGroup:
             self._rebalance.rebalance(now)
         elif request.may_skip_assignment:
             leads = member.member_id == self.members.leader
-            answer = self._rebalance.join_result(member)
-            member.end_join(replace(answer, skip_assignment=leads))
+            result = self._rebalance.join_result(member)
+            member.end_join(replace(result, skip_assignment=leads))
         else:
             # With its old id as the leader, the client acts as a follower and assigns
             # nothing.
-            answer = self._rebalance.join_result(member)
-            member.end_join(replace(answer, leader=old_leader, members=()))
+            result = self._rebalance.join_result(member)
+            member.end_join(replace(result, leader=old_leader, members=()))
 
     def _update(
         self, member: Member, request: JoinRequest, reply: Reply[JoinResult]

@@ -1,7 +1,7 @@
 """Commits of offsets, inside a transaction or not.
 
-Unknown partitions get their own error; for all others the group decides, and is not
-asked if there are none. Metadata that is too long rejects only its partition's offset.
+Unknown partitions get their own error; for all others the group decides, if there are
+any. Metadata that is too long rejects only its partition's offset.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -43,9 +43,9 @@ def commit_each(
         requested[topic_partition] = offset = _requested_offset(context, partition)
         return ErrorCode.none if offset else ErrorCode.offset_metadata_too_large
 
-    answers = each_partition(context, topics, note)
+    results = each_partition(context, topics, note)
     if not requested:
-        return answers
+        return results
     try:
         group = get_group()
     except GroupError as error:
@@ -59,7 +59,7 @@ def commit_each(
     if offsets:
         context.cluster.groups.add(group)
         store(group, offsets)
-    return answers
+    return results
 
 
 def get_or_create_group(

@@ -30,12 +30,12 @@ Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
 
 class Reply(Generic[ResultT]):
-    """A response that may be set later."""
+    """A response that can be set later."""
 
     __slots__ = ("result",)
 
-    def __init__(self, answer: ResultT | None = None) -> None:
-        self.result = answer
+    def __init__(self, result: ResultT | None = None) -> None:
+        self.result = result
 
 
 class JoinedMember(NamedTuple):
@@ -83,7 +83,7 @@ class Member:
     assignment: bytes = b""
     session_deadline: float = math.inf
     is_new: bool = False
-    """Whether its first JoinGroup has not been answered yet."""
+    """Whether its first JoinGroup has no response yet."""
     joining: Reply[JoinResult] | None = None
     """Its waiting JoinGroup."""
     syncing: Reply[SyncResult] | None = None
@@ -104,13 +104,13 @@ class Member:
         return next(name for name, _ in self.protocols if name in candidates)
 
     def end_join(self, result: JoinResult) -> None:
-        """Answer the member's waiting JoinGroup, if there is one."""
+        """Respond to the member's waiting JoinGroup, if there is one."""
         if self.joining is not None:
             self.joining.result = result
             self.joining = None
 
     def end_sync(self, result: SyncResult) -> bool:
-        """Answer the member's waiting SyncGroup; return whether there was one."""
+        """Respond to the member's waiting SyncGroup; return whether there was one."""
         if self.syncing is None:
             return False
         self.syncing.result = result
@@ -185,7 +185,7 @@ class Members:
         self.pending.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Remove a member or a pending id; another member may become the leader."""
+        """Remove a member or a pending id; another member can become the leader."""
         member = self._members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
             self._static.pop(member.group_instance_id, None)

@@ -2,7 +2,7 @@
 
 Offsets of an open transaction are pending: invisible, except to requests for stable
 offsets (KIP-447). They are committed with the transaction, unless a later commit has
-set the partition's offset meanwhile; the order is that of the commit requests.
+set the partition's offset meanwhile; the order of the commit requests counts.
 """
 
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,8 @@
 When a member joins or leaves, a rebalance begins: every member has to rejoin, and its
 JoinGroup waits until all have joined, or until the longest of their rebalance timeouts
 is over; late dynamic members are removed. Then a leader and a protocol are chosen, the
-generation increases, and every JoinGroup is answered. Now the members send SyncGroup
-for their assignments, which the leader's SyncGroup contains. The states:
+generation increases, and every JoinGroup gets its response. Now the members send
+SyncGroup for their assignments, which the leader's SyncGroup contains. The states:
 
     Empty -> PreparingRebalance -> CompletingRebalance -> Stable
     CompletingRebalance, Stable -> PreparingRebalance
@@ -30,7 +30,7 @@ from sharecons.testing.broker.groups.subscription import topics_of
 __all__ = ["CONSUMER", "NEW_MEMBER_TIMEOUT", "Rebalance", "State"]
 
 CONSUMER: Final = "consumer"  # the protocol type whose metadata Kafka parses
-NEW_MEMBER_TIMEOUT: Final = 300.0  # seconds; a constant in Kafka, too
+NEW_MEMBER_TIMEOUT: Final = 300.0  # seconds; a constant in Kafka as well
 TICK: Final = 0.001  # Kafka's shortest timer; a timeout of 0 must not spin
 
 
@@ -110,9 +110,9 @@ class Rebalance:
             self._complete_if_joined(at)
 
     def remove_member(self, member: Member) -> None:
-        """Remove a member, and answer its JoinGroup.
+        """Remove a member, and respond to its JoinGroup.
 
-        Its SyncGroup is never answered, as in Kafka 4.3.0.
+        Its SyncGroup never gets a response, as in Kafka 4.3.0.
         """
         member.end_join(JoinResult(error=ErrorCode.unknown_member_id))
         self.members.remove(member.member_id)
@@ -125,7 +125,7 @@ class Rebalance:
             self._sync_due = math.inf
 
     def set_assignments(self, assignments: dict[str, bytes], at: float) -> None:
-        """Store the leader's assignments, and answer the waiting SyncGroups."""
+        """Store the leader's assignments, and respond to the waiting SyncGroups."""
         self.state = State.STABLE
         for member in self.members:
             member.assignment = assignments.get(member.member_id, b"")
@@ -171,14 +171,14 @@ class Rebalance:
         if not (self._is_initial and self._has_new_members and self._remaining_delay):
             self._complete_join(at)
             return
-        # A member has joined: others may follow, so the delay starts again.
+        # A member has joined: others might follow, so the delay starts again.
         self._has_new_members = False
         delay = min(self._initial_delay, self._remaining_delay)
         self._remaining_delay = max(self._remaining_delay - delay, 0.0)
         self._join_due = at + delay
 
     def _end_sync_timeout(self, at: float) -> None:
-        # A static member may have rejoined under another id.
+        # A static member might have rejoined under another id.
         for member_id in self._not_synced & {each.member_id for each in self.members}:
             self.remove_member(self.members[member_id])
         self.rebalance(at)

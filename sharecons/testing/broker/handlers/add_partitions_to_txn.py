@@ -1,9 +1,9 @@
 """AddPartitionsToTxn 0 to 5: add partitions to a transaction, or verify them.
 
 Clients add to one transaction, in versions up to 3; not with transactions of version 2,
-since Produce 12 adds partitions (KIP-890). From version 4 on, brokers add or verify for
+since Produce 12 adds partitions (KIP-890). Since version 4, brokers add or verify for
 several transactions. If one partition cannot be added, none is; the others get
-OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED exists from version 2 on (KIP-588).
+OPERATION_NOT_ATTEMPTED. PRODUCER_FENCED exists since version 2 (KIP-588).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,8 @@
 """ApiVersions 0 to 4 (KIP-35, KIP-511, KIP-584): the APIs and features of this broker.
 
-Its features are those of Kafka 4.3 that it supports: share groups (share.version 1) and
-transactions of version 2 (transaction.version 2, KIP-890), but no groups of the newer
-protocols (group.version, streams.version).
+Its features are the features of Kafka 4.3 that it supports: share groups (share.version
+1) and transactions of version 2 (transaction.version 2, KIP-890), but no groups of the
+newer protocols (group.version, streams.version).
 """
 
 from collections.abc import Iterator

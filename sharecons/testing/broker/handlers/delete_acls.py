@@ -19,11 +19,11 @@ __all__ = ["handle"]
 
 async def handle(request: Request, context: Context) -> Response:
     authorizer = context.cluster.authorizer
-    # All filters are matched first: a rule may be in the results of two of them.
+    # All filters are matched first: a rule can be in the results of two of them.
     results = [_result(authorizer, each) for each in request.filters]
     for _, acls in results:
         authorizer.remove(acls)
-    return {"filter_results": [answer for answer, _ in results]}
+    return {"filter_results": [response for response, _ in results]}
 
 
 def _result(authorizer: Authorizer, request: Request) -> tuple[Response, list[Acl]]:

@@ -1,6 +1,7 @@
 """DeleteGroups 0 to 2: delete groups of any kind, with their offsets.
 
-Groups with members are not deleted. A share group's share partitions are deleted, too.
+Groups with members are not deleted. A share group's share partitions are deleted as
+well.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """DeleteShareGroupOffsets 0: delete an empty group's offsets of topics (KIP-932).
 
-Each topic has its own result: it may not exist, or have no offsets. The next member
-starts where the group's settings say.
+Each topic has its own result: it might not exist, or have no offsets. The next
+member starts where the group's settings say.
 """
 
 from typing import Final

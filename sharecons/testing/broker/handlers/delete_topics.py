@@ -1,4 +1,4 @@
-"""DeleteTopics 1 to 6: by name, and from version 6 on also by id (KIP-516).
+"""DeleteTopics 1 to 6: by name, and since version 6 by id as well (KIP-516).
 
 A topic's share partitions and committed offsets are deleted with it.
 """
@@ -53,15 +53,15 @@ async def handle(request: Request, context: Context) -> Response:
 
 
 def _delete(cluster: Cluster, topic: Topic, times: int) -> Response:
-    answer = {"name": topic.name, "topic_id": topic.topic_id}
+    response = {"name": topic.name, "topic_id": topic.topic_id}
     if times > 1:
         return {
-            **answer,
+            **response,
             "error_code": ErrorCode.invalid_request,
             "error_message": SAME_ID,
         }
     cluster.delete_topic(topic)
-    return answer
+    return response
 
 
 SAME_ID: Final = "The provided topic name maps to an ID that was already supplied."
@@ -77,7 +77,7 @@ def _check_target(target: Target, times: int) -> None:
     if target.name is None and target.topic_id is None:
         message = "Neither topic name nor id were specified."
     elif target.name is not None and target.topic_id is not None:
-        message = "You may not specify both topic name and topic id."
+        message = "You may not specify both topic name and topic id."  # prose: ok
     elif times > 1:
         message = f"Duplicate topic {'id' if target.name is None else 'name'}."
     else:

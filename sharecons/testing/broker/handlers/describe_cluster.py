@@ -1,6 +1,6 @@
 """DescribeCluster 0 to 2 (KIP-700): the brokers, and the allowed operations.
 
-Version 1 can ask for controllers (KIP-919), which a broker rejects. Version 2 can
+Version 1 can request controllers (KIP-919), which a broker rejects. Version 2 can
 include stopped brokers (KIP-1073): they are fenced.
 """
 

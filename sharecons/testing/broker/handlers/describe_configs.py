@@ -2,7 +2,7 @@
 
 Resources are topics, brokers (one, or "" for settings of all) and groups. Any broker
 describes topics and groups; only the broker itself describes its own settings. An empty
-list of names, or null, asks for all settings; unknown names are ignored.
+list of names, or null, requests all settings; unknown names are ignored.
 """
 
 from collections.abc import Sequence

@@ -38,7 +38,7 @@ def _error_response(request: Request) -> Response:
 
 
 def _names(request: Request, context: Context) -> list[str]:
-    """Return the requested topics from the cursor on; all if none is named."""
+    """Return the requested topics, starting at the cursor; all if none is named."""
     first = "" if request.cursor is None else request.cursor.topic_name
     names = {topic.name for topic in request.topics or context.cluster.topics}
     return sorted(name for name in names if name >= first)
@@ -47,7 +47,7 @@ def _names(request: Request, context: Context) -> list[str]:
 def _page(
     request: Request, context: Context, names: list[str]
 ) -> tuple[list[Response], Response | None]:
-    """Describe topics until the page is full; return the cursor, too."""
+    """Describe topics until the page is full; return the cursor as well."""
     remaining = max(1, min(MAX_PAGE, request.response_partition_limit))
     described: list[Response] = []
     for name, first in _from_cursor(request, names):

@@ -1,7 +1,7 @@
 """ElectLeaders 0 to 2 (KIP-183, KIP-460): elect the preferred leaders.
 
-If all partitions are requested (null), the response has only those that an election
-changed or failed for.
+If all partitions are requested (null), the response has only partitions that an
+election changed or failed for.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 Sessions exist from version 7 (KIP-227), leader epochs from 9 (KIP-320), fetches from
 followers from 11 (KIP-392), topic ids from 13 (KIP-516), current leaders from 16
 (KIP-951). The first batch is returned whole even if it exceeds the limit; the last one
-of a partition may be incomplete, as in a file that is read by bytes.
+of a partition can be incomplete, as in a file that is read by bytes.
 
 A fetch waits while it has fewer bytes than the minimum and no existing partition has an
 error. Partitions that do not exist do not end the wait.

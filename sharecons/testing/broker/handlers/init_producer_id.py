@@ -1,8 +1,8 @@
 """InitProducerId 0 to 5: an id for an idempotent or a transactional producer.
 
 A transactional producer gets the id of its transactional id and the next epoch, which
-fences the previous producer. From version 3 on it may send its last id and epoch, to
-continue after an error (KIP-360). PRODUCER_FENCED exists from version 4 on.
+fences the previous producer. Since version 3 it can send its last id and epoch, to
+continue after an error (KIP-360). PRODUCER_FENCED exists since version 4.
 """
 
 from sharecons.testing.broker import transaction_checks

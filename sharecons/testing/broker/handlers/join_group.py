@@ -3,7 +3,7 @@
 Version 1 has a rebalance timeout, which was the session timeout before. Version 4
 assigns a new member its id, to rejoin with (KIP-394). Version 5 has static members,
 identified by `group_instance_id` (KIP-345), 7 the protocol type, 8 a reason (KIP-800),
-which is ignored. From 9 on a leader may skip the assignment (KIP-814).
+which is ignored. Since 9 a leader can skip the assignment (KIP-814).
 
 The response waits until all members have joined.
 """

@@ -1,8 +1,8 @@
 """LeaveGroup 0 to 5: leave a classic group, or remove other members from it.
 
-One member up to version 2, whose error is the response's; several from 3 on, each with
-its own error, by member id or by instance id alone (KIP-345). Reasons, from version 5
-on (KIP-800), are ignored.
+One member up to version 2, whose error is the response's; several since 3, each with
+its own error, by member id or by instance id alone (KIP-345). Reasons, which exist
+since version 5 (KIP-800), are ignored.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or

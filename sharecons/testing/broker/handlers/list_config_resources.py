@@ -1,6 +1,6 @@
 """ListConfigResources 0 and 1 (KIP-1142): the resources that can have settings.
 
-Groups are listed only if they have settings of their own. Version 0 asks for client
+Groups are listed only if they have settings of their own. Version 0 requests client
 metrics subscriptions, of which there are none.
 """
 

@@ -38,7 +38,7 @@ def _matches(value: str, accepted: set[str]) -> bool:
 
 
 def _visible(context: Context) -> list[Group]:
-    """Return the groups that the client may see, by the cluster's or their own ACLs."""
+    """Return the groups that the cluster's or their own ACLs show to the client."""
     cluster = context.cluster
     coordinated = [
         each for each in cluster.groups if is_coordinator(context, each.group_id)

@@ -1,7 +1,7 @@
 """ListOffsets 1 to 10: the offset of a timestamp, or of an end of a partition.
 
 Negative timestamps are ends: the first record (-2, or -4 on the broker's own disk), the
-next record (-1), the record with the greatest timestamp (-3, from version 7 on), the
+next record (-1), the record with the greatest timestamp (-3, since version 7), the
 last in tiered storage (-5, always none). For consumers of committed records the log
 ends at the last stable offset (version 2).
 """

@@ -1,4 +1,4 @@
-"""ListPartitionReassignments 0 (KIP-455): none, since they take effect at once."""
+"""ListPartitionReassignments 0 (KIP-455): none, as they take effect immediately."""
 
 from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.codec import ErrorCode, Request, Response

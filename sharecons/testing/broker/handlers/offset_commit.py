@@ -2,8 +2,8 @@
 
 Topics by name up to version 9, by id from version 10. Members commit in their
 generation. With generation -1, clients commit for a group without members, which need
-not exist yet. A generation of a group that does not exist is GROUP_ID_NOT_FOUND from
-version 9 on, before that ILLEGAL_GENERATION (KIP-848).
+not exist yet. A generation of a group that does not exist is GROUP_ID_NOT_FOUND since
+version 9, before that ILLEGAL_GENERATION (KIP-848).
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or

@@ -69,7 +69,7 @@ def _group(request: Request, context: Context, require_stable: bool) -> dict[str
 def _all(
     context: Context, offsets: GroupOffsets, require_stable: bool
 ) -> list[dict[str, Any]]:
-    """Return all committed offsets that the client may see."""
+    """Return all committed offsets that the client is allowed to see."""
     by_topic: dict[str, list[int]] = {}
     for name, partition in offsets:
         by_topic.setdefault(name, []).append(partition)

@@ -6,7 +6,7 @@ of it otherwise. Errors of single records exist from version 8 (KIP-467), curren
 leaders from 10 (KIP-951).
 
 Up to version 11, the partitions of a transaction must have been added by
-AddPartitionsToTxn; from 12 on, writing adds them (KIP-890).
+AddPartitionsToTxn; since 12, writing adds them (KIP-890).
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
 """ReadShareGroupState 0 (KIP-932): the share coordinator's state of a partition.
 
-Leaders send it to the coordinator; clients may, too. The state has no locks, which are
-in the leader's memory only. A leader epoch older than a previous one is fenced; a newer
-one is stored.
+Leaders send it to the coordinator; clients can do so as well. The state has no locks,
+which are in the leader's memory only. A leader epoch older than a previous one is
+fenced; a newer one is stored.
 """
 
 from typing import Final

@@ -1,7 +1,7 @@
 """ShareAcknowledge 1 and 2 (KIP-932; version 2 renews locks, KIP-1222).
 
 The request advances the epoch of its share session; epoch -1 closes the session after
-the acknowledgements. Those of a partition succeed or fail together. The response has
+the acknowledgements. All of one partition succeed or fail together. The response has
 each partition of the request. A partition with another leader is unknown here, and an
 unknown topic id is UNKNOWN_SERVER_ERROR (both as in Kafka 4.3.0).
 """

@@ -1,9 +1,9 @@
 """ShareFetch 1 and 2 (KIP-932; version 2: KIP-1206 acquire mode, KIP-1222 renewal).
 
 In this order, the session is opened, continued or closed, acknowledgements are
-validated, and records are acquired: at once, or as soon as there are `min_bytes`, at
-the latest after `max_wait`. The first response has every partition; later ones those
-with records or an error, new ones, and those with acknowledgements.
+validated, and records are acquired: immediately, or as soon as there are `min_bytes`,
+at the latest after `max_wait`. The first response has every partition; later ones those
+with records or an error, new ones, and ones with acknowledgements.
 
 Acknowledgements are applied after the first attempt to acquire: Kafka's leader writes
 them to its coordinator meanwhile. So records that a request releases are not in its own

@@ -1,6 +1,6 @@
 """ShareGroupDescribe 1: members, their subscriptions and assignments (KIP-932).
 
-A group is not described if the client may not describe all of its topics.
+A group is not described if the client is not allowed to describe all of its topics.
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response

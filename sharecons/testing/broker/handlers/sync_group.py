@@ -1,6 +1,6 @@
-"""SyncGroup 0 to 5: get a member's assignment; the leader sends those of all.
+"""SyncGroup 0 to 5: get a member's assignment; the leader sends all assignments.
 
-Version 3 has static members (KIP-345). From version 5 on the protocol must be named, so
+Version 3 has static members (KIP-345). Since version 5 the protocol must be named, so
 that a client with another one gets an error (KIP-559). Followers wait for the leader.
 """
 

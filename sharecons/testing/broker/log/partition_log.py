@@ -1,7 +1,7 @@
 """The log of one partition: batches as producers wrote them, with their offsets.
 
 Nothing is compacted, and nothing expires: records are only deleted on request. Appended
-records are visible at once, since there is no replication to wait for.
+records are visible immediately, since there is no replication to wait for.
 """
 
 from bisect import bisect_right
@@ -179,7 +179,7 @@ class PartitionLog:
         *,
         first_whole: bool,
     ) -> bytes:
-        """Return batches as a slice of a file: the last one may be incomplete.
+        """Return batches as a slice of a file: the last one can be incomplete.
 
         The first batch is never cut: with `first_whole` it is returned even if it is
         larger than `max_bytes`, else it is left out. (In Kafka, a log has several
@@ -233,7 +233,7 @@ class PartitionLog:
     def find_max_timestamp(self) -> LogPosition | None:
         """Return the record with the greatest timestamp; the first if there are more.
 
-        Kafka may return a deleted record, as long as its file exists.
+        Kafka can return a deleted record, as long as its file exists.
         """
         if not self._batches:
             return None

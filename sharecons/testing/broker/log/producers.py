@@ -14,7 +14,7 @@ from sharecons.testing.broker.log.batches import AppendError, BatchHeader
 __all__ = ["Appended", "LogProducer"]
 
 MAX_BATCHES: Final = 5
-"""The number of batches that an idempotent producer may have in flight."""
+"""The number of batches that an idempotent producer can have in flight."""
 
 LAST_SEQUENCE: Final = 2**31 - 1
 UNKNOWN: Final = -1  # no epoch, no sequence
@@ -60,7 +60,7 @@ class LogProducer:
         )
 
     def check(self, header: BatchHeader, transaction_version: int) -> None:
-        """Check that a batch may be appended now.
+        """Check that a batch can be appended now.
 
         Raises:
             AppendError: its epoch is old, its sequence is not the next, or it does not
@@ -97,7 +97,7 @@ class LogProducer:
             self.transaction_start = appended.base_offset
 
     def note_marker(self, epoch: int) -> None:
-        """Note a marker, which may have a newer epoch."""
+        """Note a marker, which can have a newer epoch."""
         if epoch != self.epoch:
             self._last_batches.clear()
             self.epoch = epoch
@@ -121,7 +121,7 @@ class LogProducer:
 
     def _is_next(self, header: BatchHeader) -> bool:
         sequence = header.base_sequence
-        # The producer's records may have been deleted: any sequence is valid.
+        # The producer's records might have been deleted: any sequence is valid.
         if self.epoch == UNKNOWN:
             return True
         if header.producer_epoch != self.epoch:

@@ -40,7 +40,7 @@ class LogRules:
 def check_batch(
     batch: bytes, header: BatchHeader, rules: LogRules, now_ms: int
 ) -> None:
-    """Check that a client may append a batch.
+    """Check that a client is allowed to append a batch.
 
     Raises:
         AppendError: the batch is invalid, or a setting does not allow it.

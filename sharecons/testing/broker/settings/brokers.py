@@ -1,4 +1,4 @@
-"""The settings of brokers that have an effect here or that clients may request.
+"""The settings of brokers that have an effect here or that clients can request.
 
 One row each: name, type, default ("-" is none, EMPTY is ""), and whether it can be
 changed while the broker runs. Settings of disks, controllers, TLS, SASL and remote

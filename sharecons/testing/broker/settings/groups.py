@@ -101,7 +101,7 @@ _ALL: Final = (
         name="share.renew.acknowledge.enable",
         kind=Kind.BOOLEAN,
         default="true",
-        doc="Whether members may renew their locks.",
+        doc="Whether members can renew their locks.",
     ),
     _int_setting("share", "session.timeout.ms", 45000, 1, SESSION_DOC),
     _int_setting("streams", "assignment.interval.ms", 1000, 0, INTERVAL_DOC),

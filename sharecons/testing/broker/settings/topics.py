@@ -77,7 +77,7 @@ _ALL: Final = (
         kind=Kind.BOOLEAN,
         default="false",
         is_later=True,
-        doc="Whether share groups may write their dead letters to the topic.",
+        doc="Whether share groups can write their dead letters to the topic.",
     ),
     Setting(
         name="file.delete.delay.ms",
@@ -133,7 +133,7 @@ _ALL: Final = (
         default="-2",
         min_value=-2,
         parents=("log.local.retention.bytes",),
-        doc="Bytes kept on the broker that are in remote storage, too.",
+        doc="Bytes kept on the broker that are in remote storage as well.",
     ),
     Setting(
         name="local.retention.ms",
@@ -141,7 +141,7 @@ _ALL: Final = (
         default="-2",
         min_value=-2,
         parents=("log.local.retention.ms",),
-        doc="How long the broker keeps records that are in remote storage, too.",
+        doc="How long the broker keeps records that are in remote storage as well.",
     ),
     Setting(
         name="max.compaction.lag.ms",
@@ -165,7 +165,7 @@ _ALL: Final = (
         default="3600000",
         min_value=0,
         parents=("log.message.timestamp.after.max.ms",),
-        doc="How far ahead of the broker's clock a record's timestamp may be.",
+        doc="How far ahead of the broker's clock a record's timestamp can be.",
     ),
     Setting(
         name="message.timestamp.before.max.ms",
@@ -173,7 +173,7 @@ _ALL: Final = (
         default=INFINITE,
         min_value=0,
         parents=("log.message.timestamp.before.max.ms",),
-        doc="How far behind the broker's clock a record's timestamp may be.",
+        doc="How far behind the broker's clock a record's timestamp can be.",
     ),
     Setting(
         name="message.timestamp.type",
@@ -285,7 +285,7 @@ _ALL: Final = (
         kind=Kind.BOOLEAN,
         default="false",
         parents=("unclean.leader.election.enable",),
-        doc="Whether a replica that is not in sync may become the leader.",
+        doc="Whether a replica that is not in sync can become the leader.",
     ),
 )
 

@@ -47,7 +47,7 @@ def check_acknowledgements(
     """Return the changes that the acknowledgements make.
 
     Raises:
-        AcknowledgeError: nothing changes; but batches may have been split and locks
+        AcknowledgeError: nothing changes; but batches might be split and locks
             renewed, as Kafka's leaders do.
     """
     changes: list[Change] = []

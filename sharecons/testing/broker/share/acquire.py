@@ -5,9 +5,9 @@ Kafka acquires whole batches of the log that begin within the maximum number of 
 more than that number. Records that are available again are acquired in the batches in
 which they were first acquired.
 
-A record that has failed often may be one that crashes its consumers. From half of the
-delivery limit on, a fetch acquires a half, a quarter and so on of a batch, and no other
-records; a record on its last delivery is acquired alone.
+A record that has failed often could be one that crashes its consumers. Once half of the
+delivery limit is used up, a fetch acquires a half, a quarter and so on of a batch, and
+no other records; a record on its last delivery is acquired alone.
 """
 
 from collections.abc import Sequence
@@ -81,14 +81,14 @@ class Acquisition:
             self._acquire_new(base, last, max_records)
 
     def _limits(self, fetch_offset: int, last: int) -> tuple[int, int]:
-        """Return the last offset that may be acquired, and the number of records."""
+        """Return the last offset that can be acquired, and the number of records."""
         window, max_records = self._window, self._request.max_records
         free_locks = self._settings.record_locks - window.count
         if free_locks > 0:
             return last, min(max_records, free_locks)
         if fetch_offset > window.end_offset:
             return last, 0
-        # No lock is left for new records, but records in flight may be available.
+        # No lock is left for new records, but records in flight might be available.
         retriable = window.end_offset - fetch_offset + 1
         return min(last, window.end_offset), min(max_records, retriable)
 
@@ -106,7 +106,7 @@ class Acquisition:
             window.count_final(run)
 
     def _first_offset(self, base: int) -> int:
-        """Return the first offset to acquire: that of a batch in flight, if read."""
+        """Return the first offset to acquire: of a batch in flight, if it was read."""
         window = self._window
         index = window.floor_index(base)
         if index < 0:

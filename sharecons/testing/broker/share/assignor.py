@@ -1,9 +1,9 @@
 """Kafka's simple share assignor (KIP-932, "Assignors").
 
 Every partition is assigned. With no more members than partitions, each partition has
-one member; else each partition is shared by as many members as it takes to give every
+one member; else each partition is shared by the number of members that gives every
 member one. Balance comes before stickiness: a member loses partitions beyond its quota,
-keeps the others, and gets those that other members lack. Members with different
+keeps the others, and gets partitions that other members lack. Members with different
 subscriptions are balanced topic by topic.
 
 Kafka's choice among equals follows from the order of its hash maps. Here a member loses

@@ -1,8 +1,8 @@
 """The delivery state of records in a share partition, and messages about ranges.
 
 KIP-932, "In-flight records": a record is available, acquired by a member, and finally
-acknowledged or archived. A group may have archived records written to another topic
-first (KIP-1191); until then they are archiving. The numbers of the states are those of
+acknowledged or archived. A group can have archived records written to another topic
+first (KIP-1191); until then they are archiving. The numbers of the states are as in
 the share coordinator's state.
 """
 

@@ -38,7 +38,7 @@ class FetchLimits:
 
 @dataclass(slots=True)
 class FetchSource:
-    """A share partition that a fetch may acquire from, and its log."""
+    """A share partition that a fetch can acquire from, and its log."""
 
     topic_partition: TopicPartition
     partition: SharePartition
@@ -114,7 +114,7 @@ class _PartitionRead:
         return log.start_offset <= self.offset <= log.end_offset
 
     def size(self, limits: FetchLimits) -> int:
-        """Return the bytes from the offset on, up to the partition's share.
+        """Return the bytes at and after the offset, up to the partition's share.
 
         As in Kafka, records that other members have acquired count too.
         """

@@ -4,7 +4,7 @@ Three epochs count up. The group epoch rises when members, subscriptions or subs
 topics change. The assignment epoch follows: a heartbeat that finds it behind computes a
 new assignment, but not within the assignment interval after the last (KIP-1263). The
 member epoch is the assignment epoch as of the member's last heartbeat. Partitions are
-not revoked in steps: a member has its new assignment at once.
+not revoked in steps: a member has its new assignment immediately.
 
 A partition is assigned only once the group's state of it has been initialised. In Kafka
 that is a request to another broker, sent after the first heartbeat that names the
@@ -232,7 +232,7 @@ class ShareGroup:
     def _reconcile(self, member: Member, known: Mapping[str, TopicShape]) -> bool:
         """Update a member to the assignment; return whether its partitions changed.
 
-        Topics that it has unsubscribed are removed at once.
+        Topics that it has unsubscribed are removed immediately.
         """
         if member.epoch != self.assignment_epoch:
             member.previous_epoch = member.epoch

@@ -2,9 +2,9 @@
 
 They are stored as Kafka's leaders store them, since this is visible to clients: in the
 batches in which they were first acquired. All records of a batch share one delivery
-until a part of them changes; from then on each offset has its own.
+until a part of them changes; afterwards each offset has its own.
 
-State that was read from the coordinator may have gaps: records that an earlier leader
+State that was read from the coordinator can have gaps: records that an earlier leader
 had acquired but never written. A gap before the last offset read is filled again;
 any later gap is one in the log itself.
 """
@@ -150,7 +150,7 @@ class Window:
         self._read_gap: int | None = None
         self._read_through = 0
         self._may_have_available = bool(self.batches)
-        """Whether any record in flight may be available."""
+        """Whether any record in flight might be available."""
         if self.batches:
             self.end_offset = self._read_through = self.batches[-1].last_offset
             self._read_gap = self._first_gap()
@@ -163,7 +163,7 @@ class Window:
 
     @property
     def read_gap(self) -> int | None:
-        """The start of the first gap that is to be filled."""
+        """The start of the first gap that must be filled."""
         return self._read_gap if self.end_offset == self._read_through else None
 
     @property

@@ -1,4 +1,4 @@
-"""Lookup of a share group by a handler; the id may belong to a classic group."""
+"""Lookup of a share group by a handler; the id can belong to a classic group."""
 
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context

@@ -55,7 +55,7 @@ class SharePartition:
         self.last_checked_offset = -1
         """The log offset that was last checked without acquiring."""
         self._next_check = NEVER
-        """No lock ends before this time; the first may end later."""
+        """No lock ends before this time; the first can end later."""
         self._dead_letters: list[DeadLetterPending] = []
 
     @property
@@ -72,7 +72,7 @@ class SharePartition:
         return bool(self._dead_letters)
 
     def next_deadline(self) -> float:
-        """Return the time of the next change without a request: a lock may end."""
+        """Return the time of the next change without a request: a lock can end."""
         tries = (each.due_at for each in self._dead_letters)
         return min(self._next_check, min(tries, default=NEVER))
 
@@ -94,7 +94,7 @@ class SharePartition:
         now: float,
         aborted: Sequence[Range] = (),
     ) -> list[AcquiredRecords]:
-        """Acquire records that were read from an offset on.
+        """Acquire records that were read from an offset.
 
         Records of aborted transactions are archived instead (KIP-932, "Isolation
         level"); markers are acquired, and the client skips them.
@@ -179,7 +179,7 @@ class SharePartition:
         if now < self._next_check:
             return False
         has_ended = False
-        # One after the other, since each may move the start offset, which is written
+        # One after the other, since each can move the start offset, which is written
         # with the next.
         while (due := self._window.locked_until) <= now:
             self._release(partial(_is_due, due), settings)

@@ -4,8 +4,8 @@ A leader loads a share partition from the coordinator's state at its first use. 
 unloaded when the leader moves, when the last session of the group on that broker ends
 with its connection, and when an administrator changes the offsets.
 
-If the group has a dead letter topic, records are written to it and archived at once,
-where Kafka takes some milliseconds (KIP-1191).
+If the group has a dead letter topic, records are written to it and archived
+immediately, where Kafka takes some milliseconds (KIP-1191).
 """
 
 import uuid
@@ -58,7 +58,7 @@ class GroupOffset(NamedTuple):
     """-1 as long as no state was written."""
     leader_epoch: int
     delivery_complete: int
-    """Final records from there on; -1: unknown."""
+    """Final records at or above the start offset; -1: unknown."""
 
     def lag(self, end_offset: int) -> int:
         """Return the number of records that are not final (KIP-1226); -1: unknown."""
@@ -164,7 +164,7 @@ class SharePartitions:
         )
 
     def changed(self, key: SharePartitionKey) -> Signal:
-        """Return the signal for records that may have become available."""
+        """Return the signal for records that might have become available."""
         return self._changed.setdefault(key, Signal())
 
     def write_dead_letters(self, key: SharePartitionKey) -> bool:

@@ -1,7 +1,7 @@
 """Share sessions: one for each member on each broker, bound to its connection.
 
 KIP-932, "Share sessions": the first ShareFetch, of epoch 0, opens a session and names
-its partitions. Each later request, fetch or acknowledgement, has the next epoch and may
+its partitions. Each later request, fetch or acknowledgement, has the next epoch and can
 add and remove partitions. Epoch -1 closes the session. Its acquired records are
 released when it is closed or its connection ends, but not when the member opens a new
 session instead (measured on Kafka 4.3.0).
@@ -58,7 +58,7 @@ class Session:
     epoch: int = 1
     """The epoch of the next request."""
     partitions: dict[TopicPartition, bool] = field(default_factory=dict)
-    """In fetch order; true for those that the next response must name."""
+    """In fetch order; true for partitions that the next response must name."""
 
     def update(
         self, named: Iterable[TopicPartition], forgotten: Iterable[TopicPartition]
@@ -94,7 +94,7 @@ class Session:
 
 @dataclass(slots=True)
 class _OpenedSession:
-    """The last session that a connection has opened; it may have ended since."""
+    """The last session that a connection has opened; it might have ended since."""
 
     id: _Id
     has_ended: bool = False
