@@ -49,9 +49,9 @@ class Client:
         self._correlation_id = 0
         self._received = b""
 
-    async def ask(self, request):
+    async def request(self, request):
         await self.send(request)
-        return await self.answer(type(request))
+        return await self.receive(type(request))
 
     async def send(self, request):
         self._correlation_id += 1
@@ -59,13 +59,13 @@ class Client:
             request_bytes(request, self._correlation_id, self._client_id)
         )
 
-    async def answer(self, asked):
+    async def receive(self, request_type):
         frame = await self.frame()
-        kind = load_response_schema(asked.__api_key__, asked.__version__)
+        kind = load_response_schema(request_type.__api_key__, request_type.__version__)
         _, size = entity_reader(kind.__header_schema__)(frame, 0)
-        answer, end = entity_reader(kind)(frame, size)
+        response, end = entity_reader(kind)(frame, size)
         assert size + end == len(frame) or end == len(frame)
-        return answer
+        return response
 
     async def frame(self):
         await self._fill(4)

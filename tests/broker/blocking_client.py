@@ -23,7 +23,7 @@ class BlockingClient:
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
         self._socket = socket.create_connection((host, int(port)), timeout=30)
         self._client_id = client_id
-        self._asked = []
+        self._requested = []
 
     def __enter__(self):
         return self
@@ -31,9 +31,9 @@ class BlockingClient:
     def __exit__(self, *_):
         self._socket.close()
 
-    def ask(self, api, version, **values):
+    def request(self, api, version, **values):
         self.send(api, version, **values)
-        return self.answer()
+        return self.receive()
 
     def send(self, api, version, **values):
         kind = load_request_schema(KEYS[api], version)
@@ -49,17 +49,17 @@ class BlockingClient:
         entity_writer(kind)(buffer, built(kind, values))
         content = buffer.getvalue()
         self._socket.sendall(len(content).to_bytes(4, "big") + content)
-        self._asked.append((KEYS[api], version))
+        self._requested.append((KEYS[api], version))
 
-    def answer(self):
-        """Return the response to the oldest unanswered request."""
-        kind = load_response_schema(*self._asked.pop(0))
+    def receive(self):
+        """Return the response to the oldest request without a response."""
+        kind = load_response_schema(*self._requested.pop(0))
         frame = self._read(int.from_bytes(self._read(4), "big"))
         _, size = entity_reader(kind.__header_schema__)(frame, 0)
-        answer, _ = entity_reader(kind)(frame, size)
-        return answer
+        response, _ = entity_reader(kind)(frame, size)
+        return response
 
-    def is_answered(self):
+    def has_response(self):
         """Return whether a response has arrived."""
         self._socket.setblocking(False)
         try:

@@ -14,7 +14,7 @@ from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
 
-__all__ = ["ask", "failures", "make_cluster"]
+__all__ = ["call_api", "failures", "make_cluster"]
 
 KEYS = {name: key for key, name in api_key_map.items()}
 SETTINGS = {"auto.create.topics.enable": "false"}
@@ -33,7 +33,7 @@ def make_cluster(brokers=3, **settings):
     return cluster
 
 
-def ask(cluster, api, version, **values):
+def call_api(cluster, api, version, **values):
     """Call a handler, and return its response after encoding and decoding.
 
     Absent fields of the request are empty. Only for handlers that never wait.

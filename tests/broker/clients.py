@@ -49,7 +49,7 @@ class Clients:
 
     def __init__(self, kafka):
         self.bootstrap_servers = kafka.bootstrap_servers
-        self._is_ours = isinstance(kafka.started, EmbeddedCluster)
+        self._is_embedded = isinstance(kafka.started, EmbeddedCluster)
         self.complaints = []
         self._stack = ExitStack()
         self._logger = logging.Logger("librdkafka")
@@ -79,7 +79,7 @@ class Clients:
 
     def __exit__(self, kind, *_):
         self._stack.close()
-        if kind is None and self._is_ours:
+        if kind is None and self._is_embedded:
             assert [] == self.complaints
 
 

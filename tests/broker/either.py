@@ -24,11 +24,11 @@ from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
 from tests.broker.async_client import request_bytes
 
-__all__ = ["BOTH", "Ours", "either_broker"]
+__all__ = ["BOTH", "Embedded", "either_broker"]
 
 KEYS = {name: key for key, name in api_key_map.items()}
 WARM = set()
-BOTH = ["ours", pytest.param("kafka", marks=pytest.mark.kafka)]
+BOTH = ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
 
 
 class ClockedContext(Context):
@@ -37,7 +37,7 @@ class ClockedContext(Context):
         return self.connection.now
 
 
-class Ours:
+class Embedded:
     """A cluster whose brokers run, and a client of it that never waits."""
 
     peer = "/127.0.0.1"
@@ -62,7 +62,7 @@ class Ours:
     def find(self, group):
         """Do nothing: a coordinator always exists."""
 
-    def ask(self, api, version, node_id=1, **values):
+    def request(self, api, version, node_id=1, **values):
         header = Header(KEYS[api], version, 1, "test")
         context = ClockedContext(header, self.cluster, node_id, self)
         work = APIS[KEYS[api]].handle(request_of(api, version, values), context)
@@ -74,7 +74,7 @@ class Ours:
         raise AssertionError(f"{api} waits")
 
 
-class Theirs:
+class RealKafka:
     """A real Kafka, which takes time until its state is visible."""
 
     def __init__(self, kafka):
@@ -97,7 +97,7 @@ class Theirs:
         while self._beat(group, 5).error_code.name != "group_id_not_found":
             time.sleep(0.1)
 
-    def ask(self, api, version, **values):
+    def request(self, api, version, **values):
         host, _, port = self._kafka.bootstrap_servers.split(",")[0].rpartition(":")
         with socket.create_connection((host, int(port)), timeout=30) as connection:
             connection.sendall(request_bytes(request_of(api, version, values)))
@@ -109,12 +109,14 @@ class Theirs:
         """Make it create its internal topics: the first share group waits for them."""
         topic, group = self.create_topic(), f"group-{uuid.uuid4().hex[:8]}"
         self.find(group)
-        while not (answer := self._beat(group, 0, [topic])).assignment.topic_partitions:
-            assert not answer.error_code
+        while not (
+            response := self._beat(group, 0, [topic])
+        ).assignment.topic_partitions:
+            assert not response.error_code
             time.sleep(0.1)
 
     def _beat(self, group, epoch, topics=None):
-        return self.ask(
+        return self.request(
             "share_group_heartbeat",
             1,
             group_id=group,
@@ -125,9 +127,9 @@ class Theirs:
 
 
 def either_broker(request):
-    if request.param == "ours":
-        return Ours()
-    return Theirs(request.getfixturevalue("kafka"))
+    if request.param == "embedded":
+        return Embedded()
+    return RealKafka(request.getfixturevalue("kafka"))
 
 
 def read(api, version, frame):

@@ -44,10 +44,10 @@ class Member:
         self.held = []
         """Partitions and offsets that are acquired and not acknowledged."""
 
-    def ask(self, api, version, **values):
+    def request(self, api, version, **values):
         if self.client is None:
             self.client = RawClient(self._address)
-        return self.client.ask(
+        return self.client.request(
             api,
             version,
             member_id=self.name,
@@ -83,14 +83,14 @@ class Player:
     def join(self):
         """Create the group and its share partitions."""
         self._until_done(
-            lambda: self._admin.ask(
+            lambda: self._admin.request(
                 "find_coordinator", 4, key_type=0, coordinator_keys=(self.group,)
             ).coordinators[0]
         )
         name, epoch, topics = base64_id(uuid.uuid4()), 0, (self._topic,)
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            answer = self._admin.ask(
+            response = self._admin.request(
                 "share_group_heartbeat",
                 1,
                 group_id=self.group,
@@ -98,9 +98,9 @@ class Player:
                 member_epoch=epoch,
                 subscribed_topic_names=topics,
             )
-            if not answer.error_code:
-                epoch, topics = answer.member_epoch, None
-                given = answer.assignment
+            if not response.error_code:
+                epoch, topics = response.member_epoch, None
+                given = response.assignment
                 if given is not None and given.topic_partitions:
                     return self._stay()
             time.sleep(0.1)
@@ -127,11 +127,11 @@ class Player:
     def _state(self, partition):
         key = f"{self.group}:{base64_id(self.topic_id)}:{partition}"
         self._until_done(
-            lambda: self._admin.ask(
+            lambda: self._admin.request(
                 "find_coordinator", 6, key_type=2, coordinator_keys=(key,)
             ).coordinators[0]
         )
-        answer = self._admin.ask(
+        response = self._admin.request(
             "read_share_group_state",
             0,
             group_id=self.group,
@@ -142,7 +142,7 @@ class Player:
                 },
             ),
         )
-        (found,) = answer.results[0].partitions
+        (found,) = response.results[0].partitions
         # Timers release records one by one, with overlapping writes. It is random
         # whether equal neighbours are merged, and whether final records at the start
         # are still part of the state.
@@ -185,7 +185,7 @@ class Player:
 
     def _produce(self, partition, size):
         batch = encode_batch([NewRecord(b"x")] * size, int(time.time() * 1000))
-        answer = self._admin.ask(
+        response = self._admin.request(
             "produce",
             11,
             acks=-1,
@@ -197,26 +197,26 @@ class Player:
                 },
             ),
         )
-        (done,) = answer.responses[0].partition_responses
+        (done,) = response.responses[0].partition_responses
         self._ends[partition] = done.base_offset + size
         return done.error_code.name, done.base_offset
 
     def _trim(self, partition, offset):
         what = {"partition_index": partition, "offset": offset}
-        answer = self._admin.ask(
+        response = self._admin.request(
             "delete_records",
             2,
             timeout=timedelta(seconds=5),
             topics=({"name": self._topic, "partitions": (what,)},),
         )
-        (done,) = answer.topics[0].partitions
+        (done,) = response.topics[0].partitions
         return done.error_code.name, done.low_watermark
 
     def _fetch(self, member, step):
         batches = {}
         if step.acknowledge is not None and member.epoch:
             batches = choose_acknowledgements(member.held, Random(step.acknowledge))
-        answer = member.ask(
+        response = member.request(
             "share_fetch",
             2,
             group_id=self.group,
@@ -230,10 +230,10 @@ class Player:
                 batches if member.epoch else dict.fromkeys(self._partitions, ())
             ),
         )
-        if not answer.error_code:
+        if not response.error_code:
             member.epoch += 1
         reported = []
-        for part in (part for topic in answer.responses for part in topic.partitions):
+        for part in (part for topic in response.responses for part in topic.partitions):
             where = int(part.partition_index)
             if not part.acknowledge_error_code:
                 forget(member.held, where, batches.get(where, ()))
@@ -247,7 +247,7 @@ class Player:
             reported.append((where, *codes, ranges))
         # Kafka writes a fetch's acknowledgements while it responds.
         time.sleep(SETTLED if batches else 0)
-        return answer.error_code.name, len(batches), sorted(reported)
+        return response.error_code.name, len(batches), sorted(reported)
 
     def _acknowledge(self, member, random, is_honest):
         some = member.held
@@ -256,26 +256,26 @@ class Player:
         batches = choose_acknowledgements(some, random, may_renew=True)
         if not batches or not member.epoch:
             return None
-        answer = self._said(member, batches)
-        if not answer.error_code:
+        response = self._send_acknowledgements(member, batches)
+        if not response.error_code:
             member.epoch += 1
-        return self._reported(member, batches, answer)
+        return self._reported(member, batches, response)
 
     def _close(self, member):
         if not member.epoch:
             return None
         member.epoch = -1
-        answer = self._said(member, {})
+        response = self._send_acknowledgements(member, {})
         member.epoch, member.held = 0, []
         time.sleep(SETTLED)
-        return self._reported(member, {}, answer)
+        return self._reported(member, {}, response)
 
     def _reopen(self, member):
         member.epoch = 0
         return self._fetch(member, Fetch(0, max_records=0))
 
-    def _said(self, member, batches):
-        return member.ask(
+    def _send_acknowledgements(self, member, batches):
+        return member.request(
             "share_acknowledge",
             2,
             group_id=self.group,
@@ -285,14 +285,14 @@ class Player:
             topics=self._topics(batches),
         )
 
-    def _reported(self, member, batches, answer):
+    def _reported(self, member, batches, response):
         reported = []
-        for part in (part for topic in answer.responses for part in topic.partitions):
+        for part in (part for topic in response.responses for part in topic.partitions):
             where = int(part.partition_index)
             reported.append((where, part.error_code.name))
             if not part.error_code:
                 forget(member.held, where, batches[where])
-        return answer.error_code.name, sorted(reported)
+        return response.error_code.name, sorted(reported)
 
     def _topics(self, batches):
         partitions = tuple(
@@ -314,15 +314,15 @@ class Player:
         return ({"topic_id": self.topic_id, "partitions": partitions},)
 
     def _look_up(self):
-        answer = self._admin.ask(
+        response = self._admin.request(
             "metadata", 12, topics=({"topic_id": None, "name": self._topic},)
         )
-        return answer.topics[0]
+        return response.topics[0]
 
-    def _until_done(self, ask):
+    def _until_done(self, find):
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
-            if not ask().error_code:
+            if not find().error_code:
                 return
             time.sleep(0.1)
         raise AssertionError("no coordinator")

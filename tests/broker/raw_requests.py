@@ -27,13 +27,13 @@ class RawClient:
         self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE)
         self._stream = self._socket.makefile("rb")
 
-    def ask(self, api, version, **values):
+    def request(self, api, version, **values):
         kind = load_request_schema(KEYS[api], version)
         self._socket.sendall(request_bytes(built(kind, values)))
         frame = self._stream.read(int.from_bytes(self._stream.read(4), "big"))
-        answer = load_response_schema(KEYS[api], version)
-        _, size = entity_reader(answer.__header_schema__)(frame, 0)
-        return entity_reader(answer)(frame, size)[0]
+        response = load_response_schema(KEYS[api], version)
+        _, size = entity_reader(response.__header_schema__)(frame, 0)
+        return entity_reader(response)(frame, size)[0]
 
     def close(self):
         self._stream.close()

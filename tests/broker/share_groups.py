@@ -24,7 +24,7 @@ class Group:
         self.partition = SharePartition(self.state, start)
 
     def fetch(
-        self, member="ann", max_records=500, now=0.0, aborted=(), offset=None, **wanted
+        self, member="ann", max_records=500, now=0.0, aborted=(), offset=None, **limits
     ):
         if not self.partition.can_acquire(self.settings):
             return []
@@ -32,7 +32,7 @@ class Group:
         return [
             tuple(part)
             for part in self.partition.acquire(
-                AcquireRequest(member=member, max_records=max_records, **wanted),
+                AcquireRequest(member=member, max_records=max_records, **limits),
                 offset,
                 self.log.read(offset),
                 self.settings,

@@ -87,18 +87,18 @@ class Member:
         }
         if partitions:
             named["topics"] = self.named(*((each, ()) for each in partitions))
-        answer = await self.ask("share_fetch", **{**limits, **named, **values})
-        if not answer.error_code:
+        response = await self.request("share_fetch", **{**limits, **named, **values})
+        if not response.error_code:
             self.epoch += 1
-        return answer
+        return response
 
     async def acknowledge(self, *batches, partition=0, **values):
         """Acknowledge offsets of one partition: first, last, types."""
         named = {"topics": self.named((partition, batches))} if batches else {}
-        answer = await self.ask("share_acknowledge", **{**named, **values})
-        if not answer.error_code:
+        response = await self.request("share_acknowledge", **{**named, **values})
+        if not response.error_code:
             self.epoch += 1
-        return answer
+        return response
 
     async def close(self):
         self.epoch = -1
@@ -108,14 +108,14 @@ class Member:
         await self._client.stream.aclose()
         await anyio.sleep(0.001)
 
-    async def ask(self, api, **values):
+    async def request(self, api, **values):
         kind = load_request_schema(KEYS[api], self.version)
         who = {
             "group_id": "g",
             "member_id": self.name,
             "share_session_epoch": self.epoch,
         }
-        return await self._client.ask(built(kind, {**who, **values}))
+        return await self._client.request(built(kind, {**who, **values}))
 
     def named(self, *partitions, topic_id=None):
         return (
@@ -153,20 +153,20 @@ async def group_of(brokers=1, partitions=1, subscribed=True, **config):
         await group.close()
 
 
-def parts(answer):
-    return [part for topic in answer.responses for part in topic.partitions]
+def parts(response):
+    return [part for topic in response.responses for part in topic.partitions]
 
 
-def acquired(answer):
+def acquired(response):
     return [
         (records.first_offset, records.last_offset, records.delivery_count)
-        for part in parts(answer)
+        for part in parts(response)
         for records in part.acquired_records
     ]
 
 
-def codes(answer):
-    return [part.error_code for part in parts(answer)]
+def codes(response):
+    return [part.error_code for part in parts(response)]
 
 
 async def timed(work):

@@ -13,7 +13,7 @@ from sharecons.testing.broker.acls import (
     Permission,
     Resource,
 )
-from tests.broker.call_handler import ask, failures, make_cluster
+from tests.broker.call_handler import call_api, failures, make_cluster
 
 DENY_ALL = {
     "resource": Resource.TOPIC,
@@ -85,22 +85,22 @@ def filtering(**changes):
 
 
 def create(cluster, *creations, version=3):
-    return ask(cluster, "create_acls", version, creations=creations).results
+    return call_api(cluster, "create_acls", version, creations=creations).results
 
 
 def describe(cluster, version=3, **changes):
-    answer = ask(cluster, "describe_acls", version, **filtering(**changes))
-    assert not answer.error_code
+    response = call_api(cluster, "describe_acls", version, **filtering(**changes))
+    assert not response.error_code
     return {
         (resource.resource_type, resource.resource_name, resource.pattern_type): [
             each.principal for each in resource.acls
         ]
-        for resource in answer.resources
+        for resource in response.resources
     }
 
 
 def delete(cluster, *filters, version=3):
-    return ask(cluster, "delete_acls", version, filters=filters).filter_results
+    return call_api(cluster, "delete_acls", version, filters=filters).filter_results
 
 
 def test_without_acls_every_operation_is_allowed():
@@ -205,22 +205,27 @@ filters = st.builds(
 
 
 @given(st.lists(rules), filters)
-def test_filter_returns_exactly_the_matching_acls(acls, wanted):
+def test_filter_returns_exactly_the_matching_acls(acls, acl_filter):
     access = access_with(*acls)
-    found = access.find(wanted)
+    found = access.find(acl_filter)
     access.remove(found)
 
     left = access.find(AclFilter(**ANY))
     assert set(acls) == {*found, *left}
     assert not set(found) & set(left)
-    assert [] == access.find(wanted)
+    assert [] == access.find(acl_filter)
 
 
 @given(st.lists(rules), st.sampled_from(["t", "topic", "other"]))
 def test_match_filter_finds_all_acls_of_a_name(acls, name):
     access = access_with(*acls)
-    wanted = {**ANY, "resource": Resource.TOPIC, "pattern": Pattern.MATCH, "name": name}
-    found = access_with(*access.find(AclFilter(**wanted)))
+    filter_fields = {
+        **ANY,
+        "resource": Resource.TOPIC,
+        "pattern": Pattern.MATCH,
+        "name": name,
+    }
+    found = access_with(*access.find(AclFilter(**filter_fields)))
 
     assert allowed_on(access, name) == allowed_on(found, name)
 

@@ -58,12 +58,12 @@ class Group(RuleBasedStateMachine):
             self.now,
         )
         self.known.append(new_id)
-        answer = reply.result
-        if answer and answer.error is ErrorCode.none:
-            assert answer.generation_id == self.group.generation_id
-            assert answer.protocol_name == self.group.protocol_name
-            leads = answer.leader == answer.member_id
-            assert bool(answer.members) == leads
+        response = reply.result
+        if response and response.error is ErrorCode.none:
+            assert response.generation_id == self.group.generation_id
+            assert response.protocol_name == self.group.protocol_name
+            leads = response.leader == response.member_id
+            assert bool(response.members) == leads
 
     @rule(data=st.data(), instance=INSTANCES, late=st.booleans())
     def sync(self, data, instance, late):

@@ -63,9 +63,9 @@ def done(futures):
 def error_of(futures):
     """Return the error code of a failed request."""
     (future,) = futures.values()
-    with pytest.raises(KafkaException) as refused:
+    with pytest.raises(KafkaException) as rejected:
         future.result(PATIENCE)
-    return refused.value.args[0].code()
+    return rejected.value.args[0].code()
 
 
 def test_topics_are_created_extended_described_and_deleted(admin):
@@ -158,8 +158,8 @@ def test_topic_settings_are_replaced(admin, topic):
         return {name: e.value for name, e in entries.items() if not e.is_default}
 
     alter(retention_ms="1000", cleanup_policy="compact")
-    wanted = {"retention.ms": "1000", "cleanup.policy": "compact"}
-    until("both are set", lambda: wanted.items() <= own().items())
+    expected = {"retention.ms": "1000", "cleanup.policy": "compact"}
+    until("both are set", lambda: expected.items() <= own().items())
     alter(retention_ms="2000")
 
     until("one is set", lambda: own().get("retention.ms") == "2000")
@@ -265,17 +265,17 @@ def test_group_offsets_are_listed_altered_and_deleted(admin, clients, topic):
     consumer.commit(asynchronous=False)
 
     def offsets():
-        asked = [ConsumerGroupTopicPartitions(group)]
-        (answer,) = done(admin.list_consumer_group_offsets(asked)).values()
-        return {each.partition: each.offset for each in answer.topic_partitions}
+        groups = [ConsumerGroupTopicPartitions(group)]
+        (response,) = done(admin.list_consumer_group_offsets(groups)).values()
+        return {each.partition: each.offset for each in response.topic_partitions}
 
     assert {0: 3, 1: 3, 2: 3} == offsets()
-    wanted = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1, 2)])]
-    (refused,) = done(admin.alter_consumer_group_offsets(wanted)).values()
-    (partition,) = refused.topic_partitions
+    altered = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1, 2)])]
+    (rejected,) = done(admin.alter_consumer_group_offsets(altered)).values()
+    (partition,) = rejected.topic_partitions
     assert KafkaError.UNKNOWN_MEMBER_ID == partition.error.code()
     consumer.close()
-    done(admin.alter_consumer_group_offsets(wanted))
+    done(admin.alter_consumer_group_offsets(altered))
     assert {0: 3, 1: 2, 2: 3} == offsets()
 
     again = clients.consumer(group)
@@ -287,8 +287,8 @@ def test_group_offsets_are_listed_altered_and_deleted(admin, clients, topic):
 def test_unknown_groups_are_described_and_deleted_with_errors(admin):
     group = new_name("group")
     described = admin.describe_consumer_groups([group])[group]
-    asked = [ConsumerGroupTopicPartitions(group)]
-    (offsets,) = done(admin.list_consumer_group_offsets(asked)).values()
+    groups = [ConsumerGroupTopicPartitions(group)]
+    (offsets,) = done(admin.list_consumer_group_offsets(groups)).values()
 
     assert ConsumerGroupState.DEAD == described.result(PATIENCE).state
     assert [] == offsets.topic_partitions
@@ -299,7 +299,7 @@ def test_unknown_groups_are_described_and_deleted_with_errors(admin):
 
 def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
     group = new_name("group")
-    wanted = [
+    rules = [
         AclBinding(
             ResourceType.TOPIC,
             topic[:-2],
@@ -319,7 +319,7 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
             AclPermissionType.DENY,
         ),
     ]
-    theirs = AclBindingFilter(
+    of_topic = AclBindingFilter(
         ResourceType.TOPIC,
         topic,
         ResourcePatternType.MATCH,
@@ -337,10 +337,10 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
         AclOperation.ANY,
         AclPermissionType.DENY,
     )
-    done(admin.create_acls(wanted))
+    done(admin.create_acls(rules))
     until("they are there", lambda: len(done(admin.describe_acls(everything))) == 2)
 
-    assert [wanted[0]] == done(admin.describe_acls(theirs))
+    assert [rules[0]] == done(admin.describe_acls(of_topic))
     errors = []
     producer = clients.producer()
     producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
@@ -353,7 +353,7 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
     clients.complaints.clear()  # librdkafka logs the error
 
     (deleted,) = done(admin.delete_acls([everything])).values()
-    assert sorted(map(str, wanted)) == sorted(map(str, deleted))
+    assert sorted(map(str, rules)) == sorted(map(str, deleted))
     until("they are gone", lambda: not done(admin.describe_acls(everything)))
     read(consumer, 9)
 

@@ -61,8 +61,8 @@ def test_second_member_gets_half_and_returns_it(clients, admin, topic, strategy)
     polled([one], lambda: sizes(one) == [PARTITIONS])
     two = member()
     polled([one, two], lambda: sizes(one, two) == [2, 2])
-    # Both get records: without keys, all of a burst may go to one partition, and a
-    # consumer without records has nothing to commit.
+    # Both get records. Without keys, a producer can put a whole burst into one
+    # partition, and a consumer without records has nothing to commit.
     for partition in range(PARTITIONS):
         values = map(str, range(10 * partition, 10 * (partition + 1)))
         admin.produce(topic, values, partition=partition)

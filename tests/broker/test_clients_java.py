@@ -110,15 +110,15 @@ def test_kafka_configs_describes_and_alters_settings(tools, topic):
         _, *settings = configs(kind, name, "--describe")
         return [setting.split()[0] for setting in settings]
 
-    wanted = "retention.ms=9999,max.message.bytes=5000"
-    configs("topics", topic, "--alter", "--add-config", wanted)
+    settings = "retention.ms=9999,max.message.bytes=5000"
+    configs("topics", topic, "--alter", "--add-config", settings)
     assert ["max.message.bytes=5000", "retention.ms=9999"] == described("topics", topic)
     configs("topics", topic, "--alter", "--delete-config", "retention.ms")
     assert ["max.message.bytes=5000"] == described("topics", topic)
 
-    wanted = "share.record.lock.duration.ms=16000"
-    configs("groups", group, "--alter", "--add-config", wanted)
-    assert [wanted] == described("groups", group)
+    setting = "share.record.lock.duration.ms=16000"
+    configs("groups", group, "--alter", "--add-config", setting)
+    assert [setting] == described("groups", group)
     every = tools.run("kafka-configs", "--describe", "--entity-type", "groups")
     assert f"Dynamic configs for group {group} are:" in every
     assert [] == described("brokers", "1")
@@ -230,7 +230,7 @@ def test_a_share_group_with_a_member_is_described(tools, kafka, topic, share_gro
     assert [share_group, kafka.bootstrap_servers, "(1)", "Stable", "1"] == (
         state.split()
     )
-    # The start offset is the last one written, and may lag; the lag is exact.
+    # The start offset is the last one written, which can be old; the lag is exact.
     assert [(topic, "0")] == [
         (row["TOPIC"], row["LAG"]) for row in offsets if row["PARTITION"] == "1"
     ]

@@ -117,12 +117,12 @@ def test_too_large_record_is_rejected(clients, admin):
 
 
 def test_unknown_topic_is_an_error_for_producer_and_consumer(clients):
-    # The time for which a topic may be unknown, since it may be new.
-    at_once = {"topic_metadata_propagation_max_ms": 0}
-    producer, errors = clients.producer(**at_once), []
+    # How long a topic is allowed to be unknown: it can be new.
+    immediately = {"topic_metadata_propagation_max_ms": 0}
+    producer, errors = clients.producer(**immediately), []
     producer.produce("nowhere", b"x", on_delivery=lambda error, _: errors.append(error))
     producer.flush(PATIENCE)
-    consumer = clients.consumer(**at_once)
+    consumer = clients.consumer(**immediately)
     consumer.subscribe(["nowhere"])
     message = until("an error", lambda: consumer.poll(0.1))
 

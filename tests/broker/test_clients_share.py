@@ -122,7 +122,7 @@ def test_record_is_archived_after_five_deliveries(any_kafka, topic, member):
     assert [1, 2, 3, 4, 5] == deliveries
 
 
-def test_records_of_closed_member_are_redelivered_at_once(any_kafka, topic, member):
+def test_records_of_closed_member_are_redelivered_immediately(any_kafka, topic, member):
     any_kafka.admin.produce(topic, map(str, range(20)))
     with member("explicit") as one:
         taken(one, 20)

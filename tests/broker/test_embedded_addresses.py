@@ -120,7 +120,7 @@ def test_clients_get_advertised_address():
     assert {1: ("localhost", port), 2: ("localhost", port + 1)} == found
 
 
-def test_advertised_port_may_differ_from_bound_port():
+def test_advertised_port_can_differ_from_bound_port():
     with EmbeddedBroker(advertise="kafka.example:19092") as kafka:
         _, port = kafka.cluster.brokers[1].bind_address
         assert "kafka.example:19092" == kafka.bootstrap_servers

@@ -37,13 +37,13 @@ async def kafka():
         yield broker
 
 
-async def asked(kafka, request=METADATA, *, node=1, client_id="test"):
-    return await Client(kafka.connect(node), client_id).ask(request)
+async def send(kafka, request=METADATA, *, node=1, client_id="test"):
+    return await Client(kafka.connect(node), client_id).request(request)
 
 
 async def timed(kafka, request=METADATA):
     began = anyio.current_time()
-    await asked(kafka, request)
+    await send(kafka, request)
     return anyio.current_time() - began
 
 
@@ -57,7 +57,7 @@ async def test_cut_closes_connection_once(kafka):
     await client.send(METADATA)
 
     assert await client.ended()
-    assert (await asked(kafka)).topics
+    assert (await send(kafka)).topics
     assert 1 == fault.hits
 
 
@@ -78,13 +78,13 @@ async def test_requests_after_cut_are_not_handled(kafka):
 
     assert await client.ended()
     assert has_topic(kafka)
-    assert ["Metadata"] == [asked.api for asked in kafka.requests]
+    assert ["Metadata"] == [request.api for request in kafka.requests]
 
 
 async def test_lose_handles_request_without_response(kafka):
     kafka.faults.on("DeleteTopics").lose()
     with anyio.move_on_after(3600) as waited:
-        await asked(kafka, DELETE)
+        await send(kafka, DELETE)
 
     assert waited.cancelled_caught
     assert not has_topic(kafka)
@@ -93,7 +93,7 @@ async def test_lose_handles_request_without_response(kafka):
 async def test_stall_handles_request_later(kafka):
     kafka.faults.on("DeleteTopics").stall(30)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asked, kafka, DELETE)
+        tasks.start_soon(send, kafka, DELETE)
         await anyio.sleep(29)
         assert has_topic(kafka)
         await anyio.sleep(2)
@@ -103,8 +103,8 @@ async def test_stall_handles_request_later(kafka):
 async def test_undo_ends_a_stall(kafka):
     fault = kafka.faults.on("Metadata", times=None).stall()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asked, kafka)
-        tasks.start_soon(asked, kafka)
+        tasks.start_soon(send, kafka)
+        tasks.start_soon(send, kafka)
         await anyio.sleep(100)
         assert 2 == fault.hits
         fault.undo()
@@ -115,25 +115,25 @@ async def test_undo_ends_a_stall(kafka):
 
 async def test_with_block_undoes_the_fault(kafka):
     with kafka.faults.on("Metadata", times=None).refuse("COORDINATOR_NOT_AVAILABLE"):
-        assert [] == list((await asked(kafka)).topics)
+        assert [] == list((await send(kafka)).topics)
 
-    assert (await asked(kafka)).topics
+    assert (await send(kafka)).topics
 
 
-async def test_delay_handles_at_once_and_responds_later(kafka):
+async def test_delay_handles_immediately_and_responds_later(kafka):
     kafka.faults.on("Metadata").delay(60)
-    answers = []
+    responses = []
     async with anyio.create_task_group() as tasks:
 
-        async def ask():
-            answers.append(await asked(kafka))
+        async def read_metadata():
+            responses.append(await send(kafka))
 
-        tasks.start_soon(ask)
+        tasks.start_soon(read_metadata)
         await anyio.sleep(30)
         kafka.create_topic("later")
-        assert [] == answers
+        assert [] == responses
 
-    assert ["orders"] == [topic.name for topic in answers[0].topics]
+    assert ["orders"] == [topic.name for topic in responses[0].topics]
 
 
 async def test_disconnect_ends_a_stall(kafka):
@@ -150,15 +150,15 @@ async def test_disconnect_ends_a_stall(kafka):
 async def test_throttle_responds_and_then_pauses(kafka):
     kafka.faults.on("Metadata").throttle(7)
     client = Client(kafka.connect(1))
-    answer = await client.ask(METADATA)
+    response = await client.request(METADATA)
     began = anyio.current_time()
-    assert 7 == answer.throttle_time.total_seconds()
-    await client.ask(METADATA)
+    assert 7 == response.throttle_time.total_seconds()
+    await client.request(METADATA)
 
     assert 7 == pytest.approx(anyio.current_time() - began)
 
 
-async def test_answer_twice_sends_two_responses(kafka):
+async def test_duplicated_response_arrives_twice(kafka):
     kafka.faults.on("Metadata").answer_twice()
     client = Client(kafka.connect(1))
     await client.send(METADATA)
@@ -175,7 +175,7 @@ async def test_respond_uses_returned_fields(kafka):
 
     kafka.faults.on("Metadata").respond(by)
 
-    assert "mine" == (await asked(kafka)).cluster_id
+    assert "mine" == (await send(kafka)).cluster_id
     assert ["test"] == seen
 
 
@@ -189,7 +189,7 @@ async def test_respond_accepts_coroutine_and_none(kafka):
     await client.send(VERSIONS)
     began = anyio.current_time()
 
-    assert not (await client.answer(type(VERSIONS))).error_code
+    assert not (await client.receive(type(VERSIONS))).error_code
     assert 10 == pytest.approx(anyio.current_time() - began)
 
 
@@ -226,12 +226,12 @@ async def test_fault_takes_only_matching_requests(kafka, choice, hit):
         lambda request, context: {"cluster_id": "hit"}
     )
     seen = [
-        (await asked(kafka, node=node, client_id=client_id)).cluster_id == "hit"
+        (await send(kafka, node=node, client_id=client_id)).cluster_id == "hit"
         for node, client_id in ((1, "a"), (2, "a"), (1, "b"))
     ]
 
     assert hit == seen
-    assert not (await asked(kafka, VERSIONS)).error_code
+    assert not (await send(kafka, VERSIONS)).error_code
 
 
 async def test_oldest_fault_takes_the_request(kafka):
@@ -239,9 +239,9 @@ async def test_oldest_fault_takes_the_request(kafka):
         kafka.faults.on("Metadata").respond(
             lambda request, context, name=name: {"cluster_id": name}
         )
-    answers = [(await asked(kafka)).cluster_id for _ in range(2)]
+    responses = [(await send(kafka)).cluster_id for _ in range(2)]
 
-    assert ["first", "second"] == answers
+    assert ["first", "second"] == responses
 
 
 async def test_clear_undoes_all_faults(kafka):
@@ -249,7 +249,7 @@ async def test_clear_undoes_all_faults(kafka):
         kafka.faults.on("Metadata").lose()
     kafka.faults.clear()
 
-    assert (await asked(kafka)).topics
+    assert (await send(kafka)).topics
 
 
 async def test_unknown_api_raises(kafka):

@@ -31,7 +31,7 @@ class Connection:
 
 
 class Waiter:
-    """A cluster with one topic, and a fetch that may wait."""
+    """A cluster with one topic, and a fetch that can wait."""
 
     def __init__(self):
         self.cluster = Cluster([Broker(1, "localhost", 9092)], {})
@@ -39,7 +39,7 @@ class Waiter:
         self.cluster.add_topic("t", [[1]], {})
         self.log = self.cluster.topics.by_name("t").partitions[0].log
         self.connection = Connection()
-        self.answer = None
+        self.response = None
 
     async def fetch(self, offset=0, *, max_wait=LONG, min_bytes=1, isolation_level=0):
         partition = {
@@ -59,8 +59,8 @@ class Waiter:
             },
         )
         context = Context(Header(1, 4, 1, "test"), self.cluster, 1, self.connection)
-        self.answer = await fetch.handle(request, context)
-        return self.answer["responses"][0]["partitions"][0]
+        self.response = await fetch.handle(request, context)
+        return self.response["responses"][0]["partitions"][0]
 
     def append(self, content=None, **values):
         self.log.append(content or batch(), NOW, **values)

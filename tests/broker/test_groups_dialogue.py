@@ -24,13 +24,13 @@ LOADING = {
 }
 
 
-def settled(ask, code_of, not_yet=LOADING):
+def settled(send, code_of, not_yet=LOADING):
     """Retry while a real Kafka loads coordinators or writes markers."""
     deadline = time.monotonic() + PATIENCE
-    while code_of(answer := ask()) in not_yet:
-        assert time.monotonic() < deadline, answer
+    while code_of(response := send()) in not_yet:
+        assert time.monotonic() < deadline, response
         time.sleep(PAUSE)
-    return answer
+    return response
 
 
 def subscription(*topics):
@@ -48,7 +48,7 @@ class Talk:
         self.group = f"group-{uuid.uuid4().hex[:12]}"
         kafka.admin.group_coordinator(self.group)
         self.admin = self.client()
-        (described,) = self.admin.ask(
+        (described,) = self.admin.request(
             "metadata",
             12,
             topics=[{"topic_id": None, "name": self.topic}],
@@ -68,7 +68,7 @@ class Talk:
             client.__exit__()
 
     def describe(self, *groups, version=6, rights=False):
-        return self.admin.ask(
+        return self.admin.request(
             "describe_groups",
             version,
             groups=groups or [self.group],
@@ -78,7 +78,7 @@ class Talk:
     def commit(
         self, offset, generation=-1, member="", version=9, group=None, **partition
     ):
-        answer = self.admin.ask(
+        response = self.admin.request(
             "offset_commit",
             version,
             group_id=self.group if group is None else group,
@@ -101,7 +101,7 @@ class Talk:
                 }
             ],
         )
-        return answer.topics[0].partitions[0].error_code
+        return response.topics[0].partitions[0].error_code
 
     def fetch(self, *partitions, version=9, group=None, stable=False, topics=...):
         """Return offsets, metadata and errors by partition."""
@@ -109,7 +109,7 @@ class Talk:
             wanted = {"name": self.topic, "topic_id": self.topic_id}
             topics = [{**wanted, "partition_indexes": partitions}]
         group = self.group if group is None else group
-        answer = self.admin.ask(
+        response = self.admin.request(
             "offset_fetch",
             version,
             group_id=group,
@@ -117,7 +117,7 @@ class Talk:
             groups=[{"group_id": group, "topics": topics}],
             require_stable=stable,
         )
-        found = answer.groups[0].topics if version >= 8 else answer.topics
+        found = response.groups[0].topics if version >= 8 else response.topics
         return {
             p.partition_index: (p.committed_offset, p.metadata, p.error_code)
             for topic in found
@@ -125,7 +125,7 @@ class Talk:
         }
 
     def delete(self, *groups):
-        results = self.admin.ask("delete_groups", 2, groups_names=groups).results
+        results = self.admin.request("delete_groups", 2, groups_names=groups).results
         return {result.group_id: result.error_code for result in results}
 
 
@@ -141,7 +141,7 @@ class Member:
         self.id = ""
         self.generation = -1
 
-    def send_join(self, member_id=None, **asked):
+    def send_join(self, member_id=None, **fields):
         self.client.send(
             "join_group",
             self._version,
@@ -155,22 +155,22 @@ class Member:
                 "protocols": [
                     {"name": "range", "metadata": subscription(self._talk.topic)}
                 ],
-                **asked,
+                **fields,
             },
         )
 
     def joined(self):
-        answer = self.client.answer()
-        self.id, self.generation = answer.member_id, answer.generation_id
-        return answer
+        response = self.client.receive()
+        self.id, self.generation = response.member_id, response.generation_id
+        return response
 
-    def join(self, **asked):
+    def join(self, **fields):
         """Join; rejoin with the assigned id if required."""
-        self.send_join(**asked)
-        answer = self.joined()
-        if answer.error_code is not ErrorCode.member_id_required:
-            return answer
-        self.send_join(**asked)
+        self.send_join(**fields)
+        response = self.joined()
+        if response.error_code is not ErrorCode.member_id_required:
+            return response
+        self.send_join(**fields)
         return self.joined()
 
     def knock(self):
@@ -179,7 +179,7 @@ class Member:
         assert ErrorCode.member_id_required is self.joined().error_code
         self.send_join()
 
-    def send_sync(self, assignments=None, **asked):
+    def send_sync(self, assignments=None, **fields):
         self.client.send(
             "sync_group",
             5,
@@ -194,16 +194,16 @@ class Member:
                     {"member_id": member_id, "assignment": assignment}
                     for member_id, assignment in (assignments or {}).items()
                 ],
-                **asked,
+                **fields,
             },
         )
 
-    def sync(self, assignments=None, **asked):
-        self.send_sync(assignments, **asked)
-        return self.client.answer()
+    def sync(self, assignments=None, **fields):
+        self.send_sync(assignments, **fields)
+        return self.client.receive()
 
-    def beat(self, **asked):
-        return self.client.ask(
+    def beat(self, **fields):
+        return self.client.request(
             "heartbeat",
             4,
             **{
@@ -211,13 +211,13 @@ class Member:
                 "generation_id": self.generation,
                 "member_id": self.id,
                 "group_instance_id": self._instance,
-                **asked,
+                **fields,
             },
         ).error_code
 
     def leave(self, *members):
         leaving = members or [(self.id, self._instance)]
-        answer = self.client.ask(
+        response = self.client.request(
             "leave_group",
             5,
             group_id=self._talk.group,
@@ -226,7 +226,7 @@ class Member:
                 for one, instance in leaving
             ],
         )
-        return [member.error_code for member in answer.members]
+        return [member.error_code for member in response.members]
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def stable(talk, count=2, instances=(None, None), version=9):
         members[0].send_sync(assignments)
         for member in members[1:]:
             member.sync()
-        members[0].client.answer()
+        members[0].client.receive()
     return members
 
 
@@ -264,7 +264,7 @@ def grow(leader, new):
 
 
 def until_rebalancing(member):
-    """Retry: requests of different connections may arrive in another order."""
+    """Retry: requests of different connections can arrive in another order."""
     while member.beat() is not ErrorCode.rebalance_in_progress:
         pass
 
@@ -315,18 +315,18 @@ def test_join_errors(talk):
     member = Member(talk)
     stranger = Member(talk)
 
-    def error(**asked):
+    def error(**fields):
         stranger.id = ""
-        stranger.send_join(**asked)
-        answer = stranger.joined()
+        stranger.send_join(**fields)
+        response = stranger.joined()
         assert (-1, None, None, "", ()) == (
-            answer.generation_id,
-            answer.protocol_type,
-            answer.protocol_name,
-            answer.leader,
-            answer.members,
+            response.generation_id,
+            response.protocol_type,
+            response.protocol_name,
+            response.leader,
+            response.members,
         )
-        return answer.error_code, answer.member_id
+        return response.error_code, response.member_id
 
     assert (ErrorCode.invalid_group_id, "") == error(group_id="")
     assert (ErrorCode.invalid_session_timeout, "") == error(session_timeout=5999)
@@ -359,7 +359,7 @@ def test_second_member_joins_and_leaves(talk):
     assert ["PreparingRebalance"] == [g.group_state for g in talk.describe()]
     assert ErrorCode.rebalance_in_progress is one.sync().error_code
     assert ErrorCode.none is talk.commit(1, one.generation, one.id)
-    assert not two.client.is_answered()
+    assert not two.client.has_response()
     leads, follows = one.join(), two.joined()
 
     assert {one.id, two.id} == {each.member_id for each in leads.members}
@@ -370,9 +370,9 @@ def test_second_member_joins_and_leaves(talk):
     )
     two.send_sync()
     assert ErrorCode.none is one.beat()
-    assert not two.client.is_answered()
+    assert not two.client.has_response()
     assert b"1" == one.sync({one.id: b"1", two.id: b"2"}).assignment
-    assert b"2" == two.client.answer().assignment
+    assert b"2" == two.client.receive().assignment
     assert [ErrorCode.none] == one.leave()
     assert ErrorCode.rebalance_in_progress is two.beat()
     alone = two.join()
@@ -382,8 +382,8 @@ def test_second_member_joins_and_leaves(talk):
 def test_sync_errors(talk):
     (one,) = stable(talk, 1, (None,))
 
-    def error(**asked):
-        return one.sync(**asked).error_code
+    def error(**fields):
+        return one.sync(**fields).error_code
 
     assert ErrorCode.illegal_generation is error(generation_id=9)
     assert ErrorCode.unknown_member_id is error(member_id="x")
@@ -426,12 +426,12 @@ def test_static_follower_returns(talk):
     old = two.id
     new = Member(talk, "i2")
 
-    answer = new.join()
+    response = new.join()
 
     assert (two.generation, one.id, False) == (
-        answer.generation_id,
-        answer.leader,
-        answer.skip_assignment,
+        response.generation_id,
+        response.leader,
+        response.skip_assignment,
     )
     assert new.id.startswith("i2-")
     assert new.id != old
@@ -446,13 +446,13 @@ def test_static_leader_returns(talk, version):
     one, two = stable(talk, instances=("i1", "i2"))
     new = Member(talk, "i1", version)
 
-    answer = new.join()
+    response = new.join()
 
     if version == 9:
-        assert (True, new.id) == (answer.skip_assignment, answer.leader)
-        assert {new.id, two.id} == {each.member_id for each in answer.members}
+        assert (True, new.id) == (response.skip_assignment, response.leader)
+        assert {new.id, two.id} == {each.member_id for each in response.members}
     else:
-        assert (one.id, ()) == (answer.leader, answer.members)
+        assert (one.id, ()) == (response.leader, response.members)
     assert ErrorCode.none is two.beat()
 
 
@@ -474,11 +474,11 @@ def test_leave_by_member_id_and_instance_id(talk):
     )
 
 
-def test_waiting_sync_of_removed_member_is_never_answered(talk):
-    assert not all(is_answered_to_who_is_taken_out(talk) for _ in range(10))
+def test_waiting_sync_of_removed_member_never_gets_a_response(talk):
+    assert not all(removed_member_gets_a_response(talk) for _ in range(10))
 
 
-def is_answered_to_who_is_taken_out(talk):
+def removed_member_gets_a_response(talk):
     """Return whether the response came; it does if the leave request arrived first."""
     one, two = stable(talk, instances=("i1", "i2"))
     one.send_join()
@@ -490,11 +490,11 @@ def is_answered_to_who_is_taken_out(talk):
     assert ErrorCode.none is one.beat()
     assert [ErrorCode.none] == one.leave(("", "i2"))
     assert ErrorCode.rebalance_in_progress is one.beat()
-    is_answered = two.client.is_answered()
-    if is_answered:
-        assert ErrorCode.unknown_member_id is two.client.answer().error_code
+    has_response = two.client.has_response()
+    if has_response:
+        assert ErrorCode.unknown_member_id is two.client.receive().error_code
     assert [ErrorCode.none] == one.leave()
-    return is_answered
+    return has_response
 
 
 def test_disconnect_during_join_keeps_the_member(talk):
@@ -552,8 +552,8 @@ def test_offsets_in_every_version_of_a_fetch(talk, version):
 def test_commit_errors(talk):
     (one,) = stable(talk, 1, (None,))
 
-    def error(generation=one.generation, member=one.id, **asked):
-        return talk.commit(1, generation, member, **asked)
+    def error(generation=one.generation, member=one.id, **fields):
+        return talk.commit(1, generation, member, **fields)
 
     assert ErrorCode.illegal_generation is error(9)
     assert ErrorCode.unknown_member_id is error(member="x")
@@ -591,7 +591,7 @@ def test_deleting_offsets(talk):
     talk.commit(1, one.generation, one.id)
 
     def error(group=None, topic=None, partition=0):
-        answer = talk.admin.ask(
+        response = talk.admin.request(
             "offset_delete",
             0,
             group_id=talk.group if group is None else group,
@@ -602,9 +602,9 @@ def test_deleting_offsets(talk):
                 }
             ],
         )
-        if answer.error_code:
-            return answer.error_code
-        return answer.topics[0].partitions[0].error_code
+        if response.error_code:
+            return response.error_code
+        return response.topics[0].partitions[0].error_code
 
     assert ErrorCode.group_subscribed_to_topic is error()
     assert ErrorCode.unknown_topic_or_partition is error(topic="unknown")
@@ -620,10 +620,10 @@ def test_groups_listed_and_described(talk):
     (one,) = stable(talk, 1, (None,))
 
     def listed(version=5, states=(), types=()):
-        answer = talk.admin.ask(
+        response = talk.admin.request(
             "list_groups", version, states_filter=states, types_filter=types
         )
-        return [group for group in answer.groups if group.group_id == talk.group]
+        return [group for group in response.groups if group.group_id == talk.group]
 
     (group,) = listed()
     assert ("consumer", "Stable", "classic") == (
@@ -685,7 +685,7 @@ class Producer:
         self._version = version
         self._id = f"transactional-{uuid.uuid4().hex[:12]}"
         self._patiently("find_coordinator", 3, key=self._id, key_type=1)
-        answer = self._patiently(
+        response = self._patiently(
             "init_producer_id",
             4,
             transactional_id=self._id,
@@ -694,17 +694,17 @@ class Producer:
             producer_epoch=-1,
         )
         self._who = {
-            "producer_id": answer.producer_id,
-            "producer_epoch": answer.producer_epoch,
+            "producer_id": response.producer_id,
+            "producer_epoch": response.producer_epoch,
         }
 
     def _patiently(self, api, version, **values):
-        answer = settled(
-            lambda: self._talk.admin.ask(api, version, **values),
-            lambda answer: answer.error_code,
+        response = settled(
+            lambda: self._talk.admin.request(api, version, **values),
+            lambda response: response.error_code,
         )
-        assert ErrorCode.none is answer.error_code
-        return answer
+        assert ErrorCode.none is response.error_code
+        return response
 
     def add(self):
         self._patiently(
@@ -722,8 +722,8 @@ class Producer:
             "committed_leader_epoch": -1,
             "committed_metadata": None,
         }
-        answer = settled(
-            lambda: self._talk.admin.ask(
+        response = settled(
+            lambda: self._talk.admin.request(
                 "txn_offset_commit",
                 self._version,
                 transactional_id=self._id,
@@ -733,13 +733,13 @@ class Producer:
                 topics=[{"name": self._talk.topic, "partitions": [partition]}],
                 **self._who,
             ),
-            lambda answer: answer.topics[0].partitions[0].error_code,
+            lambda response: response.topics[0].partitions[0].error_code,
         )
-        return answer.topics[0].partitions[0].error_code
+        return response.topics[0].partitions[0].error_code
 
     def end(self, committed):
         new = self._version >= 5
-        answer = self._patiently(
+        response = self._patiently(
             "end_txn",
             5 if new else 3,
             transactional_id=self._id,
@@ -747,7 +747,7 @@ class Producer:
             **self._who,
         )
         if new:
-            self._who["producer_epoch"] = answer.producer_epoch
+            self._who["producer_epoch"] = response.producer_epoch
 
 
 @pytest.mark.parametrize("version", range(6))
@@ -807,7 +807,7 @@ def test_classic_requests_to_share_group_fail(talk):
     member_id = "A" * 21 + "g"
 
     def beat(epoch, group=None, topics=None):
-        return talk.admin.ask(
+        return talk.admin.request(
             "share_group_heartbeat",
             1,
             group_id=group or talk.group,
@@ -836,8 +836,8 @@ def test_classic_requests_to_share_group_fail(talk):
     assert {talk.group: ErrorCode.none} == talk.delete(talk.group)
     assert ErrorCode.none is classic.join().error_code
     classic.leave()
-    refused = beat(0, topics=[talk.topic])
-    assert ErrorCode.group_id_not_found is refused.error_code
+    rejected = beat(0, topics=[talk.topic])
+    assert ErrorCode.group_id_not_found is rejected.error_code
 
 
 @pytest.mark.parametrize(
@@ -855,7 +855,7 @@ def test_classic_requests_to_share_group_fail(talk):
 )
 def test_coordinators_of_share_state(talk, key, expected):
     def error(version):
-        (found,) = talk.admin.ask(
+        (found,) = talk.admin.request(
             "find_coordinator", version, key_type=2, coordinator_keys=[key]
         ).coordinators
         assert (key, found.error_code == 0) == (found.key, found.node_id >= 0)
@@ -867,13 +867,13 @@ def test_coordinators_of_share_state(talk, key, expected):
 
 @pytest.mark.parametrize("version", range(7))
 def test_coordinators_in_every_version(talk, version):
-    asked = {"key_type": 0, "key": talk.group, "coordinator_keys": [talk.group, "g"]}
-    answer = talk.admin.ask("find_coordinator", version, **asked)
-    found = answer.coordinators[0] if version >= 4 else answer
+    keys = {"key_type": 0, "key": talk.group, "coordinator_keys": [talk.group, "g"]}
+    response = talk.admin.request("find_coordinator", version, **keys)
+    found = response.coordinators[0] if version >= 4 else response
 
     assert (ErrorCode.none, "127.0.0.1") == (found.error_code, found.host)
     if version >= 4:
-        assert [talk.group, "g"] == [each.key for each in answer.coordinators]
+        assert [talk.group, "g"] == [each.key for each in response.coordinators]
         assert "" == found.error_message
     elif version:
         assert "NONE" == found.error_message
@@ -881,8 +881,8 @@ def test_coordinators_in_every_version(talk, version):
 
 @pytest.mark.parametrize("version", [1, 3, 4, 6])
 def test_coordinators_of_invalid_keys(talk, version):
-    asked = {"key_type": 9, "key": "x", "coordinator_keys": ["x"]}
-    answer = talk.admin.ask("find_coordinator", version, **asked)
-    found = answer.coordinators[0] if version >= 4 else answer
+    keys = {"key_type": 9, "key": "x", "coordinator_keys": ["x"]}
+    response = talk.admin.request("find_coordinator", version, **keys)
+    found = response.coordinators[0] if version >= 4 else response
 
     assert (ErrorCode.invalid_request, -1) == (found.error_code, found.node_id)

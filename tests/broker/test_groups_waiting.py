@@ -11,7 +11,7 @@ from sharecons.testing.broker.groups.checks import wait_for_reply
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.signals import Signal
-from tests.broker.test_classic_rebalance import joins, rejoins, syncs
+from tests.broker.classic_groups import join, rejoin, sync
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +31,7 @@ class Connection:
 class Parked:
     """A stable group of one member, and a second one whose join waits."""
 
-    def __init__(self, **asked):
+    def __init__(self, **fields):
         self.cluster = Cluster([Broker(HERE, "h", 1), Broker(ELSEWHERE, "h", 2)])
         for node_id in (HERE, ELSEWHERE):
             self.cluster.broker_started(node_id)
@@ -42,9 +42,9 @@ class Parked:
             Header(11, 9, 1, "test"), self.cluster, HERE, self.connection
         )
         now = self.context.now
-        joins(self.group, "one", now, **asked)
-        syncs(self.group, "one", now)
-        self.reply = joins(self.group, "two", now, **asked)
+        join(self.group, "one", now, **fields)
+        sync(self.group, "one", now)
+        self.reply = join(self.group, "two", now, **fields)
         self.ended = None
 
     async def wait(self):
@@ -67,7 +67,7 @@ class Parked:
 async def test_rejoin_of_others_ends_the_wait():
     it = Parked()
 
-    ended = await it.waited(lambda: rejoins(it.group, "one", it.context.now))
+    ended = await it.waited(lambda: rejoin(it.group, "one", it.context.now))
 
     assert (ErrorCode.none, 2) == (ended.error, ended.generation_id)
 

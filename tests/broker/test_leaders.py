@@ -1,12 +1,12 @@
 """Leaders: broker restarts, elections, reassignments.
 
-Leaders and epochs are those of three brokers of Kafka 4.3.0.
+Leaders and epochs equal those on three brokers of Kafka 4.3.0.
 """
 
 import anyio
 import pytest
 
-from tests.broker.call_handler import ask, failures, make_cluster
+from tests.broker.call_handler import call_api, failures, make_cluster
 
 
 @pytest.fixture
@@ -24,22 +24,24 @@ def led(cluster, topic="t"):
 
 
 def elect(cluster, *partitions, version=2, topic="t", **values):
-    asked = [{"topic": topic, "partitions": partitions or (0,)}]
-    answer = ask(cluster, "elect_leaders", version, topic_partitions=asked, **values)
-    (result,) = answer.replica_election_results
+    topics = [{"topic": topic, "partitions": partitions or (0,)}]
+    response = call_api(
+        cluster, "elect_leaders", version, topic_partitions=topics, **values
+    )
+    (result,) = response.replica_election_results
     return result.partition_result
 
 
 def reassign(cluster, replicas, *, topic="t", index=0, version=1, **values):
     partition = {"partition_index": index, "replicas": replicas}
-    answer = ask(
+    response = call_api(
         cluster,
         "alter_partition_reassignments",
         version,
         topics=[{"name": topic, "partitions": [partition]}],
         **values,
     )
-    return answer.responses[0].partitions[0]
+    return response.responses[0].partitions[0]
 
 
 class Woken:
@@ -164,22 +166,24 @@ def test_election_of_unknown_partition_is_rejected(cluster):
 
 
 def test_election_of_unknown_type_is_rejected(cluster):
-    asked = [{"topic": "t", "partitions": (0,)}]
-    answer = ask(cluster, "elect_leaders", 2, topic_partitions=asked, election_type=5)
+    topics = [{"topic": "t", "partitions": (0,)}]
+    response = call_api(
+        cluster, "elect_leaders", 2, topic_partitions=topics, election_type=5
+    )
 
-    assert "invalid_request" == answer.error_code.name
-    (result,) = answer.replica_election_results[0].partition_result
+    assert "invalid_request" == response.error_code.name
+    (result,) = response.replica_election_results[0].partition_result
     assert [("invalid_request", "Unknown election type 5")] == failures([result])
 
 
 def test_election_for_all_returns_only_changes(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
-    answer = ask(cluster, "elect_leaders", 2, topic_partitions=None)
+    response = call_api(cluster, "elect_leaders", 2, topic_partitions=None)
 
     reported = {
         result.topic: [each.partition_id for each in result.partition_result]
-        for result in answer.replica_election_results
+        for result in response.replica_election_results
     }
     assert {"t": [0], "alone": []} == reported
 
@@ -216,7 +220,7 @@ def test_stopped_replicas_leave_no_leader(cluster):
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "message"),
+    ("fields", "code", "message"),
     [
         ({"replicas": None}, "no_reassignment_in_progress", None),
         (
@@ -247,20 +251,20 @@ def test_stopped_replicas_leave_no_leader(cluster):
         ),
     ],
 )
-def test_invalid_reassignment_is_rejected(cluster, wanted, code, message):
-    assert [(code, message)] == failures([reassign(cluster, **wanted)])
+def test_invalid_reassignment_is_rejected(cluster, fields, code, message):
+    assert [(code, message)] == failures([reassign(cluster, **fields)])
     assert [3, 2, 1] == cluster.topics.by_name("t").partitions[0].replicas
 
 
-def test_version_0_may_change_the_replication_factor(cluster):
+def test_version_0_can_change_the_replication_factor(cluster):
     assert not reassign(cluster, (3,), version=0).error_code
 
 
 def test_no_reassignments_are_listed(cluster):
     reassign(cluster, (1, 2))
-    answer = ask(cluster, "list_partition_reassignments", 0, topics=None)
+    response = call_api(cluster, "list_partition_reassignments", 0, topics=None)
 
-    assert ("none", ()) == (answer.error_code.name, answer.topics)
+    assert ("none", ()) == (response.error_code.name, response.topics)
 
 
 def change_by_stopping(cluster):

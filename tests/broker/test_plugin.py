@@ -22,25 +22,25 @@ import socket
 import anyio
 import pytest
 
-def ask(broker):
+def connect(broker):
     for address in broker.brokers.values():
         host, port = address.split(":")
         socket.create_connection((host, int(port)), timeout=5).close()
 
 def test_plain(share_broker):
     share_broker.create_topic("orders")
-    ask(share_broker)
+    connect(share_broker)
 
 def test_nothing_is_left_of_the_test_before(share_broker):
     share_broker.create_topic("orders")
 
 def test_three(share_cluster):
     assert [1, 2, 3] == list(share_cluster.brokers)
-    ask(share_cluster)
+    connect(share_cluster)
 
 @pytest.mark.anyio
 async def test_async(share_broker):
-    ask(share_broker)
+    connect(share_broker)
 """
 
 CLOCK = """
@@ -207,8 +207,8 @@ def test_plugin_imports_nothing_before_first_use():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    ours = {"sharecons", "sharecons.testing", PLUGIN}
-    assert ours == set(done.stdout.split())
+    embedded = {"sharecons", "sharecons.testing", PLUGIN}
+    assert embedded == set(done.stdout.split())
 
 
 @pytest.mark.parametrize(
@@ -222,6 +222,6 @@ def test_tests_in_the_guide_pass_unchanged(tmp_path, test, count):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     (block,) = (each for each in blocks if f"def {test}(" in each)
 
-    said = run(tmp_path, block)
+    output = run(tmp_path, block)
 
-    assert f"{count} passed" in said, said
+    assert f"{count} passed" in output, output

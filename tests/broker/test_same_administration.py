@@ -50,8 +50,8 @@ def configured(name, **configs):
 
 def looked_at(*names, version=12, **values):
     topics = [{"name": name} for name in names]
-    asked = {"allow_auto_topic_creation": False} if version >= 4 else {}
-    return "metadata", version, {"topics": topics, **asked, **values}
+    flags = {"allow_auto_topic_creation": False} if version >= 4 else {}
+    return "metadata", version, {"topics": topics, **flags, **values}
 
 
 def grown(name, count, *replicas):
@@ -67,8 +67,8 @@ def reassigned(name, index, replicas, **values):
 
 
 def elected(name, *partitions, kind=0):
-    asked = [{"topic": name, "partitions": partitions}]
-    return "elect_leaders", 2, {"topic_partitions": asked, "election_type": kind}
+    topics = [{"topic": name, "partitions": partitions}]
+    return "elect_leaders", 2, {"topic_partitions": topics, "election_type": kind}
 
 
 def deleted(*names):
@@ -166,7 +166,7 @@ def dialogue(own):
     yield looked_at(topic, alone, other)
 
 
-def asked(bootstrap_servers, step):
+def send(bootstrap_servers, step):
     api, version, values = step
     host, port = bootstrap_servers.split(",")[0].rsplit(":", 1)
     request = built(load_request_schema(KEYS[api], version), values)
@@ -179,29 +179,29 @@ def asked(bootstrap_servers, step):
     return comparable(entity_reader(kind)(frame, size)[0])
 
 
-def comparable(answer, name=""):
-    if is_dataclass(answer):
+def comparable(response, name=""):
+    if is_dataclass(response):
         return {
-            field.name: comparable(getattr(answer, field.name), field.name)
-            for field in fields(answer)
+            field.name: comparable(getattr(response, field.name), field.name)
+            for field in fields(response)
             if field.name not in WHO
         }
-    if isinstance(answer, tuple):
-        values = [comparable(each) for each in answer]
+    if isinstance(response, tuple):
+        values = [comparable(each) for each in response]
         return sorted(values, key=repr) if name in UNORDERED else values
-    if isinstance(answer, uuid.UUID):
+    if isinstance(response, uuid.UUID):
         return "an id"
-    return answer.name if isinstance(answer, Enum) else answer
+    return response.name if isinstance(response, Enum) else response
 
 
 def test_same_requests_get_same_responses(kafka3, embedded_kafka3):
     for step in dialogue(f"admin-{uuid.uuid4().hex[:8]}"):
-        ours = asked(embedded_kafka3.bootstrap_servers, step)
-        real = asked(kafka3.bootstrap_servers, step)
+        embedded = send(embedded_kafka3.bootstrap_servers, step)
+        real = send(kafka3.bootstrap_servers, step)
         deadline = time.monotonic() + PATIENCE
         # Brokers learn of the controller's changes; then all responses must be equal.
-        while ours != real and step[0] in READING and time.monotonic() < deadline:
+        while embedded != real and step[0] in READING and time.monotonic() < deadline:
             time.sleep(0.05)
-            real = asked(kafka3.bootstrap_servers, step)
+            real = send(kafka3.bootstrap_servers, step)
 
-        assert real == ours, step
+        assert real == embedded, step

@@ -81,9 +81,9 @@ def test_same_history_gets_same_responses(kafka, history, limit, locks, partitio
     }
     # Some results of a real Kafka are random: the order in which states of several
     # partitions are written, and the order in which partitions with records move to
-    # the end of a session (that of its hash map).
+    # the end of a session (the order of its hash map).
     for _ in range(TRIES):
-        real, embedded = answers(kafka, history, config, partitions)
+        real, embedded = responses(kafka, history, config, partitions)
         if real == embedded:
             return
     for one, other in zip(real, embedded, strict=True):
@@ -97,33 +97,33 @@ def within(step, partitions):
     return replace(step, partition=step.partition % partitions)
 
 
-def answers(kafka, history, config, partitions):
+def responses(kafka, history, config, partitions):
     """Play a history on a new topic and with a new group."""
     group = f"history-{uuid.uuid4().hex[:8]}"
     topic = kafka.admin.create_topic(partitions)
     kafka.admin.set_group_config(group, config)
     address = kafka.bootstrap_servers.split(",")[0]
-    with EmbeddedBroker(topics={topic: partitions}) as ours:
-        ours.set_group_config(group, config)
+    with EmbeddedBroker(topics={topic: partitions}) as broker:
+        broker.set_group_config(group, config)
         return played(
             history,
             Player(address, topic, group, LOCK),
-            Player(ours.bootstrap_servers, topic, group, LOCK),
+            Player(broker.bootstrap_servers, topic, group, LOCK),
         )
 
 
-def test_aborted_records_are_skipped_alike(kafka):
+def test_aborted_records_are_skipped_equally(kafka):
     group, topic = f"committed-{uuid.uuid4().hex[:8]}", kafka.admin.create_topic()
     config = {
         "share.auto.offset.reset": "earliest",
         "share.isolation.level": "read_committed",
     }
     kafka.admin.set_group_config(group, config)
-    with EmbeddedBroker(topics={topic: 1}) as ours:
-        ours.set_group_config(group, config)
+    with EmbeddedBroker(topics={topic: 1}) as broker:
+        broker.set_group_config(group, config)
         real, embedded = (
             committed(address, topic, group)
-            for address in (kafka.bootstrap_servers.split(",")[0], ours.brokers[1])
+            for address in (kafka.bootstrap_servers.split(",")[0], broker.brokers[1])
         )
 
     assert real == embedded
@@ -166,7 +166,7 @@ def committed(address, topic, group):
 
 
 def played(history, *players):
-    """Play a history on both at once: most of the time is waiting."""
+    """Play a history on both in parallel: they mostly wait."""
     reported = [[] for _ in players]
 
     def play(player, into):

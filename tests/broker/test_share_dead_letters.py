@@ -91,7 +91,7 @@ def test_record_at_delivery_limit_becomes_dead_letter(way):
     assert not dead_letter_pending.run.delivery.is_rejected
 
 
-def test_records_without_content_are_archived_at_once():
+def test_records_without_content_are_archived_immediately():
     group = Group(4, 4, delivery_limit=2, dead_letters=True)
     group.fetch(aborted=[(4, 7)])
     group.acknowledge((0, 0, GAP))
@@ -105,7 +105,7 @@ def test_records_without_content_are_archived_at_once():
     ]
 
 
-def test_without_dead_letter_topic_records_are_archived_at_once():
+def test_without_dead_letter_topic_records_are_archived_immediately():
     group = Group(4)
     group.fetch()
 
@@ -118,11 +118,11 @@ def test_archiving_record_blocks_start_offset():
     group = Group(4, dead_letters=True)
     group.fetch()
     group.acknowledge((0, 1, REJECT), (2, 2, ACCEPT))
-    with pytest.raises(AcknowledgeError) as refused:
+    with pytest.raises(AcknowledgeError) as rejected:
         group.acknowledge((0, 0, ACCEPT))
     group.release()
 
-    assert refused.value.code is ErrorCode.invalid_record_state
+    assert rejected.value.code is ErrorCode.invalid_record_state
     assert [(3, 3, 2)] == group.fetch()
     assert 0 == group.partition.start_offset
     group.partition.archive(group.partition.take_due_dead_letters(0.0))
@@ -201,7 +201,7 @@ def test_missed_tries_count():
 # Written dead letters.
 
 
-def asked_for(group, name=LETTERS, partitions=1, enable="true", **config):
+def set_dead_letter_topic(group, name=LETTERS, partitions=1, enable="true", **config):
     """Set a dead letter topic for group g."""
     dotted = {key.replace("_", "."): value for key, value in config.items()}
     group.kafka.create_topic(name, partitions, config={ENABLE: enable, **dotted})
@@ -243,7 +243,7 @@ def states(group, partition=0):
 
 async def test_dead_letter_of_rejected_record_has_no_content():
     async with group_of(partitions=3) as group:
-        asked_for(group, partitions=2)
+        set_dead_letter_topic(group, partitions=2)
         group.produce(3, partition=2, headers=[("h", b"1")], keys=["k"] * 3)
         ann = group.member("ann")
         await ann.fetch(2)
@@ -259,7 +259,7 @@ async def test_dead_letter_of_rejected_record_has_no_content():
 
 async def test_record_at_delivery_limit_is_written():
     async with group_of(delivery_count_limit=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -275,7 +275,7 @@ async def test_record_at_delivery_limit_is_written():
 
 async def test_closed_connection_writes_dead_letters():
     async with group_of(delivery_count_limit=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(1)
         for name in ("ann", "bob"):
             member = group.member(name)
@@ -287,7 +287,7 @@ async def test_closed_connection_writes_dead_letters():
 
 async def test_fetch_with_reject_writes_dead_letters():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -300,7 +300,7 @@ async def test_fetch_with_reject_writes_dead_letters():
 
 async def test_copy_has_key_and_value_but_no_source_headers():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.kafka.set_group_config("g", {COPY: "true"})
         keys, values = [b"k", None, b""], [None, b"", b"c"]
         group.kafka.produce(TOPIC, values, keys=keys, headers=[("h", b"1")])
@@ -318,7 +318,7 @@ async def test_copy_has_key_and_value_but_no_source_headers():
 async def test_too_large_records_are_not_copied(is_compressed):
     """A compressed batch is copied as a whole or not at all."""
     async with group_of() as group:
-        asked_for(group, max_message_bytes="400")
+        set_dead_letter_topic(group, max_message_bytes="400")
         group.kafka.set_group_config("g", {COPY: "true"})
         how = {"compress": gzip.compress, "attributes": 1} if is_compressed else {}
         log = group.kafka.cluster.topics.by_name(TOPIC).partitions[0].log
@@ -334,7 +334,7 @@ async def test_too_large_records_are_not_copied(is_compressed):
 
 async def test_deleted_records_are_written_without_content():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.kafka.set_group_config("g", {COPY: "true"})
         group.produce(4)
         ann = group.member("ann")
@@ -347,7 +347,7 @@ async def test_deleted_records_are_written_without_content():
 
 async def test_many_dead_letters_fill_several_batches():
     async with group_of() as group:
-        asked_for(group, max_message_bytes="1000")
+        set_dead_letter_topic(group, max_message_bytes="1000")
         group.produce(100)
         ann = group.member("ann")
         await ann.fetch()
@@ -369,7 +369,7 @@ async def test_many_dead_letters_fill_several_batches():
 )
 async def test_unwritable_dead_letters_are_archived(config):
     async with group_of() as group:
-        asked_for(group, **config)
+        set_dead_letter_topic(group, **config)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -418,7 +418,7 @@ async def test_invalid_dead_letter_topic_is_not_created(name):
 
 async def test_fetch_of_dead_letter_topic_advances_the_group():
     async with group_of(delivery_count_limit=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(1)
         ann = group.member("ann")
         await ann.fetch()
@@ -426,11 +426,11 @@ async def test_fetch_of_dead_letter_topic_advances_the_group():
         await ann.fetch()
         client = Client(group.kafka.connect(1))
         began = anyio.current_time()
-        answer = await client.ask(plain_fetch(LETTERS, seconds=60))
+        response = await client.request(plain_fetch(LETTERS, seconds=60))
         await client.stream.aclose()
 
         assert 30.0 == pytest.approx(anyio.current_time() - began, abs=0.1)
-        assert 1 == answer.responses[0].partitions[0].high_watermark
+        assert 1 == response.responses[0].partitions[0].high_watermark
 
 
 def plain_fetch(topic, seconds):
@@ -454,7 +454,7 @@ def plain_fetch(topic, seconds):
 
 async def test_without_leader_records_stay_archiving():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(3)
         ann = group.member("ann")
         await ann.fetch()
@@ -475,7 +475,7 @@ async def test_without_leader_records_stay_archiving():
 
 async def test_without_leader_for_long_records_are_archived():
     async with group_of(record_lock_duration_ms=60000) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -494,7 +494,7 @@ async def test_without_leader_for_long_records_are_archived():
 
 async def test_moved_leader_hands_over_archiving_records():
     async with group_of(brokers=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann, bob = group.member("ann"), group.member("bob", node=2)
         await ann.fetch()
@@ -548,12 +548,12 @@ def test_dead_letter_topic_name_is_accepted(name):
     ],
 )
 def test_invalid_dead_letter_settings_are_rejected(name, value, message):
-    with pytest.raises(ConfigError) as refused:
+    with pytest.raises(ConfigError) as rejected:
         Configs().set_group("g", {name: value})
 
     assert (ErrorCode.invalid_config, message) == (
-        refused.value.code,
-        refused.value.message,
+        rejected.value.code,
+        rejected.value.message,
     )
 
 
@@ -635,8 +635,8 @@ async def dead_letter_pending(kafka, topic, group):
         await acknowledge(member, acks(partition, (0, 0, b"\3")))
         await anyio.sleep(1.0)
         kafka.admin.set_group_config(group, {COPY: "true"})
-        let_go = acks(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
-        await acknowledge(member, let_go)
+        acknowledgements = acks(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
+        await acknowledge(member, acknowledgements)
         again = {}
         while len(again) < 2:
             again |= delivery_counts(await member.fetch_one(partition))
@@ -645,5 +645,5 @@ async def dead_letter_pending(kafka, topic, group):
 
 
 async def acknowledge(member, what):
-    answer = await member.acknowledge(what)
-    assert [Code.NONE] == [part.acknowledge_error for part in answer.partitions]
+    response = await member.acknowledge(what)
+    assert [Code.NONE] == [part.acknowledge_error for part in response.partitions]

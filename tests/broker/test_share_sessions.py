@@ -44,9 +44,9 @@ class Broker:
         log = Log()
         log.append(*sizes or (10,))
         settings = self.partitions.group_settings("g")
-        wanted = AcquireRequest(member=member, max_records=500)
+        request = AcquireRequest(member=member, max_records=500)
         offset = self.partition.next_fetch_offset()
-        return self.partition.acquire(wanted, offset, log.read(offset), settings, 0.0)
+        return self.partition.acquire(request, offset, log.read(offset), settings, 0.0)
 
     def held(self, member):
         return [tuple(part) for part in self.partition.acquired_by(member)]
@@ -182,8 +182,8 @@ def test_response_has_new_or_changed_partitions(broker):
     session.update([SECOND], [])
 
     def named(where, **what):
-        said = {"has_error": False, "has_records": False, **what}
-        return session.must_respond(where, **said)
+        fields = {"has_error": False, "has_records": False, **what}
+        return session.must_respond(where, **fields)
 
     assert not named(FIRST)
     assert named(FIRST, has_records=True)

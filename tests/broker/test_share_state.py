@@ -28,8 +28,8 @@ async def read_state(member, leader_epoch=0, **values):
     partition = {"partition": 0, "leader_epoch": leader_epoch}
     topics = ({"topic_id": member.group.topic_id, "partitions": (partition,)},)
     request = built(kind, {"group_id": "g", "topics": topics, **values})
-    answer = await member._client.ask(request)
-    return answer.results[0].partitions[0]
+    response = await member._client.request(request)
+    return response.results[0].partitions[0]
 
 
 async def test_coordinator_returns_written_state():
