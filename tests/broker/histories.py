@@ -12,7 +12,8 @@ from datetime import timedelta
 from random import Random
 
 from sharecons.testing.broker.batch_writer import NewRecord, encode_batch
-from tests.broker.raw_requests import RawClient, base64_id
+from tests.broker.blocking_client import BlockingClient
+from tests.broker.messages import base64_id
 from tests.broker.steps import (
     POLL,
     Acknowledge,
@@ -46,7 +47,7 @@ class Member:
 
     def request(self, api, version, **values):
         if self.client is None:
-            self.client = RawClient(self._address)
+            self.client = BlockingClient(self._address)
         return self.client.request(
             api,
             version,
@@ -71,7 +72,7 @@ class Player:
     def __init__(self, address, topic, group, lock, members=3):
         self._address = address
         self._topic, self.group, self._lock = topic, group, lock
-        self._admin = RawClient(address)
+        self._admin = BlockingClient(address)
         found = self._look_up()
         self.topic_id = found.topic_id
         self._partitions = range(len(found.partitions))

@@ -1,14 +1,13 @@
-"""Scripted members of a share group, over memory streams."""
+"""Scripted members of a share group, over memory streams, in `virtual_time`."""
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import anyio
-from kio.index import load_request_schema
 
 from sharecons.testing.broker.embedded import EmbeddedBroker
 from tests.broker.async_client import Client
-from tests.broker.raw_requests import KEYS, built
+from tests.broker.messages import make_request
 
 __all__ = [
     "ACCEPT",
@@ -71,7 +70,7 @@ class Member:
     def __init__(self, group, name, stream, version=2):
         self.group, self.name, self.version = group, name, version
         self.epoch = 0
-        self._client = Client(stream)
+        self.client = Client(stream)
 
     async def fetch(self, *partitions, wait=0.0, **values):
         """Fetch from these partitions, or from partition 0 in the first request."""
@@ -105,17 +104,17 @@ class Member:
         return await self.acknowledge()
 
     async def cut(self):
-        await self._client.stream.aclose()
-        await anyio.sleep(0.001)
+        await self.client.stream.aclose()
+        await anyio.wait_all_tasks_blocked()  # the broker has noticed
 
     async def request(self, api, **values):
-        kind = load_request_schema(KEYS[api], self.version)
         who = {
             "group_id": "g",
             "member_id": self.name,
             "share_session_epoch": self.epoch,
         }
-        return await self._client.request(built(kind, {**who, **values}))
+        request = make_request(api, self.version, **{**who, **values})
+        return await self.client.request(request)
 
     def named(self, *partitions, topic_id=None):
         return (

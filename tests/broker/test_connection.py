@@ -4,11 +4,12 @@ import anyio
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from tests.broker.async_client import Client, entity, request_bytes
+from tests.broker.async_client import Client
+from tests.broker.messages import encode_request, make_request
 
 pytestmark = pytest.mark.anyio
 
-VERSIONS = entity(
+VERSIONS = make_request(
     "api_versions", 3, client_software_name="test", client_software_version="1"
 )
 
@@ -37,15 +38,15 @@ async def test_pipelined_requests_get_responses_in_order(connected):
 
 async def test_request_can_arrive_byte_by_byte(connected):
     _, client = connected
-    for byte in request_bytes(VERSIONS):
+    for byte in encode_request(VERSIONS):
         await client.stream.send(bytes([byte]))
 
-    assert not (await client.receive(type(VERSIONS))).error_code
+    assert not (await client.receive(VERSIONS)).error_code
 
 
 async def test_newer_api_versions_request_gets_response_in_version_0(connected):
     _, client = connected
-    newest = bytearray(request_bytes(VERSIONS))
+    newest = bytearray(encode_request(VERSIONS))
     newest[6:8] = (99).to_bytes(2, "big")
     await client.stream.send(bytes(newest))
     frame = await client.frame()

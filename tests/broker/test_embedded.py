@@ -10,11 +10,12 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.placement import RequestError
-from tests.broker.async_client import Client, entity, request_bytes
+from tests.broker.async_client import Client
+from tests.broker.messages import encode_request, make_request
 
 BACKENDS = pytest.mark.anyio
 
-METADATA = entity(
+METADATA = make_request(
     "metadata",
     12,
     topics=None,
@@ -192,7 +193,7 @@ def test_requests_are_logged():
         with socket.create_connection(
             ("127.0.0.1", kafka.cluster.brokers[1].port)
         ) as s:
-            s.sendall(request_bytes(METADATA, client_id="someone"))
+            s.sendall(encode_request(METADATA, client_id="someone"))
             s.recv(65536)
         (request,) = kafka.requests
         kafka.forget_requests()

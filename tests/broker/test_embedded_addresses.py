@@ -11,9 +11,9 @@ from sharecons import ShareConsumer
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.addresses import parse_address
-from tests.broker.async_client import entity, request_bytes
+from tests.broker.messages import encode_request, make_request
 
-METADATA = entity(
+METADATA = make_request(
     "metadata",
     12,
     topics=None,
@@ -197,13 +197,13 @@ def test_forked_process_does_not_keep_ports_open(is_stopped):
     with EmbeddedBroker(brokers=2) as kafka:
         ports = [broker.port for broker in kafka.cluster.brokers.values()]
         client = socket.create_connection(("127.0.0.1", ports[0]))
-        client.sendall(request_bytes(METADATA))
+        client.sendall(encode_request(METADATA))
         assert client.recv(1)
         child.start()
         try:
             assert ready.wait(10)
             assert all(listens("127.0.0.1", port) for port in ports)
-            client.sendall(request_bytes(METADATA))
+            client.sendall(encode_request(METADATA))
             while len(client.recv(1 << 16)) == 1 << 16:
                 pass
             if is_stopped:

@@ -4,14 +4,14 @@ from dataclasses import fields, is_dataclass
 from typing import get_args, get_origin
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
+from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
+from kio.schema.index import api_key_map
 
-from sharecons.testing.broker import codec
 from sharecons.testing.broker.apis import APIS
-from sharecons.testing.broker.codec import Header
+from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.error_responses import error_response
+from tests.broker.messages import decode_response, make_request
 
 CODE = ErrorCode.not_coordinator
 WITHOUT_ERROR_FIELD = [("DescribeLogDirs", 1), ("DescribeLogDirs", 2)]
@@ -45,16 +45,14 @@ def one_of_each(kind):
 
 def full_request(api, version):
     kind = load_request_schema(api.key, version)
-    return codec._entity(kind, one_of_each(kind))
+    return make_request(api_key_map[api.key], version, **one_of_each(kind))
 
 
 def rejected(api, version, **options):
     header = Header(api.key, version, 1, "test")
     fields = error_response(full_request(api, version), header, CODE, **options)
-    frame = codec.encode_response(header, fields, version)[4:]
-    kind = load_response_schema(api.key, version)
-    _, size = entity_reader(kind.__header_schema__)(frame, 0)
-    return entity_reader(kind)(frame, size)[0]
+    frame = encode_response(header, fields, version)[4:]
+    return decode_response(frame, api.key, version)
 
 
 def codes(response):

@@ -9,21 +9,22 @@ import pytest
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.error_responses import error_code
-from tests.broker.async_client import Client, entity, request_bytes
+from tests.broker.async_client import Client
+from tests.broker.messages import encode_request, make_request
 
 pytestmark = pytest.mark.anyio
 
-VERSIONS = entity(
+VERSIONS = make_request(
     "api_versions", 3, client_software_name="test", client_software_version="1"
 )
-METADATA = entity(
+METADATA = make_request(
     "metadata",
     12,
     topics=None,
     allow_auto_topic_creation=False,
     include_topic_authorized_operations=False,
 )
-DELETE = entity("delete_topics", 5, topic_names=("orders",), timeout=timedelta(0))
+DELETE = make_request("delete_topics", 5, topic_names=("orders",), timeout=timedelta(0))
 
 
 @pytest.fixture(params=virtual_time.BACKENDS)
@@ -74,7 +75,7 @@ async def test_cut_acts_before_or_after_handling(kafka, after, remains):
 async def test_requests_after_cut_are_not_handled(kafka):
     kafka.faults.on("Metadata").cut()
     client = Client(kafka.connect(1))
-    await client.stream.send(request_bytes(METADATA) + request_bytes(DELETE))
+    await client.stream.send(encode_request(METADATA) + encode_request(DELETE))
 
     assert await client.ended()
     assert has_topic(kafka)
@@ -189,7 +190,7 @@ async def test_respond_accepts_coroutine_and_none(kafka):
     await client.send(VERSIONS)
     began = anyio.current_time()
 
-    assert not (await client.receive(type(VERSIONS))).error_code
+    assert not (await client.receive(VERSIONS)).error_code
     assert 10 == pytest.approx(anyio.current_time() - began)
 
 

@@ -10,7 +10,7 @@ from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.handlers import fetch
 from sharecons.testing.broker.signals import Signal
-from tests.broker.either import request_of
+from tests.broker.messages import make_request
 from tests.broker.raw_batches import NOW, batch, transactional
 
 pytestmark = pytest.mark.anyio
@@ -47,16 +47,14 @@ class Waiter:
             "fetch_offset": offset,
             "partition_max_bytes": 1 << 20,
         }
-        request = request_of(
+        request = make_request(
             "fetch",
             4,
-            {
-                "max_wait": timedelta(seconds=max_wait),
-                "min_bytes": min_bytes,
-                "max_bytes": 1 << 20,
-                "isolation_level": isolation_level,
-                "topics": [{"topic": "t", "partitions": [partition]}],
-            },
+            max_wait=timedelta(seconds=max_wait),
+            min_bytes=min_bytes,
+            max_bytes=1 << 20,
+            isolation_level=isolation_level,
+            topics=[{"topic": "t", "partitions": [partition]}],
         )
         context = Context(Header(1, 4, 1, "test"), self.cluster, 1, self.connection)
         self.response = await fetch.handle(request, context)

@@ -19,9 +19,9 @@ from tests.broker.either import (
     ClockedContext,
     Embedded,
     either_broker,
-    request_of,
 )
 from tests.broker.log_requests import Place, Talk, new_topic, offsets_in
+from tests.broker.messages import make_request
 from tests.broker.raw_batches import (
     NOW,
     BatchHead,
@@ -279,7 +279,7 @@ def test_acks_0_has_no_response_and_errors_close_the_connection(partition, cut):
     embedded, connection = Embedded(), Connection()
     partitions = [{"index": partition, "records": batch()}]
     topic = {"topic_id": new_topic(embedded).topic_id, "partition_data": partitions}
-    request = request_of("produce", 13, {"acks": 0, "topic_data": [topic]})
+    request = make_request("produce", 13, acks=0, topic_data=[topic])
     header = Header(0, 13, 1, "test")
 
     work = produce.handle(

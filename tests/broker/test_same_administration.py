@@ -1,6 +1,5 @@
 """The same admin requests to three real brokers and to three embedded ones."""
 
-import socket
 import time
 import uuid
 from dataclasses import fields, is_dataclass
@@ -8,11 +7,8 @@ from datetime import timedelta
 from enum import Enum
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_reader
 
-from tests.broker.async_client import request_bytes
-from tests.broker.call_handler import KEYS, built
+from tests.broker.blocking_client import BlockingClient
 
 pytestmark = pytest.mark.kafka
 
@@ -168,15 +164,8 @@ def dialogue(own):
 
 def send(bootstrap_servers, step):
     api, version, values = step
-    host, port = bootstrap_servers.split(",")[0].rsplit(":", 1)
-    request = built(load_request_schema(KEYS[api], version), values)
-    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        connection.sendall(request_bytes(request))
-        with connection.makefile("rb") as stream:
-            frame = stream.read(int.from_bytes(stream.read(4), "big"))
-    kind = load_response_schema(KEYS[api], version)
-    _, size = entity_reader(kind.__header_schema__)(frame, 0)
-    return comparable(entity_reader(kind)(frame, size)[0])
+    with BlockingClient(bootstrap_servers) as client:
+        return comparable(client.request(api, version, **values))
 
 
 def comparable(response, name=""):

@@ -9,7 +9,6 @@ from functools import partial
 
 import anyio
 import pytest
-from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from sharecons.protocol.codes import Code
@@ -21,8 +20,8 @@ from sharecons.testing.broker.share.partitions import SharePartitionKey
 from tests.broker.async_client import Client
 from tests.broker.clients import Clients, new_name
 from tests.broker.clients import read as consumed
+from tests.broker.messages import make_request
 from tests.broker.raw_batches import NOW, batch
-from tests.broker.raw_requests import KEYS, built
 from tests.broker.share_groups import (
     ACCEPT,
     ARCHIVED,
@@ -449,7 +448,7 @@ def plain_fetch(topic, seconds):
         "session_epoch": -1,
         "topics": ({"topic": topic, "partitions": (partition,)},),
     }
-    return built(load_request_schema(KEYS["fetch"], 11), values)
+    return make_request("fetch", 11, **values)
 
 
 async def test_without_leader_records_stay_archiving():
