@@ -27,11 +27,12 @@ from tests.broker.steps import (
     choose_acknowledgements,
     forget,
 )
+from tests.waiting import until_true
 
 __all__ = ["Player"]
 
 SETTLED = 0.15  # seconds in which a broker notices a closed connection and writes state
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class Member:
@@ -88,24 +89,26 @@ class Player:
                 "find_coordinator", 4, key_type=0, coordinator_keys=(self.group,)
             ).coordinators[0]
         )
-        name, epoch, topics = base64_id(uuid.uuid4()), 0, (self._topic,)
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
+        member = {"member_id": base64_id(uuid.uuid4()), "member_epoch": 0}
+        topics = (self._topic,)
+
+        def has_partitions():
+            nonlocal topics
             response = self._admin.request(
                 "share_group_heartbeat",
                 1,
                 group_id=self.group,
-                member_id=name,
-                member_epoch=epoch,
                 subscribed_topic_names=topics,
+                **member,
             )
-            if not response.error_code:
-                epoch, topics = response.member_epoch, None
-                given = response.assignment
-                if given is not None and given.topic_partitions:
-                    return self._stay()
-            time.sleep(0.1)
-        raise AssertionError("nothing was assigned")
+            if response.error_code:
+                return False
+            topics, member["member_epoch"] = None, response.member_epoch
+            assigned = response.assignment
+            return assigned is not None and assigned.topic_partitions
+
+        until_true(has_partitions, TIMEOUT, what="the assignment", pause=0.1)
+        self._stay()
 
     def _stay(self):
         """Initialise all partitions, and keep them initialised.
@@ -115,7 +118,7 @@ class Player:
         """
         if len(self._partitions) > 1:
             self._fetch(self._idle, Fetch(0))
-            time.sleep(SETTLED)
+            pause(SETTLED)
 
     def play(self, steps):
         """Return the responses to the steps."""
@@ -179,9 +182,9 @@ class Player:
                 return self._reopen(self._members[member])
             case Cut(member):
                 self._members[member].cut()
-                time.sleep(SETTLED)
+                pause(SETTLED)
             case Wait():
-                time.sleep(self._lock + SETTLED)
+                pause(self._lock + SETTLED)
         return None
 
     def _produce(self, partition, size):
@@ -247,7 +250,8 @@ class Player:
             codes = part.error_code.name, part.acknowledge_error_code
             reported.append((where, *codes, ranges))
         # Kafka writes a fetch's acknowledgements while it responds.
-        time.sleep(SETTLED if batches else 0)
+        if batches:
+            pause(SETTLED)
         return response.error_code.name, len(batches), sorted(reported)
 
     def _acknowledge(self, member, random, is_honest):
@@ -268,7 +272,7 @@ class Player:
         member.epoch = -1
         response = self._send_acknowledgements(member, {})
         member.epoch, member.held = 0, []
-        time.sleep(SETTLED)
+        pause(SETTLED)
         return self._reported(member, {}, response)
 
     def _reopen(self, member):
@@ -321,9 +325,10 @@ class Player:
         return response.topics[0]
 
     def _until_done(self, find):
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            if not find().error_code:
-                return
-            time.sleep(0.1)
-        raise AssertionError("no coordinator")
+        until_true(
+            lambda: not find().error_code, TIMEOUT, what="a coordinator", pause=0.1
+        )
+
+
+def pause(seconds):
+    time.sleep(seconds)  # real time: brokers in threads and processes work meanwhile

@@ -16,7 +16,7 @@ BUSY = (
     ErrorCode.not_coordinator,
     ErrorCode.concurrent_transactions,
 )
-PATIENCE = 200  # retries until a real coordinator is ready
+RETRIES = 200  # retries until a real coordinator is ready
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Talk:
 
     def producer(self, tx=None, timeout=60.0):
         """Return a producer's id and epoch; retry while a broker starts."""
-        for _ in range(PATIENCE):
+        for _ in range(RETRIES):
             found = self.init(tx, timeout)
             if not isinstance(found, str):
                 return found
@@ -156,7 +156,7 @@ class Talk:
 
     def when_ready(self, send):
         """Retry until the coordinator is ready and has written its markers."""
-        for _ in range(PATIENCE):
+        for _ in range(RETRIES):
             response = send()
             if response.error_code not in BUSY:
                 return response

@@ -28,7 +28,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.broker.clients import PATIENCE, Clients, new_name, read, until
+from tests.broker.clients import TIMEOUT, Clients, new_name, read
+from tests.waiting import until_true
 
 ANONYMOUS = "User:ANONYMOUS"
 
@@ -56,15 +57,15 @@ def topic(any_kafka):
 def done(futures):
     """Wait for the results of AdminClient: a future, or several."""
     if isinstance(futures, dict):
-        return {key: future.result(PATIENCE) for key, future in futures.items()}
-    return futures.result(PATIENCE)
+        return {key: future.result(TIMEOUT) for key, future in futures.items()}
+    return futures.result(TIMEOUT)
 
 
 def error_of(futures):
     """Return the error code of a failed request."""
     (future,) = futures.values()
     with pytest.raises(KafkaException) as rejected:
-        future.result(PATIENCE)
+        future.result(TIMEOUT)
     return rejected.value.args[0].code()
 
 
@@ -72,22 +73,24 @@ def test_topics_are_created_extended_described_and_deleted(admin):
     name = new_name("topic")
     config = {"retention.ms": "1234"}
     done(admin.create_topics([NewTopic(name, 2, 1, config=config)]))
-    until("it is listed", lambda: name in admin.list_topics(timeout=PATIENCE).topics)
+    until_true(
+        lambda: name in admin.list_topics(timeout=TIMEOUT).topics, what="it is listed"
+    )
     done(admin.create_partitions([NewPartitions(name, 5)]))
 
     def partitions():
         described = done(admin.describe_topics(TopicCollection([name])))
         return described[name].partitions
 
-    found = until("it has grown", lambda: len(p := partitions()) == 5 and p)
+    found = until_true(lambda: len(p := partitions()) == 5 and p, what="it has grown")
     assert list(range(5)) == [partition.id for partition in found]
     for partition in found:
         assert 1 == len(partition.replicas) == len(partition.isr)
         assert partition.leader.id == partition.replicas[0].id
 
     done(admin.delete_topics([name]))
-    listed = lambda: admin.list_topics(timeout=PATIENCE).topics  # noqa: E731
-    until("it is gone", lambda: name not in listed())
+    listed = lambda: admin.list_topics(timeout=TIMEOUT).topics  # noqa: E731
+    until_true(lambda: name not in listed(), what="it is gone")
 
 
 def test_invalid_topics_are_rejected(admin, topic):
@@ -109,7 +112,7 @@ def test_validate_only_creates_no_topic(admin):
     name = new_name("topic")
     done(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
 
-    assert name not in admin.list_topics(timeout=PATIENCE).topics
+    assert name not in admin.list_topics(timeout=TIMEOUT).topics
 
 
 def test_topic_settings_are_altered_incrementally(admin, topic):
@@ -135,7 +138,9 @@ def test_topic_settings_are_altered_incrementally(admin, topic):
         ],
     )
     done(admin.incremental_alter_configs([change]))
-    until("it is set", lambda: _of(configured()["retention.ms"]) == ("1", False))
+    until_true(
+        lambda: _of(configured()["retention.ms"]) == ("1", False), what="it is set"
+    )
 
     assert ("delete,compact", False) == _of(configured()["cleanup.policy"])
     assert _of(before["max.message.bytes"]) == _of(configured()["max.message.bytes"])
@@ -159,15 +164,15 @@ def test_topic_settings_are_replaced(admin, topic):
 
     alter(retention_ms="1000", cleanup_policy="compact")
     expected = {"retention.ms": "1000", "cleanup.policy": "compact"}
-    until("both are set", lambda: expected.items() <= own().items())
+    until_true(lambda: expected.items() <= own().items(), what="both are set")
     alter(retention_ms="2000")
 
-    until("one is set", lambda: own().get("retention.ms") == "2000")
+    until_true(lambda: own().get("retention.ms") == "2000", what="one is set")
     assert "cleanup.policy" not in own()
 
 
 def test_broker_settings_are_described(admin):
-    node = str(admin.list_topics(timeout=PATIENCE).controller_id)
+    node = str(admin.list_topics(timeout=TIMEOUT).controller_id)
     resource = ConfigResource(ResourceType.BROKER, node)
     (entries,) = done(admin.describe_configs([resource])).values()
 
@@ -178,7 +183,7 @@ def test_broker_settings_are_described(admin):
 
 def test_the_cluster_is_described(admin, any_kafka):
     cluster = done(admin.describe_cluster(include_authorized_operations=True))
-    metadata = admin.list_topics(timeout=PATIENCE)
+    metadata = admin.list_topics(timeout=TIMEOUT)
 
     (node,) = cluster.nodes
     assert any_kafka.bootstrap_servers == f"{node.host}:{node.port}"
@@ -210,7 +215,7 @@ def test_records_are_deleted_up_to_an_offset(admin, clients, topic):
     (found,) = deleted.values()
     assert 2 == found.low_watermark
     where = TopicPartition(topic, 1)
-    assert (2, 3) == consumer.get_watermark_offsets(where, PATIENCE)
+    assert (2, 3) == consumer.get_watermark_offsets(where, TIMEOUT)
     consumer.assign([TopicPartition(topic, 1, 0)])
     (record,) = read(consumer, 1)
     assert (2, b"c") == (record.offset(), record.value())
@@ -290,7 +295,7 @@ def test_unknown_groups_are_described_and_deleted_with_errors(admin):
     groups = [ConsumerGroupTopicPartitions(group)]
     (offsets,) = done(admin.list_consumer_group_offsets(groups)).values()
 
-    assert ConsumerGroupState.DEAD == described.result(PATIENCE).state
+    assert ConsumerGroupState.DEAD == described.result(TIMEOUT).state
     assert [] == offsets.topic_partitions
 
 
@@ -338,23 +343,25 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
         AclPermissionType.DENY,
     )
     done(admin.create_acls(rules))
-    until("they are there", lambda: len(done(admin.describe_acls(everything))) == 2)
+    until_true(
+        lambda: len(done(admin.describe_acls(everything))) == 2, what="the rules exist"
+    )
 
     assert [rules[0]] == done(admin.describe_acls(of_topic))
     errors = []
     producer = clients.producer()
     producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
-    producer.flush(PATIENCE)
+    producer.flush(TIMEOUT)
     assert [KafkaError.TOPIC_AUTHORIZATION_FAILED] == [e.code() for e in errors]
     consumer = clients.consumer(group)
     consumer.subscribe([topic])
-    message = until("an error", lambda: consumer.poll(0.1))
+    message = until_true(lambda: consumer.poll(0.1), what="an error")
     assert KafkaError.GROUP_AUTHORIZATION_FAILED == message.error().code()
     clients.complaints.clear()  # librdkafka logs the error
 
     (deleted,) = done(admin.delete_acls([everything])).values()
     assert sorted(map(str, rules)) == sorted(map(str, deleted))
-    until("they are gone", lambda: not done(admin.describe_acls(everything)))
+    until_true(lambda: not done(admin.describe_acls(everything)), what="they are gone")
     read(consumer, 9)
 
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import ShareConsumer
 
-from tests.broker.clients import new_name, until
+from tests.broker.clients import new_name, poll_until
 from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import BROKERS
 
@@ -71,7 +71,7 @@ def member(kafka, group, topic):
 def taken(consumer, count):
     records = []
     poll = lambda: records.extend(consumer.poll(0.2))  # noqa: E731
-    until(f"{count} records", lambda: len(records) >= count, poll)
+    poll_until(f"{count} records", lambda: len(records) >= count, poll)
     consumer.commit_sync(20.0)
 
 
@@ -245,8 +245,8 @@ def test_offsets_of_a_share_group_are_reset_and_deleted(
         taken(consumer, len(LINES))
 
         busy = ("--reset-offsets", "--to-earliest", "--execute", "--topic", topic)
-        refused = tools.refused("kafka-share-groups", "--group", share_group, *busy)
-        assert f"Share group '{share_group}' is not empty." in refused
+        output = tools.run_failing("kafka-share-groups", "--group", share_group, *busy)
+        assert f"Share group '{share_group}' is not empty." in output
     which = ("--group", share_group)
 
     def offsets():

@@ -231,22 +231,25 @@ def assert_closed(client, port):
         pass
 
 
-def test_forked_process_that_uses_the_broker_gets_an_error():
-    reader, writer = os.pipe()
-    with EmbeddedBroker() as kafka:
-        child = os.fork()
-        if child == 0:
-            try:
-                kafka.create_topic("orders")
-            except RuntimeError as error:
-                os.write(writer, str(error).encode())
-            finally:
-                kafka.__exit__(None, None, None)
-                os._exit(0)
-        os.waitpid(child, 0)
-        message = os.read(reader, 1000).decode()
+def create_topic_in_child(kafka, sender):
+    try:
         kafka.create_topic("orders")
-    os.close(reader)
-    os.close(writer)
+    except RuntimeError as error:
+        sender.send(str(error))
+    finally:
+        kafka.__exit__(None, None, None)
 
+
+def test_forked_process_that_uses_the_broker_gets_an_error():
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    with EmbeddedBroker() as kafka:
+        child = fork.Process(target=create_topic_in_child, args=(kafka, sender))
+        child.start()
+        assert receiver.poll(10)
+        message = receiver.recv()
+        child.join(10)
+        kafka.create_topic("orders")
+
+    assert 0 == child.exitcode
     assert f"the embedded broker runs in process {os.getpid()}" in message

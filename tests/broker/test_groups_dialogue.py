@@ -5,17 +5,16 @@ Kafka.
 """
 
 import struct
-import time
 import uuid
 
 import pytest
 from kio.schema.errors import ErrorCode
 
 from tests.broker.blocking_client import BlockingClient
+from tests.waiting import until_true
 
 SESSION = 10_000
-PATIENCE = 30.0
-PAUSE = 0.02
+TIMEOUT = 30.0
 LOADING = {
     ErrorCode.coordinator_not_available,
     ErrorCode.coordinator_load_in_progress,
@@ -26,10 +25,14 @@ LOADING = {
 
 def settled(send, code_of, not_yet=LOADING):
     """Retry while a real Kafka loads coordinators or writes markers."""
-    deadline = time.monotonic() + PATIENCE
-    while code_of(response := send()) in not_yet:
-        assert time.monotonic() < deadline, response
-        time.sleep(PAUSE)
+    response = None
+
+    def is_settled():
+        nonlocal response
+        response = send()
+        return code_of(response) not in not_yet
+
+    until_true(is_settled, TIMEOUT, what="the response")
     return response
 
 
@@ -265,8 +268,12 @@ def grow(leader, new):
 
 def until_rebalancing(member):
     """Retry: requests of different connections can arrive in another order."""
-    while member.beat() is not ErrorCode.rebalance_in_progress:
-        pass
+    until_true(
+        lambda: member.beat() is ErrorCode.rebalance_in_progress,
+        TIMEOUT,
+        what="the rebalance",
+        pause=0,
+    )
 
 
 def until_described(talk, state):
@@ -684,8 +691,8 @@ class Producer:
         self._talk = talk
         self._version = version
         self._id = f"transactional-{uuid.uuid4().hex[:12]}"
-        self._patiently("find_coordinator", 3, key=self._id, key_type=1)
-        response = self._patiently(
+        self._request("find_coordinator", 3, key=self._id, key_type=1)
+        response = self._request(
             "init_producer_id",
             4,
             transactional_id=self._id,
@@ -698,7 +705,7 @@ class Producer:
             "producer_epoch": response.producer_epoch,
         }
 
-    def _patiently(self, api, version, **values):
+    def _request(self, api, version, **values):
         response = settled(
             lambda: self._talk.admin.request(api, version, **values),
             lambda response: response.error_code,
@@ -707,7 +714,7 @@ class Producer:
         return response
 
     def add(self):
-        self._patiently(
+        self._request(
             "add_offsets_to_txn",
             3,
             transactional_id=self._id,
@@ -739,7 +746,7 @@ class Producer:
 
     def end(self, committed):
         new = self._version >= 5
-        response = self._patiently(
+        response = self._request(
             "end_txn",
             5 if new else 3,
             transactional_id=self._id,

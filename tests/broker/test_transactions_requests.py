@@ -92,10 +92,13 @@ def committed_offset(talk, group, place, stable=True):
     return found.error_code.name if found.error_code else found.committed_offset
 
 
-def until(talk, expected, look):
-    """Wait for changes that a real coordinator makes after its response."""
+def until_equal(talk, expected, read):
+    """Call `read` until it returns the expected value.
+
+    A real coordinator makes some changes after its response.
+    """
     for _ in range(100):
-        found = look()
+        found = read()
         if found == expected:
             return
         talk.either.sleep(0.05)
@@ -121,13 +124,13 @@ def test_version_2_transaction_begins_with_a_write(talk, committed, kind):
     assert 2 == talk.produce_result(place, transactional(*producer, 2), tx=tx)
     assert later(producer) == talk.end(tx, producer, committed)
 
-    until(talk, [(kind, *later(producer))], lambda: markers(talk, place))
+    until_equal(talk, [(kind, *later(producer))], lambda: markers(talk, place))
     assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 3), tx=tx
     )
     write = transactional(*later(producer), 0)
-    # The markers are written, but the coordinator notes that only afterwards.
-    until(talk, 4, lambda: talk.produce_result(place, write, 12, tx=tx))
+    # The coordinator writes the markers before it ends the transaction.
+    until_equal(talk, 4, lambda: talk.produce_result(place, write, 12, tx=tx))
 
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
@@ -139,9 +142,9 @@ def test_version_1_transaction_begins_with_add_partitions(talk, committed, kind)
     assert 0 == talk.produce_result(place, transactional(*producer, 0), 11, tx=tx)
     assert talk.end(tx, producer, committed, version=4) is None
 
-    until(talk, [(kind, *producer)], lambda: markers(talk, place))
+    until_equal(talk, [(kind, *producer)], lambda: markers(talk, place))
     again = {(place.name, 0): "none"}
-    until(talk, again, lambda: add(talk, tx, producer, [(place.name, 0)]))
+    until_equal(talk, again, lambda: add(talk, tx, producer, [(place.name, 0)]))
     assert 2 == talk.produce_result(place, transactional(*producer, 1), 10, tx=tx)
 
 
@@ -220,8 +223,8 @@ def test_returning_producer_aborts_and_skips_an_epoch(talk):
     assert 0 == talk.produce_result(place, transactional(*producer, 0), tx=tx)
 
     assert "concurrent_transactions" == talk.init(tx)
-    until(talk, [(ABORT, *later(producer))], lambda: markers(talk, place))
-    until(talk, later(producer, 2), lambda: talk.init(tx))
+    until_equal(talk, [(ABORT, *later(producer))], lambda: markers(talk, place))
+    until_equal(talk, later(producer, 2), lambda: talk.init(tx))
     assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 1), tx=tx
     )
@@ -267,7 +270,7 @@ def test_marker_is_the_latest_record(talk):
     talk.produce(place, transactional(*producer, 0), tx=tx)
     talk.end(tx, producer)
 
-    until(talk, 1, lambda: talk.look_up(place, -3).offset)
+    until_equal(talk, 1, lambda: talk.look_up(place, -3).offset)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -286,7 +289,7 @@ def test_offsets_are_pending_until_transaction_end(talk, version, committed):
     talk.end(tx, producer, committed, version=version)
 
     expected = 7 if committed else -1
-    until(talk, expected, lambda: committed_offset(talk, group, place))
+    until_equal(talk, expected, lambda: committed_offset(talk, group, place))
 
 
 @pytest.mark.parametrize(
