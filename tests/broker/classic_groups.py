@@ -1,5 +1,7 @@
 """Classic groups, and the requests of their members as plain calls."""
 
+import struct
+
 import pytest
 
 from sharecons.testing.broker.groups.classic import (
@@ -10,7 +12,7 @@ from sharecons.testing.broker.groups.classic import (
 )
 from sharecons.testing.broker.groups.errors import GroupError
 
-__all__ = ["error_of", "join", "rejoin", "stable_group", "sync"]
+__all__ = ["error_of", "join", "rejoin", "stable_group", "subscription", "sync"]
 
 RANGE = (("range", b"r"),)
 
@@ -64,3 +66,9 @@ def error_of(call, *args, **kwargs):
     with pytest.raises(GroupError) as caught:
         call(*args, **kwargs)
     return caught.value.code
+
+
+def subscription(*topics):
+    """Return the metadata of a consumer that subscribes to topics."""
+    names = b"".join(struct.pack(">h", len(t)) + t.encode() for t in topics)
+    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"

@@ -12,6 +12,7 @@ import uuid
 
 import pytest
 
+from sharecons.testing.broker.acls import Acl, Operation, Pattern, Permission
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import Header
 from sharecons.testing.broker.context import Context
@@ -58,7 +59,33 @@ class Embedded:
     def find(self, group):
         """Do nothing: a coordinator always exists."""
 
+    def deny(self, resource, name, operation=Operation.ALL):
+        """Deny an operation on a resource to the client."""
+        self._add_acl(resource, name, operation, Permission.DENY)
+
+    def deny_only(self, resource, name, operation):
+        """Deny one operation on a resource, and allow the others.
+
+        A resource with ACLs denies all operations that no ACL allows.
+        """
+        self._add_acl(resource, name, operation, Permission.DENY)
+        self._add_acl(resource, name, Operation.ALL, Permission.ALLOW)
+
+    def _add_acl(self, resource, name, operation, permission):
+        self.cluster.authorizer.add(
+            Acl(
+                resource=resource,
+                name=name,
+                pattern=Pattern.LITERAL,
+                principal="User:ANONYMOUS",
+                host="*",
+                operation=operation,
+                permission=permission,
+            )
+        )
+
     def request(self, api, version, node_id=1, **values):
+        """Send a request to a broker, and return its response."""
         header = Header(API_KEYS[api], version, 1, "test")
         context = ClockedContext(header, self.cluster, node_id, self)
         return handle(make_request(api, version, **values), context)

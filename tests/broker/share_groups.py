@@ -10,7 +10,7 @@ from sharecons.testing.broker.share.partition import SharePartition
 from tests.broker.offset_log import Log
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
 
 
 class Group:

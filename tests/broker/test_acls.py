@@ -13,7 +13,8 @@ from sharecons.testing.broker.acls import (
     Permission,
     Resource,
 )
-from tests.broker.call_handler import call_api, failures, make_cluster
+from tests.broker.acl_requests import create, creation, delete, describe, filtering
+from tests.broker.call_handler import failures, make_cluster
 
 DENY_ALL = {
     "resource": Resource.TOPIC,
@@ -56,51 +57,6 @@ def allowed_on(access, name="t"):
         for operation in OPERATIONS_ON_TOPICS
         if not access.denies(operation, "TOPIC", name)
     }
-
-
-def creation(**changes):
-    return {
-        "resource_type": 2,
-        "resource_name": "t",
-        "resource_pattern_type": 3,
-        "principal": "User:ANONYMOUS",
-        "host": "*",
-        "operation": 2,
-        "permission_type": 2,
-        **changes,
-    }
-
-
-def filtering(**changes):
-    return {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-        **changes,
-    }
-
-
-def create(cluster, *creations, version=3):
-    return call_api(cluster, "create_acls", version, creations=creations).results
-
-
-def describe(cluster, version=3, **changes):
-    response = call_api(cluster, "describe_acls", version, **filtering(**changes))
-    assert not response.error_code
-    return {
-        (resource.resource_type, resource.resource_name, resource.pattern_type): [
-            each.principal for each in resource.acls
-        ]
-        for resource in response.resources
-    }
-
-
-def delete(cluster, *filters, version=3):
-    return call_api(cluster, "delete_acls", version, filters=filters).filter_results
 
 
 def test_without_acls_every_operation_is_allowed():
@@ -175,8 +131,8 @@ def test_pattern_selects_resource_names(changes, denied):
     ],
 )
 def test_acl_applies_to_its_principal_and_host_only(changes, denied):
-    everybody = acl(permission=Permission.ALLOW)
-    access = access_with(everybody, acl(**changes))
+    for_all = acl(permission=Permission.ALLOW)
+    access = access_with(for_all, acl(**changes))
 
     assert denied == access.denies("READ", "TOPIC", "t")
 

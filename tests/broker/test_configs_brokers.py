@@ -2,13 +2,7 @@
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Resource
 from tests.broker.configs import (
     BROKER,
     GROUP,
@@ -152,17 +146,7 @@ def test_duplicate_resource_is_rejected():
 )
 def test_denied_resources_are_not_described_or_altered(kind, resource, name):
     embedded = Embedded()
-    embedded.cluster.authorizer.add(
-        Acl(
-            resource=resource,
-            name=name,
-            pattern=Pattern.LITERAL,
-            principal="User:ANONYMOUS",
-            host="*",
-            operation=Operation.ALL,
-            permission=Permission.DENY,
-        )
-    )
+    embedded.deny(resource, name)
     target = "1" if kind == BROKER else name
     code = f"{resource.name.lower()}_authorization_failed"
 

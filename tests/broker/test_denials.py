@@ -2,41 +2,8 @@
 
 import pytest
 
+from tests.broker.acl_requests import create, creation, delete, filtering
 from tests.broker.call_handler import call_api, failures, make_cluster
-
-
-def creation(**changes):
-    return {
-        "resource_type": 2,
-        "resource_name": "t",
-        "resource_pattern_type": 3,
-        "principal": "User:ANONYMOUS",
-        "host": "*",
-        "operation": 2,
-        "permission_type": 2,
-        **changes,
-    }
-
-
-def filtering(**changes):
-    return {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-        **changes,
-    }
-
-
-def create(cluster, *creations, version=3):
-    return call_api(cluster, "create_acls", version, creations=creations).results
-
-
-def delete(cluster, *filters, version=3):
-    return call_api(cluster, "delete_acls", version, filters=filters).filter_results
 
 
 class TestDeniedTopic:

@@ -99,6 +99,7 @@ def test_ipv6_wildcard_host_advertises_ipv6_address(host):
 @pytest.mark.parametrize("host", ["::1", "[::1]", "::"])
 async def test_consumer_reads_over_ipv6(host):
     async with EmbeddedBroker(host=host, topics={"orders": 1}) as kafka:
+        kafka.set_group_config("g", {"share.assignment.interval.ms": 0})
         kafka.produce("orders", [b"x"])
         async with ShareConsumer(
             "orders",

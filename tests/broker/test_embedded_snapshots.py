@@ -373,7 +373,7 @@ async def test_wait_can_be_cancelled(kafka):
 
 def test_blocking_wait_runs_beside_consumers_in_other_threads():
     with EmbeddedBroker(topics={"orders": 2}) as kafka:
-        kafka.set_group_config("g", EARLIEST)
+        kafka.set_group_config("g", {**EARLIEST, "share.assignment.interval.ms": 0})
         kafka.produce("orders", [b"x"] * 20)
 
         async def work():

@@ -5,13 +5,7 @@ from datetime import timedelta
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Operation, Resource
 from sharecons.testing.broker.coordinators import GROUP, TRANSACTION
 from tests.broker.either import Embedded
 
@@ -119,20 +113,6 @@ def embedded():
     return embedded
 
 
-def deny(embedded, operation, resource, name):
-    embedded.cluster.authorizer.add(
-        Acl(
-            resource=resource,
-            name=name,
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=operation,
-            permission=Permission.DENY,
-        )
-    )
-
-
 @EACH
 def test_other_brokers_are_not_the_coordinator(embedded, api, version, fields, error):
     response = embedded.request(api, version, ELSEWHERE, **fields("g"))
@@ -147,7 +127,7 @@ def test_other_brokers_are_not_the_coordinator(embedded, api, version, fields, e
 def test_denied_group_is_an_error_in_every_request(
     embedded, api, version, fields, error
 ):
-    deny(embedded, Operation.ALL, Resource.GROUP, "g")
+    embedded.deny(Resource.GROUP, "g", Operation.ALL)
 
     response = embedded.request(api, version, HERE, **fields("g"))
 
@@ -173,19 +153,7 @@ def test_denied_group_is_an_error_in_every_request(
     ],
 )
 def test_operations_are_denied_separately(embedded, operation, apis):
-    deny(embedded, operation, Resource.GROUP, "g")
-    # A resource with ACLs denies all operations that no ACL allows.
-    embedded.cluster.authorizer.add(
-        Acl(
-            resource=Resource.GROUP,
-            name="g",
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=Operation.ALL,
-            permission=Permission.ALLOW,
-        )
-    )
+    embedded.deny_only(Resource.GROUP, "g", operation)
 
     denied = {
         api
@@ -207,7 +175,7 @@ def test_operations_are_denied_separately(embedded, operation, apis):
 )
 def test_commits_to_denied_topic_are_rejected(embedded, api, version, fields):
     embedded.request("offset_commit", 9, HERE, **commit("g"))
-    deny(embedded, Operation.READ, Resource.TOPIC, "t")
+    embedded.deny(Resource.TOPIC, "t", Operation.READ)
 
     response = embedded.request(api, version, HERE, **fields("g"))
 
@@ -216,7 +184,7 @@ def test_commits_to_denied_topic_are_rejected(embedded, api, version, fields):
 
 def test_offsets_of_denied_topic_are_not_returned(embedded):
     embedded.request("offset_commit", 9, HERE, **commit("g"))
-    deny(embedded, Operation.DESCRIBE, Resource.TOPIC, "t")
+    embedded.deny(Resource.TOPIC, "t", Operation.DESCRIBE)
 
     (named,) = embedded.request("offset_fetch", 9, HERE, **fetch("g")).groups
     (every,) = embedded.request(
@@ -232,7 +200,7 @@ def test_offsets_of_denied_topic_are_not_returned(embedded):
 
 
 def test_denied_transactional_id_is_rejected(embedded):
-    deny(embedded, Operation.WRITE, Resource.TRANSACTIONAL_ID, "x")
+    embedded.deny(Resource.TRANSACTIONAL_ID, "x", Operation.WRITE)
 
     response = embedded.request("txn_offset_commit", 5, HERE, **commit_later("g"))
 
@@ -246,9 +214,9 @@ def test_a_broker_lists_the_groups_that_it_coordinates(embedded):
         return [g.group_id for g in embedded.request("list_groups", 5, node_id).groups]
 
     assert (["g"], []) == (listed(HERE), listed(ELSEWHERE))
-    deny(embedded, Operation.DESCRIBE, Resource.GROUP, "g")
+    embedded.deny(Resource.GROUP, "g", Operation.DESCRIBE)
     assert ["g"] == listed(HERE)
-    deny(embedded, Operation.DESCRIBE, Resource.CLUSTER, "kafka-cluster")
+    embedded.deny(Resource.CLUSTER, "kafka-cluster", Operation.DESCRIBE)
     assert [] == listed(HERE)
 
 
@@ -269,7 +237,7 @@ def test_denied_coordinator_lookup_is_rejected(
     embedded, key_type, resource, operation, expected
 ):
     key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0" if key_type == 2 else "g"
-    deny(embedded, operation, resource, "kafka-cluster" if key_type == 2 else "g")
+    embedded.deny(resource, "kafka-cluster" if key_type == 2 else "g", operation)
 
     (found,) = embedded.request(
         "find_coordinator", 6, HERE, key_type=key_type, coordinator_keys=[key]

@@ -9,14 +9,16 @@ from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.offsets import GroupOffsets, Offset
 from sharecons.testing.broker.groups.subscription import topics_of
-from tests.broker.classic_groups import error_of, join, rejoin, stable_group, sync
+from tests.broker.classic_groups import (
+    error_of,
+    join,
+    rejoin,
+    stable_group,
+    subscription,
+    sync,
+)
 
 PLACE = ("t", 0)
-
-
-def subscription(*topics):
-    names = b"".join(struct.pack(">h", len(t)) + t.encode() for t in topics)
-    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
 
 
 def test_last_commit_wins():

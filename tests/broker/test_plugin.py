@@ -171,7 +171,10 @@ def test_brokers_outside_fixtures_have_kafkas_intervals():
         assert "5000" == settings.group_value("g", "share.heartbeat.interval.ms")
 
 
-@pytest.mark.parametrize("backend", [BY_FIXTURE, BY_PARAMETER])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "backend", [BY_FIXTURE, BY_PARAMETER], ids=["fixture", "parameter"]
+)
 def test_broker_fixtures_on_a_virtual_clock_fail_with_a_hint(tmp_path, backend):
     text = VIRTUAL.format(backend=backend, clock="anyio_backend")
 
@@ -183,6 +186,7 @@ def test_broker_fixtures_on_a_virtual_clock_fail_with_a_hint(tmp_path, backend):
     assert "Use `async with EmbeddedBroker(listen=False) as broker:`" in output
 
 
+@pytest.mark.slow
 def test_broker_fixtures_with_virtual_clock_fixture_fail_with_a_hint(tmp_path):
     text = VIRTUAL.format(backend="", clock="virtual_clock")
 
@@ -192,6 +196,7 @@ def test_broker_fixtures_with_virtual_clock_fixture_fail_with_a_hint(tmp_path):
     assert output.count("share_broker cannot be used on a virtual clock") >= 8
 
 
+@pytest.mark.slow
 def test_broker_fixture_in_sync_test_works_beside_a_virtual_backend(tmp_path):
     text = BY_FIXTURE + "def test_plain(share_broker): share_broker.create_topic('a')"
 
@@ -211,6 +216,7 @@ def test_plugin_imports_nothing_before_first_use():
     assert embedded == set(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "count"),
     [

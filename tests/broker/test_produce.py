@@ -5,13 +5,7 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Resource
 from sharecons.testing.broker.codec import Header
 from sharecons.testing.broker.handlers import produce
 from tests.broker.either import (
@@ -216,17 +210,7 @@ def test_transactional_records_need_a_known_producer(talk):
 def test_denied_topic_is_not_written():
     embedded = Embedded()
     talk, place = Talk(embedded), new_topic(embedded)
-    embedded.cluster.authorizer.add(
-        Acl(
-            resource=Resource.TOPIC,
-            name=place.name,
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=Operation.ALL,
-            permission=Permission.DENY,
-        )
-    )
+    embedded.deny(Resource.TOPIC, place.name)
 
     assert "topic_authorization_failed" == talk.produce_result(place, batch())
     assert "topic_authorization_failed" == talk.produce_result(place, batch(), 12)
@@ -369,7 +353,7 @@ def test_deleted_records_move_the_start_of_the_log(talk):
     assert 6 == talk.look_up(place, EARLIEST).offset
 
 
-def test_delete_records_errors(talk):
+def test_invalid_record_deletions_are_rejected(talk):
     place = new_topic(talk.either)
     compacted = new_topic(talk.either, config={"cleanup.policy": "compact"})
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", None)

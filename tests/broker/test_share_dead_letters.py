@@ -13,29 +13,19 @@ from kio.schema.errors import ErrorCode
 
 from sharecons.protocol.codes import Code
 from sharecons.testing import virtual_time
-from sharecons.testing.broker.configs import Configs
-from sharecons.testing.broker.settings.changes import Change, ConfigError
-from sharecons.testing.broker.share.deliveries import AcknowledgeError
+from sharecons.testing.broker.settings.changes import Change
 from sharecons.testing.broker.share.partitions import SharePartitionKey
 from tests.broker.async_client import Client
 from tests.broker.clients import Clients, new_name
 from tests.broker.clients import read as consumed
 from tests.broker.messages import make_request
 from tests.broker.raw_batches import NOW, batch
-from tests.broker.share_groups import (
-    ACCEPT,
-    ARCHIVED,
-    GAP,
-    REJECT,
-    RELEASE,
-    Group,
-)
+from tests.broker.share_groups import ARCHIVED, ARCHIVING
 from tests.broker.share_members import TOPIC, acquired, codes, group_of
 from tests.kafka_plugin import VERSION
 from tests.records.reading import decode_payload, record_fields
 from tests.scenarios.raw import RawMember, acks, delivery_counts
 
-ARCHIVING = 3
 LETTERS = "dlq.orders"
 NAME = "errors.deadletterqueue.topic.name"
 COPY = "errors.deadletterqueue.copy.record.enable"
@@ -51,153 +41,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(params=virtual_time.BACKENDS)
 def anyio_backend(request):
     return virtual_time.backend(request.param)
-
-
-# The share partition.
-
-
-def test_rejected_record_is_archived_after_its_dead_letter():
-    group = Group(4, dead_letters=True)
-    group.fetch()
-    assert not group.acknowledge((0, 3, REJECT))
-    assert [(0, 3, ARCHIVING, 1)] == group.written
-    assert (0, 0) == (group.partition.start_offset, group.state.delivery_complete)
-
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(0.0)
-    assert dead_letter_pending.run.delivery.is_rejected
-    assert group.partition.archive([dead_letter_pending])
-    assert [(0, 3, ARCHIVED, 1)] == group.written
-    assert (4, 4) == (group.partition.start_offset, group.state.delivery_complete)
-    assert not group.partition.has_dead_letters
-
-
-@pytest.mark.parametrize("way", ["release", "session", "lock"])
-def test_record_at_delivery_limit_becomes_dead_letter(way):
-    group = Group(4, delivery_limit=2, dead_letters=True)
-    group.fetch()
-    group.release()
-    group.fetch(now=0.0)
-    if way == "release":
-        group.acknowledge((0, 3, RELEASE))
-    elif way == "session":
-        group.release()
-    else:
-        group.advance(now=30.0)
-
-    assert [(0, 3, ARCHIVING, 2)] == group.written
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(30.0)
-    assert (0, 3) == dead_letter_pending.run[:2]
-    assert not dead_letter_pending.run.delivery.is_rejected
-
-
-def test_records_without_content_are_archived_immediately():
-    group = Group(4, 4, delivery_limit=2, dead_letters=True)
-    group.fetch(aborted=[(4, 7)])
-    group.acknowledge((0, 0, GAP))
-    group.release()
-    group.fetch()
-    group.partition.log_start_moved(3)
-    group.release()
-
-    assert [(3, 3)] == [
-        each.run[:2] for each in group.partition.take_due_dead_letters(0.0)
-    ]
-
-
-def test_without_dead_letter_topic_records_are_archived_immediately():
-    group = Group(4)
-    group.fetch()
-
-    assert group.acknowledge((0, 3, REJECT))
-    assert [(0, 3, ARCHIVED, 1)] == group.written
-    assert not group.partition.has_dead_letters
-
-
-def test_archiving_record_blocks_start_offset():
-    group = Group(4, dead_letters=True)
-    group.fetch()
-    group.acknowledge((0, 1, REJECT), (2, 2, ACCEPT))
-    with pytest.raises(AcknowledgeError) as rejected:
-        group.acknowledge((0, 0, ACCEPT))
-    group.release()
-
-    assert rejected.value.code is ErrorCode.invalid_record_state
-    assert [(3, 3, 2)] == group.fetch()
-    assert 0 == group.partition.start_offset
-    group.partition.archive(group.partition.take_due_dead_letters(0.0))
-    assert 3 == group.partition.start_offset
-
-
-def test_parts_of_a_batch_have_separate_reasons():
-    group = Group(5, delivery_limit=2, dead_letters=True)
-    group.fetch()
-    group.acknowledge((0, 4, RELEASE))
-    group.fetch()
-    group.acknowledge((0, 4, REJECT, RELEASE, RELEASE, ACCEPT, REJECT))
-
-    dead_letter_pending = group.partition.take_due_dead_letters(0.0)
-    assert [(0, 0, True), (1, 2, False), (4, 4, True)] == [
-        (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
-    ]
-    group.partition.archive(dead_letter_pending)
-    assert 5 == group.partition.start_offset
-
-
-def test_new_leader_resumes_archiving_records():
-    group = Group(4, 4, delivery_limit=2, dead_letters=True)
-    group.fetch(max_records=4)
-    group.release()
-    group.fetch(max_records=4)
-    group.release()
-    group.fetch(max_records=4)
-    group.acknowledge((4, 7, REJECT))
-    group.move_leader()
-    group.partition.resume_dead_letters(group.settings)
-
-    dead_letter_pending = group.partition.take_due_dead_letters(0.0)
-    assert [(0, 3, False), (4, 7, True)] == [
-        (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
-    ]
-    assert group.partition.archive(dead_letter_pending)
-    assert [(0, 3, ARCHIVED, 2), (4, 7, ARCHIVED, 1)] == group.written
-
-
-def test_dead_letter_is_retried_for_half_a_minute():
-    group = Group(4, dead_letters=True, lock_duration=60.0)
-    group.fetch()
-    group.acknowledge((0, 3, REJECT))
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
-    due = []
-    while (
-        dead_letter_pending := dead_letter_pending.next_try(
-            dead_letter_pending.due_at if due else 10.0
-        )
-    ) is not None:
-        due.append(dead_letter_pending.due_at)
-        group.partition.requeue(dead_letter_pending)
-        assert group.partition.next_deadline() == dead_letter_pending.due_at
-        assert [] == group.partition.take_due_dead_letters(
-            dead_letter_pending.due_at - 0.1
-        )
-        (dead_letter_pending,) = group.partition.take_due_dead_letters(
-            dead_letter_pending.due_at
-        )
-
-    assert [12.0, 16.0, 24.0, 40.0] == due
-
-
-def test_missed_tries_count():
-    group = Group(4, dead_letters=True)
-    group.fetch()
-    group.acknowledge((0, 3, REJECT))
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
-    waiting = dead_letter_pending.next_try(10.0)
-
-    assert 24.0 == waiting.next_try(20.0).due_at
-    assert waiting.next_try(40.0) is None
-
-
-# Written dead letters.
 
 
 def set_dead_letter_topic(group, name=LETTERS, partitions=1, enable="true", **config):
@@ -506,56 +349,6 @@ async def test_moved_leader_hands_over_archiving_records():
         assert [(0, None, None, headers_of(0))] == letters(group)
 
 
-# Settings.
-
-
-def test_kafka_4_4_settings_are_shown_where_set():
-    configs = Configs()
-    shown = {each.name for each in configs.describe_group("g", 1)}
-    assert not {NAME, COPY} & shown
-    assert ENABLE not in {each.name for each in configs.describe_topic({}, 1)}
-    assert PREFIX not in {each.name for each in configs.describe_broker(1, {})}
-
-    configs.set_group("g", {NAME: LETTERS})
-    configs.alter_broker("", [Change(PREFIX, 0, "")])
-    (entry,) = (e for e in configs.describe_group("g", 1) if e.name == NAME)
-    assert [LETTERS, ""] == [each.value for each in entry.synonyms]
-    topic = configs.describe_topic({ENABLE: "true"}, 1)
-    assert {"true"} == {each.value for each in topic if each.name == ENABLE}
-    broker = configs.describe_broker(1, {})
-    assert {""} == {each.value for each in broker if each.name == PREFIX}
-
-
-@pytest.mark.parametrize("name", ["dlq.x", "no prefix", "x" * 300, "", "."])
-def test_dead_letter_topic_name_is_accepted(name):
-    configs = Configs()
-    configs.set_group("g", {NAME: name})
-
-    assert name == configs.group_value("g", NAME)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        (NAME, "__dlq", f"{NAME}: DLQ topic name must not start with '__'"),
-        (
-            COPY,
-            "maybe",
-            f"Invalid value maybe for configuration {COPY}: "
-            "Expected value to be either true or false",
-        ),
-    ],
-)
-def test_invalid_dead_letter_settings_are_rejected(name, value, message):
-    with pytest.raises(ConfigError) as rejected:
-        Configs().set_group("g", {name: value})
-
-    assert (ErrorCode.invalid_config, message) == (
-        rejected.value.code,
-        rejected.value.message,
-    )
-
-
 # Kafka 4.4.
 
 
@@ -592,7 +385,7 @@ def test_kafka_writes_equal_dead_letters(which, request):
     keys = [b"k%d" % number for number in range(5)]
     admin.produce(topic, [b"v"] * 5, 2, keys, [("h", b"1")], compression="gzip")
     with Clients(kafka) as clients:
-        anyio.run(partial(dead_letter_pending, kafka, topic, group), backend="asyncio")
+        anyio.run(partial(reject_and_release, kafka, topic, group), backend="asyncio")
         consumer = clients.consumer()
         consumer.subscribe([letters])
         found = consumed(consumer, 4)
@@ -624,7 +417,7 @@ def test_kafka_writes_equal_dead_letters(which, request):
     )
 
 
-async def dead_letter_pending(kafka, topic, group):
+async def reject_and_release(kafka, topic, group):
     """Reject two records, one of them without a copy, and release two too often."""
     async with RawMember(kafka.bootstrap_servers, group) as member:
         partition = (await member.join(topic))[2]

@@ -4,13 +4,7 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Operation, Resource
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from tests.broker.either import Embedded
 
@@ -36,23 +30,9 @@ def describe(embedded, *group_ids):
     return embedded.request("share_group_describe", 1, group_ids=list(group_ids)).groups
 
 
-def deny(embedded, resource, name, operation=Operation.ALL):
-    embedded.cluster.authorizer.add(
-        Acl(
-            resource=resource,
-            name=name,
-            pattern=Pattern.LITERAL,
-            principal="User:ANONYMOUS",
-            host="*",
-            operation=operation,
-            permission=Permission.DENY,
-        )
-    )
-
-
 def test_denied_topic_rejects_heartbeat_without_creating_group(embedded):
     topic, other = embedded.create_topic(), embedded.create_topic()
-    deny(embedded, Resource.TOPIC, topic, Operation.DESCRIBE)
+    embedded.deny(Resource.TOPIC, topic, Operation.DESCRIBE)
     response = beat(embedded, topics=[other, topic])
 
     assert "topic_authorization_failed" == response.error_code.name
@@ -61,7 +41,7 @@ def test_denied_topic_rejects_heartbeat_without_creating_group(embedded):
 
 
 def test_denied_group_cannot_be_joined_or_described(embedded):
-    deny(embedded, Resource.GROUP, "g")
+    embedded.deny(Resource.GROUP, "g")
 
     assert "group_authorization_failed" == beat(embedded, topics=["t"]).error_code.name
     (found,) = describe(embedded, "g")
@@ -71,7 +51,7 @@ def test_denied_group_cannot_be_joined_or_described(embedded):
 def test_group_with_hidden_topic_is_not_described(embedded):
     topic = embedded.create_topic()
     beat(embedded, topics=[topic])
-    deny(embedded, Resource.TOPIC, topic, Operation.DESCRIBE)
+    embedded.deny(Resource.TOPIC, topic, Operation.DESCRIBE)
     (found,) = describe(embedded, "g")
 
     assert "topic_authorization_failed" == found.error_code.name

@@ -4,13 +4,7 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Operation, Resource
 from tests.broker.either import BOTH, Embedded, either_broker
 
 ABSENT = "This server does not host this topic-partition."
@@ -216,30 +210,11 @@ def test_deleted_topic_is_omitted_from_all():
     assert {(other, 0): (2, -2)} == described(embedded, "g")
 
 
-def deny(embedded, resource, name, denied):
-    """Deny one operation; a resource with ACLs needs rules that allow the others."""
-    for operation, permission in (
-        (denied, Permission.DENY),
-        (Operation.ALL, Permission.ALLOW),
-    ):
-        embedded.cluster.authorizer.add(
-            Acl(
-                resource=resource,
-                name=name,
-                pattern=Pattern.LITERAL,
-                principal="User:ANONYMOUS",
-                host="*",
-                operation=operation,
-                permission=permission,
-            )
-        )
-
-
 def test_denied_topics_are_errors_by_name_and_omitted_from_all():
     embedded = Embedded()
     topic = embedded.create_topic()
     alter(embedded, "g", **{topic: {0: 1}})
-    deny(embedded, Resource.TOPIC, topic, Operation.ALL)
+    embedded.deny_only(Resource.TOPIC, topic, Operation.ALL)
     (found,) = embedded.request(
         "describe_share_group_offsets",
         1,
@@ -264,7 +239,7 @@ def test_each_api_requires_its_group_permission(operation):
     embedded = Embedded()
     topic = embedded.create_topic()
     alter(embedded, "g", **{topic: {0: 1}})
-    deny(embedded, Resource.GROUP, "g", operation)
+    embedded.deny_only(Resource.GROUP, "g", operation)
     (found,) = embedded.request(
         "describe_share_group_offsets", 1, groups=[{"group_id": "g"}]
     ).groups

@@ -195,7 +195,7 @@ def test_invalid_topic_is_rejected_with_reason(fields, code, message):
          "length 249"),
     ],
 )  # fmt: skip
-def test_invalid_topic_name(name, reason):
+def test_invalid_topic_name_is_rejected(name, reason):
     result = create(make_cluster(), name=name)
 
     expected = ("invalid_topic_exception", f"Topic name is invalid: {reason}")
@@ -203,7 +203,7 @@ def test_invalid_topic_name(name, reason):
 
 
 @pytest.mark.parametrize("name", ["a", "A-1", "...", "x" * 249, "_._", "__x"])
-def test_valid_topic_name(name):
+def test_valid_topic_name_has_no_error(name):
     assert topic_name_error(name) is None
 
 

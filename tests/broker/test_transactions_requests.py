@@ -4,13 +4,7 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Operation, Resource
 from sharecons.testing.broker.coordinators import TRANSACTION
 from tests.broker.either import BOTH, Embedded, either_broker
 from tests.broker.log_requests import Talk, new_topic, offsets_in
@@ -331,17 +325,7 @@ def test_denied_transactional_id_is_an_error():
     embedded = Embedded()
     talk, place = Talk(embedded), new_topic(embedded)
     tx, producer = talk.begin()
-    embedded.cluster.authorizer.add(
-        Acl(
-            resource=Resource.TRANSACTIONAL_ID,
-            name=tx,
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=Operation.WRITE,
-            permission=Permission.DENY,
-        )
-    )
+    embedded.deny(Resource.TRANSACTIONAL_ID, tx, Operation.WRITE)
     denied = "transactional_id_authorization_failed"
 
     assert denied == talk.init(tx)
