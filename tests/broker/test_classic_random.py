@@ -107,8 +107,7 @@ class Group(RuleBasedStateMachine):
         assert self.group.next_deadline > self.now
 
     @rule()
-    def all_go(self):
-        """Silent members expire."""
+    def all_members_expire(self):
         self.now += 1000.0
         self.group.advance(self.now)
         assert State.EMPTY is self.group.state
@@ -142,7 +141,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def every_member_has_a_deadline(self):
-        """No member stays without heartbeats for ever."""
+        """A member without heartbeats expires."""
         if hasattr(self, "group") and len(self.group.members):
             assert self.group.next_deadline < math.inf
 

@@ -54,7 +54,7 @@ def topic(any_kafka):
     return topic
 
 
-def done(futures):
+def result_of(futures):
     """Wait for the results of AdminClient: a future, or several."""
     if isinstance(futures, dict):
         return {key: future.result(TIMEOUT) for key, future in futures.items()}
@@ -72,14 +72,14 @@ def error_of(futures):
 def test_topics_are_created_extended_described_and_deleted(admin):
     name = new_name("topic")
     config = {"retention.ms": "1234"}
-    done(admin.create_topics([NewTopic(name, 2, 1, config=config)]))
+    result_of(admin.create_topics([NewTopic(name, 2, 1, config=config)]))
     until_true(
         lambda: name in admin.list_topics(timeout=TIMEOUT).topics, what="it is listed"
     )
-    done(admin.create_partitions([NewPartitions(name, 5)]))
+    result_of(admin.create_partitions([NewPartitions(name, 5)]))
 
     def partitions():
-        described = done(admin.describe_topics(TopicCollection([name])))
+        described = result_of(admin.describe_topics(TopicCollection([name])))
         return described[name].partitions
 
     found = until_true(lambda: len(p := partitions()) == 5 and p, what="it has grown")
@@ -88,7 +88,7 @@ def test_topics_are_created_extended_described_and_deleted(admin):
         assert 1 == len(partition.replicas) == len(partition.isr)
         assert partition.leader.id == partition.replicas[0].id
 
-    done(admin.delete_topics([name]))
+    result_of(admin.delete_topics([name]))
     listed = lambda: admin.list_topics(timeout=TIMEOUT).topics  # noqa: E731
     until_true(lambda: name not in listed(), what="it is gone")
 
@@ -110,7 +110,7 @@ def test_invalid_topics_are_rejected(admin, topic):
 
 def test_validate_only_creates_no_topic(admin):
     name = new_name("topic")
-    done(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
+    result_of(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
 
     assert name not in admin.list_topics(timeout=TIMEOUT).topics
 
@@ -118,11 +118,11 @@ def test_validate_only_creates_no_topic(admin):
 def test_topic_settings_are_altered_incrementally(admin, topic):
     def configured():
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        (entries,) = done(admin.describe_configs([resource])).values()
+        (entries,) = result_of(admin.describe_configs([resource])).values()
         return entries
 
     before = configured()
-    assert ("604800000", True) == _of(before["retention.ms"])
+    assert ("604800000", True) == value_of(before["retention.ms"])
     change = ConfigResource(
         ResourceType.TOPIC,
         topic,
@@ -137,16 +137,18 @@ def test_topic_settings_are_altered_incrementally(admin, topic):
             ),
         ],
     )
-    done(admin.incremental_alter_configs([change]))
+    result_of(admin.incremental_alter_configs([change]))
     until_true(
-        lambda: _of(configured()["retention.ms"]) == ("1", False), what="it is set"
+        lambda: value_of(configured()["retention.ms"]) == ("1", False), what="it is set"
     )
 
-    assert ("delete,compact", False) == _of(configured()["cleanup.policy"])
-    assert _of(before["max.message.bytes"]) == _of(configured()["max.message.bytes"])
+    assert ("delete,compact", False) == value_of(configured()["cleanup.policy"])
+    assert value_of(before["max.message.bytes"]) == value_of(
+        configured()["max.message.bytes"]
+    )
 
 
-def _of(entry):
+def value_of(entry):
     return entry.value, entry.is_default
 
 
@@ -155,11 +157,11 @@ def test_topic_settings_are_replaced(admin, topic):
     def alter(**config):
         named = {name.replace("_", "."): value for name, value in config.items()}
         resource = ConfigResource(ResourceType.TOPIC, topic, set_config=named)
-        done(admin.alter_configs([resource]))
+        result_of(admin.alter_configs([resource]))
 
     def own():
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        (entries,) = done(admin.describe_configs([resource])).values()
+        (entries,) = result_of(admin.describe_configs([resource])).values()
         return {name: e.value for name, e in entries.items() if not e.is_default}
 
     alter(retention_ms="1000", cleanup_policy="compact")
@@ -174,7 +176,7 @@ def test_topic_settings_are_replaced(admin, topic):
 def test_broker_settings_are_described(admin):
     node = str(admin.list_topics(timeout=TIMEOUT).controller_id)
     resource = ConfigResource(ResourceType.BROKER, node)
-    (entries,) = done(admin.describe_configs([resource])).values()
+    (entries,) = result_of(admin.describe_configs([resource])).values()
 
     assert "1048588" == entries["message.max.bytes"].value
     assert node == entries["node.id"].value
@@ -182,7 +184,7 @@ def test_broker_settings_are_described(admin):
 
 
 def test_the_cluster_is_described(admin, any_kafka):
-    cluster = done(admin.describe_cluster(include_authorized_operations=True))
+    cluster = result_of(admin.describe_cluster(include_authorized_operations=True))
     metadata = admin.list_topics(timeout=TIMEOUT)
 
     (node,) = cluster.nodes
@@ -198,7 +200,7 @@ def test_offsets_are_listed_for_each_offset_spec(admin, topic):
     def listed(spec):
         where = {TopicPartition(topic, 1): spec}
         level = IsolationLevel.READ_COMMITTED
-        (found,) = done(admin.list_offsets(where, isolation_level=level)).values()
+        (found,) = result_of(admin.list_offsets(where, isolation_level=level)).values()
         return found.offset
 
     assert 0 == listed(OffsetSpec.earliest())
@@ -210,7 +212,7 @@ def test_offsets_are_listed_for_each_offset_spec(admin, topic):
 
 def test_records_are_deleted_up_to_an_offset(admin, clients, topic):
     consumer = clients.consumer()
-    deleted = done(admin.delete_records([TopicPartition(topic, 1, 2)]))
+    deleted = result_of(admin.delete_records([TopicPartition(topic, 1, 2)]))
 
     (found,) = deleted.values()
     assert 2 == found.low_watermark
@@ -234,14 +236,14 @@ def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
     read(consumer, 9)
     consumer.commit(asynchronous=False)
 
-    listed = done(admin.list_consumer_groups(states={ConsumerGroupState.STABLE}))
+    listed = result_of(admin.list_consumer_groups(states={ConsumerGroupState.STABLE}))
     (found,) = [each for each in listed.valid if each.group_id == group]
     assert [] == listed.errors
     assert (False, ConsumerGroupType.CLASSIC) == (
         found.is_simple_consumer_group,
         found.type,
     )
-    described = done(admin.describe_consumer_groups([group]))[group]
+    described = result_of(admin.describe_consumer_groups([group]))[group]
     assert ("range", ConsumerGroupState.STABLE) == (
         described.partition_assignor,
         described.state,
@@ -256,7 +258,7 @@ def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
 
     assert KafkaError.NON_EMPTY_GROUP == error_of(admin.delete_consumer_groups([group]))
     consumer.close()
-    done(admin.delete_consumer_groups([group]))
+    result_of(admin.delete_consumer_groups([group]))
     assert KafkaError.GROUP_ID_NOT_FOUND == error_of(
         admin.delete_consumer_groups([group])
     )
@@ -271,16 +273,16 @@ def test_group_offsets_are_listed_altered_and_deleted(admin, clients, topic):
 
     def offsets():
         groups = [ConsumerGroupTopicPartitions(group)]
-        (response,) = done(admin.list_consumer_group_offsets(groups)).values()
+        (response,) = result_of(admin.list_consumer_group_offsets(groups)).values()
         return {each.partition: each.offset for each in response.topic_partitions}
 
     assert {0: 3, 1: 3, 2: 3} == offsets()
     altered = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1, 2)])]
-    (rejected,) = done(admin.alter_consumer_group_offsets(altered)).values()
+    (rejected,) = result_of(admin.alter_consumer_group_offsets(altered)).values()
     (partition,) = rejected.topic_partitions
     assert KafkaError.UNKNOWN_MEMBER_ID == partition.error.code()
     consumer.close()
-    done(admin.alter_consumer_group_offsets(altered))
+    result_of(admin.alter_consumer_group_offsets(altered))
     assert {0: 3, 1: 2, 2: 3} == offsets()
 
     again = clients.consumer(group)
@@ -293,7 +295,7 @@ def test_unknown_groups_are_described_and_deleted_with_errors(admin):
     group = new_name("group")
     described = admin.describe_consumer_groups([group])[group]
     groups = [ConsumerGroupTopicPartitions(group)]
-    (offsets,) = done(admin.list_consumer_group_offsets(groups)).values()
+    (offsets,) = result_of(admin.list_consumer_group_offsets(groups)).values()
 
     assert ConsumerGroupState.DEAD == described.result(TIMEOUT).state
     assert [] == offsets.topic_partitions
@@ -342,12 +344,13 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
         AclOperation.ANY,
         AclPermissionType.DENY,
     )
-    done(admin.create_acls(rules))
+    result_of(admin.create_acls(rules))
     until_true(
-        lambda: len(done(admin.describe_acls(everything))) == 2, what="the rules exist"
+        lambda: len(result_of(admin.describe_acls(everything))) == 2,
+        what="the rules exist",
     )
 
-    assert [rules[0]] == done(admin.describe_acls(of_topic))
+    assert [rules[0]] == result_of(admin.describe_acls(of_topic))
     errors = []
     producer = clients.producer()
     producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
@@ -359,15 +362,17 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
     assert KafkaError.GROUP_AUTHORIZATION_FAILED == message.error().code()
     clients.complaints.clear()  # librdkafka logs the error
 
-    (deleted,) = done(admin.delete_acls([everything])).values()
+    (deleted,) = result_of(admin.delete_acls([everything])).values()
     assert sorted(map(str, rules)) == sorted(map(str, deleted))
-    until_true(lambda: not done(admin.describe_acls(everything)), what="they are gone")
+    until_true(
+        lambda: not result_of(admin.describe_acls(everything)), what="they are gone"
+    )
     read(consumer, 9)
 
 
 def test_election_with_preferred_leader_is_not_needed(admin, topic):
     where = [TopicPartition(topic, 0)]
-    result = done(admin.elect_leaders(ElectionType.PREFERRED, where))
+    result = result_of(admin.elect_leaders(ElectionType.PREFERRED, where))
 
     (error,) = result.values()
     assert KafkaError.ELECTION_NOT_NEEDED == error.code()

@@ -49,7 +49,7 @@ def sizes(*consumers):
     return [len(consumer.assignment()) for consumer in consumers]
 
 
-async def taken(consumer, count):
+async def take(consumer, count):
     return [await consumer.getone() for _ in range(count)]
 
 
@@ -66,7 +66,7 @@ async def test_records_of_every_codec_are_read_back(
             sent = [await sender.send(topic, value, partition=1) for value in values]
             places = [await each for each in sent]
         async with consumer(topic) as receiver:
-            records = await taken(receiver, len(values))
+            records = await take(receiver, len(values))
 
     assert [(1, offset) for offset in range(500)] == [
         (place.partition, place.offset) for place in places
@@ -82,7 +82,7 @@ async def test_record_has_all_produced_fields(producer, consumer, topic):
                 topic, b"value", b"key", headers=headers, timestamp_ms=1234567890123
             )
         async with consumer(topic) as receiver:
-            (record,) = await taken(receiver, 1)
+            (record,) = await take(receiver, 1)
 
     assert (b"key", b"value", 1234567890123, tuple(headers)) == (
         record.key,
@@ -108,12 +108,12 @@ async def test_two_consumers_share_partitions_and_one_continues_alone(
             async with consumer(topic, group_id=group) as two:
                 await until(lambda: sizes(one, two) == [2, 2])
                 await produce(*range(20))
-                seen = [r.value for each in (one, two) for r in await taken(each, 10)]
+                seen = [r.value for each in (one, two) for r in await take(each, 10)]
                 for each in (one, two):
                     await each.commit()
             await until(lambda: sizes(one) == [PARTITIONS])
             await produce(*range(20, 24))
-            seen += [record.value for record in await taken(one, 4)]
+            seen += [record.value for record in await take(one, 4)]
 
     assert [b"%d" % number for number in range(24)] == sorted(seen, key=int)
 
@@ -125,10 +125,10 @@ async def test_committed_offsets_are_read_back(producer, consumer, topic):
             for number in range(5):
                 await sender.send_and_wait(topic, b"%d" % number, partition=2)
         async with consumer(topic, group_id=group) as first:
-            await taken(first, 5)
+            await take(first, 5)
             await first.commit({where: (3, "three")})
         async with consumer(topic, group_id=group) as second:
-            records = await taken(second, 2)
+            records = await take(second, 2)
             assert 3 == await second.committed(where)
             ends = (
                 await second.beginning_offsets([where]),
@@ -151,7 +151,7 @@ async def test_read_committed_skips_aborted_records(producer, consumer, topic):
                 else:
                     await sender.commit_transaction()
         async with consumer(topic, isolation_level="read_committed") as committed:
-            seen = [record.value for record in await taken(committed, 6)]
+            seen = [record.value for record in await take(committed, 6)]
             assert not await committed.getmany(timeout_ms=200)
 
     assert [b"0"] * 3 + [b"2"] * 3 == seen

@@ -42,7 +42,7 @@ def clients(brokers):
         yield clients
 
 
-def sent(producer, numbers, topic="jobs"):
+def produce(producer, numbers, topic="jobs"):
     errors = []
 
     def delivered(error, message):
@@ -57,7 +57,7 @@ def sent(producer, numbers, topic="jobs"):
     assert not errors
 
 
-def written(clients, count, **config):
+def read_topic(clients, count, **config):
     """Read the topic from the beginning, and check that there are no more records."""
     consumer = clients.consumer(**config, **QUICK)
     everywhere = [
@@ -87,7 +87,7 @@ def test_idempotent_producer_writes_once_despite_lost_responses(brokers, clients
         max_in_flight=1 if kind == "lose" else 5,
         **QUICK,
     )
-    sent(producer, range(30))
+    produce(producer, range(30))
     trap = brokers.faults.on("Produce", times=2)
     if kind == "cut":
         fault = trap.cut(after=True)
@@ -96,9 +96,9 @@ def test_idempotent_producer_writes_once_despite_lost_responses(brokers, clients
     else:
         fault = trap.refuse("NOT_ENOUGH_REPLICAS")
     with fault:
-        sent(producer, range(30, 300))
+        produce(producer, range(30, 300))
 
-    assert once(300) == written(clients, 300)
+    assert once(300) == read_topic(clients, 300)
 
 
 def test_producer_and_group_continue_while_brokers_restart(brokers, clients):
@@ -110,7 +110,7 @@ def test_producer_and_group_continue_while_brokers_restart(brokers, clients):
 
     def more():
         nonlocal count
-        sent(producer, range(count, count + 90))
+        produce(producer, range(count, count + 90))
         count += 90
         poll = lambda: seen.update(numbers(consumer))  # noqa: E731
         poll_until(f"{count} have come", lambda: len(seen) == count, poll)
@@ -123,7 +123,7 @@ def test_producer_and_group_continue_while_brokers_restart(brokers, clients):
         brokers.start_broker(node_id)
     more()
 
-    assert once(count) == seen == written(clients, count)
+    assert once(count) == seen == read_topic(clients, count)
 
 
 def numbers(consumer):
@@ -151,17 +151,17 @@ def test_transaction_survives_moves_of_coordinator_and_leaders(brokers, clients)
     for turn in range(3):
         producer.begin_transaction()
         first = 30 * turn
-        sent(producer, range(first, first + 15))
+        produce(producer, range(first, first + 15))
         node_id = turn % 3 + 1
         brokers.stop_broker(node_id)
-        sent(producer, range(first + 15, first + 30))
+        produce(producer, range(first + 15, first + 30))
         if turn % 2:
             producer.abort_transaction(TIMEOUT)
         else:
             producer.commit_transaction(TIMEOUT)
         brokers.start_broker(node_id)
 
-    committed = written(clients, 60, isolation_level="read_committed")
+    committed = read_topic(clients, 60, isolation_level="read_committed")
     assert Counter([*range(30), *range(60, 90)]) == committed
 
 
@@ -194,7 +194,7 @@ def test_librdkafka_share_consumers_continue_while_brokers_restart(brokers, clie
         for node_id in (None, 1, 2, 3):
             if node_id:
                 brokers.stop_broker(node_id)
-            sent(producer, range(count, count + 60))
+            produce(producer, range(count, count + 60))
             count += 60
             until_true(
                 lambda total=count: len(seen) == total, what=f"{count} have come"
@@ -234,7 +234,7 @@ def test_kafka_share_consumer_continues_while_brokers_restart(brokers, clients):
                 if node_id:
                     brokers.stop_broker(node_id)
                 count = 100 * (node_id or 0)
-                sent(producer, range(count, count + 100))
+                produce(producer, range(count, count + 100))
                 until_true(
                     lambda n=count: accepted["records"] >= n + 100,
                     what="they are accepted",

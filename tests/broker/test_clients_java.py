@@ -1,4 +1,4 @@
-"""Kafka's own command line tools at work on the embedded broker.
+"""Kafka's command line tools on the embedded broker.
 
 With SHARECONS_TEST_BROKER=kafka they run on a real Kafka, which checks the expected
 results.
@@ -68,7 +68,7 @@ def member(kafka, group, topic):
         yield consumer
 
 
-def taken(consumer, count):
+def take(consumer, count):
     records = []
     poll = lambda: records.extend(consumer.poll(0.2))  # noqa: E731
     poll_until(f"{count} records", lambda: len(records) >= count, poll)
@@ -207,7 +207,7 @@ def test_verifiable_share_consumer_accepts_all_records(
 def test_a_share_group_with_a_member_is_described(tools, kafka, topic, share_group):
     kafka.admin.produce(topic, LINES, partition=1)
     with member(kafka, share_group, topic) as consumer:
-        taken(consumer, len(LINES))
+        take(consumer, len(LINES))
 
         def described(what):
             which = ("--group", share_group, what)
@@ -242,7 +242,7 @@ def test_offsets_of_a_share_group_are_reset_and_deleted(
 ):
     kafka.admin.produce(topic, LINES, partition=0)
     with member(kafka, share_group, topic) as consumer:
-        taken(consumer, len(LINES))
+        take(consumer, len(LINES))
 
         busy = ("--reset-offsets", "--to-earliest", "--execute", "--topic", topic)
         output = tools.run_failing("kafka-share-groups", "--group", share_group, *busy)

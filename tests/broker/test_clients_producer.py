@@ -29,7 +29,7 @@ def admin(any_kafka):
     return any_kafka.admin
 
 
-def sent(producer, topic, values, **what):
+def produce(producer, topic, values, **what):
     """Produce values; return the position of each."""
     places, errors = [], []
 
@@ -72,7 +72,7 @@ def test_records_of_every_codec_are_read_back(clients, admin, codec, idempotent)
     producer = clients.producer(compression_type=codec, enable_idempotence=idempotent)
     values = [b"value %d, worth compressing" % number for number in range(2_000)]
 
-    places = sent(producer, topic, values)
+    places = produce(producer, topic, values)
     records = read(assigned(clients.consumer(), topic), len(values))
 
     assert [(0, offset) for offset in range(len(values))] == places
@@ -85,7 +85,7 @@ def test_idempotent_producer_keeps_order(clients, admin):
     values = [b"%d" % number for number in range(1_000)]
 
     for partition in range(3):
-        sent(producer, topic, values, partition=partition)
+        produce(producer, topic, values, partition=partition)
 
     for partition in range(3):
         consumer = assigned(clients.consumer(), topic, partition)
@@ -95,7 +95,7 @@ def test_idempotent_producer_keeps_order(clients, admin):
 def test_log_append_time_is_set_by_the_broker(clients, admin):
     topic = admin.create_topic(config={"message.timestamp.type": "LogAppendTime"})
     before = time.time_ns() // 1_000_000
-    sent(clients.producer(), topic, [b"x"], timestamp=1)
+    produce(clients.producer(), topic, [b"x"], timestamp=1)
 
     (record,) = read(assigned(clients.consumer(), topic), 1)
 
@@ -118,12 +118,12 @@ def test_too_large_record_is_rejected(clients, admin):
 
 
 def test_unknown_topic_is_an_error_for_producer_and_consumer(clients):
-    # How long a topic is allowed to be unknown: it can be new.
-    immediately = {"topic_metadata_propagation_max_ms": 0}
-    producer, errors = clients.producer(**immediately), []
+    # By default, clients wait for an unknown topic, which can be new.
+    without_wait = {"topic_metadata_propagation_max_ms": 0}
+    producer, errors = clients.producer(**without_wait), []
     producer.produce("nowhere", b"x", on_delivery=lambda error, _: errors.append(error))
     producer.flush(TIMEOUT)
-    consumer = clients.consumer(**immediately)
+    consumer = clients.consumer(**without_wait)
     consumer.subscribe(["nowhere"])
     message = until_true(lambda: consumer.poll(0.1), what="an error")
 
@@ -136,11 +136,11 @@ def test_unknown_topic_is_an_error_for_producer_and_consumer(clients):
 def test_consumer_waits_at_the_end_of_the_log(clients, admin):
     topic = admin.create_topic()
     producer = clients.producer(linger_ms=0)
-    sent(producer, topic, [b"old"])
+    produce(producer, topic, [b"old"])
     consumer = assigned(clients.consumer(fetch_wait_max_ms=5000), topic, 0, 1)
     assert consumer.poll(0.3) is None
 
-    sent(producer, topic, [b"new"])
+    produce(producer, topic, [b"new"])
     (record,) = read(consumer, 1, within=2)  # less than the wait of the fetch
 
     assert b"new" == record.value()
@@ -150,7 +150,7 @@ def test_offsets_are_found_by_timestamp(clients, admin):
     topic = admin.create_topic()
     producer = clients.producer()
     for number in range(5):
-        sent(producer, topic, [b"x"], timestamp=1_700_000_000_000 + 1000 * number)
+        produce(producer, topic, [b"x"], timestamp=1_700_000_000_000 + 1000 * number)
     consumer = clients.consumer()
 
     def offset_at(timestamp):
@@ -167,7 +167,7 @@ def test_offsets_are_found_by_timestamp(clients, admin):
 
 def test_offset_out_of_range_is_reported_if_configured(clients, admin):
     topic = admin.create_topic()
-    sent(clients.producer(), topic, [b"x"])
+    produce(clients.producer(), topic, [b"x"])
     consumer = assigned(clients.consumer(auto_offset_reset="error"), topic, 0, 17)
 
     message = until_true(lambda: consumer.poll(0.1), what="an error")
@@ -178,7 +178,7 @@ def test_offset_out_of_range_is_reported_if_configured(clients, admin):
 def test_partitions_can_be_paused_seeked_and_resumed(clients, admin):
     topic = admin.create_topic(2)
     for partition in range(2):
-        sent(clients.producer(), topic, [b"a", b"b"], partition=partition)
+        produce(clients.producer(), topic, [b"a", b"b"], partition=partition)
     consumer = clients.consumer()
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(2)])
     read(consumer, 4)
@@ -231,7 +231,7 @@ def test_open_transaction_blocks_read_committed_consumer(clients, admin):
     producer.begin_transaction()
     producer.produce(topic, b"pending")
     producer.flush(TIMEOUT)
-    sent(clients.producer(), topic, [b"behind it"])
+    produce(clients.producer(), topic, [b"behind it"])
     consumer = clients.consumer(isolation_level="read_committed")
     assert consumer.poll(0.3) is None
     assigned(consumer, topic)
@@ -245,7 +245,7 @@ def test_open_transaction_blocks_read_committed_consumer(clients, admin):
 
 def test_transaction_commits_or_discards_offsets(clients, admin):
     source, target = admin.create_topic(), admin.create_topic()
-    sent(clients.producer(), source, [b"%d" % number for number in range(10)])
+    produce(clients.producer(), source, [b"%d" % number for number in range(10)])
     producer = transactional(clients, source)
 
     def pass_on(number, commit):

@@ -53,7 +53,7 @@ def member(any_kafka, topic, group):
     return member
 
 
-def taken(consumer, count, within=TIMEOUT):
+def take(consumer, count, within=TIMEOUT):
     """Poll until `count` records have arrived; return them."""
     records = []
     poll = lambda: records.extend(consumer.poll(POLL))  # noqa: E731
@@ -68,7 +68,7 @@ def values(records):
 def test_every_record_is_delivered_once(any_kafka, topic, member):
     any_kafka.admin.produce(topic, map(str, range(5_000)))
     with member() as consumer:
-        records = taken(consumer, 5_000)
+        records = take(consumer, 5_000)
         assert not len(consumer.poll(POLL))
 
     assert list(range(5_000)) == values(records)
@@ -77,14 +77,14 @@ def test_every_record_is_delivered_once(any_kafka, topic, member):
 def test_next_poll_accepts_previous_records(any_kafka, topic, member):
     any_kafka.admin.produce(topic, ["0", "1"])
     with member() as consumer:
-        taken(consumer, 2)
+        take(consumer, 2)
         assert not len(consumer.poll(POLL))
         any_kafka.admin.produce(topic, ["2"])
-        taken(consumer, 1)
+        take(consumer, 1)
 
     # Closing accepts nothing: the records of the last poll are released.
     with member() as consumer:
-        assert [2] == values(taken(consumer, 1))
+        assert [2] == values(take(consumer, 1))
         assert not len(consumer.poll(POLL))
 
 
@@ -94,10 +94,10 @@ def test_rejected_records_are_archived_and_released_ones_redelivered(
     any_kafka.admin.produce(topic, map(str, range(9)))
     kinds = [AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT]
     with member("explicit") as consumer:
-        for number, record in enumerate(taken(consumer, 9)):
+        for number, record in enumerate(take(consumer, 9)):
             consumer.acknowledge(record, kinds[number % 3])
         results = consumer.commit_sync(TIMEOUT)
-        again = taken(consumer, 3)
+        again = take(consumer, 3)
         for record in again:
             consumer.acknowledge(record)
         consumer.commit_sync(TIMEOUT)
@@ -112,7 +112,7 @@ def test_record_is_archived_after_five_deliveries(any_kafka, topic, member):
     deliveries = []
     with member("explicit") as consumer:
         for _ in range(5):
-            (record,) = taken(consumer, 1)
+            (record,) = take(consumer, 1)
             deliveries.append(record.delivery_count())
             consumer.acknowledge(record, AcknowledgeType.RELEASE)
             consumer.commit_sync(TIMEOUT)
@@ -124,9 +124,9 @@ def test_record_is_archived_after_five_deliveries(any_kafka, topic, member):
 def test_records_of_closed_member_are_redelivered_immediately(any_kafka, topic, member):
     any_kafka.admin.produce(topic, map(str, range(20)))
     with member("explicit") as one:
-        taken(one, 20)
+        take(one, 20)
     with member() as other:
-        records = taken(other, 20, within=10)  # a third of the lock duration
+        records = take(other, 20, within=10)  # a third of the lock duration
 
     assert list(range(20)) == values(records)
 
@@ -138,8 +138,8 @@ def test_record_with_expired_lock_goes_to_another_member(
     any_kafka.admin.set_group_config(group, config)
     any_kafka.admin.produce(topic, ["0"])
     with member("explicit") as holder, member() as other:
-        (held,) = taken(holder, 1)
-        (record,) = taken(other, 1)
+        (held,) = take(holder, 1)
+        (record,) = take(other, 1)
 
         assert held.offset() == record.offset()
 

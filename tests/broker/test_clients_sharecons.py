@@ -24,16 +24,16 @@ LONGEST = 5.0  # seconds for MANY records on two cores, one of them the broker's
 @pytest.fixture
 def broker():
     with EmbeddedBroker(topics={"jobs": 4}) as broker:
-        yield ready(broker)
+        yield configure(broker)
 
 
 @pytest.fixture
 def cluster():
     with EmbeddedBroker(brokers=3, topics={"jobs": 6}) as cluster:
-        yield ready(cluster)
+        yield configure(cluster)
 
 
-def ready(broker):
+def configure(broker):
     config = {
         "share.auto.offset.reset": "earliest",
         "share.assignment.interval.ms": 0,
@@ -76,7 +76,7 @@ async def test_hundred_thousand_records_take_seconds(broker, way, capsys):
     await anyio.to_thread.run_sync(produce, broker, range(MANY))
     produced = time.perf_counter()
     with anyio.fail_after(TIMEOUT):
-        seen = await consumed(broker, way)
+        seen = await consume(broker, way)
     took = time.perf_counter() - produced
     with capsys.disabled():
         sys.stdout.write(f" {took:.2f} s, and {produced - began:.2f} s to produce ")
@@ -86,7 +86,7 @@ async def test_hundred_thousand_records_take_seconds(broker, way, capsys):
     assert took < LONGEST
 
 
-async def consumed(broker, way):
+async def consume(broker, way):
     seen = Counter()
     mode = "explicit" if way == "explicit" else "implicit"
     async with consumer(broker, acknowledgement=mode) as worker:

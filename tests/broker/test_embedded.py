@@ -1,4 +1,4 @@
-"""`EmbeddedBroker` from outside: start and stop, threads, control methods."""
+"""Start and stop of `EmbeddedBroker`, its threads and its control methods."""
 
 import socket
 import threading

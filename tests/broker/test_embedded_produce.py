@@ -32,7 +32,7 @@ def now_ms():
     return time.time_ns() // 1_000_000
 
 
-def produced_by_librdkafka(kafka, value, **message):
+def produce_by_librdkafka(kafka, value, **message):
     """Return the name of the error that a real producer gets, or None."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
     errors = []
@@ -82,7 +82,7 @@ def test_produce_against_a_setting_raises_the_error_of_a_producer(kafka, case):
         kafka.produce("orders", [b"x" * 1000], partition=0, **message)
 
     assert f"topic 'orders', partition 0: {setting}: " in str(raised.value)
-    error_name = produced_by_librdkafka(kafka, b"x" * 1000, **message)
+    error_name = produce_by_librdkafka(kafka, b"x" * 1000, **message)
     names = {
         ErrorCode.message_too_large: "msg_size_too_large",
         ErrorCode.invalid_timestamp: "invalid_timestamp",

@@ -68,24 +68,24 @@ def test_session_ends_when_closed_replaced_or_empty(talk):
     place = new_topic(talk.either)
     forgotten = [{"topic_id": place.topic_id, "partitions": [0]}]
 
-    def opened():
+    def open_session():
         return talk.fetch((place, 0, 0), session_epoch=0).session_id
 
-    def fetched(session, epoch, *partitions, **values):
+    def fetch_session(session, epoch, *partitions, **values):
         return talk.fetch(
             *partitions, session_id=session, session_epoch=epoch, **values
         )
 
-    closed = opened()
-    assert 0 == fetched(closed, -1, (place, 0, 0)).session_id
-    replaced = opened()
-    assert fetched(replaced, 0, (place, 0, 0)).session_id not in (0, replaced)
-    emptied = opened()
-    assert 0 == fetched(emptied, 1, forgotten_topics_data=forgotten).session_id
+    closed = open_session()
+    assert 0 == fetch_session(closed, -1, (place, 0, 0)).session_id
+    replaced = open_session()
+    assert fetch_session(replaced, 0, (place, 0, 0)).session_id not in (0, replaced)
+    emptied = open_session()
+    assert 0 == fetch_session(emptied, 1, forgotten_topics_data=forgotten).session_id
 
     not_found = ErrorCode.fetch_session_id_not_found
     for gone in (closed, replaced, emptied):
-        assert not_found == fetched(gone, 2).error_code
+        assert not_found == fetch_session(gone, 2).error_code
 
 
 def test_partitions_with_records_move_to_the_end(talk):
@@ -111,13 +111,13 @@ def fetch_of(partition):
 def test_number_of_sessions_is_limited():
     sessions = FetchSessions(slots=2)
 
-    def opened():
+    def open_session():
         fetching = sessions.begin(1, (0, 0), [fetch_of(0)], (), by_id=False)
         return sessions.finish(fetching, {("t", 0): NOTHING_NEW})[0]
 
-    first, second = opened(), opened()
+    first, second = open_session(), open_session()
     sessions.begin(1, (first, 1), [], (), by_id=False)
-    opened()
+    open_session()
 
     # The session used last is kept.
     sessions.begin(1, (first, 2), [], (), by_id=False)

@@ -17,7 +17,7 @@ def cluster():
     return made
 
 
-def led(cluster, topic="t"):
+def leaders_of(cluster, topic="t"):
     """Return leaders and leader epochs."""
     places = cluster.topics.by_name(topic).partitions
     return [(place.leader, place.leader_epoch) for place in places]
@@ -58,22 +58,22 @@ class Woken:
 def test_next_running_replica_becomes_leader(cluster):
     cluster.broker_stopped(3)
 
-    assert [(2, 1), (1, 0)] == led(cluster)
-    assert [(-1, 1)] == led(cluster, "alone")
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
+    assert [(-1, 1)] == leaders_of(cluster, "alone")
 
 
 def test_restarted_broker_does_not_become_leader(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
 
-    assert [(2, 1), (1, 0)] == led(cluster)
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
 
 
 def test_first_restarted_replica_becomes_leader(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
 
-    assert [(3, 2)] == led(cluster, "alone")
+    assert [(3, 2)] == leaders_of(cluster, "alone")
 
 
 def test_locks_are_lost_with_the_leader(cluster, monkeypatch):
@@ -95,13 +95,13 @@ def test_unchanged_leader_keeps_locks(cluster, monkeypatch):
     cluster.move_leader("t", 0, 3)
 
     assert [] == moved
-    assert [(3, 0), (1, 0)] == led(cluster)
+    assert [(3, 0), (1, 0)] == leaders_of(cluster)
 
 
 def test_move_leader_adds_a_replica(cluster):
     cluster.move_leader("alone", 0, 2)
 
-    assert [(2, 1)] == led(cluster, "alone")
+    assert [(2, 1)] == leaders_of(cluster, "alone")
     assert [2] == cluster.topics.by_name("alone").partitions[0].replicas
 
 
@@ -111,7 +111,7 @@ def test_move_leader_adds_a_replica(cluster):
 def test_move_leader_of_missing_partition_raises(cluster, topic, partition, node_id):
     with pytest.raises(LookupError):
         cluster.move_leader(topic, partition, node_id)
-    assert [(3, 0), (1, 0)] == led(cluster)
+    assert [(3, 0), (1, 0)] == leaders_of(cluster)
 
 
 def test_stopped_broker_cannot_become_leader(cluster):
@@ -119,7 +119,7 @@ def test_stopped_broker_cannot_become_leader(cluster):
 
     with pytest.raises(LookupError, match="broker 2 does not exist or is stopped"):
         cluster.move_leader("alone", 0, 2)
-    assert [(3, 0)] == led(cluster, "alone")
+    assert [(3, 0)] == leaders_of(cluster, "alone")
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -132,7 +132,7 @@ def test_preferred_leader_is_elected(cluster, version):
         ("none", None),
         ("election_not_needed", "Leader election not needed for topic partition."),
     ] == failures(results)
-    assert [(3, 2), (1, 0)] == led(cluster)
+    assert [(3, 2), (1, 0)] == leaders_of(cluster)
 
 
 def test_stopped_preferred_leader_is_not_elected(cluster):
@@ -144,7 +144,7 @@ def test_stopped_preferred_leader_is_not_elected(cluster):
             "The preferred leader was not available.",
         )
     ] == failures(elect(cluster))
-    assert [(2, 1), (1, 0)] == led(cluster)
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
 
 
 def test_unclean_election_is_impossible_or_not_needed(cluster):
@@ -191,14 +191,14 @@ def test_election_for_all_returns_only_changes(cluster):
 def test_reordered_replicas_keep_the_leader(cluster):
     assert not reassign(cluster, (1, 2, 3)).error_code
 
-    assert [(3, 0), (1, 0)] == led(cluster)
+    assert [(3, 0), (1, 0)] == leaders_of(cluster)
     assert [1, 2, 3] == cluster.topics.by_name("t").partitions[0].replicas
 
 
 def test_removed_replica_loses_leadership(cluster):
     assert not reassign(cluster, (2, 1)).error_code
 
-    assert [(2, 1), (1, 0)] == led(cluster)
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
 
 
 def test_removed_replica_is_fenced_by_a_new_epoch(cluster, monkeypatch):
@@ -208,7 +208,7 @@ def test_removed_replica_is_fenced_by_a_new_epoch(cluster, monkeypatch):
     )
     assert not reassign(cluster, (3,)).error_code
 
-    assert [(3, 1), (1, 0)] == led(cluster)
+    assert [(3, 1), (1, 0)] == leaders_of(cluster)
     assert [] == moved
 
 
@@ -216,7 +216,7 @@ def test_stopped_replicas_leave_no_leader(cluster):
     cluster.broker_stopped(2)
     assert not reassign(cluster, (2,)).error_code
 
-    assert (-1, 1) == led(cluster)[0]
+    assert (-1, 1) == leaders_of(cluster)[0]
 
 
 @pytest.mark.parametrize(

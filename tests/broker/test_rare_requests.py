@@ -53,7 +53,7 @@ def test_unknown_resource_types_are_rejected(broker):
 # DescribeTopicPartitions
 
 
-def described(broker, *names, limit=2000, cursor=None):
+def describe(broker, *names, limit=2000, cursor=None):
     return broker.request(
         "describe_topic_partitions",
         0,
@@ -65,7 +65,7 @@ def described(broker, *names, limit=2000, cursor=None):
 
 def test_topics_are_described_with_replicas(broker):
     topic = broker.create_topic(2)
-    (response,) = described(broker, topic).topics
+    (response,) = describe(broker, topic).topics
 
     assert (topic, False) == (response.name, response.is_internal)
     assert [
@@ -90,7 +90,7 @@ def pages(broker, *names, limit):
     """Request all pages; return the partitions of each page."""
     cursor, found = None, []
     while cursor or not found:
-        response = described(broker, *names, limit=limit, cursor=cursor)
+        response = describe(broker, *names, limit=limit, cursor=cursor)
         found.append(
             [
                 (topic.name, [place.partition_index for place in topic.partitions])
@@ -118,7 +118,7 @@ def test_cursor_continues_a_full_page(broker):
 
 def test_missing_topics_are_errors(broker):
     topic = broker.create_topic()
-    response = described(broker, "nowhere", "no/slash", topic)
+    response = describe(broker, "nowhere", "no/slash", topic)
 
     assert {
         "nowhere": "unknown_topic_or_partition",
@@ -131,7 +131,7 @@ def test_missing_topics_are_errors(broker):
 def test_invalid_cursor_is_rejected(broker):
     topic = broker.create_topic()
     cursor = {"topic_name": topic, "partition_index": -1}
-    response = described(broker, topic, cursor=cursor)
+    response = describe(broker, topic, cursor=cursor)
 
     assert ["invalid_request"] == [each.error_code.name for each in response.topics]
 

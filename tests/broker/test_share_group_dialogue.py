@@ -1,4 +1,4 @@
-"""Heartbeats get the same responses and epochs from both Kafkas."""
+"""Heartbeats get the same responses from the embedded broker and a real Kafka."""
 
 import uuid
 

@@ -1,4 +1,4 @@
-"""Checks of the heartbeat and describe handlers beyond the group itself."""
+"""Heartbeat and describe requests: access, coordinators, settings and limits."""
 
 import uuid
 

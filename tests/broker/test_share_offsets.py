@@ -22,7 +22,7 @@ def group(either):
     return group_id
 
 
-def described(broker, group, topics=None, version=1):
+def describe(broker, group, topics=None, version=1):
     (found,) = broker.request(
         "describe_share_group_offsets",
         version,
@@ -102,8 +102,8 @@ def test_unknown_group_has_no_offsets(either, group, version):
     topic = either.create_topic()
     lag = -1 if version else None
 
-    assert {} == described(either, group, None, version)
-    assert {(topic, 0): (-1, lag), ("nothing", 3): (-1, lag)} == described(
+    assert {} == describe(either, group, None, version)
+    assert {(topic, 0): (-1, lag), ("nothing", 3): (-1, lag)} == describe(
         either, group, {topic: [0], "nothing": [3]}, version
     )
 
@@ -112,7 +112,7 @@ def test_assigned_partitions_are_listed_before_first_fetch(either, group):
     topic = either.create_topic(2)
     beat(either, group, 0, [topic])
 
-    assert {(topic, 0): (-1, -1), (topic, 1): (-1, -1)} == described(either, group)
+    assert {(topic, 0): (-1, -1), (topic, 1): (-1, -1)} == describe(either, group)
 
 
 def test_alter_creates_group_at_offset(either, group):
@@ -121,7 +121,7 @@ def test_alter_creates_group_at_offset(either, group):
 
     assert not altered.error_code
     assert {(topic, 0): 0, (topic, 1): 0} == results(altered)
-    assert {(topic, 0): (0, 0), (topic, 1): (7, -7)} == described(either, group)
+    assert {(topic, 0): (0, 0), (topic, 1): (7, -7)} == describe(either, group)
     (found,) = either.request("share_group_describe", 1, group_ids=[group]).groups
     assert ("Empty", 1, 1) == (
         found.group_state,
@@ -172,7 +172,7 @@ def test_delete_removes_offsets_by_topic(either, group):
         ),
         "nothing": ("unknown_topic_or_partition", ABSENT),
     } == reported
-    assert {(other, 0): (2, -2)} == described(either, group)
+    assert {(other, 0): (2, -2)} == describe(either, group)
 
 
 def test_delete_of_missing_group_is_an_error(either, group):
@@ -186,7 +186,7 @@ def test_group_without_a_name_has_no_offsets(either):
     for response in (alter(either, "", t={0: 0}), delete(either, "", "t")):
         assert "invalid_group_id" == response.error_code.name
         assert "The group id is invalid." == response.error_message
-    assert {} == described(either, "")
+    assert {} == describe(either, "")
 
 
 def test_deleted_topic_is_initialised_again_for_the_next_member():
@@ -195,10 +195,10 @@ def test_deleted_topic_is_initialised_again_for_the_next_member():
     beat(embedded, "g", 0, [topic])
     beat(embedded, "g", -1)
     delete(embedded, "g", topic)
-    assert {} == described(embedded, "g")
+    assert {} == describe(embedded, "g")
 
     beat(embedded, "g", 0, [topic])
-    assert {(topic, 0): (-1, -1)} == described(embedded, "g")
+    assert {(topic, 0): (-1, -1)} == describe(embedded, "g")
 
 
 def test_deleted_topic_is_omitted_from_all():
@@ -207,7 +207,7 @@ def test_deleted_topic_is_omitted_from_all():
     alter(embedded, "g", **{topic: {0: 1}, other: {0: 2}})
     embedded.cluster.delete_topic(embedded.cluster.topics.by_name(topic))
 
-    assert {(other, 0): (2, -2)} == described(embedded, "g")
+    assert {(other, 0): (2, -2)} == describe(embedded, "g")
 
 
 def test_denied_topics_are_errors_by_name_and_omitted_from_all():
@@ -224,12 +224,12 @@ def test_denied_topics_are_errors_by_name_and_omitted_from_all():
     ).groups
     (deleted,) = delete(embedded, "g", topic).responses
     altered = results(alter(embedded, "g", **{topic: {0: 2}}))
-    refused = "topic_authorization_failed"
+    denied = "topic_authorization_failed"
 
-    assert {} == described(embedded, "g")
-    assert refused == found.topics[0].partitions[0].error_code.name
-    assert refused == deleted.error_code.name
-    assert refused == altered[topic, 0][0]
+    assert {} == describe(embedded, "g")
+    assert denied == found.topics[0].partitions[0].error_code.name
+    assert denied == deleted.error_code.name
+    assert denied == altered[topic, 0][0]
 
 
 @pytest.mark.parametrize(
@@ -243,14 +243,14 @@ def test_each_api_requires_its_group_permission(operation):
     (found,) = embedded.request(
         "describe_share_group_offsets", 1, groups=[{"group_id": "g"}]
     ).groups
-    refused = {
+    errors = {
         Operation.READ: alter(embedded, "g", **{topic: {0: 1}}).error_code,
         Operation.DELETE: delete(embedded, "g").error_code,
         Operation.DESCRIBE: found.error_code,
     }
 
-    assert "group_authorization_failed" == refused.pop(operation).name
-    assert not any(refused.values())
+    assert "group_authorization_failed" == errors.pop(operation).name
+    assert not any(errors.values())
 
 
 def test_other_brokers_return_not_coordinator():

@@ -88,10 +88,10 @@ class DeliveryQueue(RuleBasedStateMachine):
                 member, batches, self.settings, self.now
             )
         except AcknowledgeError:
-            assert not self.model.may_acknowledge(member, batches)
+            assert not self.model.can_acknowledge(member, batches)
             assert flat(before) == flat(self.partition.states())
         else:
-            assert self.model.may_acknowledge(member, batches)
+            assert self.model.can_acknowledge(member, batches)
             assert flat(before) == flat(self.partition.states())
             self.partition.apply(changes)
             self.model.acknowledged(batches, self.now)
