@@ -110,7 +110,10 @@ async def test_released_records_are_redelivered_and_rejected_ones_are_not(broker
     await anyio.to_thread.run_sync(produce, broker, range(300))
     deliveries, done = Counter(), 0
     with anyio.fail_after(TIMEOUT):
-        async with consumer(broker, acknowledgement="explicit") as worker:
+        # Released records are delivered at the end of a waiting fetch.
+        async with consumer(
+            broker, acknowledgement="explicit", max_wait=0.05
+        ) as worker:
             async for record in worker:
                 number = int(record.value)
                 deliveries[number] += 1
