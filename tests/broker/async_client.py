@@ -1,43 +1,10 @@
 """An async client that sends any request, in any version."""
 
-import io
-from dataclasses import fields
-from importlib import import_module
-
 import anyio
-from kio.index import load_response_schema
-from kio.serial import entity_reader, entity_writer
 
-__all__ = ["Client", "entity", "request_bytes"]
+from tests.broker.messages import decode_response, encode_request
 
-
-def entity(api, version, **values):
-    """Return a request by its API's name: `entity("metadata", 12, topics=None)`."""
-    module = import_module(f"kio.schema.{api}.v{version}.request")
-    (kind,) = (
-        made
-        for name, made in vars(module).items()
-        if name.lower() == f"{api.replace('_', '')}request"
-    )
-    known = {field.name for field in fields(kind)}
-    return kind(**{name: value for name, value in values.items() if name in known})
-
-
-def request_bytes(request, correlation_id=1, client_id="test"):
-    header = type(request).__header_schema__
-    buffer = io.BytesIO()
-    entity_writer(header)(
-        buffer,
-        header(
-            request_api_key=type(request).__api_key__,
-            request_api_version=type(request).__version__,
-            correlation_id=correlation_id,
-            client_id=client_id,
-        ),
-    )
-    entity_writer(type(request))(buffer, request)
-    content = buffer.getvalue()
-    return len(content).to_bytes(4, "big") + content
+__all__ = ["Client"]
 
 
 class Client:
@@ -49,23 +16,21 @@ class Client:
         self._correlation_id = 0
         self._received = b""
 
-    async def ask(self, request):
+    async def request(self, request):
+        """Send a request, and return its response."""
         await self.send(request)
-        return await self.answer(type(request))
+        return await self.receive(request)
 
     async def send(self, request):
         self._correlation_id += 1
         await self.stream.send(
-            request_bytes(request, self._correlation_id, self._client_id)
+            encode_request(request, self._correlation_id, self._client_id)
         )
 
-    async def answer(self, asked):
+    async def receive(self, request):
+        """Return the next response, which must be the response to this request."""
         frame = await self.frame()
-        kind = load_response_schema(asked.__api_key__, asked.__version__)
-        _, size = entity_reader(kind.__header_schema__)(frame, 0)
-        answer, end = entity_reader(kind)(frame, size)
-        assert size + end == len(frame) or end == len(frame)
-        return answer
+        return decode_response(frame, request.__api_key__, request.__version__)
 
     async def frame(self):
         await self._fill(4)

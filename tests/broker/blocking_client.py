@@ -1,65 +1,53 @@
-"""A blocking client that sends any request of kio's, given as mappings."""
+"""A blocking client that sends any request, given as mappings."""
 
-import io
 import socket
-import typing
-from dataclasses import fields
-from datetime import timedelta
-from importlib import import_module
 
-from kio.index import load_request_schema, load_response_schema
-from kio.schema.index import api_key_map
-from kio.serial import entity_reader, entity_writer
+from tests.broker.messages import (
+    API_KEYS,
+    decode_response,
+    encode_request,
+    make_request,
+)
 
 __all__ = ["BlockingClient"]
 
-KEYS = {name: key for key, name in api_key_map.items()}
+TIMEOUT = 30.0
 
 
 class BlockingClient:
-    """One connection; times are in milliseconds, as in the protocol."""
+    """One connection to the first of the bootstrap servers."""
 
     def __init__(self, bootstrap_servers, client_id="test"):
         host, _, port = bootstrap_servers.split(",")[0].rpartition(":")
-        self._socket = socket.create_connection((host, int(port)), timeout=30)
+        self._socket = socket.create_connection((host, int(port)), timeout=TIMEOUT)
         self._client_id = client_id
-        self._asked = []
+        self._requested = []
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        self.close()
+
+    def close(self):
         self._socket.close()
 
-    def ask(self, api, version, **values):
+    def request(self, api, version, **values):
+        """Send a request, and return its response."""
         self.send(api, version, **values)
-        return self.answer()
+        return self.receive()
 
     def send(self, api, version, **values):
-        kind = load_request_schema(KEYS[api], version)
-        head = kind.__header_schema__
-        header = head(
-            request_api_key=KEYS[api],
-            request_api_version=version,
-            correlation_id=1,
-            client_id=self._client_id,
-        )
-        buffer = io.BytesIO()
-        entity_writer(head)(buffer, header)
-        entity_writer(kind)(buffer, built(kind, values))
-        content = buffer.getvalue()
-        self._socket.sendall(len(content).to_bytes(4, "big") + content)
-        self._asked.append((KEYS[api], version))
+        request = make_request(api, version, **values)
+        self._socket.sendall(encode_request(request, client_id=self._client_id))
+        self._requested.append((API_KEYS[api], version))
 
-    def answer(self):
-        """Return the response to the oldest unanswered request."""
-        kind = load_response_schema(*self._asked.pop(0))
+    def receive(self):
+        """Return the response to the oldest request without a response."""
         frame = self._read(int.from_bytes(self._read(4), "big"))
-        _, size = entity_reader(kind.__header_schema__)(frame, 0)
-        answer, _ = entity_reader(kind)(frame, size)
-        return answer
+        return decode_response(frame, *self._requested.pop(0))
 
-    def is_answered(self):
+    def has_response(self):
         """Return whether a response has arrived."""
         self._socket.setblocking(False)
         try:
@@ -67,7 +55,7 @@ class BlockingClient:
         except BlockingIOError:
             return False
         finally:
-            self._socket.settimeout(30)
+            self._socket.settimeout(TIMEOUT)
 
     def _read(self, size):
         content = b""
@@ -76,27 +64,3 @@ class BlockingClient:
             assert received, "the broker has closed the connection"
             content += received
         return content
-
-
-def built(kind, values):
-    """Return an entity with the values that its version has fields for."""
-    module = import_module(kind.__module__)
-    hints = typing.get_type_hints(kind, vars(module))
-    return kind(
-        **{
-            field.name: one(field, hints[field.name], values[field.name])
-            for field in fields(kind)
-            if field.name in values
-        }
-    )
-
-
-def one(field, declared, value):
-    if field.metadata.get("kafka_type", "").startswith("timedelta"):
-        return timedelta(milliseconds=value)
-    if isinstance(value, (list, tuple)):
-        kinds = (declared, *typing.get_args(declared))
-        (array,) = (k for k in kinds if typing.get_origin(k) is tuple)
-        inner = typing.get_args(array)[0]
-        return tuple(built(inner, v) if isinstance(v, dict) else v for v in value)
-    return value

@@ -1,22 +1,15 @@
 """Calls a handler directly: no connection, no loop, only a cluster's state."""
 
-from dataclasses import MISSING, fields, is_dataclass
-from datetime import timedelta
-from types import NoneType
-from typing import get_args, get_origin
-
-from kio.index import load_request_schema, load_response_schema
-from kio.schema.index import api_key_map
-from kio.serial import entity_reader
+from dataclasses import fields
 
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.context import Context
+from tests.broker.messages import API_KEYS, decode_response, make_request
 
-__all__ = ["ask", "failures", "make_cluster"]
+__all__ = ["call_api", "failures", "handle", "make_cluster"]
 
-KEYS = {name: key for key, name in api_key_map.items()}
 SETTINGS = {"auto.create.topics.enable": "false"}
 
 
@@ -33,66 +26,28 @@ def make_cluster(brokers=3, **settings):
     return cluster
 
 
-def ask(cluster, api, version, **values):
+def call_api(cluster, api, version, **values):
+    """Call a handler of broker 1, and return its response; see `handle`."""
+    request = make_request(api, version, **values)
+    unknown = values.keys() - {field.name for field in fields(request)}
+    assert not unknown, f"{api} {version} has no {unknown}"
+    header = Header(API_KEYS[api], version, 1, "test")
+    return handle(request, Context(header, cluster, 1, None))
+
+
+def handle(request, context):
     """Call a handler, and return its response after encoding and decoding.
 
-    Absent fields of the request are empty. Only for handlers that never wait.
+    Only for handlers that return without waiting.
     """
-    key = KEYS[api]
-    header = Header(key, version, 1, "test")
-    request = built(load_request_schema(key, version), values)
-    work = APIS[key].handle(request, Context(header, cluster, 1, None))
+    header = context.header
+    work = APIS[header.api_key].handle(request, context)
     try:
         work.send(None)
     except StopIteration as done:
-        return on_the_wire(header, done.value)
-    raise AssertionError(f"{api} waits")
-
-
-def on_the_wire(header, response):
-    frame = encode_response(header, response, header.version)[4:]
-    kind = load_response_schema(header.api_key, header.version)
-    _, size = entity_reader(kind.__header_schema__)(frame, 0)
-    return entity_reader(kind)(frame, size)[0]
-
-
-def built(kind, values):
-    """Return an entity from mappings."""
-    known = {field.name: field for field in fields(kind)}
-    assert values.keys() <= known.keys(), f"{kind.__name__} has no {values.keys()}"
-    return kind(
-        **{
-            name: convert_value(field, values[name])
-            if name in values
-            else default_value(field)
-            for name, field in known.items()
-            if name in values or field.default is MISSING
-        }
-    )
-
-
-def convert_value(field, value):
-    if isinstance(value, list | tuple):
-        inner = struct_in(field.type)
-        return tuple(built(inner, one) if inner else one for one in value)
-    return value
-
-
-def default_value(field):
-    kind = field.metadata.get("kafka_type", "")
-    if kind.startswith("timedelta"):
-        return timedelta(0)
-    if NoneType in get_args(field.type):
-        return None
-    if get_origin(field.type) is tuple:
-        return ()
-    return {"bool": False, "string": ""}.get(kind, 0)
-
-
-def struct_in(declared):
-    if is_dataclass(declared):
-        return declared
-    return next(filter(None, map(struct_in, get_args(declared))), None)
+        frame = encode_response(header, done.value, header.version)
+        return decode_response(frame[4:], header.api_key, header.version)
+    raise AssertionError(f"the handler waits: {request}")
 
 
 def failures(results):

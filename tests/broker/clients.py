@@ -1,33 +1,54 @@
 """librdkafka's clients, for tests on a real Kafka and on the embedded one."""
 
 import logging
-import time
 import uuid
 from contextlib import ExitStack, closing
 
 from confluent_kafka import Consumer, Producer
 
 from tests.kafka_plugin import EmbeddedCluster
+from tests.waiting import until_true
 
-__all__ = ["PATIENCE", "Clients", "new_name", "read", "until"]
+__all__ = ["TIMEOUT", "Clients", "new_name", "poll_all", "poll_until", "read"]
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 def new_name(kind):
     return f"{kind}-{uuid.uuid4().hex[:8]}"
 
 
-def until(what, holds, step=lambda: time.sleep(0.02), patience=PATIENCE):
-    """Repeat a step until `holds()` returns something true; return that."""
-    deadline = time.monotonic() + patience
-    while not (found := holds()):
-        assert time.monotonic() < deadline, f"not so in {patience:g} s: {what}"
-        step()
-    return found
+def poll_until(what, condition, poll, within=TIMEOUT):
+    """Call `poll` until the condition returns something true; return that."""
+
+    def polled():
+        if not (found := condition()):
+            poll()
+            found = condition()
+        return found
+
+    return until_true(polled, within, what=what, pause=0)
 
 
-def read(consumer, count, patience=PATIENCE):
+def poll_all(consumers, condition, records=None):
+    """Poll consumers until a condition on their records is true; return the records.
+
+    New records are appended to `records`, if given.
+    """
+    records = [] if records is None else records
+
+    def poll():
+        for consumer in consumers:
+            message = consumer.poll(0.01)
+            if message is not None:
+                assert message.error() is None, message.error()
+                records.append(message)
+
+    poll_until("the condition", lambda: condition(records), poll)
+    return records
+
+
+def read(consumer, count, within=TIMEOUT):
     """Poll until `count` records have arrived; return them."""
     records = []
 
@@ -36,7 +57,7 @@ def read(consumer, count, patience=PATIENCE):
             assert message.error() is None, message.error()
             records.append(message)
 
-    until(f"{count} records", lambda: len(records) >= count, poll, patience)
+    poll_until(f"{count} records", lambda: len(records) >= count, poll, within)
     return records
 
 
@@ -49,7 +70,7 @@ class Clients:
 
     def __init__(self, kafka):
         self.bootstrap_servers = kafka.bootstrap_servers
-        self._is_ours = isinstance(kafka.started, EmbeddedCluster)
+        self._is_embedded = isinstance(kafka.started, EmbeddedCluster)
         self.complaints = []
         self._stack = ExitStack()
         self._logger = logging.Logger("librdkafka")
@@ -79,7 +100,7 @@ class Clients:
 
     def __exit__(self, kind, *_):
         self._stack.close()
-        if kind is None and self._is_ours:
+        if kind is None and self._is_embedded:
             assert [] == self.complaints
 
 

@@ -20,7 +20,7 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 
 
 def alter(broker, kind, name, *changes, validate_only=False, version=1):
-    (answer,) = broker.ask(
+    (response,) = broker.request(
         "incremental_alter_configs",
         version,
         resources=[
@@ -35,8 +35,8 @@ def alter(broker, kind, name, *changes, validate_only=False, version=1):
         ],
         validate_only=validate_only,
     ).responses
-    assert (kind, name) == (answer.resource_type, answer.resource_name)
-    return answer.error_code and (answer.error_code.name, answer.error_message)
+    assert (kind, name) == (response.resource_type, response.resource_name)
+    return response.error_code and (response.error_code.name, response.error_message)
 
 
 def put(broker, kind, name, **values):
@@ -46,7 +46,7 @@ def put(broker, kind, name, **values):
 
 
 def describe(broker, kind, name, *names, version=4, **options):
-    (result,) = broker.ask(
+    (result,) = broker.request(
         "describe_configs",
         version,
         resources=[

@@ -7,28 +7,24 @@ def either(request):
     return either_broker(request)
 """
 
-import socket
 import time
-import typing
 import uuid
-from dataclasses import MISSING, fields, is_dataclass
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
-from kio.schema.index import api_key_map
-from kio.serial import entity_reader
 
-from sharecons.testing.broker.apis import APIS
+from sharecons.testing.broker.acls import Acl, Operation, Pattern, Permission
 from sharecons.testing.broker.cluster import Broker, Cluster
-from sharecons.testing.broker.codec import Header, encode_response
+from sharecons.testing.broker.codec import Header
 from sharecons.testing.broker.context import Context
-from tests.broker.async_client import request_bytes
+from tests.broker.blocking_client import BlockingClient
+from tests.broker.call_handler import handle
+from tests.broker.messages import API_KEYS, make_request
+from tests.waiting import until_true
 
-__all__ = ["BOTH", "Ours", "either_broker"]
+__all__ = ["BOTH", "ClockedContext", "Embedded", "RealKafka", "either_broker"]
 
-KEYS = {name: key for key, name in api_key_map.items()}
 WARM = set()
-BOTH = ["ours", pytest.param("kafka", marks=pytest.mark.kafka)]
+BOTH = ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
 
 
 class ClockedContext(Context):
@@ -37,8 +33,8 @@ class ClockedContext(Context):
         return self.connection.now
 
 
-class Ours:
-    """A cluster whose brokers run, and a client of it that never waits."""
+class Embedded:
+    """A cluster whose brokers run, and a client that calls their handlers."""
 
     peer = "/127.0.0.1"
 
@@ -52,6 +48,7 @@ class Ours:
         self.now = 0.0
 
     def sleep(self, seconds):
+        """Move the clock; this takes no time."""
         self.now += seconds
 
     def create_topic(self, partitions=1, config=None):
@@ -62,19 +59,39 @@ class Ours:
     def find(self, group):
         """Do nothing: a coordinator always exists."""
 
-    def ask(self, api, version, node_id=1, **values):
-        header = Header(KEYS[api], version, 1, "test")
+    def deny(self, resource, name, operation=Operation.ALL):
+        """Deny an operation on a resource to the client."""
+        self._add_acl(resource, name, operation, Permission.DENY)
+
+    def deny_only(self, resource, name, operation):
+        """Deny one operation on a resource, and allow the others.
+
+        A resource with ACLs denies all operations that no ACL allows.
+        """
+        self._add_acl(resource, name, operation, Permission.DENY)
+        self._add_acl(resource, name, Operation.ALL, Permission.ALLOW)
+
+    def _add_acl(self, resource, name, operation, permission):
+        self.cluster.authorizer.add(
+            Acl(
+                resource=resource,
+                name=name,
+                pattern=Pattern.LITERAL,
+                principal="User:ANONYMOUS",
+                host="*",
+                operation=operation,
+                permission=permission,
+            )
+        )
+
+    def request(self, api, version, node_id=1, **values):
+        """Send a request to a broker, and return its response."""
+        header = Header(API_KEYS[api], version, 1, "test")
         context = ClockedContext(header, self.cluster, node_id, self)
-        work = APIS[KEYS[api]].handle(request_of(api, version, values), context)
-        try:
-            work.send(None)
-        except StopIteration as done:
-            frame = encode_response(header, done.value, version)
-            return read(api, version, frame[4:])
-        raise AssertionError(f"{api} waits")
+        return handle(make_request(api, version, **values), context)
 
 
-class Theirs:
+class RealKafka:
     """A real Kafka, which takes time until its state is visible."""
 
     def __init__(self, kafka):
@@ -84,37 +101,39 @@ class Theirs:
             self._warm_up()
 
     def sleep(self, seconds):
-        time.sleep(seconds)
+        time.sleep(seconds)  # real time: a real Kafka works meanwhile
 
     def create_topic(self, partitions=1, config=None):
         name = self._kafka.admin.create_topic(partitions, config=config)
-        time.sleep(0.3)  # the coordinator may learn of it later than other brokers
+        self.sleep(0.3)  # the coordinator can be the last broker with the metadata
         return name
 
     def find(self, group):
         """Wait until the group has a coordinator that has loaded its log."""
         self._kafka.admin.group_coordinator(group)
-        while self._beat(group, 5).error_code.name != "group_id_not_found":
-            time.sleep(0.1)
+        until_true(
+            lambda: self._beat(group, 5).error_code.name == "group_id_not_found",
+            what=f"the coordinator of {group} has loaded",
+        )
 
-    def ask(self, api, version, **values):
-        host, _, port = self._kafka.bootstrap_servers.split(",")[0].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=30) as connection:
-            connection.sendall(request_bytes(request_of(api, version, values)))
-            with connection.makefile("rb") as stream:
-                frame = stream.read(int.from_bytes(stream.read(4), "big"))
-        return read(api, version, frame)
+    def request(self, api, version, **values):
+        with BlockingClient(self._kafka.bootstrap_servers) as client:
+            return client.request(api, version, **values)
 
     def _warm_up(self):
-        """Make it create its internal topics: the first share group waits for them."""
+        """Create the internal topics: the first share group waits for them."""
         topic, group = self.create_topic(), f"group-{uuid.uuid4().hex[:8]}"
         self.find(group)
-        while not (answer := self._beat(group, 0, [topic])).assignment.topic_partitions:
-            assert not answer.error_code
-            time.sleep(0.1)
+
+        def has_partitions():
+            response = self._beat(group, 0, [topic])
+            assert not response.error_code
+            return response.assignment.topic_partitions
+
+        until_true(has_partitions, what="the first share group has partitions")
 
     def _beat(self, group, epoch, topics=None):
-        return self.ask(
+        return self.request(
             "share_group_heartbeat",
             1,
             group_id=group,
@@ -125,41 +144,6 @@ class Theirs:
 
 
 def either_broker(request):
-    if request.param == "ours":
-        return Ours()
-    return Theirs(request.getfixturevalue("kafka"))
-
-
-def read(api, version, frame):
-    kind = load_response_schema(KEYS[api], version)
-    _, size = entity_reader(kind.__header_schema__)(frame, 0)
-    return entity_reader(kind)(frame, size)[0]
-
-
-def request_of(api, version, values):
-    return built(load_request_schema(KEYS[api], version), values)
-
-
-def built(kind, values):
-    """Return an entity from mappings; absent fields are null, false or empty."""
-    return kind(
-        **{
-            field.name: convert_value(field.type, values.get(field.name))
-            for field in fields(kind)
-            if field.name in values or field.default is MISSING
-        }
-    )
-
-
-def convert_value(declared, value):
-    kinds = (declared, *typing.get_args(declared))
-    array = next((each for each in kinds if typing.get_origin(each) is tuple), None)
-    if array is None or (value is None and type(None) in kinds):
-        struct = next(filter(is_dataclass, kinds), None)
-        if struct and value is not None:
-            return built(struct, value)
-        return bool(value) if declared is bool else value
-    inner = typing.get_args(array)[0]
-    return tuple(
-        built(inner, one) if is_dataclass(inner) else one for one in value or ()
-    )
+    if request.param == "embedded":
+        return Embedded()
+    return RealKafka(request.getfixturevalue("kafka"))

@@ -12,7 +12,8 @@ from datetime import timedelta
 from random import Random
 
 from sharecons.testing.broker.batch_writer import NewRecord, encode_batch
-from tests.broker.raw_requests import RawClient, base64_id
+from tests.broker.blocking_client import BlockingClient
+from tests.broker.messages import base64_id
 from tests.broker.steps import (
     POLL,
     Acknowledge,
@@ -26,11 +27,12 @@ from tests.broker.steps import (
     choose_acknowledgements,
     forget,
 )
+from tests.waiting import until_true
 
 __all__ = ["Player"]
 
 SETTLED = 0.15  # seconds in which a broker notices a closed connection and writes state
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class Member:
@@ -44,10 +46,10 @@ class Member:
         self.held = []
         """Partitions and offsets that are acquired and not acknowledged."""
 
-    def ask(self, api, version, **values):
+    def request(self, api, version, **values):
         if self.client is None:
-            self.client = RawClient(self._address)
-        return self.client.ask(
+            self.client = BlockingClient(self._address)
+        return self.client.request(
             api,
             version,
             member_id=self.name,
@@ -71,7 +73,7 @@ class Player:
     def __init__(self, address, topic, group, lock, members=3):
         self._address = address
         self._topic, self.group, self._lock = topic, group, lock
-        self._admin = RawClient(address)
+        self._admin = BlockingClient(address)
         found = self._look_up()
         self.topic_id = found.topic_id
         self._partitions = range(len(found.partitions))
@@ -83,28 +85,30 @@ class Player:
     def join(self):
         """Create the group and its share partitions."""
         self._until_done(
-            lambda: self._admin.ask(
+            lambda: self._admin.request(
                 "find_coordinator", 4, key_type=0, coordinator_keys=(self.group,)
             ).coordinators[0]
         )
-        name, epoch, topics = base64_id(uuid.uuid4()), 0, (self._topic,)
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            answer = self._admin.ask(
+        member = {"member_id": base64_id(uuid.uuid4()), "member_epoch": 0}
+        topics = (self._topic,)
+
+        def has_partitions():
+            nonlocal topics
+            response = self._admin.request(
                 "share_group_heartbeat",
                 1,
                 group_id=self.group,
-                member_id=name,
-                member_epoch=epoch,
                 subscribed_topic_names=topics,
+                **member,
             )
-            if not answer.error_code:
-                epoch, topics = answer.member_epoch, None
-                given = answer.assignment
-                if given is not None and given.topic_partitions:
-                    return self._stay()
-            time.sleep(0.1)
-        raise AssertionError("nothing was assigned")
+            if response.error_code:
+                return False
+            topics, member["member_epoch"] = None, response.member_epoch
+            assigned = response.assignment
+            return assigned is not None and assigned.topic_partitions
+
+        until_true(has_partitions, TIMEOUT, what="the assignment", pause=0.1)
+        self._stay()
 
     def _stay(self):
         """Initialise all partitions, and keep them initialised.
@@ -114,7 +118,7 @@ class Player:
         """
         if len(self._partitions) > 1:
             self._fetch(self._idle, Fetch(0))
-            time.sleep(SETTLED)
+            pause(SETTLED)
 
     def play(self, steps):
         """Return the responses to the steps."""
@@ -127,11 +131,11 @@ class Player:
     def _state(self, partition):
         key = f"{self.group}:{base64_id(self.topic_id)}:{partition}"
         self._until_done(
-            lambda: self._admin.ask(
+            lambda: self._admin.request(
                 "find_coordinator", 6, key_type=2, coordinator_keys=(key,)
             ).coordinators[0]
         )
-        answer = self._admin.ask(
+        response = self._admin.request(
             "read_share_group_state",
             0,
             group_id=self.group,
@@ -142,7 +146,7 @@ class Player:
                 },
             ),
         )
-        (found,) = answer.results[0].partitions
+        (found,) = response.results[0].partitions
         # Timers release records one by one, with overlapping writes. It is random
         # whether equal neighbours are merged, and whether final records at the start
         # are still part of the state.
@@ -178,14 +182,14 @@ class Player:
                 return self._reopen(self._members[member])
             case Cut(member):
                 self._members[member].cut()
-                time.sleep(SETTLED)
+                pause(SETTLED)
             case Wait():
-                time.sleep(self._lock + SETTLED)
+                pause(self._lock + SETTLED)
         return None
 
     def _produce(self, partition, size):
         batch = encode_batch([NewRecord(b"x")] * size, int(time.time() * 1000))
-        answer = self._admin.ask(
+        response = self._admin.request(
             "produce",
             11,
             acks=-1,
@@ -197,26 +201,26 @@ class Player:
                 },
             ),
         )
-        (done,) = answer.responses[0].partition_responses
+        (done,) = response.responses[0].partition_responses
         self._ends[partition] = done.base_offset + size
         return done.error_code.name, done.base_offset
 
     def _trim(self, partition, offset):
         what = {"partition_index": partition, "offset": offset}
-        answer = self._admin.ask(
+        response = self._admin.request(
             "delete_records",
             2,
             timeout=timedelta(seconds=5),
             topics=({"name": self._topic, "partitions": (what,)},),
         )
-        (done,) = answer.topics[0].partitions
+        (done,) = response.topics[0].partitions
         return done.error_code.name, done.low_watermark
 
     def _fetch(self, member, step):
         batches = {}
         if step.acknowledge is not None and member.epoch:
             batches = choose_acknowledgements(member.held, Random(step.acknowledge))
-        answer = member.ask(
+        response = member.request(
             "share_fetch",
             2,
             group_id=self.group,
@@ -230,10 +234,10 @@ class Player:
                 batches if member.epoch else dict.fromkeys(self._partitions, ())
             ),
         )
-        if not answer.error_code:
+        if not response.error_code:
             member.epoch += 1
         reported = []
-        for part in (part for topic in answer.responses for part in topic.partitions):
+        for part in (part for topic in response.responses for part in topic.partitions):
             where = int(part.partition_index)
             if not part.acknowledge_error_code:
                 forget(member.held, where, batches.get(where, ()))
@@ -246,8 +250,9 @@ class Player:
             codes = part.error_code.name, part.acknowledge_error_code
             reported.append((where, *codes, ranges))
         # Kafka writes a fetch's acknowledgements while it responds.
-        time.sleep(SETTLED if batches else 0)
-        return answer.error_code.name, len(batches), sorted(reported)
+        if batches:
+            pause(SETTLED)
+        return response.error_code.name, len(batches), sorted(reported)
 
     def _acknowledge(self, member, random, is_honest):
         some = member.held
@@ -256,26 +261,26 @@ class Player:
         batches = choose_acknowledgements(some, random, may_renew=True)
         if not batches or not member.epoch:
             return None
-        answer = self._said(member, batches)
-        if not answer.error_code:
+        response = self._send_acknowledgements(member, batches)
+        if not response.error_code:
             member.epoch += 1
-        return self._reported(member, batches, answer)
+        return self._reported(member, batches, response)
 
     def _close(self, member):
         if not member.epoch:
             return None
         member.epoch = -1
-        answer = self._said(member, {})
+        response = self._send_acknowledgements(member, {})
         member.epoch, member.held = 0, []
-        time.sleep(SETTLED)
-        return self._reported(member, {}, answer)
+        pause(SETTLED)
+        return self._reported(member, {}, response)
 
     def _reopen(self, member):
         member.epoch = 0
         return self._fetch(member, Fetch(0, max_records=0))
 
-    def _said(self, member, batches):
-        return member.ask(
+    def _send_acknowledgements(self, member, batches):
+        return member.request(
             "share_acknowledge",
             2,
             group_id=self.group,
@@ -285,14 +290,14 @@ class Player:
             topics=self._topics(batches),
         )
 
-    def _reported(self, member, batches, answer):
+    def _reported(self, member, batches, response):
         reported = []
-        for part in (part for topic in answer.responses for part in topic.partitions):
+        for part in (part for topic in response.responses for part in topic.partitions):
             where = int(part.partition_index)
             reported.append((where, part.error_code.name))
             if not part.error_code:
                 forget(member.held, where, batches[where])
-        return answer.error_code.name, sorted(reported)
+        return response.error_code.name, sorted(reported)
 
     def _topics(self, batches):
         partitions = tuple(
@@ -314,15 +319,16 @@ class Player:
         return ({"topic_id": self.topic_id, "partitions": partitions},)
 
     def _look_up(self):
-        answer = self._admin.ask(
+        response = self._admin.request(
             "metadata", 12, topics=({"topic_id": None, "name": self._topic},)
         )
-        return answer.topics[0]
+        return response.topics[0]
 
-    def _until_done(self, ask):
-        deadline = time.monotonic() + PATIENCE
-        while time.monotonic() < deadline:
-            if not ask().error_code:
-                return
-            time.sleep(0.1)
-        raise AssertionError("no coordinator")
+    def _until_done(self, find):
+        until_true(
+            lambda: not find().error_code, TIMEOUT, what="a coordinator", pause=0.1
+        )
+
+
+def pause(seconds):
+    time.sleep(seconds)  # real time: brokers in threads and processes work meanwhile

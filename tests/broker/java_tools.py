@@ -25,7 +25,7 @@ MAIN = {
 }
 # Compilation for long runs takes more time than it saves within a second.
 QUICK = ("-Xmx256m", "-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 class JavaTools:
@@ -44,8 +44,8 @@ class JavaTools:
             assert marker not in everything, everything
         return [line for line in ended.stdout.splitlines() if line.strip()]
 
-    def refused(self, tool, *args):
-        """Run a tool that should fail; return its output."""
+    def run_failing(self, tool, *args):
+        """Run a tool that should fail; return what it prints."""
         ended = self._ended(tool, args)
         return ended.stdout + ended.stderr
 
@@ -60,7 +60,7 @@ class JavaTools:
             input=stdin,
             capture_output=True,
             text=True,
-            timeout=PATIENCE,
+            timeout=TIMEOUT,
         )
 
     def command(self, tool, *args):

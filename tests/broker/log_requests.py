@@ -16,7 +16,7 @@ BUSY = (
     ErrorCode.not_coordinator,
     ErrorCode.concurrent_transactions,
 )
-PATIENCE = 200  # retries until a real coordinator is ready
+RETRIES = 200  # retries until a real coordinator is ready
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Place:
 def new_topic(either, **created):
     """Create a topic; return its name and id."""
     name = either.create_topic(**created)
-    topics = either.ask(
+    topics = either.request(
         "metadata",
         12,
         topics=[{"name": name}],
@@ -43,12 +43,12 @@ class Talk:
 
     def __init__(self, either):
         self.either = either
-        self.ask = either.ask
+        self.request = either.request
 
     def produce(self, place, records, version=13, *, partition=0, acks=-1, tx=None):
         partitions = [{"index": partition, "records": records}]
         topic = {"topic_id": place.topic_id, "name": place.name}
-        answer = self.ask(
+        response = self.request(
             "produce",
             version,
             transactional_id=tx,
@@ -56,17 +56,17 @@ class Talk:
             timeout=timedelta(seconds=10),
             topic_data=[{**topic, "partition_data": partitions}],
         )
-        return answer.responses[0].partition_responses[0]
+        return response.responses[0].partition_responses[0]
 
     def produce_result(self, place, records, version=13, **values):
         """Return the offset, or the error's name."""
         reported = self.produce(place, records, version, **values)
         return reported.error_code.name if reported.error_code else reported.base_offset
 
-    def fetch(self, *wanted, version=17, **values):
+    def fetch(self, *partitions, version=17, **values):
         """Fetch partitions: each a topic, a partition, an offset, more fields."""
         topics = {}
-        for place, partition, offset, *more in wanted:
+        for place, partition, offset, *more in partitions:
             of_topic = topics.setdefault(place, [])
             of_topic.append(
                 {
@@ -89,7 +89,7 @@ class Talk:
             "session_epoch": -1,
             "forgotten_topics_data": [],
         }
-        return self.ask(
+        return self.request(
             "fetch",
             version,
             **known | values,
@@ -97,9 +97,9 @@ class Talk:
                 {
                     "topic_id": place.topic_id,
                     "topic": place.name,
-                    "partitions": partitions,
+                    "partitions": of_topic,
                 }
-                for place, partitions in topics.items()
+                for place, of_topic in topics.items()
             ],
         )
 
@@ -108,7 +108,7 @@ class Talk:
         return self.fetch((place, 0, offset), **values).responses[0].partitions[0]
 
     def init(self, tx=None, timeout=60.0, producer=(-1, -1), version=5):
-        answer = self.ask(
+        response = self.request(
             "init_producer_id",
             version,
             transactional_id=tx,
@@ -116,15 +116,15 @@ class Talk:
             producer_id=producer[0],
             producer_epoch=producer[1],
         )
-        if answer.error_code:
-            return answer.error_code.name
-        return answer.producer_id, answer.producer_epoch
+        if response.error_code:
+            return response.error_code.name
+        return response.producer_id, response.producer_epoch
 
     def begin(self, timeout=60.0):
         """Return a new transactional id with its producer."""
         tx = f"tx-{uuid.uuid4().hex[:8]}"
         self.when_ready(
-            lambda: self.ask(
+            lambda: self.request(
                 "find_coordinator", 4, key_type=1, coordinator_keys=[tx]
             ).coordinators[0]
         )
@@ -132,7 +132,7 @@ class Talk:
 
     def producer(self, tx=None, timeout=60.0):
         """Return a producer's id and epoch; retry while a broker starts."""
-        for _ in range(PATIENCE):
+        for _ in range(RETRIES):
             found = self.init(tx, timeout)
             if not isinstance(found, str):
                 return found
@@ -140,8 +140,8 @@ class Talk:
         raise AssertionError(found)
 
     def end(self, tx, producer, committed=True, version=5):
-        answer = self.when_ready(
-            lambda: self.ask(
+        response = self.when_ready(
+            lambda: self.request(
                 "end_txn",
                 version,
                 transactional_id=tx,
@@ -150,21 +150,21 @@ class Talk:
                 committed=committed,
             )
         )
-        if answer.error_code:
-            return answer.error_code.name
-        return (answer.producer_id, answer.producer_epoch) if version >= 5 else None
+        if response.error_code:
+            return response.error_code.name
+        return (response.producer_id, response.producer_epoch) if version >= 5 else None
 
-    def when_ready(self, ask):
+    def when_ready(self, send):
         """Retry until the coordinator is ready and has written its markers."""
-        for _ in range(PATIENCE):
-            answer = ask()
-            if answer.error_code not in BUSY:
-                return answer
+        for _ in range(RETRIES):
+            response = send()
+            if response.error_code not in BUSY:
+                return response
             self.either.sleep(0.1)
-        return answer
+        return response
 
     def look_up(self, place, timestamp, version=10, isolation=0, **partition):
-        answer = self.ask(
+        response = self.request(
             "list_offsets",
             version,
             replica_id=-1,
@@ -184,10 +184,10 @@ class Talk:
                 }
             ],
         )
-        return answer.topics[0].partitions[0]
+        return response.topics[0].partitions[0]
 
     def delete(self, place, offset, partition=0):
-        answer = self.ask(
+        response = self.request(
             "delete_records",
             2,
             topics=[
@@ -198,7 +198,7 @@ class Talk:
             ],
             timeout=timedelta(seconds=10),
         )
-        found = answer.topics[0].partitions[0]
+        found = response.topics[0].partitions[0]
         return found.error_code.name if found.error_code else found.low_watermark
 
 
@@ -208,10 +208,10 @@ def offsets_in(read):
     return [head.base_offset for head in heads]
 
 
-def parts(answer):
+def parts(response):
     """Return each partition of a response: index, error, whole batches."""
     return [
         (part.partition_index, part.error_code.name, offsets_in(part))
-        for topic in answer.responses
+        for topic in response.responses
         for part in topic.partitions
     ]

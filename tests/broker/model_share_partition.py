@@ -32,7 +32,7 @@ class Model:
                 assert offset >= self.log_start
                 self.known[offset] = [ACQUIRED, count, member, now + self.duration]
 
-    def may_acknowledge(self, member, batches):
+    def can_acknowledge(self, member, batches):
         return all(
             offset < self.start
             or self.known.get(offset, [None] * 4)[::2] == [ACQUIRED, member]
@@ -50,15 +50,15 @@ class Model:
                 if kind == 4:
                     self.known[offset][3] = now + self.duration
                 elif kind == 2:
-                    self._let_go(offset)
+                    self._release(offset)
                 else:
                     self._write(offset, FINAL[kind])
 
     def released(self, member):
-        self._let_all_go(lambda held: held[2] == member)
+        self._release_where(lambda held: held[2] == member)
 
     def passed(self, now):
-        self._let_all_go(lambda held: held[3] <= now)
+        self._release_where(lambda held: held[3] <= now)
 
     def leader_moved(self):
         """Keep only the written state, as the next leader does."""
@@ -75,12 +75,12 @@ class Model:
             if held[0] == ACQUIRED and held[2] == member
         }
 
-    def _let_all_go(self, concerned):
+    def _release_where(self, condition):
         for offset, held in list(self.known.items()):
-            if held[0] == ACQUIRED and concerned(held):
-                self._let_go(offset)
+            if held[0] == ACQUIRED and condition(held):
+                self._release(offset)
 
-    def _let_go(self, offset):
+    def _release(self, offset):
         spent = self.known[offset][1] >= self.limit
         self._write(offset, ARCHIVED if spent else AVAILABLE)
 

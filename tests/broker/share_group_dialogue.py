@@ -39,7 +39,7 @@ STEPS = [
     Step(0.3, "A", None, None, (3, None, 4, 3)),
     Step(0.9, "A", None, None, (4, {"t": 2}, 4, 4)),
     Step(0, "B", None, None, (4, {"t": 2}, 4, 4)),
-    # Epochs: the last one but one may be repeated, 0 always joins.
+    # Epochs: a member can repeat the previous epoch, and 0 always joins.
     Step(0, "A", 3, None, (4, None, 4, 4)),
     Step(0, "A", 2, None, "fenced_member_epoch"),
     Step(0, "A", 5, None, "fenced_member_epoch"),
@@ -47,7 +47,7 @@ STEPS = [
     Step(0, "C", -1, None, "unknown_member_id"),
     Step(0, "A", 0, ["t"], (4, {"t": 2}, 4, 4)),
     Step(0, "A", None, ["t"], (4, {"t": 2}, 4, 4)),
-    # Another topic: assigned at once if the interval is over, but not initialised.
+    # Another topic: assigned immediately after the interval, but not initialised.
     Step(1.2, "A", None, ["t", "u"], (5, {"t": 2}, 5, 5)),
     Step(0, "A", None, ["u", "t"], (5, {"t": 2}, None, 5)),
     Step(0.4, "A", None, None, (5, None, 6, 5)),
@@ -73,26 +73,28 @@ def play(broker, group):
     epochs, responses = {}, []
     for step in STEPS:
         broker.sleep(step.pause)
-        answer = send_heartbeat(broker, group, step, epochs.get(step.member), names)
-        if answer.error_code:
-            responses.append(answer.error_code.name)
+        response = send_heartbeat(broker, group, step, epochs.get(step.member), names)
+        if response.error_code:
+            responses.append(response.error_code.name)
             continue
-        epochs[step.member] = answer.member_epoch
-        (described,) = broker.ask("share_group_describe", 1, group_ids=[group]).groups
-        counts = counted(answer.assignment, described, names)
+        epochs[step.member] = response.member_epoch
+        (described,) = broker.request(
+            "share_group_describe", 1, group_ids=[group]
+        ).groups
+        counts = counted(response.assignment, described, names)
         # On a real broker it is random whether a topic is initialised at this moment.
         expects_epoch = (
             isinstance(step.expected, tuple) and step.expected[2] is not None
         )
         epoch = described.group_epoch if expects_epoch else None
         responses.append(
-            (answer.member_epoch, counts, epoch, described.assignment_epoch)
+            (response.member_epoch, counts, epoch, described.assignment_epoch)
         )
     return responses
 
 
 def send_heartbeat(broker, group, step, last_epoch, names):
-    return broker.ask(
+    return broker.request(
         "share_group_heartbeat",
         1,
         group_id=group,

@@ -10,7 +10,7 @@ from sharecons.testing.broker.share.partition import SharePartition
 from tests.broker.offset_log import Log
 
 GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
-AVAILABLE, ACKNOWLEDGED, ARCHIVED = 0, 2, 4
+AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = 0, 2, 3, 4
 
 
 class Group:
@@ -24,7 +24,7 @@ class Group:
         self.partition = SharePartition(self.state, start)
 
     def fetch(
-        self, member="ann", max_records=500, now=0.0, aborted=(), offset=None, **wanted
+        self, member="ann", max_records=500, now=0.0, aborted=(), offset=None, **limits
     ):
         if not self.partition.can_acquire(self.settings):
             return []
@@ -32,7 +32,7 @@ class Group:
         return [
             tuple(part)
             for part in self.partition.acquire(
-                AcquireRequest(member=member, max_records=max_records, **wanted),
+                AcquireRequest(member=member, max_records=max_records, **limits),
                 offset,
                 self.log.read(offset),
                 self.settings,

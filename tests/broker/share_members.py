@@ -1,14 +1,13 @@
-"""Scripted members of a share group, over memory streams."""
+"""Scripted members of a share group, over memory streams, in `virtual_time`."""
 
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
 import anyio
-from kio.index import load_request_schema
 
 from sharecons.testing.broker.embedded import EmbeddedBroker
 from tests.broker.async_client import Client
-from tests.broker.raw_requests import KEYS, built
+from tests.broker.messages import make_request
 
 __all__ = [
     "ACCEPT",
@@ -71,7 +70,7 @@ class Member:
     def __init__(self, group, name, stream, version=2):
         self.group, self.name, self.version = group, name, version
         self.epoch = 0
-        self._client = Client(stream)
+        self.client = Client(stream)
 
     async def fetch(self, *partitions, wait=0.0, **values):
         """Fetch from these partitions, or from partition 0 in the first request."""
@@ -87,35 +86,35 @@ class Member:
         }
         if partitions:
             named["topics"] = self.named(*((each, ()) for each in partitions))
-        answer = await self.ask("share_fetch", **{**limits, **named, **values})
-        if not answer.error_code:
+        response = await self.request("share_fetch", **{**limits, **named, **values})
+        if not response.error_code:
             self.epoch += 1
-        return answer
+        return response
 
     async def acknowledge(self, *batches, partition=0, **values):
         """Acknowledge offsets of one partition: first, last, types."""
         named = {"topics": self.named((partition, batches))} if batches else {}
-        answer = await self.ask("share_acknowledge", **{**named, **values})
-        if not answer.error_code:
+        response = await self.request("share_acknowledge", **{**named, **values})
+        if not response.error_code:
             self.epoch += 1
-        return answer
+        return response
 
     async def close(self):
         self.epoch = -1
         return await self.acknowledge()
 
     async def cut(self):
-        await self._client.stream.aclose()
-        await anyio.sleep(0.001)
+        await self.client.stream.aclose()
+        await anyio.wait_all_tasks_blocked()  # the broker has noticed
 
-    async def ask(self, api, **values):
-        kind = load_request_schema(KEYS[api], self.version)
+    async def request(self, api, **values):
         who = {
             "group_id": "g",
             "member_id": self.name,
             "share_session_epoch": self.epoch,
         }
-        return await self._client.ask(built(kind, {**who, **values}))
+        request = make_request(api, self.version, **{**who, **values})
+        return await self.client.request(request)
 
     def named(self, *partitions, topic_id=None):
         return (
@@ -153,20 +152,20 @@ async def group_of(brokers=1, partitions=1, subscribed=True, **config):
         await group.close()
 
 
-def parts(answer):
-    return [part for topic in answer.responses for part in topic.partitions]
+def parts(response):
+    return [part for topic in response.responses for part in topic.partitions]
 
 
-def acquired(answer):
+def acquired(response):
     return [
         (records.first_offset, records.last_offset, records.delivery_count)
-        for part in parts(answer)
+        for part in parts(response)
         for records in part.acquired_records
     ]
 
 
-def codes(answer):
-    return [part.error_code for part in parts(answer)]
+def codes(response):
+    return [part.error_code for part in parts(response)]
 
 
 async def timed(work):

@@ -16,7 +16,7 @@ __all__ = [
     "with_waits",
 ]
 
-POLL = 0.1  # seconds that a fetch may wait, while a leader reads its state
+POLL = 0.1  # the maximum wait of a fetch, in seconds, while a leader reads its state
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from sharecons.testing.broker.acls import (
     Permission,
     Resource,
 )
-from tests.broker.call_handler import ask, failures, make_cluster
+from tests.broker.acl_requests import create, creation, delete, describe, filtering
+from tests.broker.call_handler import failures, make_cluster
 
 DENY_ALL = {
     "resource": Resource.TOPIC,
@@ -56,51 +57,6 @@ def allowed_on(access, name="t"):
         for operation in OPERATIONS_ON_TOPICS
         if not access.denies(operation, "TOPIC", name)
     }
-
-
-def creation(**changes):
-    return {
-        "resource_type": 2,
-        "resource_name": "t",
-        "resource_pattern_type": 3,
-        "principal": "User:ANONYMOUS",
-        "host": "*",
-        "operation": 2,
-        "permission_type": 2,
-        **changes,
-    }
-
-
-def filtering(**changes):
-    return {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-        **changes,
-    }
-
-
-def create(cluster, *creations, version=3):
-    return ask(cluster, "create_acls", version, creations=creations).results
-
-
-def describe(cluster, version=3, **changes):
-    answer = ask(cluster, "describe_acls", version, **filtering(**changes))
-    assert not answer.error_code
-    return {
-        (resource.resource_type, resource.resource_name, resource.pattern_type): [
-            each.principal for each in resource.acls
-        ]
-        for resource in answer.resources
-    }
-
-
-def delete(cluster, *filters, version=3):
-    return ask(cluster, "delete_acls", version, filters=filters).filter_results
 
 
 def test_without_acls_every_operation_is_allowed():
@@ -175,8 +131,8 @@ def test_pattern_selects_resource_names(changes, denied):
     ],
 )
 def test_acl_applies_to_its_principal_and_host_only(changes, denied):
-    everybody = acl(permission=Permission.ALLOW)
-    access = access_with(everybody, acl(**changes))
+    for_all = acl(permission=Permission.ALLOW)
+    access = access_with(for_all, acl(**changes))
 
     assert denied == access.denies("READ", "TOPIC", "t")
 
@@ -205,22 +161,27 @@ filters = st.builds(
 
 
 @given(st.lists(rules), filters)
-def test_filter_returns_exactly_the_matching_acls(acls, wanted):
+def test_filter_returns_exactly_the_matching_acls(acls, acl_filter):
     access = access_with(*acls)
-    found = access.find(wanted)
+    found = access.find(acl_filter)
     access.remove(found)
 
     left = access.find(AclFilter(**ANY))
     assert set(acls) == {*found, *left}
     assert not set(found) & set(left)
-    assert [] == access.find(wanted)
+    assert [] == access.find(acl_filter)
 
 
 @given(st.lists(rules), st.sampled_from(["t", "topic", "other"]))
 def test_match_filter_finds_all_acls_of_a_name(acls, name):
     access = access_with(*acls)
-    wanted = {**ANY, "resource": Resource.TOPIC, "pattern": Pattern.MATCH, "name": name}
-    found = access_with(*access.find(AclFilter(**wanted)))
+    filter_fields = {
+        **ANY,
+        "resource": Resource.TOPIC,
+        "pattern": Pattern.MATCH,
+        "name": name,
+    }
+    found = access_with(*access.find(AclFilter(**filter_fields)))
 
     assert allowed_on(access, name) == allowed_on(found, name)
 

@@ -3,15 +3,15 @@
 import pytest
 
 from sharecons.testing.broker.apis import APIS
-from tests.broker.call_handler import ask, make_cluster
+from tests.broker.call_handler import call_api, make_cluster
 
 
 @pytest.mark.parametrize("version", range(5))
 def test_versions_of_every_api_are_announced(version):
-    answer = ask(make_cluster(), "api_versions", version)
+    response = call_api(make_cluster(), "api_versions", version)
 
     announced = {
-        each.api_key: (each.min_version, each.max_version) for each in answer.api_keys
+        each.api_key: (each.min_version, each.max_version) for each in response.api_keys
     }
     assert {
         key: (api.versions[0], api.versions[-1]) for key, api in APIS.items()
@@ -25,14 +25,16 @@ def test_announced_apis_have_handlers(api):
 
 @pytest.mark.parametrize("version", [3, 4])
 def test_share_groups_and_transactions_are_enabled(version):
-    answer = ask(make_cluster(), "api_versions", version)
+    response = call_api(make_cluster(), "api_versions", version)
 
-    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    levels = {each.name: each.max_version_level for each in response.finalized_features}
     assert (1, 2) == (levels["share.version"], levels["transaction.version"])
 
 
 def test_old_versions_omit_features_with_minimum_zero():
-    older, newer = (ask(make_cluster(), "api_versions", version) for version in (3, 4))
+    older, newer = (
+        call_api(make_cluster(), "api_versions", version) for version in (3, 4)
+    )
 
     assert {"metadata.version"} == {each.name for each in older.supported_features}
     assert {"metadata.version", "share.version", "transaction.version"} == {

@@ -111,14 +111,14 @@ def test_every_subscribed_partition_is_assigned(rounds):
     for subscriptions, how_many in rounds:
         partitions = partitions_of(*how_many)
         held = assign(subscriptions, partitions, held)
-        wanted = {
+        expected = {
             (topic, index)
             for topics in subscriptions.values()
             for topic in topics & partitions.keys()
             for index in partitions[topic]
         }
 
-        assert holders_of(held).keys() == wanted
+        assert holders_of(held).keys() == expected
         assert all(
             topic in subscriptions[member]
             for member, had in held.items()

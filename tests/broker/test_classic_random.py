@@ -58,12 +58,12 @@ class Group(RuleBasedStateMachine):
             self.now,
         )
         self.known.append(new_id)
-        answer = reply.result
-        if answer and answer.error is ErrorCode.none:
-            assert answer.generation_id == self.group.generation_id
-            assert answer.protocol_name == self.group.protocol_name
-            leads = answer.leader == answer.member_id
-            assert bool(answer.members) == leads
+        response = reply.result
+        if response and response.error is ErrorCode.none:
+            assert response.generation_id == self.group.generation_id
+            assert response.protocol_name == self.group.protocol_name
+            leads = response.leader == response.member_id
+            assert bool(response.members) == leads
 
     @rule(data=st.data(), instance=INSTANCES, late=st.booleans())
     def sync(self, data, instance, late):
@@ -107,8 +107,7 @@ class Group(RuleBasedStateMachine):
         assert self.group.next_deadline > self.now
 
     @rule()
-    def all_go(self):
-        """Silent members expire."""
+    def all_members_expire(self):
         self.now += 1000.0
         self.group.advance(self.now)
         assert State.EMPTY is self.group.state
@@ -142,7 +141,7 @@ class Group(RuleBasedStateMachine):
 
     @invariant()
     def every_member_has_a_deadline(self):
-        """No member stays without heartbeats for ever."""
+        """A member without heartbeats expires."""
         if hasattr(self, "group") and len(self.group.members):
             assert self.group.next_deadline < math.inf
 

@@ -3,88 +3,31 @@
 import pytest
 
 from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.groups.classic import (
-    ClassicGroup,
-    JoinRequest,
-    State,
-    SyncRequest,
-)
+from sharecons.testing.broker.groups.classic import ClassicGroup, State
 from sharecons.testing.broker.groups.errors import GroupError
-
-RANGE = (("range", b"r"),)
-
-
-def request(member_id="", **asked):
-    return JoinRequest(
-        **{
-            "member_id": member_id,
-            "new_id": "unknown",
-            "session_timeout": 10.0,
-            "rebalance_timeout": 60.0,
-            "protocol_type": "consumer",
-            "protocols": RANGE,
-            "id_required": False,
-            **asked,
-        }
-    )
+from tests.broker.classic_groups import error_of, join, rejoin, stable_group, sync
 
 
-def joins(group, name, now=0.0, **asked):
-    """Join as a new member, with its assigned id."""
-    return group.join(request(new_id=name, **asked), now)
-
-
-def rejoins(group, name, now=0.0, **asked):
-    return group.join(request(name, **asked), now)
-
-
-def syncs(group, name, now=0.0, assignments=None, **asked):
-    asked = {"generation_id": group.generation_id, **asked}
-    return group.sync(
-        SyncRequest(member_id=name, assignments=assignments or {}, **asked), now
-    )
-
-
-def stable(*names, now=0.0, **asked):
-    """Return a group of these members; the first one is the leader."""
-    group = ClassicGroup("g")
-    for name in names:
-        joins(group, name, now, **asked)
-        for other in names[: names.index(name)]:
-            rejoins(group, other, now, **asked)
-    assignments = {name: name.encode() for name in names}
-    for name in reversed(names):
-        syncs(group, name, now, assignments)
-    assert State.STABLE is group.state
-    return group
-
-
-def refused(call, *args, **kwargs):
-    with pytest.raises(GroupError) as caught:
-        call(*args, **kwargs)
-    return caught.value.code
-
-
-def test_first_member_becomes_leader_at_once():
+def test_first_member_becomes_leader_immediately():
     group = ClassicGroup("g")
 
-    answer = joins(group, "one").result
+    response = join(group, "one").result
 
     assert (ErrorCode.none, 1, "one", "one") == (
-        answer.error,
-        answer.generation_id,
-        answer.leader,
-        answer.member_id,
+        response.error,
+        response.generation_id,
+        response.leader,
+        response.member_id,
     )
-    assert [("one", None, b"r")] == list(answer.members)
+    assert [("one", None, b"r")] == list(response.members)
     assert State.COMPLETING is group.state
 
 
 def test_new_member_must_rejoin_with_its_assigned_id():
     group = ClassicGroup("g")
 
-    first = joins(group, "one", id_required=True).result
-    second = rejoins(group, "one", id_required=True).result
+    first = join(group, "one", id_required=True).result
+    second = rejoin(group, "one", id_required=True).result
 
     assert (ErrorCode.member_id_required, "one") == (first.error, first.member_id)
     assert (ErrorCode.none, 1) == (second.error, second.generation_id)
@@ -92,17 +35,17 @@ def test_new_member_must_rejoin_with_its_assigned_id():
 
 def test_pending_id_expires_with_the_session_timeout():
     group = ClassicGroup("g")
-    joins(group, "one", id_required=True)
+    join(group, "one", id_required=True)
 
-    answer = rejoins(group, "one", now=10.0).result
+    response = rejoin(group, "one", now=10.0).result
 
-    assert (ErrorCode.unknown_member_id, "one") == (answer.error, answer.member_id)
+    assert (ErrorCode.unknown_member_id, "one") == (response.error, response.member_id)
 
 
 def test_initial_delay_puts_members_into_one_generation():
     group = ClassicGroup("g", initial_delay=3.0)
-    one = joins(group, "one", now=0.0)
-    two = joins(group, "two", now=1.0)
+    one = join(group, "one", now=0.0)
+    two = join(group, "two", now=1.0)
 
     group.advance(3.0)
     assert one.result is None
@@ -114,10 +57,10 @@ def test_initial_delay_puts_members_into_one_generation():
 
 def test_initial_delay_is_limited_by_rebalance_timeout():
     group = ClassicGroup("g", initial_delay=3.0)
-    first = joins(group, "0", rebalance_timeout=7.0)
+    first = join(group, "0", rebalance_timeout=7.0)
 
     for second in range(1, 7):
-        joins(group, str(second), float(second), rebalance_timeout=7.0)
+        join(group, str(second), float(second), rebalance_timeout=7.0)
         assert first.result is None
     group.advance(7.0)
 
@@ -125,11 +68,11 @@ def test_initial_delay_is_limited_by_rebalance_timeout():
 
 
 def test_second_member_waits_for_first_to_rejoin():
-    group = stable("one")
+    group = stable_group("one")
 
-    two = joins(group, "two", now=1.0)
+    two = join(group, "two", now=1.0)
     assert (None, State.PREPARING) == (two.result, group.state)
-    one = rejoins(group, "one", now=2.0)
+    one = rejoin(group, "one", now=2.0)
 
     assert ["one", "two"] == [each.member_id for each in one.result.members]
     assert (2, "one", ()) == (
@@ -140,8 +83,8 @@ def test_second_member_waits_for_first_to_rejoin():
 
 
 def test_member_that_does_not_rejoin_in_time_is_removed():
-    group = stable("one", session_timeout=100.0)
-    two = joins(group, "two", now=1.0)
+    group = stable_group("one", session_timeout=100.0)
+    two = join(group, "two", now=1.0)
 
     group.advance(60.9)
     assert two.result is None
@@ -151,12 +94,14 @@ def test_member_that_does_not_rejoin_in_time_is_removed():
         two.result.leader,
         [each.member_id for each in two.result.members],
     )
-    assert ErrorCode.unknown_member_id is refused(group.heartbeat, "one", None, 1, 61.0)
+    assert ErrorCode.unknown_member_id is error_of(
+        group.heartbeat, "one", None, 1, 61.0
+    )
 
 
 def test_longest_rebalance_timeout_is_used():
-    group = stable("one", rebalance_timeout=120.0, session_timeout=500.0)
-    two = joins(group, "two", now=0.0, rebalance_timeout=1.0)
+    group = stable_group("one", rebalance_timeout=120.0, session_timeout=500.0)
+    two = join(group, "two", now=0.0, rebalance_timeout=1.0)
 
     group.advance(119.0)
     assert two.result is None
@@ -166,9 +111,9 @@ def test_longest_rebalance_timeout_is_used():
 
 
 def test_expired_pending_id_does_not_block_the_rebalance():
-    group = stable("one", session_timeout=100.0)
-    joins(group, "two", now=0.0, id_required=True, session_timeout=5.0)
-    one = rejoins(group, "one", now=1.0, session_timeout=100.0)
+    group = stable_group("one", session_timeout=100.0)
+    join(group, "two", now=0.0, id_required=True, session_timeout=5.0)
+    one = rejoin(group, "one", now=1.0, session_timeout=100.0)
 
     assert one.result is None
     group.advance(5.0)
@@ -177,34 +122,34 @@ def test_expired_pending_id_does_not_block_the_rebalance():
 
 
 def test_expired_member_is_removed_and_others_rebalance():
-    group = stable("one", "two")
+    group = stable_group("one", "two")
     group.heartbeat("two", None, group.generation_id, 9.0)
 
     group.advance(10.0)
 
     assert State.PREPARING is group.state
     assert ["two"] == [member.member_id for member in group.members]
-    assert ErrorCode.rebalance_in_progress is refused(
+    assert ErrorCode.rebalance_in_progress is error_of(
         group.heartbeat, "two", None, group.generation_id, 11.0
     )
 
 
 def test_waiting_member_does_not_expire():
-    group = stable("one", "two", rebalance_timeout=300.0)
-    one = rejoins(group, "one", now=1.0, rebalance_timeout=300.0)
+    group = stable_group("one", "two", rebalance_timeout=300.0)
+    one = rejoin(group, "one", now=1.0, rebalance_timeout=300.0)
 
     for second in range(5, 100, 5):
         with pytest.raises(GroupError):
             group.heartbeat("two", None, group.generation_id, float(second))
     assert one.result is None
-    rejoins(group, "two", now=100.0, rebalance_timeout=300.0)
+    rejoin(group, "two", now=100.0, rebalance_timeout=300.0)
 
     assert 2 == len(one.result.members)
 
 
 def test_waiting_new_member_expires_after_five_minutes():
-    group = stable("one", rebalance_timeout=1000.0, session_timeout=1000.0)
-    two = joins(group, "two", now=0.0)
+    group = stable_group("one", rebalance_timeout=1000.0, session_timeout=1000.0)
+    two = join(group, "two", now=0.0)
 
     group.advance(299.0)
     assert two.result is None
@@ -214,7 +159,7 @@ def test_waiting_new_member_expires_after_five_minutes():
 
 
 def test_group_is_empty_after_all_sessions_expire():
-    group = stable("one", "two", "three")
+    group = stable_group("one", "two", "three")
 
     group.advance(1000.0)
 
@@ -224,13 +169,13 @@ def test_group_is_empty_after_all_sessions_expire():
 
 def test_leader_sync_assigns_all_members():
     group = ClassicGroup("g")
-    joins(group, "one")
-    two = joins(group, "two")
-    rejoins(group, "one")
+    join(group, "one")
+    two = join(group, "two")
+    rejoin(group, "one")
 
-    waits = syncs(group, "two")
+    waits = sync(group, "two")
     assert waits.result is None
-    leads = syncs(group, "one", assignments={"one": b"1", "two": b"2"})
+    leads = sync(group, "one", assignments={"one": b"1", "two": b"2"})
 
     assert 2 == two.result.generation_id
     assert (b"1", "consumer", "range") == (
@@ -244,23 +189,23 @@ def test_leader_sync_assigns_all_members():
 
 def test_member_without_assignment_gets_empty_assignment():
     group = ClassicGroup("g")
-    joins(group, "one")
+    join(group, "one")
 
-    assert b"" == syncs(group, "one", assignments={"other": b"1"}).result.assignment
+    assert b"" == sync(group, "one", assignments={"other": b"1"}).result.assignment
 
 
 def test_stable_group_repeats_assignments():
-    group = stable("one", "two")
+    group = stable_group("one", "two")
 
-    assert b"two" == syncs(group, "two", now=1.0).result.assignment
+    assert b"two" == sync(group, "two", now=1.0).result.assignment
 
 
 def test_members_without_sync_are_removed_after_rebalance_timeout():
     group = ClassicGroup("g")
-    joins(group, "one", session_timeout=1000.0)
-    joins(group, "two", session_timeout=1000.0)
-    rejoins(group, "one", session_timeout=1000.0)
-    syncs(group, "one", now=1.0, assignments={})
+    join(group, "one", session_timeout=1000.0)
+    join(group, "two", session_timeout=1000.0)
+    rejoin(group, "one", session_timeout=1000.0)
+    sync(group, "one", now=1.0, assignments={})
 
     group.advance(60.0)
 
@@ -272,91 +217,95 @@ def test_members_without_sync_are_removed_after_rebalance_timeout():
 
 def test_rebalance_fails_waiting_syncs():
     group = ClassicGroup("g")
-    joins(group, "one")
-    joins(group, "two")
-    rejoins(group, "one")
-    waits = syncs(group, "two")
+    join(group, "one")
+    join(group, "two")
+    rejoin(group, "one")
+    waits = sync(group, "two")
 
-    joins(group, "three", now=1.0)
+    join(group, "three", now=1.0)
 
     assert ErrorCode.rebalance_in_progress is waits.result.error
 
 
 def test_sync_with_wrong_generation_protocol_or_state_is_rejected():
-    group = stable("one")
+    group = stable_group("one")
 
-    assert ErrorCode.illegal_generation is refused(syncs, group, "one", generation_id=9)
-    assert ErrorCode.inconsistent_group_protocol is refused(
-        syncs, group, "one", protocol_type="connect"
+    assert ErrorCode.illegal_generation is error_of(sync, group, "one", generation_id=9)
+    assert ErrorCode.inconsistent_group_protocol is error_of(
+        sync, group, "one", protocol_type="connect"
     )
-    assert ErrorCode.inconsistent_group_protocol is refused(
-        syncs, group, "one", protocol_name="sticky"
+    assert ErrorCode.inconsistent_group_protocol is error_of(
+        sync, group, "one", protocol_name="sticky"
     )
-    assert ErrorCode.unknown_member_id is refused(syncs, group, "two")
-    joins(group, "two")
-    assert ErrorCode.rebalance_in_progress is refused(syncs, group, "one")
+    assert ErrorCode.unknown_member_id is error_of(sync, group, "two")
+    join(group, "two")
+    assert ErrorCode.rebalance_in_progress is error_of(sync, group, "one")
 
 
 def test_leader_rejoin_starts_a_rebalance():
-    group = stable("one", "two")
+    group = stable_group("one", "two")
 
-    reply = rejoins(group, "one", now=1.0)
+    reply = rejoin(group, "one", now=1.0)
 
     assert (None, State.PREPARING) == (reply.result, group.state)
 
 
 def test_unchanged_follower_rejoin_returns_current_generation():
-    group = stable("one", "two")
+    group = stable_group("one", "two")
     before = group.generation_id
 
-    answer = rejoins(group, "two", now=1.0).result
+    response = rejoin(group, "two", now=1.0).result
 
-    assert (before, "one", ()) == (answer.generation_id, answer.leader, answer.members)
+    assert (before, "one", ()) == (
+        response.generation_id,
+        response.leader,
+        response.members,
+    )
     assert State.STABLE is group.state
 
 
 def test_follower_rejoin_with_new_subscription_starts_a_rebalance():
-    group = stable("one", "two")
+    group = stable_group("one", "two")
 
-    rejoins(group, "two", now=1.0, protocols=(("range", b"other"),))
+    rejoin(group, "two", now=1.0, protocols=(("range", b"other"),))
 
     assert State.PREPARING is group.state
 
 
-def test_repeated_join_before_assignment_is_answered():
+def test_repeated_join_before_assignment_gets_the_same_response():
     group = ClassicGroup("g")
-    first = joins(group, "one")
+    first = join(group, "one")
 
-    again = rejoins(group, "one")
+    again = rejoin(group, "one")
 
     assert first.result == again.result
 
 
 def test_leave_starts_a_rebalance_with_next_leader():
-    group = stable("one", "two")
+    group = stable_group("one", "two")
 
     codes = group.leave([("one", None)], now=1.0)
-    answer = rejoins(group, "two", now=1.0).result
+    response = rejoin(group, "two", now=1.0).result
 
     assert [ErrorCode.none] == codes
     assert ("two", ["two"]) == (
-        answer.leader,
-        [each.member_id for each in answer.members],
+        response.leader,
+        [each.member_id for each in response.members],
     )
 
 
 def test_last_leave_empties_the_group_in_a_new_generation():
-    group = stable("one")
+    group = stable_group("one")
 
     group.leave([("one", None)], now=1.0)
 
     assert (State.EMPTY, 2) == (group.state, group.generation_id)
-    assert ErrorCode.unknown_member_id is rejoins(group, "one").result.error
+    assert ErrorCode.unknown_member_id is rejoin(group, "one").result.error
 
 
 def test_leave_returns_an_error_per_member():
-    group = stable("one", "two")
-    joins(group, "given", id_required=True)
+    group = stable_group("one", "two")
+    join(group, "given", id_required=True)
 
     codes = group.leave(
         [("unknown", None), ("given", None), ("", "i"), ("two", "i")], 1
@@ -368,8 +317,8 @@ def test_leave_returns_an_error_per_member():
 
 
 def test_leave_fails_waiting_join_of_the_member():
-    group = stable("one")
-    two = joins(group, "two", now=1.0)
+    group = stable_group("one")
+    two = join(group, "two", now=1.0)
 
     group.leave([("two", None)], now=2.0)
 
@@ -377,19 +326,19 @@ def test_leave_fails_waiting_join_of_the_member():
 
 
 def test_protocol_preferred_by_most_members_is_chosen():
-    group = stable("one", protocols=(("range", b""), ("sticky", b"")))
-    joins(group, "two", protocols=(("sticky", b"2"), ("range", b"")))
-    joins(group, "three", protocols=(("sticky", b"3"), ("range", b"")))
-    answer = rejoins(
+    group = stable_group("one", protocols=(("range", b""), ("sticky", b"")))
+    join(group, "two", protocols=(("sticky", b"2"), ("range", b"")))
+    join(group, "three", protocols=(("sticky", b"3"), ("range", b"")))
+    response = rejoin(
         group, "one", protocols=(("range", b""), ("sticky", b"1"), ("other", b""))
     ).result
 
-    assert "sticky" == answer.protocol_name
-    assert [b"1", b"2", b"3"] == [each.metadata for each in answer.members]
+    assert "sticky" == response.protocol_name
+    assert [b"1", b"2", b"3"] == [each.metadata for each in response.members]
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "fields",
     [
         {"protocols": (("sticky", b""),)},
         {"protocols": ()},
@@ -397,52 +346,54 @@ def test_protocol_preferred_by_most_members_is_chosen():
         {"protocol_type": ""},
     ],
 )
-def test_member_without_common_protocol_is_rejected(asked):
-    group = stable("one")
+def test_member_without_common_protocol_is_rejected(fields):
+    group = stable_group("one")
 
-    answer = joins(group, "two", **asked).result
+    response = join(group, "two", **fields).result
 
-    assert ErrorCode.inconsistent_group_protocol is answer.error
+    assert ErrorCode.inconsistent_group_protocol is response.error
     assert State.STABLE is group.state
 
 
-@pytest.mark.parametrize("asked", [{"protocols": ()}, {"protocol_type": ""}])
-def test_empty_group_requires_a_protocol(asked):
-    answer = joins(ClassicGroup("g"), "one", **asked).result
+@pytest.mark.parametrize("fields", [{"protocols": ()}, {"protocol_type": ""}])
+def test_empty_group_requires_a_protocol(fields):
+    response = join(ClassicGroup("g"), "one", **fields).result
 
-    assert ErrorCode.inconsistent_group_protocol is answer.error
+    assert ErrorCode.inconsistent_group_protocol is response.error
 
 
 def test_empty_group_accepts_another_protocol_type():
-    group = stable("one")
+    group = stable_group("one")
     group.leave([("one", None)], now=1.0)
 
-    answer = joins(group, "two", now=2.0, protocol_type="connect").result
+    response = join(group, "two", now=2.0, protocol_type="connect").result
 
-    assert ("connect", 3) == (answer.protocol_type, answer.generation_id)
+    assert ("connect", 3) == (response.protocol_type, response.generation_id)
 
 
 def test_full_group_rejects_new_members():
     group = ClassicGroup("g", max_size=1)
-    joins(group, "one")
-    syncs(group, "one")
+    join(group, "one")
+    sync(group, "one")
 
-    two = joins(group, "two").result
-    one = rejoins(group, "one").result
+    two = join(group, "two").result
+    one = rejoin(group, "one").result
 
     assert (ErrorCode.group_max_size_reached, "") == (two.error, two.member_id)
     assert ErrorCode.none is one.error
 
 
 def test_heartbeat_from_unknown_member_or_generation_is_rejected():
-    group = stable("one")
+    group = stable_group("one")
 
-    assert ErrorCode.illegal_generation is refused(group.heartbeat, "one", None, 9, 0.0)
-    assert ErrorCode.unknown_member_id is refused(group.heartbeat, "two", None, 1, 0.0)
+    assert ErrorCode.illegal_generation is error_of(
+        group.heartbeat, "one", None, 9, 0.0
+    )
+    assert ErrorCode.unknown_member_id is error_of(group.heartbeat, "two", None, 1, 0.0)
 
 
 def test_heartbeats_extend_the_session():
-    group = stable("one")
+    group = stable_group("one")
 
     for second in range(9, 100, 9):
         group.heartbeat("one", None, 1, float(second))
@@ -451,46 +402,46 @@ def test_heartbeats_extend_the_session():
 
 
 def test_changed_is_notified_with_replies():
-    group = stable("one")
+    group = stable_group("one")
     notified = []
     group.changed.notify = lambda: notified.append(group.generation_id)
-    joins(group, "two", now=1.0)
+    join(group, "two", now=1.0)
     notified.clear()
 
-    rejoins(group, "one", now=2.0)
+    rejoin(group, "one", now=2.0)
 
     assert 2 in notified
 
 
 def test_dropped_join_can_be_repeated():
-    group = stable("one")
-    two = joins(group, "two", now=1.0)
+    group = stable_group("one")
+    two = join(group, "two", now=1.0)
 
     group.drop_request(two, now=2.0)
-    one = rejoins(group, "one", now=3.0)
+    one = rejoin(group, "one", now=3.0)
     assert one.result is None
-    rejoins(group, "two", now=4.0)
+    rejoin(group, "two", now=4.0)
 
     assert ["one", "two"] == [each.member_id for each in one.result.members]
 
 
 def test_protocol_must_be_supported_by_all_members():
-    group = stable("one", protocols=(("other", b""), ("range", b"")))
-    joins(group, "two", protocols=(("another", b""), ("range", b"")))
+    group = stable_group("one", protocols=(("other", b""), ("range", b"")))
+    join(group, "two", protocols=(("another", b""), ("range", b"")))
 
-    answer = rejoins(group, "one", protocols=(("other", b""), ("range", b""))).result
-    third = joins(group, "three", protocols=(("other", b""),)).result
+    response = rejoin(group, "one", protocols=(("other", b""), ("range", b""))).result
+    third = join(group, "three", protocols=(("other", b""),)).result
 
-    assert "range" == answer.protocol_name
+    assert "range" == response.protocol_name
     assert ErrorCode.inconsistent_group_protocol is third.error
 
 
 def test_full_group_accepts_rejoin_of_waiting_members():
     group = ClassicGroup("g", initial_delay=3.0, max_size=1)
-    joins(group, "one")
+    join(group, "one")
 
-    again = rejoins(group, "one", now=1.0)
-    two = joins(group, "two", now=1.0).result
+    again = rejoin(group, "one", now=1.0)
+    two = join(group, "two", now=1.0).result
     group.advance(3.0)
 
     assert ErrorCode.group_max_size_reached is two.error
@@ -498,11 +449,11 @@ def test_full_group_accepts_rejoin_of_waiting_members():
 
 
 def test_rebalance_before_sync_clears_assignments():
-    group = stable("one", "two")
-    rejoins(group, "one")
-    rejoins(group, "two")
+    group = stable_group("one", "two")
+    rejoin(group, "one")
+    rejoin(group, "two")
     assert [b"one", b"two"] == [member.assignment for member in group.members]
 
-    joins(group, "three")
+    join(group, "three")
 
     assert [b"", b"", b""] == [member.assignment for member in group.members]

@@ -5,88 +5,91 @@ import pytest
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.groups.classic import ClassicGroup, State
 from sharecons.testing.broker.groups.errors import GroupError
-from tests.broker.test_classic_rebalance import joins, refused, rejoins, syncs
+from tests.broker.classic_groups import error_of, join, rejoin, sync
 
 
 def static_group(session_timeout=10.0):
     """Return a stable group of two static members; the first one is the leader."""
     group = ClassicGroup("g")
-    asked = {"session_timeout": session_timeout}
-    joins(group, "one", group_instance_id="i1", **asked)
-    joins(group, "two", group_instance_id="i2", **asked)
-    rejoins(group, "one", group_instance_id="i1", **asked)
-    syncs(group, "two")
-    syncs(group, "one", assignments={"one": b"1", "two": b"2"})
+    timeout = {"session_timeout": session_timeout}
+    join(group, "one", group_instance_id="i1", **timeout)
+    join(group, "two", group_instance_id="i2", **timeout)
+    rejoin(group, "one", group_instance_id="i1", **timeout)
+    sync(group, "two")
+    sync(group, "one", assignments={"one": b"1", "two": b"2"})
     return group
 
 
 def test_static_member_joins_without_member_id_round():
-    answer = joins(
+    response = join(
         ClassicGroup("g"), "one", group_instance_id="i", id_required=True
     ).result
 
-    assert (ErrorCode.none, "i") == (answer.error, answer.members[0].group_instance_id)
+    assert (ErrorCode.none, "i") == (
+        response.error,
+        response.members[0].group_instance_id,
+    )
 
 
 def test_returning_static_follower_keeps_assignment_without_rebalance():
     group = static_group()
     before = group.generation_id
 
-    answer = joins(group, "new", now=1.0, group_instance_id="i2").result
+    response = join(group, "new", now=1.0, group_instance_id="i2").result
 
     assert (before, "new", "one", ()) == (
-        answer.generation_id,
-        answer.member_id,
-        answer.leader,
-        answer.members,
+        response.generation_id,
+        response.member_id,
+        response.leader,
+        response.members,
     )
     assert State.STABLE is group.state
-    assert b"2" == syncs(group, "new", now=1.0).result.assignment
+    assert b"2" == sync(group, "new", now=1.0).result.assignment
 
 
 def test_returning_static_leader_skips_assignment():
     group = static_group()
 
-    answer = joins(group, "new", now=1.0, group_instance_id="i1").result
+    response = join(group, "new", now=1.0, group_instance_id="i1").result
 
-    assert (True, "new") == (answer.skip_assignment, answer.leader)
-    assert {"new", "two"} == {each.member_id for each in answer.members}
-    assert b"1" == syncs(group, "new", now=1.0).result.assignment
+    assert (True, "new") == (response.skip_assignment, response.leader)
+    assert {"new", "two"} == {each.member_id for each in response.members}
+    assert b"1" == sync(group, "new", now=1.0).result.assignment
 
 
 def test_returning_old_static_leader_becomes_follower():
     group = static_group()
 
-    answer = joins(
+    response = join(
         group, "new", now=1.0, group_instance_id="i1", may_skip_assignment=False
     ).result
 
     assert (False, "one", ()) == (
-        answer.skip_assignment,
-        answer.leader,
-        answer.members,
+        response.skip_assignment,
+        response.leader,
+        response.members,
     )
 
 
 def test_old_id_of_returning_static_member_is_fenced():
     group = static_group()
-    joins(group, "new", now=1.0, group_instance_id="i2")
+    join(group, "new", now=1.0, group_instance_id="i2")
     generation = group.generation_id
 
     fenced = ErrorCode.fenced_instance_id
-    assert fenced is refused(group.heartbeat, "two", "i2", generation, 1.0)
-    assert fenced is refused(syncs, group, "two", group_instance_id="i2")
-    assert fenced is rejoins(group, "two", group_instance_id="i2").result.error
-    assert fenced is refused(group.check_commit, "two", "i2", generation, 1.0)
+    assert fenced is error_of(group.heartbeat, "two", "i2", generation, 1.0)
+    assert fenced is error_of(sync, group, "two", group_instance_id="i2")
+    assert fenced is rejoin(group, "two", group_instance_id="i2").result.error
+    assert fenced is error_of(group.check_commit, "two", "i2", generation, 1.0)
     assert [fenced] == group.leave([("two", "i2")], 1.0)
 
 
 def test_waiting_join_of_replaced_id_is_fenced():
     group = static_group()
-    old = rejoins(group, "one", now=1.0, group_instance_id="i1")
+    old = rejoin(group, "one", now=1.0, group_instance_id="i1")
     assert old.result is None
 
-    joins(group, "new", now=2.0, group_instance_id="i1")
+    join(group, "new", now=2.0, group_instance_id="i1")
 
     assert (ErrorCode.fenced_instance_id, "one") == (
         old.result.error,
@@ -96,12 +99,12 @@ def test_waiting_join_of_replaced_id_is_fenced():
 
 def test_waiting_sync_of_replaced_id_is_fenced():
     group = ClassicGroup("g")
-    joins(group, "one", group_instance_id="i1")
-    joins(group, "two", group_instance_id="i2")
-    rejoins(group, "one", group_instance_id="i1")
-    old = syncs(group, "two")
+    join(group, "one", group_instance_id="i1")
+    join(group, "two", group_instance_id="i2")
+    rejoin(group, "one", group_instance_id="i1")
+    old = sync(group, "two")
 
-    joins(group, "new", group_instance_id="i2")
+    join(group, "new", group_instance_id="i2")
 
     assert ErrorCode.fenced_instance_id is old.result.error
     assert State.PREPARING is group.state
@@ -110,20 +113,20 @@ def test_waiting_sync_of_replaced_id_is_fenced():
 def test_static_rejoin_with_another_protocol_starts_a_rebalance():
     group = ClassicGroup("g")
     both = (("range", b""), ("sticky", b""))
-    joins(group, "one", group_instance_id="i", protocols=both)
-    syncs(group, "one", assignments={})
+    join(group, "one", group_instance_id="i", protocols=both)
+    sync(group, "one", assignments={})
 
-    answer = joins(
+    response = join(
         group, "new", group_instance_id="i", protocols=(both[1], both[0])
     ).result
 
-    assert ("sticky", 2) == (answer.protocol_name, answer.generation_id)
+    assert ("sticky", 2) == (response.protocol_name, response.generation_id)
 
 
 def test_returning_static_member_has_a_new_session():
     group = static_group()
     group.heartbeat("one", "i1", group.generation_id, 8.0)
-    joins(group, "new", now=9.0, group_instance_id="i2")
+    join(group, "new", now=9.0, group_instance_id="i2")
 
     group.advance(17.9)
     assert State.STABLE is group.state
@@ -134,7 +137,7 @@ def test_returning_static_member_has_a_new_session():
 
 def test_late_static_members_stay_until_their_session_ends():
     group = static_group(session_timeout=100.0)
-    one = rejoins(group, "one", now=1.0, group_instance_id="i1", session_timeout=100.0)
+    one = rejoin(group, "one", now=1.0, group_instance_id="i1", session_timeout=100.0)
 
     group.advance(61.0)
 
@@ -143,7 +146,7 @@ def test_late_static_members_stay_until_their_session_ends():
 
 def test_group_of_absent_static_members_waits_for_their_sessions():
     group = static_group(session_timeout=100.0)
-    three = joins(group, "three", now=1.0)
+    three = join(group, "three", now=1.0)
     group.leave([("three", None)], now=2.0)
 
     group.advance(99.0)
@@ -175,11 +178,11 @@ def test_unknown_instance_id_is_an_error():
 
 def test_replaced_id_without_sync_removes_no_member():
     group = ClassicGroup("g")
-    joins(group, "one", group_instance_id="i1", session_timeout=1000.0)
-    joins(group, "two", group_instance_id="i2", session_timeout=1000.0)
-    rejoins(group, "one", group_instance_id="i1", session_timeout=1000.0)
-    syncs(group, "one", assignments={"two": b"2"})
-    joins(group, "new", now=1.0, group_instance_id="i2", session_timeout=1000.0)
+    join(group, "one", group_instance_id="i1", session_timeout=1000.0)
+    join(group, "two", group_instance_id="i2", session_timeout=1000.0)
+    rejoin(group, "one", group_instance_id="i1", session_timeout=1000.0)
+    sync(group, "one", assignments={"two": b"2"})
+    join(group, "new", now=1.0, group_instance_id="i2", session_timeout=1000.0)
 
     group.advance(60.0)
 

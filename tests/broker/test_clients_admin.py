@@ -28,7 +28,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from tests.broker.clients import PATIENCE, Clients, new_name, read, until
+from tests.broker.clients import TIMEOUT, Clients, new_name, read
+from tests.waiting import until_true
 
 ANONYMOUS = "User:ANONYMOUS"
 
@@ -53,41 +54,43 @@ def topic(any_kafka):
     return topic
 
 
-def done(futures):
+def result_of(futures):
     """Wait for the results of AdminClient: a future, or several."""
     if isinstance(futures, dict):
-        return {key: future.result(PATIENCE) for key, future in futures.items()}
-    return futures.result(PATIENCE)
+        return {key: future.result(TIMEOUT) for key, future in futures.items()}
+    return futures.result(TIMEOUT)
 
 
 def error_of(futures):
     """Return the error code of a failed request."""
     (future,) = futures.values()
-    with pytest.raises(KafkaException) as refused:
-        future.result(PATIENCE)
-    return refused.value.args[0].code()
+    with pytest.raises(KafkaException) as rejected:
+        future.result(TIMEOUT)
+    return rejected.value.args[0].code()
 
 
 def test_topics_are_created_extended_described_and_deleted(admin):
     name = new_name("topic")
     config = {"retention.ms": "1234"}
-    done(admin.create_topics([NewTopic(name, 2, 1, config=config)]))
-    until("it is listed", lambda: name in admin.list_topics(timeout=PATIENCE).topics)
-    done(admin.create_partitions([NewPartitions(name, 5)]))
+    result_of(admin.create_topics([NewTopic(name, 2, 1, config=config)]))
+    until_true(
+        lambda: name in admin.list_topics(timeout=TIMEOUT).topics, what="it is listed"
+    )
+    result_of(admin.create_partitions([NewPartitions(name, 5)]))
 
     def partitions():
-        described = done(admin.describe_topics(TopicCollection([name])))
+        described = result_of(admin.describe_topics(TopicCollection([name])))
         return described[name].partitions
 
-    found = until("it has grown", lambda: len(p := partitions()) == 5 and p)
+    found = until_true(lambda: len(p := partitions()) == 5 and p, what="it has grown")
     assert list(range(5)) == [partition.id for partition in found]
     for partition in found:
         assert 1 == len(partition.replicas) == len(partition.isr)
         assert partition.leader.id == partition.replicas[0].id
 
-    done(admin.delete_topics([name]))
-    listed = lambda: admin.list_topics(timeout=PATIENCE).topics  # noqa: E731
-    until("it is gone", lambda: name not in listed())
+    result_of(admin.delete_topics([name]))
+    listed = lambda: admin.list_topics(timeout=TIMEOUT).topics  # noqa: E731
+    until_true(lambda: name not in listed(), what="it is gone")
 
 
 def test_invalid_topics_are_rejected(admin, topic):
@@ -107,19 +110,19 @@ def test_invalid_topics_are_rejected(admin, topic):
 
 def test_validate_only_creates_no_topic(admin):
     name = new_name("topic")
-    done(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
+    result_of(admin.create_topics([NewTopic(name, 2, 1)], validate_only=True))
 
-    assert name not in admin.list_topics(timeout=PATIENCE).topics
+    assert name not in admin.list_topics(timeout=TIMEOUT).topics
 
 
 def test_topic_settings_are_altered_incrementally(admin, topic):
     def configured():
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        (entries,) = done(admin.describe_configs([resource])).values()
+        (entries,) = result_of(admin.describe_configs([resource])).values()
         return entries
 
     before = configured()
-    assert ("604800000", True) == _of(before["retention.ms"])
+    assert ("604800000", True) == value_of(before["retention.ms"])
     change = ConfigResource(
         ResourceType.TOPIC,
         topic,
@@ -134,14 +137,18 @@ def test_topic_settings_are_altered_incrementally(admin, topic):
             ),
         ],
     )
-    done(admin.incremental_alter_configs([change]))
-    until("it is set", lambda: _of(configured()["retention.ms"]) == ("1", False))
+    result_of(admin.incremental_alter_configs([change]))
+    until_true(
+        lambda: value_of(configured()["retention.ms"]) == ("1", False), what="it is set"
+    )
 
-    assert ("delete,compact", False) == _of(configured()["cleanup.policy"])
-    assert _of(before["max.message.bytes"]) == _of(configured()["max.message.bytes"])
+    assert ("delete,compact", False) == value_of(configured()["cleanup.policy"])
+    assert value_of(before["max.message.bytes"]) == value_of(
+        configured()["max.message.bytes"]
+    )
 
 
-def _of(entry):
+def value_of(entry):
     return entry.value, entry.is_default
 
 
@@ -150,26 +157,26 @@ def test_topic_settings_are_replaced(admin, topic):
     def alter(**config):
         named = {name.replace("_", "."): value for name, value in config.items()}
         resource = ConfigResource(ResourceType.TOPIC, topic, set_config=named)
-        done(admin.alter_configs([resource]))
+        result_of(admin.alter_configs([resource]))
 
     def own():
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        (entries,) = done(admin.describe_configs([resource])).values()
+        (entries,) = result_of(admin.describe_configs([resource])).values()
         return {name: e.value for name, e in entries.items() if not e.is_default}
 
     alter(retention_ms="1000", cleanup_policy="compact")
-    wanted = {"retention.ms": "1000", "cleanup.policy": "compact"}
-    until("both are set", lambda: wanted.items() <= own().items())
+    expected = {"retention.ms": "1000", "cleanup.policy": "compact"}
+    until_true(lambda: expected.items() <= own().items(), what="both are set")
     alter(retention_ms="2000")
 
-    until("one is set", lambda: own().get("retention.ms") == "2000")
+    until_true(lambda: own().get("retention.ms") == "2000", what="one is set")
     assert "cleanup.policy" not in own()
 
 
 def test_broker_settings_are_described(admin):
-    node = str(admin.list_topics(timeout=PATIENCE).controller_id)
+    node = str(admin.list_topics(timeout=TIMEOUT).controller_id)
     resource = ConfigResource(ResourceType.BROKER, node)
-    (entries,) = done(admin.describe_configs([resource])).values()
+    (entries,) = result_of(admin.describe_configs([resource])).values()
 
     assert "1048588" == entries["message.max.bytes"].value
     assert node == entries["node.id"].value
@@ -177,8 +184,8 @@ def test_broker_settings_are_described(admin):
 
 
 def test_the_cluster_is_described(admin, any_kafka):
-    cluster = done(admin.describe_cluster(include_authorized_operations=True))
-    metadata = admin.list_topics(timeout=PATIENCE)
+    cluster = result_of(admin.describe_cluster(include_authorized_operations=True))
+    metadata = admin.list_topics(timeout=TIMEOUT)
 
     (node,) = cluster.nodes
     assert any_kafka.bootstrap_servers == f"{node.host}:{node.port}"
@@ -193,7 +200,7 @@ def test_offsets_are_listed_for_each_offset_spec(admin, topic):
     def listed(spec):
         where = {TopicPartition(topic, 1): spec}
         level = IsolationLevel.READ_COMMITTED
-        (found,) = done(admin.list_offsets(where, isolation_level=level)).values()
+        (found,) = result_of(admin.list_offsets(where, isolation_level=level)).values()
         return found.offset
 
     assert 0 == listed(OffsetSpec.earliest())
@@ -205,12 +212,12 @@ def test_offsets_are_listed_for_each_offset_spec(admin, topic):
 
 def test_records_are_deleted_up_to_an_offset(admin, clients, topic):
     consumer = clients.consumer()
-    deleted = done(admin.delete_records([TopicPartition(topic, 1, 2)]))
+    deleted = result_of(admin.delete_records([TopicPartition(topic, 1, 2)]))
 
     (found,) = deleted.values()
     assert 2 == found.low_watermark
     where = TopicPartition(topic, 1)
-    assert (2, 3) == consumer.get_watermark_offsets(where, PATIENCE)
+    assert (2, 3) == consumer.get_watermark_offsets(where, TIMEOUT)
     consumer.assign([TopicPartition(topic, 1, 0)])
     (record,) = read(consumer, 1)
     assert (2, b"c") == (record.offset(), record.value())
@@ -229,14 +236,14 @@ def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
     read(consumer, 9)
     consumer.commit(asynchronous=False)
 
-    listed = done(admin.list_consumer_groups(states={ConsumerGroupState.STABLE}))
+    listed = result_of(admin.list_consumer_groups(states={ConsumerGroupState.STABLE}))
     (found,) = [each for each in listed.valid if each.group_id == group]
     assert [] == listed.errors
     assert (False, ConsumerGroupType.CLASSIC) == (
         found.is_simple_consumer_group,
         found.type,
     )
-    described = done(admin.describe_consumer_groups([group]))[group]
+    described = result_of(admin.describe_consumer_groups([group]))[group]
     assert ("range", ConsumerGroupState.STABLE) == (
         described.partition_assignor,
         described.state,
@@ -251,7 +258,7 @@ def test_a_group_is_listed_described_and_deleted(admin, clients, topic):
 
     assert KafkaError.NON_EMPTY_GROUP == error_of(admin.delete_consumer_groups([group]))
     consumer.close()
-    done(admin.delete_consumer_groups([group]))
+    result_of(admin.delete_consumer_groups([group]))
     assert KafkaError.GROUP_ID_NOT_FOUND == error_of(
         admin.delete_consumer_groups([group])
     )
@@ -265,17 +272,17 @@ def test_group_offsets_are_listed_altered_and_deleted(admin, clients, topic):
     consumer.commit(asynchronous=False)
 
     def offsets():
-        asked = [ConsumerGroupTopicPartitions(group)]
-        (answer,) = done(admin.list_consumer_group_offsets(asked)).values()
-        return {each.partition: each.offset for each in answer.topic_partitions}
+        groups = [ConsumerGroupTopicPartitions(group)]
+        (response,) = result_of(admin.list_consumer_group_offsets(groups)).values()
+        return {each.partition: each.offset for each in response.topic_partitions}
 
     assert {0: 3, 1: 3, 2: 3} == offsets()
-    wanted = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1, 2)])]
-    (refused,) = done(admin.alter_consumer_group_offsets(wanted)).values()
-    (partition,) = refused.topic_partitions
+    altered = [ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 1, 2)])]
+    (rejected,) = result_of(admin.alter_consumer_group_offsets(altered)).values()
+    (partition,) = rejected.topic_partitions
     assert KafkaError.UNKNOWN_MEMBER_ID == partition.error.code()
     consumer.close()
-    done(admin.alter_consumer_group_offsets(wanted))
+    result_of(admin.alter_consumer_group_offsets(altered))
     assert {0: 3, 1: 2, 2: 3} == offsets()
 
     again = clients.consumer(group)
@@ -287,10 +294,10 @@ def test_group_offsets_are_listed_altered_and_deleted(admin, clients, topic):
 def test_unknown_groups_are_described_and_deleted_with_errors(admin):
     group = new_name("group")
     described = admin.describe_consumer_groups([group])[group]
-    asked = [ConsumerGroupTopicPartitions(group)]
-    (offsets,) = done(admin.list_consumer_group_offsets(asked)).values()
+    groups = [ConsumerGroupTopicPartitions(group)]
+    (offsets,) = result_of(admin.list_consumer_group_offsets(groups)).values()
 
-    assert ConsumerGroupState.DEAD == described.result(PATIENCE).state
+    assert ConsumerGroupState.DEAD == described.result(TIMEOUT).state
     assert [] == offsets.topic_partitions
 
 
@@ -299,7 +306,7 @@ def test_unknown_groups_are_described_and_deleted_with_errors(admin):
 
 def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
     group = new_name("group")
-    wanted = [
+    rules = [
         AclBinding(
             ResourceType.TOPIC,
             topic[:-2],
@@ -319,7 +326,7 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
             AclPermissionType.DENY,
         ),
     ]
-    theirs = AclBindingFilter(
+    of_topic = AclBindingFilter(
         ResourceType.TOPIC,
         topic,
         ResourcePatternType.MATCH,
@@ -337,30 +344,35 @@ def test_acls_are_created_enforced_described_and_deleted(admin, clients, topic):
         AclOperation.ANY,
         AclPermissionType.DENY,
     )
-    done(admin.create_acls(wanted))
-    until("they are there", lambda: len(done(admin.describe_acls(everything))) == 2)
+    result_of(admin.create_acls(rules))
+    until_true(
+        lambda: len(result_of(admin.describe_acls(everything))) == 2,
+        what="the rules exist",
+    )
 
-    assert [wanted[0]] == done(admin.describe_acls(theirs))
+    assert [rules[0]] == result_of(admin.describe_acls(of_topic))
     errors = []
     producer = clients.producer()
     producer.produce(topic, b"x", on_delivery=lambda error, _: errors.append(error))
-    producer.flush(PATIENCE)
+    producer.flush(TIMEOUT)
     assert [KafkaError.TOPIC_AUTHORIZATION_FAILED] == [e.code() for e in errors]
     consumer = clients.consumer(group)
     consumer.subscribe([topic])
-    message = until("an error", lambda: consumer.poll(0.1))
+    message = until_true(lambda: consumer.poll(0.1), what="an error")
     assert KafkaError.GROUP_AUTHORIZATION_FAILED == message.error().code()
     clients.complaints.clear()  # librdkafka logs the error
 
-    (deleted,) = done(admin.delete_acls([everything])).values()
-    assert sorted(map(str, wanted)) == sorted(map(str, deleted))
-    until("they are gone", lambda: not done(admin.describe_acls(everything)))
+    (deleted,) = result_of(admin.delete_acls([everything])).values()
+    assert sorted(map(str, rules)) == sorted(map(str, deleted))
+    until_true(
+        lambda: not result_of(admin.describe_acls(everything)), what="they are gone"
+    )
     read(consumer, 9)
 
 
 def test_election_with_preferred_leader_is_not_needed(admin, topic):
     where = [TopicPartition(topic, 0)]
-    result = done(admin.elect_leaders(ElectionType.PREFERRED, where))
+    result = result_of(admin.elect_leaders(ElectionType.PREFERRED, where))
 
     (error,) = result.values()
     assert KafkaError.ELECTION_NOT_NEEDED == error.code()

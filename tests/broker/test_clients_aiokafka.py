@@ -6,7 +6,8 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import ProducerFenced
 
-from tests.broker.clients import PATIENCE, new_name
+from tests.broker.clients import TIMEOUT, new_name
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +45,11 @@ def consumer(any_kafka):
     return consumer
 
 
-async def taken(consumer, count):
+def sizes(*consumers):
+    return [len(consumer.assignment()) for consumer in consumers]
+
+
+async def take(consumer, count):
     return [await consumer.getone() for _ in range(count)]
 
 
@@ -54,14 +59,14 @@ async def test_records_of_every_codec_are_read_back(
     producer, consumer, topic, codec, idempotent
 ):
     values = [b"value %d, worth compressing" % number for number in range(500)]
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with producer(
             compression_type=codec, enable_idempotence=idempotent, linger_ms=5
         ) as sender:
             sent = [await sender.send(topic, value, partition=1) for value in values]
             places = [await each for each in sent]
         async with consumer(topic) as receiver:
-            records = await taken(receiver, len(values))
+            records = await take(receiver, len(values))
 
     assert [(1, offset) for offset in range(500)] == [
         (place.partition, place.offset) for place in places
@@ -71,13 +76,13 @@ async def test_records_of_every_codec_are_read_back(
 
 async def test_record_has_all_produced_fields(producer, consumer, topic):
     headers = [("a", b"1"), ("ä", b"")]
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with producer(acks=1) as sender:
             await sender.send_and_wait(
                 topic, b"value", b"key", headers=headers, timestamp_ms=1234567890123
             )
         async with consumer(topic) as receiver:
-            (record,) = await taken(receiver, 1)
+            (record,) = await take(receiver, 1)
 
     assert (b"key", b"value", 1234567890123, tuple(headers)) == (
         record.key,
@@ -98,34 +103,32 @@ async def test_two_consumers_share_partitions_and_one_continues_alone(
                 where = number % PARTITIONS
                 await sender.send_and_wait(topic, b"%d" % number, partition=where)
 
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with consumer(topic, group_id=group) as one:
             async with consumer(topic, group_id=group) as two:
-                while [len(one.assignment()), len(two.assignment())] != [2, 2]:
-                    await anyio.sleep(0.02)
+                await until(lambda: sizes(one, two) == [2, 2])
                 await produce(*range(20))
-                seen = [r.value for each in (one, two) for r in await taken(each, 10)]
+                seen = [r.value for each in (one, two) for r in await take(each, 10)]
                 for each in (one, two):
                     await each.commit()
-            while len(one.assignment()) != PARTITIONS:
-                await anyio.sleep(0.02)
+            await until(lambda: sizes(one) == [PARTITIONS])
             await produce(*range(20, 24))
-            seen += [record.value for record in await taken(one, 4)]
+            seen += [record.value for record in await take(one, 4)]
 
     assert [b"%d" % number for number in range(24)] == sorted(seen, key=int)
 
 
 async def test_committed_offsets_are_read_back(producer, consumer, topic):
     group, where = new_name("group"), TopicPartition(topic, 2)
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with producer() as sender:
             for number in range(5):
                 await sender.send_and_wait(topic, b"%d" % number, partition=2)
         async with consumer(topic, group_id=group) as first:
-            await taken(first, 5)
+            await take(first, 5)
             await first.commit({where: (3, "three")})
         async with consumer(topic, group_id=group) as second:
-            records = await taken(second, 2)
+            records = await take(second, 2)
             assert 3 == await second.committed(where)
             ends = (
                 await second.beginning_offsets([where]),
@@ -137,7 +140,7 @@ async def test_committed_offsets_are_read_back(producer, consumer, topic):
 
 
 async def test_read_committed_skips_aborted_records(producer, consumer, topic):
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with producer(transactional_id=new_name("transaction")) as sender:
             for number in range(4):
                 await sender.begin_transaction()
@@ -148,7 +151,7 @@ async def test_read_committed_skips_aborted_records(producer, consumer, topic):
                 else:
                     await sender.commit_transaction()
         async with consumer(topic, isolation_level="read_committed") as committed:
-            seen = [record.value for record in await taken(committed, 6)]
+            seen = [record.value for record in await take(committed, 6)]
             assert not await committed.getmany(timeout_ms=200)
 
     assert [b"0"] * 3 + [b"2"] * 3 == seen
@@ -156,7 +159,7 @@ async def test_read_committed_skips_aborted_records(producer, consumer, topic):
 
 async def test_transaction_commits_offsets(producer, consumer, topic):
     group, where = new_name("group"), TopicPartition(topic, 0)
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with consumer(topic, group_id=group) as reader:
             async with producer(transactional_id=new_name("transaction")) as sender:
                 async with sender.transaction():
@@ -170,7 +173,7 @@ async def test_transaction_commits_offsets(producer, consumer, topic):
 
 async def test_second_producer_of_a_transactional_id_fences_the_first(producer, topic):
     name = new_name("transaction")
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with producer(transactional_id=name) as first:
             await first.begin_transaction()
             await first.send_and_wait(topic, b"x", partition=0)
@@ -184,14 +187,14 @@ async def test_second_producer_of_a_transactional_id_fences_the_first(producer, 
 async def test_admin_client_creates_and_deletes_topics(any_kafka):
     name = new_name("topic")
     admin = AIOKafkaAdminClient(bootstrap_servers=any_kafka.bootstrap_servers)
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         await admin.start()
         try:
             await admin.create_topics([NewTopic(name, 3, 1)])
             (described,) = await admin.describe_topics([name])
             await admin.delete_topics([name])
             while name in await admin.list_topics():
-                # Kafka responds before every broker knows; the time limit is above.
+                # real time: Kafka responds before every broker knows
                 await anyio.sleep(0.05)
         finally:
             await admin.close()

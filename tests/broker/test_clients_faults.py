@@ -15,8 +15,9 @@ from confluent_kafka import (
 )
 
 from sharecons.testing import EmbeddedBroker
-from tests.broker.clients import PATIENCE, Clients, new_name, read, until
+from tests.broker.clients import TIMEOUT, Clients, new_name, poll_until, read
 from tests.broker.java_tools import JavaTools
+from tests.waiting import until_true
 
 PARTITIONS = 3
 QUICK = {  # otherwise the backoff takes most of each test
@@ -41,7 +42,7 @@ def clients(brokers):
         yield clients
 
 
-def sent(producer, numbers, topic="jobs"):
+def produce(producer, numbers, topic="jobs"):
     errors = []
 
     def delivered(error, message):
@@ -52,11 +53,11 @@ def sent(producer, numbers, topic="jobs"):
         place = number % PARTITIONS
         producer.produce(topic, b"%d" % number, partition=place, on_delivery=delivered)
         producer.poll(0)
-    assert not producer.flush(PATIENCE)
+    assert not producer.flush(TIMEOUT)
     assert not errors
 
 
-def written(clients, count, **config):
+def read_topic(clients, count, **config):
     """Read the topic from the beginning, and check that there are no more records."""
     consumer = clients.consumer(**config, **QUICK)
     everywhere = [
@@ -86,7 +87,7 @@ def test_idempotent_producer_writes_once_despite_lost_responses(brokers, clients
         max_in_flight=1 if kind == "lose" else 5,
         **QUICK,
     )
-    sent(producer, range(30))
+    produce(producer, range(30))
     trap = brokers.faults.on("Produce", times=2)
     if kind == "cut":
         fault = trap.cut(after=True)
@@ -95,9 +96,9 @@ def test_idempotent_producer_writes_once_despite_lost_responses(brokers, clients
     else:
         fault = trap.refuse("NOT_ENOUGH_REPLICAS")
     with fault:
-        sent(producer, range(30, 300))
+        produce(producer, range(30, 300))
 
-    assert once(300) == written(clients, 300)
+    assert once(300) == read_topic(clients, 300)
 
 
 def test_producer_and_group_continue_while_brokers_restart(brokers, clients):
@@ -109,10 +110,10 @@ def test_producer_and_group_continue_while_brokers_restart(brokers, clients):
 
     def more():
         nonlocal count
-        sent(producer, range(count, count + 90))
+        produce(producer, range(count, count + 90))
         count += 90
         poll = lambda: seen.update(numbers(consumer))  # noqa: E731
-        until(f"{count} have come", lambda: len(seen) == count, poll)
+        poll_until(f"{count} have come", lambda: len(seen) == count, poll)
         consumer.commit(asynchronous=False)
 
     more()
@@ -122,7 +123,7 @@ def test_producer_and_group_continue_while_brokers_restart(brokers, clients):
         brokers.start_broker(node_id)
     more()
 
-    assert once(count) == seen == written(clients, count)
+    assert once(count) == seen == read_topic(clients, count)
 
 
 def numbers(consumer):
@@ -138,7 +139,7 @@ def test_consumer_follows_moved_leaders(brokers, clients):
     for turn in range(6):
         brokers.move_leader("jobs", 0, turn % 3 + 1)
         producer.produce("jobs", b"%d" % turn, partition=0)
-        assert not producer.flush(PATIENCE)
+        assert not producer.flush(TIMEOUT)
         seen += [int(record.value()) for record in read(consumer, 1)]
 
     assert list(range(6)) == seen
@@ -146,21 +147,21 @@ def test_consumer_follows_moved_leaders(brokers, clients):
 
 def test_transaction_survives_moves_of_coordinator_and_leaders(brokers, clients):
     producer = clients.producer(transactional_id="mover", **QUICK)
-    producer.init_transactions(PATIENCE)
+    producer.init_transactions(TIMEOUT)
     for turn in range(3):
         producer.begin_transaction()
         first = 30 * turn
-        sent(producer, range(first, first + 15))
+        produce(producer, range(first, first + 15))
         node_id = turn % 3 + 1
         brokers.stop_broker(node_id)
-        sent(producer, range(first + 15, first + 30))
+        produce(producer, range(first + 15, first + 30))
         if turn % 2:
-            producer.abort_transaction(PATIENCE)
+            producer.abort_transaction(TIMEOUT)
         else:
-            producer.commit_transaction(PATIENCE)
+            producer.commit_transaction(TIMEOUT)
         brokers.start_broker(node_id)
 
-    committed = written(clients, 60, isolation_level="read_committed")
+    committed = read_topic(clients, 60, isolation_level="read_committed")
     assert Counter([*range(30), *range(60, 90)]) == committed
 
 
@@ -193,15 +194,17 @@ def test_librdkafka_share_consumers_continue_while_brokers_restart(brokers, clie
         for node_id in (None, 1, 2, 3):
             if node_id:
                 brokers.stop_broker(node_id)
-            sent(producer, range(count, count + 60))
+            produce(producer, range(count, count + 60))
             count += 60
-            until(f"{count} have come", lambda total=count: len(seen) == total)
+            until_true(
+                lambda total=count: len(seen) == total, what=f"{count} have come"
+            )
             if node_id:
                 brokers.start_broker(node_id)
     finally:
         ended.set()
         for thread in threads:
-            thread.join(PATIENCE)
+            thread.join(TIMEOUT)
 
     assert set(range(count)) == set(seen)
 
@@ -231,9 +234,10 @@ def test_kafka_share_consumer_continues_while_brokers_restart(brokers, clients):
                 if node_id:
                     brokers.stop_broker(node_id)
                 count = 100 * (node_id or 0)
-                sent(producer, range(count, count + 100))
-                until(
-                    "they are accepted", lambda n=count: accepted["records"] >= n + 100
+                produce(producer, range(count, count + 100))
+                until_true(
+                    lambda n=count: accepted["records"] >= n + 100,
+                    what="they are accepted",
                 )
                 if node_id:
                     brokers.start_broker(node_id)
@@ -250,6 +254,6 @@ def test_producer_reports_fatal_errors(brokers, clients):
         producer.produce(
             "jobs", b"x", on_delivery=lambda error, _: errors.append(error)
         )
-        assert not producer.flush(PATIENCE)
+        assert not producer.flush(TIMEOUT)
 
     assert [KafkaError.TOPIC_AUTHORIZATION_FAILED] == [each.code() for each in errors]

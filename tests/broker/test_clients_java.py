@@ -1,4 +1,4 @@
-"""Kafka's own command line tools at work on the embedded broker.
+"""Kafka's command line tools on the embedded broker.
 
 With SHARECONS_TEST_BROKER=kafka they run on a real Kafka, which checks the expected
 results.
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import ShareConsumer
 
-from tests.broker.clients import new_name, until
+from tests.broker.clients import new_name, poll_until
 from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import BROKERS
 
@@ -68,10 +68,10 @@ def member(kafka, group, topic):
         yield consumer
 
 
-def taken(consumer, count):
+def take(consumer, count):
     records = []
     poll = lambda: records.extend(consumer.poll(0.2))  # noqa: E731
-    until(f"{count} records", lambda: len(records) >= count, poll)
+    poll_until(f"{count} records", lambda: len(records) >= count, poll)
     consumer.commit_sync(20.0)
 
 
@@ -110,15 +110,15 @@ def test_kafka_configs_describes_and_alters_settings(tools, topic):
         _, *settings = configs(kind, name, "--describe")
         return [setting.split()[0] for setting in settings]
 
-    wanted = "retention.ms=9999,max.message.bytes=5000"
-    configs("topics", topic, "--alter", "--add-config", wanted)
+    settings = "retention.ms=9999,max.message.bytes=5000"
+    configs("topics", topic, "--alter", "--add-config", settings)
     assert ["max.message.bytes=5000", "retention.ms=9999"] == described("topics", topic)
     configs("topics", topic, "--alter", "--delete-config", "retention.ms")
     assert ["max.message.bytes=5000"] == described("topics", topic)
 
-    wanted = "share.record.lock.duration.ms=16000"
-    configs("groups", group, "--alter", "--add-config", wanted)
-    assert [wanted] == described("groups", group)
+    setting = "share.record.lock.duration.ms=16000"
+    configs("groups", group, "--alter", "--add-config", setting)
+    assert [setting] == described("groups", group)
     every = tools.run("kafka-configs", "--describe", "--entity-type", "groups")
     assert f"Dynamic configs for group {group} are:" in every
     assert [] == described("brokers", "1")
@@ -207,7 +207,7 @@ def test_verifiable_share_consumer_accepts_all_records(
 def test_a_share_group_with_a_member_is_described(tools, kafka, topic, share_group):
     kafka.admin.produce(topic, LINES, partition=1)
     with member(kafka, share_group, topic) as consumer:
-        taken(consumer, len(LINES))
+        take(consumer, len(LINES))
 
         def described(what):
             which = ("--group", share_group, what)
@@ -230,7 +230,7 @@ def test_a_share_group_with_a_member_is_described(tools, kafka, topic, share_gro
     assert [share_group, kafka.bootstrap_servers, "(1)", "Stable", "1"] == (
         state.split()
     )
-    # The start offset is the last one written, and may lag; the lag is exact.
+    # The start offset is the last one written, which can be old; the lag is exact.
     assert [(topic, "0")] == [
         (row["TOPIC"], row["LAG"]) for row in offsets if row["PARTITION"] == "1"
     ]
@@ -242,11 +242,11 @@ def test_offsets_of_a_share_group_are_reset_and_deleted(
 ):
     kafka.admin.produce(topic, LINES, partition=0)
     with member(kafka, share_group, topic) as consumer:
-        taken(consumer, len(LINES))
+        take(consumer, len(LINES))
 
         busy = ("--reset-offsets", "--to-earliest", "--execute", "--topic", topic)
-        refused = tools.refused("kafka-share-groups", "--group", share_group, *busy)
-        assert f"Share group '{share_group}' is not empty." in refused
+        output = tools.run_failing("kafka-share-groups", "--group", share_group, *busy)
+        assert f"Share group '{share_group}' is not empty." in output
     which = ("--group", share_group)
 
     def offsets():

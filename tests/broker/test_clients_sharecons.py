@@ -11,7 +11,8 @@ from confluent_kafka import Producer
 
 from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
-from tests.broker.clients import PATIENCE
+from tests.broker.clients import TIMEOUT
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -23,16 +24,16 @@ LONGEST = 5.0  # seconds for MANY records on two cores, one of them the broker's
 @pytest.fixture
 def broker():
     with EmbeddedBroker(topics={"jobs": 4}) as broker:
-        yield ready(broker)
+        yield configure(broker)
 
 
 @pytest.fixture
 def cluster():
     with EmbeddedBroker(brokers=3, topics={"jobs": 6}) as cluster:
-        yield ready(cluster)
+        yield configure(cluster)
 
 
-def ready(broker):
+def configure(broker):
     config = {
         "share.auto.offset.reset": "earliest",
         "share.assignment.interval.ms": 0,
@@ -55,7 +56,7 @@ def produce(broker, numbers):
         producer.produce("jobs", b"%d" % number)
         if not number % 1000:
             producer.poll(0)
-    assert not producer.flush(PATIENCE)
+    assert not producer.flush(TIMEOUT)
 
 
 async def left_over(broker):
@@ -74,8 +75,8 @@ async def test_hundred_thousand_records_take_seconds(broker, way, capsys):
     began = time.perf_counter()
     await anyio.to_thread.run_sync(produce, broker, range(MANY))
     produced = time.perf_counter()
-    with anyio.fail_after(PATIENCE):
-        seen = await consumed(broker, way)
+    with anyio.fail_after(TIMEOUT):
+        seen = await consume(broker, way)
     took = time.perf_counter() - produced
     with capsys.disabled():
         sys.stdout.write(f" {took:.2f} s, and {produced - began:.2f} s to produce ")
@@ -85,7 +86,7 @@ async def test_hundred_thousand_records_take_seconds(broker, way, capsys):
     assert took < LONGEST
 
 
-async def consumed(broker, way):
+async def consume(broker, way):
     seen = Counter()
     mode = "explicit" if way == "explicit" else "implicit"
     async with consumer(broker, acknowledgement=mode) as worker:
@@ -108,8 +109,11 @@ async def consumed(broker, way):
 async def test_released_records_are_redelivered_and_rejected_ones_are_not(broker):
     await anyio.to_thread.run_sync(produce, broker, range(300))
     deliveries, done = Counter(), 0
-    with anyio.fail_after(PATIENCE):
-        async with consumer(broker, acknowledgement="explicit") as worker:
+    with anyio.fail_after(TIMEOUT):
+        # Released records are delivered at the end of a waiting fetch.
+        async with consumer(
+            broker, acknowledgement="explicit", max_wait=0.05
+        ) as worker:
             async for record in worker:
                 number = int(record.value)
                 deliveries[number] += 1
@@ -131,7 +135,7 @@ async def test_released_records_are_redelivered_and_rejected_ones_are_not(broker
 
 async def test_unprocessed_implicit_records_are_redelivered(broker):
     await anyio.to_thread.run_sync(produce, broker, range(10))
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with consumer(broker) as worker:
             first = set()
             async for record in worker:
@@ -154,17 +158,16 @@ async def test_three_consumers_share_the_records(cluster):
                 seen[int(record.value)] += 1
                 shares[name] += 1
 
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with anyio.create_task_group() as tasks:
             for name in "abc":
                 tasks.start_soon(work, name)
             produced = 0
-            while len(shares) < 3 or len(seen) < produced:
-                if len(seen) == produced:  # all consumed, but not by all consumers
-                    produced += 2_000
-                    new = range(produced - 2_000, produced)
-                    await anyio.to_thread.run_sync(produce, cluster, new)
-                await anyio.sleep(0.01)
+            while len(shares) < 3:
+                new = range(produced, produced + 2_000)
+                await anyio.to_thread.run_sync(produce, cluster, new)
+                produced += 2_000
+                await until(lambda total=produced: len(seen) == total)
             tasks.cancel_scope.cancel()
 
     assert dict.fromkeys(range(produced), 1) == seen
@@ -179,13 +182,12 @@ async def test_consumption_continues_while_a_broker_restarts(cluster):
                 seen.add(int(record.value))
 
     async def until_seen(count):
-        while len(seen) < count:
-            await anyio.sleep(0.01)
+        await until(lambda: len(seen) >= count)
 
     async def feed(numbers):
         await anyio.to_thread.run_sync(produce, cluster, numbers)
 
-    with anyio.fail_after(2 * PATIENCE):
+    with anyio.fail_after(2 * TIMEOUT):
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(work)

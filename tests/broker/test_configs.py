@@ -17,7 +17,7 @@ from tests.broker.configs import (
     put,
     shown,
 )
-from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.either import BOTH, Embedded, either_broker
 
 
 @pytest.fixture(params=BOTH)
@@ -32,11 +32,11 @@ def group():
 
 def test_changes_of_a_resource_are_atomic(either):
     topic = either.create_topic()
-    refused = alter(
+    error = alter(
         either, TOPIC, topic, ("retention.ms", SET, "5"), ("segment.bytes", SET, "1")
     )
 
-    assert refused
+    assert error
     assert shown(either, TOPIC, topic, "retention.ms")["retention.ms"][0] == "604800000"
 
 
@@ -179,11 +179,11 @@ def test_topic_and_group_settings_equal_kafkas(kafka, kind):
             if each.name != "min.insync.replicas"  # Kafka sets it on all brokers
         }
 
-    ours = Ours()
-    ours.cluster.add_topic(topic, [[1]], {"retention.ms": "5000"})
-    theirs = either_broker(Chosen(kafka))
+    embedded = Embedded()
+    embedded.cluster.add_topic(topic, [[1]], {"retention.ms": "5000"})
+    real = either_broker(Chosen(kafka))
 
-    assert everything(theirs) == everything(ours)
+    assert everything(real) == everything(embedded)
 
 
 class Chosen:
@@ -210,18 +210,18 @@ def test_broker_settings_equal_kafkas(kafka):
             for each in describe(broker, BROKER, "1").configs
         }
 
-    theirs, ours = everything(either_broker(Chosen(kafka))), everything(Ours())
+    real, embedded = everything(either_broker(Chosen(kafka))), everything(Embedded())
 
-    assert ours == {name: theirs[name] for name in ours if name in theirs}
-    assert {"broker.rack"} >= ours.keys() - theirs.keys()
+    assert embedded == {name: real[name] for name in embedded if name in real}
+    assert {"broker.rack"} >= embedded.keys() - real.keys()
 
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 def test_older_versions_return_fewer_fields(version):
-    ours = Ours()
-    topic = ours.create_topic()
+    embedded = Embedded()
+    topic = embedded.create_topic()
     (entry,) = describe(
-        ours, TOPIC, topic, "max.message.bytes", version=version
+        embedded, TOPIC, topic, "max.message.bytes", version=version
     ).configs
 
     assert ("1048588", 5) == (entry.value, entry.config_source)

@@ -81,9 +81,9 @@ def test_invalid_topic_setting_is_rejected(
     topic_of_either, name, value, as_shown, reason
 ):
     broker, topic = topic_of_either
-    refused = alter(broker, TOPIC, topic, (name, SET, value))
+    error = alter(broker, TOPIC, topic, (name, SET, value))
 
-    assert ("invalid_config", invalid(as_shown, name, reason)) == refused
+    assert ("invalid_config", invalid(as_shown, name, reason)) == error
 
 
 @pytest.mark.parametrize(
@@ -139,9 +139,9 @@ GROUPS = [
 
 @pytest.mark.parametrize(("name", "value", "reason"), GROUPS)
 def test_invalid_group_setting_is_rejected(either, group, name, value, reason):
-    refused = alter(either, GROUP, group, (name, SET, value))
+    error = alter(either, GROUP, group, (name, SET, value))
 
-    assert ("invalid_config", invalid(value, name, reason.format(value))) == refused
+    assert ("invalid_config", invalid(value, name, reason.format(value))) == error
 
 
 BOUNDS = [
@@ -169,18 +169,18 @@ BOUNDS = [
 
 @pytest.mark.parametrize(("name", "value", "bound"), BOUNDS)
 def test_broker_settings_bound_group_settings_above(either, group, name, value, bound):
-    refused = alter(either, GROUP, group, (name, SET, value))
+    error = alter(either, GROUP, group, (name, SET, value))
 
     assert (
         "invalid_config",
         f"{name} must be less than or equal to {bound}",
-    ) == refused
+    ) == error
 
 
 def test_broker_settings_bound_group_settings_below(either, group):
-    refused = alter(either, GROUP, group, ("consumer.session.timeout.ms", SET, "1"))
+    error = alter(either, GROUP, group, ("consumer.session.timeout.ms", SET, "1"))
 
-    assert refused == (
+    assert error == (
         "invalid_config",
         "consumer.session.timeout.ms must be greater than or equal to "
         "group.consumer.min.session.timeout.ms",
@@ -189,9 +189,9 @@ def test_broker_settings_bound_group_settings_below(either, group):
 
 def test_session_timeout_must_exceed_heartbeat_interval(either, group):
     session, heartbeat = "share.session.timeout.ms", "share.heartbeat.interval.ms"
-    refused = alter(either, GROUP, group, (session, SET, "4000"))
+    error = alter(either, GROUP, group, (session, SET, "4000"))
 
-    assert ("invalid_config", f"{session} must be greater than {heartbeat}") == refused
+    assert ("invalid_config", f"{session} must be greater than {heartbeat}") == error
     assert not alter(
         either, GROUP, group, (session, SET, "4000"), (heartbeat, SET, "3999")
     )

@@ -4,11 +4,12 @@ import anyio
 import pytest
 
 from sharecons.testing import EmbeddedBroker
-from tests.broker.async_client import Client, entity, request_bytes
+from tests.broker.async_client import Client
+from tests.broker.messages import encode_request, make_request
 
 pytestmark = pytest.mark.anyio
 
-VERSIONS = entity(
+VERSIONS = make_request(
     "api_versions", 3, client_software_name="test", client_software_version="1"
 )
 
@@ -26,7 +27,7 @@ async def connected(request):
             yield kafka, Client(stream)
 
 
-async def test_pipelined_requests_are_answered_in_order(connected):
+async def test_pipelined_requests_get_responses_in_order(connected):
     _, client = connected
     for _ in range(5):
         await client.send(VERSIONS)
@@ -35,17 +36,17 @@ async def test_pipelined_requests_are_answered_in_order(connected):
     assert [1, 2, 3, 4, 5] == ids
 
 
-async def test_request_may_arrive_byte_by_byte(connected):
+async def test_request_can_arrive_byte_by_byte(connected):
     _, client = connected
-    for byte in request_bytes(VERSIONS):
+    for byte in encode_request(VERSIONS):
         await client.stream.send(bytes([byte]))
 
-    assert not (await client.answer(type(VERSIONS))).error_code
+    assert not (await client.receive(VERSIONS)).error_code
 
 
-async def test_newer_api_versions_is_answered_in_version_0(connected):
+async def test_newer_api_versions_request_gets_response_in_version_0(connected):
     _, client = connected
-    newest = bytearray(request_bytes(VERSIONS))
+    newest = bytearray(encode_request(VERSIONS))
     newest[6:8] = (99).to_bytes(2, "big")
     await client.stream.send(bytes(newest))
     frame = await client.frame()
@@ -79,7 +80,7 @@ async def test_invalid_frame_closes_the_connection(connected, garbage):
 
 async def test_cut_connection_sends_no_responses(connected):
     kafka, client = connected
-    await client.ask(VERSIONS)
+    await client.request(VERSIONS)
     kafka.stop_broker(1)
 
     with anyio.fail_after(5):
@@ -92,7 +93,7 @@ async def test_disconnect_affects_only_its_connection(connected):
     await other.aclose()
     await anyio.wait_all_tasks_blocked()
 
-    assert not (await client.ask(VERSIONS)).error_code
+    assert not (await client.request(VERSIONS)).error_code
 
 
 async def test_failing_handler_returns_unknown_server_error(
@@ -104,7 +105,7 @@ async def test_failing_handler_returns_unknown_server_error(
         raise LookupError("a bug")
 
     monkeypatch.setattr("sharecons.testing.broker.handlers.api_versions.handle", broken)
-    answer = await client.ask(VERSIONS)
+    response = await client.request(VERSIONS)
 
-    assert -1 == answer.error_code
+    assert -1 == response.error_code
     assert "a bug" in caplog.text

@@ -95,7 +95,9 @@ async def test_forgotten_member_rejoins(kafka):
         (record,), _ = await take(first, 1)
 
     assert b"x" == record.value
-    joins = [asked for asked in kafka.requests if asked.api == "ShareGroupHeartbeat"]
+    joins = [
+        request for request in kafka.requests if request.api == "ShareGroupHeartbeat"
+    ]
     assert len(joins) > 2
 
 

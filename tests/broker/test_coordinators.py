@@ -1,3 +1,5 @@
+"""The choice of the coordinator of a key."""
+
 from collections import Counter
 
 from hypothesis import given
@@ -13,7 +15,7 @@ from sharecons.testing.broker.coordinators import (
 KEYS = [f"group-{number}" for number in range(300)]
 
 
-def placed(coordinators, running, key_type=GROUP):
+def place_keys(coordinators, running, key_type=GROUP):
     return {key: coordinators.node_for(key_type, key, running) for key in KEYS}
 
 
@@ -22,11 +24,13 @@ def test_no_coordinator_without_running_brokers():
 
 
 def test_coordinator_choice_is_deterministic():
-    assert placed(Coordinators(), [1, 2, 3]) == placed(Coordinators(), [3, 1, 2])
+    assert place_keys(Coordinators(), [1, 2, 3]) == place_keys(
+        Coordinators(), [3, 1, 2]
+    )
 
 
 def test_keys_are_spread_over_brokers():
-    counts = Counter(placed(Coordinators(), [1, 2, 3]).values())
+    counts = Counter(place_keys(Coordinators(), [1, 2, 3]).values())
 
     assert min(counts.values()) > 60
 
@@ -34,14 +38,16 @@ def test_keys_are_spread_over_brokers():
 def test_key_types_are_independent():
     coordinators = Coordinators()
 
-    assert placed(coordinators, [1, 2, 3]) != placed(coordinators, [1, 2, 3], SHARE)
+    assert place_keys(coordinators, [1, 2, 3]) != place_keys(
+        coordinators, [1, 2, 3], SHARE
+    )
 
 
 def test_keys_of_stopped_broker_move():
     coordinators = Coordinators()
-    before = placed(coordinators, [1, 2, 3])
+    before = place_keys(coordinators, [1, 2, 3])
 
-    after = placed(coordinators, [1, 3])
+    after = place_keys(coordinators, [1, 3])
 
     assert {1, 3} == set(after.values())
     assert all(after[key] == node for key, node in before.items() if node != 2)
@@ -49,10 +55,10 @@ def test_keys_of_stopped_broker_move():
 
 def test_restarted_broker_gets_no_keys_back():
     coordinators = Coordinators()
-    placed(coordinators, [1, 2, 3])
-    without = placed(coordinators, [1, 3])
+    place_keys(coordinators, [1, 2, 3])
+    without = place_keys(coordinators, [1, 3])
 
-    assert without == placed(coordinators, [1, 2, 3])
+    assert without == place_keys(coordinators, [1, 2, 3])
 
 
 @given(st.text(), st.sampled_from([GROUP, TRANSACTION, SHARE]), st.sets(st.integers()))

@@ -2,41 +2,8 @@
 
 import pytest
 
-from tests.broker.call_handler import ask, failures, make_cluster
-
-
-def creation(**changes):
-    return {
-        "resource_type": 2,
-        "resource_name": "t",
-        "resource_pattern_type": 3,
-        "principal": "User:ANONYMOUS",
-        "host": "*",
-        "operation": 2,
-        "permission_type": 2,
-        **changes,
-    }
-
-
-def filtering(**changes):
-    return {
-        "resource_type_filter": 1,
-        "resource_name_filter": None,
-        "pattern_type_filter": 1,
-        "principal_filter": None,
-        "host_filter": None,
-        "operation": 1,
-        "permission_type": 1,
-        **changes,
-    }
-
-
-def create(cluster, *creations, version=3):
-    return ask(cluster, "create_acls", version, creations=creations).results
-
-
-def delete(cluster, *filters, version=3):
-    return ask(cluster, "delete_acls", version, filters=filters).filter_results
+from tests.broker.acl_requests import create, creation, delete, filtering
+from tests.broker.call_handler import call_api, failures, make_cluster
 
 
 class TestDeniedTopic:
@@ -48,7 +15,7 @@ class TestDeniedTopic:
         return made
 
     def metadata(self, cluster, **values):
-        return ask(cluster, "metadata", 12, **values).topics
+        return call_api(cluster, "metadata", 12, **values).topics
 
     def test_metadata_by_name_omits_id(self, cluster):
         (found,) = self.metadata(cluster, topics=[{"name": "t", "topic_id": None}])
@@ -58,8 +25,8 @@ class TestDeniedTopic:
 
     def test_metadata_by_id_omits_name(self, cluster):
         topic_id = cluster.topics.by_name("t").topic_id
-        asked = [{"name": None, "topic_id": topic_id}]
-        (found,) = self.metadata(cluster, topics=asked)
+        topics = [{"name": None, "topic_id": topic_id}]
+        (found,) = self.metadata(cluster, topics=topics)
 
         assert "topic_authorization_failed" == found.error_code.name
         assert (None, topic_id) == (found.name, found.topic_id)
@@ -80,21 +47,21 @@ class TestDeniedTopic:
             creation(resource_name="new", operation=8, permission_type=3),
             creation(resource_type=4, resource_name="kafka-cluster", operation=5),
         )
-        asked = [{"name": "new", "topic_id": None}]
-        (found,) = self.metadata(cluster, topics=asked, allow_auto_topic_creation=True)
+        topics = [{"name": "new", "topic_id": None}]
+        (found,) = self.metadata(cluster, topics=topics, allow_auto_topic_creation=True)
 
         assert "topic_authorization_failed" == found.error_code.name
         assert cluster.topics.by_name("new") is None
 
     def test_create_partitions_is_rejected(self, cluster):
         topics = [{"name": "t", "count": 4, "assignments": None}]
-        (result,) = ask(cluster, "create_partitions", 3, topics=topics).results
+        (result,) = call_api(cluster, "create_partitions", 3, topics=topics).results
 
         assert [("topic_authorization_failed", None)] == failures([result])
 
     def test_cluster_delete_permission_deletes_it(self, cluster):
-        asked = [{"name": "t", "topic_id": None}]
-        (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
+        topics = [{"name": "t", "topic_id": None}]
+        (result,) = call_api(cluster, "delete_topics", 6, topics=topics).responses
 
         assert not result.error_code
 
@@ -103,8 +70,8 @@ class TestDeniedTopic:
             cluster,
             creation(resource_type=4, resource_name="kafka-cluster", operation=6),
         )
-        asked = [{"name": "t", "topic_id": None}]
-        (result,) = ask(cluster, "delete_topics", 6, topics=asked).responses
+        topics = [{"name": "t", "topic_id": None}]
+        (result,) = call_api(cluster, "delete_topics", 6, topics=topics).responses
 
         assert "topic_authorization_failed" == result.error_code.name
         assert cluster.topics.by_name("t") is not None
@@ -112,7 +79,7 @@ class TestDeniedTopic:
     def test_create_returns_no_settings(self, cluster):
         create(cluster, creation(resource_name="new"))
         topic = {"name": "new", "num_partitions": 1, "replication_factor": 1}
-        (result,) = ask(cluster, "create_topics", 7, topics=[topic]).topics
+        (result,) = call_api(cluster, "create_topics", 7, topics=[topic]).topics
 
         assert [("none", None)] == failures([result])
         assert (29, -1, ()) == (
@@ -131,46 +98,46 @@ class TestDeniedCluster:
         return made
 
     def test_acls_are_not_described_or_altered(self, cluster):
-        described = ask(cluster, "describe_acls", 3, **filtering())
+        described = call_api(cluster, "describe_acls", 3, **filtering())
         created = create(cluster, creation(), creation())
         deleted = delete(cluster, filtering())
 
-        refused = "cluster_authorization_failed"
-        assert refused == described.error_code.name
-        assert [refused, refused] == [each.error_code.name for each in created]
-        assert [refused] == [each.error_code.name for each in deleted]
+        error = "cluster_authorization_failed"
+        assert error == described.error_code.name
+        assert [error, error] == [each.error_code.name for each in created]
+        assert [error] == [each.error_code.name for each in deleted]
         assert cluster.authorizer.denies("ALTER", "CLUSTER", "kafka-cluster")
 
     def test_elections_and_reassignments_are_rejected(self, cluster):
-        elected = ask(
+        elected = call_api(
             cluster,
             "elect_leaders",
             2,
             topic_partitions=[{"topic": "t", "partitions": (0,)}],
         )
         partition = {"partition_index": 0, "replicas": (2,)}
-        reassigned = ask(
+        reassigned = call_api(
             cluster,
             "alter_partition_reassignments",
             1,
             topics=[{"name": "t", "partitions": [partition]}],
         )
 
-        listed = ask(cluster, "list_partition_reassignments", 0, topics=None)
+        listed = call_api(cluster, "list_partition_reassignments", 0, topics=None)
 
-        refused = "cluster_authorization_failed"
-        assert refused == listed.error_code.name
-        assert refused == elected.error_code.name
+        error = "cluster_authorization_failed"
+        assert error == listed.error_code.name
+        assert error == elected.error_code.name
         (result,) = elected.replica_election_results[0].partition_result
-        assert refused == result.error_code.name
-        assert refused == reassigned.error_code.name
-        assert refused == reassigned.responses[0].partitions[0].error_code.name
+        assert error == result.error_code.name
+        assert error == reassigned.error_code.name
+        assert error == reassigned.responses[0].partitions[0].error_code.name
         assert [1] == cluster.topics.by_name("t").partitions[0].replicas
 
     def test_authorized_operations_are_empty(self, cluster):
-        asked = {"include_cluster_authorized_operations": True}
-        described = ask(cluster, "describe_cluster", 1, **asked)
-        metadata = ask(cluster, "metadata", 10, topics=[], **asked)
+        flags = {"include_cluster_authorized_operations": True}
+        described = call_api(cluster, "describe_cluster", 1, **flags)
+        metadata = call_api(cluster, "metadata", 10, topics=[], **flags)
 
         assert 0 == described.cluster_authorized_operations
         assert 0 == metadata.cluster_authorized_operations

@@ -1,4 +1,4 @@
-"""`EmbeddedBroker` from outside: start and stop, threads, control methods."""
+"""Start and stop of `EmbeddedBroker`, its threads and its control methods."""
 
 import socket
 import threading
@@ -10,11 +10,12 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.placement import RequestError
-from tests.broker.async_client import Client, entity, request_bytes
+from tests.broker.async_client import Client
+from tests.broker.messages import encode_request, make_request
 
 BACKENDS = pytest.mark.anyio
 
-METADATA = entity(
+METADATA = make_request(
     "metadata",
     12,
     topics=None,
@@ -63,9 +64,9 @@ async def test_runs_beside_an_async_test():
     async with EmbeddedBroker(topics={"orders": 3}) as kafka:
         broker = kafka.cluster.brokers[1]
         async with await anyio.connect_tcp(broker.host, broker.port) as stream:
-            answer = await Client(stream).ask(METADATA)
+            response = await Client(stream).request(METADATA)
 
-    assert [("orders", 3)] == [(t.name, len(t.partitions)) for t in answer.topics]
+    assert [("orders", 3)] == [(t.name, len(t.partitions)) for t in response.topics]
 
 
 @BACKENDS
@@ -150,7 +151,7 @@ async def test_broker_stops_and_starts_synchronously():
             await anyio.lowlevel.checkpoint()
         broker = kafka.cluster.brokers[2]
         async with await anyio.connect_tcp(broker.host, broker.port) as stream:
-            assert 2 == len((await Client(stream).ask(METADATA)).brokers)
+            assert 2 == len((await Client(stream).request(METADATA)).brokers)
 
 
 @BACKENDS
@@ -180,8 +181,8 @@ def test_unknown_names_raise():
 async def test_clients_connect_over_memory():
     async with EmbeddedBroker(brokers=2, listen=False) as kafka:
         for where in (2, 9093):
-            answer = await Client(kafka.connect(where)).ask(METADATA)
-            assert [9092, 9093] == [broker.port for broker in answer.brokers]
+            response = await Client(kafka.connect(where)).request(METADATA)
+            assert [9092, 9093] == [broker.port for broker in response.brokers]
         kafka.stop_broker(2)
         with pytest.raises(ConnectionRefusedError):
             kafka.connect(2)
@@ -192,12 +193,12 @@ def test_requests_are_logged():
         with socket.create_connection(
             ("127.0.0.1", kafka.cluster.brokers[1].port)
         ) as s:
-            s.sendall(request_bytes(METADATA, client_id="someone"))
+            s.sendall(encode_request(METADATA, client_id="someone"))
             s.recv(65536)
-        (asked,) = kafka.requests
+        (request,) = kafka.requests
         kafka.forget_requests()
 
-        assert ("Metadata", 12, "someone", 1) == asked[:4]
+        assert ("Metadata", 12, "someone", 1) == request[:4]
         assert [] == kafka.requests
 
 

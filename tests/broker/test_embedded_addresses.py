@@ -11,9 +11,9 @@ from sharecons import ShareConsumer
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.addresses import parse_address
-from tests.broker.async_client import entity, request_bytes
+from tests.broker.messages import encode_request, make_request
 
-METADATA = entity(
+METADATA = make_request(
     "metadata",
     12,
     topics=None,
@@ -99,6 +99,7 @@ def test_ipv6_wildcard_host_advertises_ipv6_address(host):
 @pytest.mark.parametrize("host", ["::1", "[::1]", "::"])
 async def test_consumer_reads_over_ipv6(host):
     async with EmbeddedBroker(host=host, topics={"orders": 1}) as kafka:
+        kafka.set_group_config("g", {"share.assignment.interval.ms": 0})
         kafka.produce("orders", [b"x"])
         async with ShareConsumer(
             "orders",
@@ -120,7 +121,7 @@ def test_clients_get_advertised_address():
     assert {1: ("localhost", port), 2: ("localhost", port + 1)} == found
 
 
-def test_advertised_port_may_differ_from_bound_port():
+def test_advertised_port_can_differ_from_bound_port():
     with EmbeddedBroker(advertise="kafka.example:19092") as kafka:
         _, port = kafka.cluster.brokers[1].bind_address
         assert "kafka.example:19092" == kafka.bootstrap_servers
@@ -197,13 +198,13 @@ def test_forked_process_does_not_keep_ports_open(is_stopped):
     with EmbeddedBroker(brokers=2) as kafka:
         ports = [broker.port for broker in kafka.cluster.brokers.values()]
         client = socket.create_connection(("127.0.0.1", ports[0]))
-        client.sendall(request_bytes(METADATA))
+        client.sendall(encode_request(METADATA))
         assert client.recv(1)
         child.start()
         try:
             assert ready.wait(10)
             assert all(listens("127.0.0.1", port) for port in ports)
-            client.sendall(request_bytes(METADATA))
+            client.sendall(encode_request(METADATA))
             while len(client.recv(1 << 16)) == 1 << 16:
                 pass
             if is_stopped:
@@ -231,22 +232,25 @@ def assert_closed(client, port):
         pass
 
 
-def test_forked_process_that_uses_the_broker_gets_an_error():
-    reader, writer = os.pipe()
-    with EmbeddedBroker() as kafka:
-        child = os.fork()
-        if child == 0:
-            try:
-                kafka.create_topic("orders")
-            except RuntimeError as error:
-                os.write(writer, str(error).encode())
-            finally:
-                kafka.__exit__(None, None, None)
-                os._exit(0)
-        os.waitpid(child, 0)
-        message = os.read(reader, 1000).decode()
+def create_topic_in_child(kafka, sender):
+    try:
         kafka.create_topic("orders")
-    os.close(reader)
-    os.close(writer)
+    except RuntimeError as error:
+        sender.send(str(error))
+    finally:
+        kafka.__exit__(None, None, None)
 
+
+def test_forked_process_that_uses_the_broker_gets_an_error():
+    fork = multiprocessing.get_context("fork")
+    receiver, sender = fork.Pipe(duplex=False)
+    with EmbeddedBroker() as kafka:
+        child = fork.Process(target=create_topic_in_child, args=(kafka, sender))
+        child.start()
+        assert receiver.poll(10)
+        message = receiver.recv()
+        child.join(10)
+        kafka.create_topic("orders")
+
+    assert 0 == child.exitcode
     assert f"the embedded broker runs in process {os.getpid()}" in message

@@ -32,7 +32,7 @@ def now_ms():
     return time.time_ns() // 1_000_000
 
 
-def produced_by_librdkafka(kafka, value, **message):
+def produce_by_librdkafka(kafka, value, **message):
     """Return the name of the error that a real producer gets, or None."""
     producer = Producer({"bootstrap.servers": kafka.bootstrap_servers, "linger.ms": 0})
     errors = []
@@ -75,20 +75,20 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_produce_against_a_setting_raises_what_a_producer_gets(kafka, case):
+def test_produce_against_a_setting_raises_the_error_of_a_producer(kafka, case):
     config, message, setting = CASES[case]
     kafka.create_topic("orders", config=config)
     with pytest.raises(RequestError) as raised:
         kafka.produce("orders", [b"x" * 1000], partition=0, **message)
 
     assert f"topic 'orders', partition 0: {setting}: " in str(raised.value)
-    theirs = produced_by_librdkafka(kafka, b"x" * 1000, **message)
-    ours = {
+    error_name = produce_by_librdkafka(kafka, b"x" * 1000, **message)
+    names = {
         ErrorCode.message_too_large: "msg_size_too_large",
         ErrorCode.invalid_timestamp: "invalid_timestamp",
         ErrorCode.invalid_record: "invalid_record",
     }
-    assert theirs == ours[raised.value.code]
+    assert error_name == names[raised.value.code]
     assert 0 == log_of(kafka).end_offset
 
 

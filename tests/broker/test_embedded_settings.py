@@ -81,7 +81,7 @@ def test_invalid_topic_setting_raises():
             kafka.create_topic("orders", config={"max.message.bytes": "much"})
 
 
-def test_setting_values_may_be_numbers_and_booleans():
+def test_setting_values_can_be_numbers_and_booleans():
     settings = {"num.partitions": 5, "auto.create.topics.enable": False}
     with EmbeddedBroker(settings=settings) as kafka:
         kafka.create_topic("orders", config={"preallocate": True, "retention.ms": 5})

@@ -4,24 +4,24 @@ from dataclasses import fields, is_dataclass
 from typing import get_args, get_origin
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
+from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
-from kio.serial import entity_reader
+from kio.schema.index import api_key_map
 
-from sharecons.testing.broker import codec
 from sharecons.testing.broker.apis import APIS
-from sharecons.testing.broker.codec import Header
+from sharecons.testing.broker.codec import Header, encode_response
 from sharecons.testing.broker.error_responses import error_response
+from tests.broker.messages import decode_response, make_request
 
 CODE = ErrorCode.not_coordinator
-SAYS_NOTHING = [("DescribeLogDirs", 1), ("DescribeLogDirs", 2)]
+WITHOUT_ERROR_FIELD = [("DescribeLogDirs", 1), ("DescribeLogDirs", 2)]
 """The error is only in the part of a log directory, which requests do not name."""
 
 EVERY = [
     (api, version)
     for api in APIS.values()
     for version in api.versions
-    if (api.name, version) not in SAYS_NOTHING
+    if (api.name, version) not in WITHOUT_ERROR_FIELD
 ]
 
 
@@ -43,24 +43,22 @@ def one_of_each(kind):
     return values
 
 
-def asked(api, version):
+def full_request(api, version):
     kind = load_request_schema(api.key, version)
-    return codec._entity(kind, one_of_each(kind))
+    return make_request(api_key_map[api.key], version, **one_of_each(kind))
 
 
-def refused(api, version, **options):
+def rejected(api, version, **options):
     header = Header(api.key, version, 1, "test")
-    fields = error_response(asked(api, version), header, CODE, **options)
-    frame = codec.encode_response(header, fields, version)[4:]
-    kind = load_response_schema(api.key, version)
-    _, size = entity_reader(kind.__header_schema__)(frame, 0)
-    return entity_reader(kind)(frame, size)[0]
+    fields = error_response(full_request(api, version), header, CODE, **options)
+    frame = encode_response(header, fields, version)[4:]
+    return decode_response(frame, api.key, version)
 
 
-def codes(answer):
+def codes(response):
     """Return every error code in a response except `none`."""
-    for field in fields(answer):
-        value = getattr(answer, field.name)
+    for field in fields(response):
+        value = getattr(response, field.name)
         if field.metadata.get("kafka_type") == "error_code" and value:
             yield value
         elif isinstance(value, tuple):
@@ -73,21 +71,21 @@ def codes(answer):
     ("api", "version"), EVERY, ids=[f"{a.name}-{v}" for a, v in EVERY]
 )
 def test_every_api_version_has_the_error_once(api, version):
-    assert [CODE] == list(codes(refused(api, version)))
-    assert [CODE] == list(codes(refused(api, version, each=True)))
+    assert [CODE] == list(codes(rejected(api, version)))
+    assert [CODE] == list(codes(rejected(api, version, each=True)))
 
 
 def test_each_part_gets_the_error():
-    (topic,) = refused(APIS[0], 12).responses
+    (topic,) = rejected(APIS[0], 12).responses
     (partition,) = topic.partition_responses
     assert ("", 0) == (topic.name, partition.index)
 
-    (coordinator,) = refused(APIS[10], 6).coordinators
+    (coordinator,) = rejected(APIS[10], 6).coordinators
     assert "x" == coordinator.key
 
 
 def test_share_fetch_error_is_at_the_top_or_in_parts():
-    whole, parts = refused(APIS[78], 2), refused(APIS[78], 2, each=True)
+    whole, parts = rejected(APIS[78], 2), rejected(APIS[78], 2, each=True)
     assert (CODE, ()) == (whole.error_code, whole.responses)
     assert ErrorCode.none is parts.error_code
     assert CODE is parts.responses[0].partitions[0].error_code

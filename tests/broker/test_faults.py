@@ -9,21 +9,22 @@ import pytest
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.error_responses import error_code
-from tests.broker.async_client import Client, entity, request_bytes
+from tests.broker.async_client import Client
+from tests.broker.messages import encode_request, make_request
 
 pytestmark = pytest.mark.anyio
 
-VERSIONS = entity(
+VERSIONS = make_request(
     "api_versions", 3, client_software_name="test", client_software_version="1"
 )
-METADATA = entity(
+METADATA = make_request(
     "metadata",
     12,
     topics=None,
     allow_auto_topic_creation=False,
     include_topic_authorized_operations=False,
 )
-DELETE = entity("delete_topics", 5, topic_names=("orders",), timeout=timedelta(0))
+DELETE = make_request("delete_topics", 5, topic_names=("orders",), timeout=timedelta(0))
 
 
 @pytest.fixture(params=virtual_time.BACKENDS)
@@ -37,13 +38,13 @@ async def kafka():
         yield broker
 
 
-async def asked(kafka, request=METADATA, *, node=1, client_id="test"):
-    return await Client(kafka.connect(node), client_id).ask(request)
+async def send(kafka, request=METADATA, *, node=1, client_id="test"):
+    return await Client(kafka.connect(node), client_id).request(request)
 
 
 async def timed(kafka, request=METADATA):
     began = anyio.current_time()
-    await asked(kafka, request)
+    await send(kafka, request)
     return anyio.current_time() - began
 
 
@@ -57,7 +58,7 @@ async def test_cut_closes_connection_once(kafka):
     await client.send(METADATA)
 
     assert await client.ended()
-    assert (await asked(kafka)).topics
+    assert (await send(kafka)).topics
     assert 1 == fault.hits
 
 
@@ -74,17 +75,17 @@ async def test_cut_acts_before_or_after_handling(kafka, after, remains):
 async def test_requests_after_cut_are_not_handled(kafka):
     kafka.faults.on("Metadata").cut()
     client = Client(kafka.connect(1))
-    await client.stream.send(request_bytes(METADATA) + request_bytes(DELETE))
+    await client.stream.send(encode_request(METADATA) + encode_request(DELETE))
 
     assert await client.ended()
     assert has_topic(kafka)
-    assert ["Metadata"] == [asked.api for asked in kafka.requests]
+    assert ["Metadata"] == [request.api for request in kafka.requests]
 
 
 async def test_lose_handles_request_without_response(kafka):
     kafka.faults.on("DeleteTopics").lose()
     with anyio.move_on_after(3600) as waited:
-        await asked(kafka, DELETE)
+        await send(kafka, DELETE)
 
     assert waited.cancelled_caught
     assert not has_topic(kafka)
@@ -93,7 +94,7 @@ async def test_lose_handles_request_without_response(kafka):
 async def test_stall_handles_request_later(kafka):
     kafka.faults.on("DeleteTopics").stall(30)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asked, kafka, DELETE)
+        tasks.start_soon(send, kafka, DELETE)
         await anyio.sleep(29)
         assert has_topic(kafka)
         await anyio.sleep(2)
@@ -103,8 +104,8 @@ async def test_stall_handles_request_later(kafka):
 async def test_undo_ends_a_stall(kafka):
     fault = kafka.faults.on("Metadata", times=None).stall()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(asked, kafka)
-        tasks.start_soon(asked, kafka)
+        tasks.start_soon(send, kafka)
+        tasks.start_soon(send, kafka)
         await anyio.sleep(100)
         assert 2 == fault.hits
         fault.undo()
@@ -115,25 +116,25 @@ async def test_undo_ends_a_stall(kafka):
 
 async def test_with_block_undoes_the_fault(kafka):
     with kafka.faults.on("Metadata", times=None).refuse("COORDINATOR_NOT_AVAILABLE"):
-        assert [] == list((await asked(kafka)).topics)
+        assert [] == list((await send(kafka)).topics)
 
-    assert (await asked(kafka)).topics
+    assert (await send(kafka)).topics
 
 
-async def test_delay_handles_at_once_and_responds_later(kafka):
+async def test_delay_handles_immediately_and_responds_later(kafka):
     kafka.faults.on("Metadata").delay(60)
-    answers = []
+    responses = []
     async with anyio.create_task_group() as tasks:
 
-        async def ask():
-            answers.append(await asked(kafka))
+        async def read_metadata():
+            responses.append(await send(kafka))
 
-        tasks.start_soon(ask)
+        tasks.start_soon(read_metadata)
         await anyio.sleep(30)
         kafka.create_topic("later")
-        assert [] == answers
+        assert [] == responses
 
-    assert ["orders"] == [topic.name for topic in answers[0].topics]
+    assert ["orders"] == [topic.name for topic in responses[0].topics]
 
 
 async def test_disconnect_ends_a_stall(kafka):
@@ -150,15 +151,15 @@ async def test_disconnect_ends_a_stall(kafka):
 async def test_throttle_responds_and_then_pauses(kafka):
     kafka.faults.on("Metadata").throttle(7)
     client = Client(kafka.connect(1))
-    answer = await client.ask(METADATA)
+    response = await client.request(METADATA)
     began = anyio.current_time()
-    assert 7 == answer.throttle_time.total_seconds()
-    await client.ask(METADATA)
+    assert 7 == response.throttle_time.total_seconds()
+    await client.request(METADATA)
 
     assert 7 == pytest.approx(anyio.current_time() - began)
 
 
-async def test_respond_twice_sends_two_responses(kafka):
+async def test_duplicated_response_arrives_twice(kafka):
     kafka.faults.on("Metadata").respond_twice()
     client = Client(kafka.connect(1))
     await client.send(METADATA)
@@ -175,7 +176,7 @@ async def test_respond_uses_returned_fields(kafka):
 
     kafka.faults.on("Metadata").respond(by)
 
-    assert "mine" == (await asked(kafka)).cluster_id
+    assert "mine" == (await send(kafka)).cluster_id
     assert ["test"] == seen
 
 
@@ -189,7 +190,7 @@ async def test_respond_accepts_coroutine_and_none(kafka):
     await client.send(VERSIONS)
     began = anyio.current_time()
 
-    assert not (await client.answer(type(VERSIONS))).error_code
+    assert not (await client.receive(VERSIONS)).error_code
     assert 10 == pytest.approx(anyio.current_time() - began)
 
 
@@ -226,12 +227,12 @@ async def test_fault_takes_only_matching_requests(kafka, choice, hit):
         lambda request, context: {"cluster_id": "hit"}
     )
     seen = [
-        (await asked(kafka, node=node, client_id=client_id)).cluster_id == "hit"
+        (await send(kafka, node=node, client_id=client_id)).cluster_id == "hit"
         for node, client_id in ((1, "a"), (2, "a"), (1, "b"))
     ]
 
     assert hit == seen
-    assert not (await asked(kafka, VERSIONS)).error_code
+    assert not (await send(kafka, VERSIONS)).error_code
 
 
 async def test_oldest_fault_takes_the_request(kafka):
@@ -239,9 +240,9 @@ async def test_oldest_fault_takes_the_request(kafka):
         kafka.faults.on("Metadata").respond(
             lambda request, context, name=name: {"cluster_id": name}
         )
-    answers = [(await asked(kafka)).cluster_id for _ in range(2)]
+    responses = [(await send(kafka)).cluster_id for _ in range(2)]
 
-    assert ["first", "second"] == answers
+    assert ["first", "second"] == responses
 
 
 async def test_clear_undoes_all_faults(kafka):
@@ -249,7 +250,7 @@ async def test_clear_undoes_all_faults(kafka):
         kafka.faults.on("Metadata").lose()
     kafka.faults.clear()
 
-    assert (await asked(kafka)).topics
+    assert (await send(kafka)).topics
 
 
 async def test_unknown_api_raises(kafka):

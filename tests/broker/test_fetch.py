@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.either import BOTH, Embedded, either_broker
 from tests.broker.log_requests import Place, Talk, new_topic, offsets_in, parts
 from tests.broker.raw_batches import batch, batches_in, transactional
 
@@ -82,9 +82,9 @@ def test_unknown_partitions_come_last(talk):
 def test_leader_epoch_is_checked(talk, epoch, error):
     place = new_topic(talk.either)
 
-    answer = talk.fetch((place, 0, 0, ("current_leader_epoch", epoch)))
+    response = talk.fetch((place, 0, 0, ("current_leader_epoch", epoch)))
 
-    assert [(0, error, [])] == parts(answer)
+    assert [(0, error, [])] == parts(response)
 
 
 def test_first_batch_is_whole_and_last_may_be_cut(talk):
@@ -159,31 +159,33 @@ def test_aborted_transactions_are_listed(talk):
 
 
 def test_old_leader_returns_the_new_leader():
-    ours = Ours(brokers=2)
-    ours.cluster.add_topic("t", [[1, 2]], {})
-    place = Place("t", ours.cluster.topics.by_name("t").topic_id)
-    ours.cluster.move_leader("t", 0, 2)
-    talk = Talk(ours)
+    embedded = Embedded(brokers=2)
+    embedded.cluster.add_topic("t", [[1, 2]], {})
+    place = Place("t", embedded.cluster.topics.by_name("t").topic_id)
+    embedded.cluster.move_leader("t", 0, 2)
+    talk = Talk(embedded)
 
     known = ("current_leader_epoch", 0)
-    answer = talk.fetch((place, 0, 0, known))
-    assert [(0, "fenced_leader_epoch", [])] == parts(answer)
-    leader = answer.responses[0].partitions[0].current_leader
+    response = talk.fetch((place, 0, 0, known))
+    assert [(0, "fenced_leader_epoch", [])] == parts(response)
+    leader = response.responses[0].partitions[0].current_leader
     assert (2, 1) == (leader.leader_id, leader.leader_epoch)
-    assert [(2, 9093)] == [(node.node_id, node.port) for node in answer.node_endpoints]
+    assert [(2, 9093)] == [
+        (node.node_id, node.port) for node in response.node_endpoints
+    ]
 
-    # Without a leader epoch, any replica may be read from version 11 on (KIP-392).
+    # Without a leader epoch, clients can read any replica since version 11 (KIP-392).
     assert [(0, "none", [])] == parts(talk.fetch((place, 0, 0)))
     old = talk.fetch((place, 0, 0), version=10)
     assert [(0, "not_leader_or_follower", [])] == parts(old)
 
 
 def test_broker_without_replica_rejects_fetches():
-    ours = Ours(brokers=2)
-    ours.cluster.add_topic("t", [[2]], {})
-    place = Place("t", ours.cluster.topics.by_name("t").topic_id)
+    embedded = Embedded(brokers=2)
+    embedded.cluster.add_topic("t", [[2]], {})
+    place = Place("t", embedded.cluster.topics.by_name("t").topic_id)
 
-    answer = Talk(ours).fetch((place, 0, 0))
+    response = Talk(embedded).fetch((place, 0, 0))
 
-    assert [(0, "not_leader_or_follower", [])] == parts(answer)
-    assert [2] == [node.node_id for node in answer.node_endpoints]
+    assert [(0, "not_leader_or_follower", [])] == parts(response)
+    assert [2] == [node.node_id for node in response.node_endpoints]

@@ -9,7 +9,7 @@ from sharecons.testing.broker.fetch_sessions import (
     FetchSessions,
     PartitionStatus,
 )
-from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.either import BOTH, Embedded, either_broker
 from tests.broker.log_requests import Place, Talk, new_topic, parts
 from tests.broker.raw_batches import batch
 
@@ -27,8 +27,10 @@ def test_session_returns_only_changed_partitions(talk):
     opened = talk.fetch((place, 0, 1), (place, 1, 0), session_epoch=0)
     session = opened.session_id
 
-    def more(epoch, *wanted, **values):
-        return talk.fetch(*wanted, session_id=session, session_epoch=epoch, **values)
+    def more(epoch, *partitions, **values):
+        return talk.fetch(
+            *partitions, session_id=session, session_epoch=epoch, **values
+        )
 
     assert [(0, "none", []), (1, "none", [])] == parts(opened)
     assert session
@@ -50,9 +52,9 @@ def test_session_requires_next_epoch_and_same_topic_form(talk):
     session = talk.fetch((place, 0, 0), session_epoch=0).session_id
 
     def error(epoch, session_id=session, **values):
-        answer = talk.fetch(session_id=session_id, session_epoch=epoch, **values)
-        assert 0 == (answer.session_id if answer.error_code else 0)
-        return answer.error_code.name
+        response = talk.fetch(session_id=session_id, session_epoch=epoch, **values)
+        assert 0 == (response.session_id if response.error_code else 0)
+        return response.error_code.name
 
     assert "none" == error(1)
     assert "invalid_fetch_session_epoch" == error(1)
@@ -66,22 +68,24 @@ def test_session_ends_when_closed_replaced_or_empty(talk):
     place = new_topic(talk.either)
     forgotten = [{"topic_id": place.topic_id, "partitions": [0]}]
 
-    def opened():
+    def open_session():
         return talk.fetch((place, 0, 0), session_epoch=0).session_id
 
-    def fetched(session, epoch, *wanted, **values):
-        return talk.fetch(*wanted, session_id=session, session_epoch=epoch, **values)
+    def fetch_session(session, epoch, *partitions, **values):
+        return talk.fetch(
+            *partitions, session_id=session, session_epoch=epoch, **values
+        )
 
-    closed = opened()
-    assert 0 == fetched(closed, -1, (place, 0, 0)).session_id
-    replaced = opened()
-    assert fetched(replaced, 0, (place, 0, 0)).session_id not in (0, replaced)
-    emptied = opened()
-    assert 0 == fetched(emptied, 1, forgotten_topics_data=forgotten).session_id
+    closed = open_session()
+    assert 0 == fetch_session(closed, -1, (place, 0, 0)).session_id
+    replaced = open_session()
+    assert fetch_session(replaced, 0, (place, 0, 0)).session_id not in (0, replaced)
+    emptied = open_session()
+    assert 0 == fetch_session(emptied, 1, forgotten_topics_data=forgotten).session_id
 
     not_found = ErrorCode.fetch_session_id_not_found
     for gone in (closed, replaced, emptied):
-        assert not_found == fetched(gone, 2).error_code
+        assert not_found == fetch_session(gone, 2).error_code
 
 
 def test_partitions_with_records_move_to_the_end(talk):
@@ -100,20 +104,20 @@ def test_partitions_with_records_move_to_the_end(talk):
     assert [0, 1, 2, 0] == [part for ((part, _, _),) in reported]
 
 
-def wanted(partition):
+def fetch_of(partition):
     return FetchPartition(topic_partition=("t", partition), offset=0, max_bytes=1)
 
 
 def test_number_of_sessions_is_limited():
     sessions = FetchSessions(slots=2)
 
-    def opened():
-        fetching = sessions.begin(1, (0, 0), [wanted(0)], (), by_id=False)
+    def open_session():
+        fetching = sessions.begin(1, (0, 0), [fetch_of(0)], (), by_id=False)
         return sessions.finish(fetching, {("t", 0): NOTHING_NEW})[0]
 
-    first, second = opened(), opened()
+    first, second = open_session(), open_session()
     sessions.begin(1, (first, 1), [], (), by_id=False)
-    opened()
+    open_session()
 
     # The session used last is kept.
     sessions.begin(1, (first, 2), [], (), by_id=False)
@@ -122,17 +126,20 @@ def test_number_of_sessions_is_limited():
 
 
 def test_sessions_end_with_their_broker():
-    ours = Ours(brokers=2)
-    ours.cluster.add_topic("t", [[1, 2]], {})
-    talk, place = Talk(ours), Place("t", ours.cluster.topics.by_name("t").topic_id)
+    embedded = Embedded(brokers=2)
+    embedded.cluster.add_topic("t", [[1, 2]], {})
+    talk, place = (
+        Talk(embedded),
+        Place("t", embedded.cluster.topics.by_name("t").topic_id),
+    )
     session = talk.fetch((place, 0, 0), session_epoch=0).session_id
 
     elsewhere = talk.fetch(session_id=session, session_epoch=1, version=13)
     assert not elsewhere.error_code
     with pytest.raises(FetchSessionError):
-        ours.cluster.fetch_sessions.begin(2, (session, 2), [], (), by_id=True)
+        embedded.cluster.fetch_sessions.begin(2, (session, 2), [], (), by_id=True)
 
-    ours.cluster.broker_stopped(1)
-    ours.cluster.broker_started(1)
+    embedded.cluster.broker_stopped(1)
+    embedded.cluster.broker_started(1)
     gone = talk.fetch(session_id=session, session_epoch=2)
     assert ErrorCode.fetch_session_id_not_found == gone.error_code

@@ -1,6 +1,5 @@
-"""Popular clients' consumers as members of classic groups of the embedded broker."""
+"""Consumers of librdkafka and aiokafka in classic groups of the embedded broker."""
 
-import time
 import uuid
 
 import anyio
@@ -9,8 +8,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from sharecons.testing import EmbeddedBroker
+from tests.broker.clients import TIMEOUT, poll_all
 
-PATIENCE = 20.0
 PARTITIONS = 4
 STRATEGIES = ["range", "roundrobin", "cooperative-sticky"]
 
@@ -59,18 +58,8 @@ def consumers(broker, group):
         each.close()
 
 
-def until(consumers, holds):
-    """Poll consumers until a condition holds; return their records."""
-    received = []
-    deadline = time.monotonic() + PATIENCE
-    while not holds(received):
-        assert time.monotonic() < deadline, f"received {received}"
-        for consumer in consumers:
-            message = consumer.poll(0.01)
-            if message is not None:
-                assert message.error() is None, message.error()
-                received.append(message.value().decode())
-    return received
+def values(records):
+    return [record.value().decode() for record in records]
 
 
 def sizes(*consumers):
@@ -81,13 +70,13 @@ def sizes(*consumers):
 def test_two_consumers_share_partitions_and_one_takes_over(consumers, topic, strategy):
     config = {"partition_assignment_strategy": strategy}
     one = consumers(topic, **config)
-    until([one], lambda _: sizes(one) == [PARTITIONS])
+    poll_all([one], lambda _: sizes(one) == [PARTITIONS])
 
     two = consumers(topic, **config)
-    until([one, two], lambda _: sizes(one, two) == [2, 2])
+    poll_all([one, two], lambda _: sizes(one, two) == [2, 2])
     taken = {tp.partition for each in (one, two) for tp in each.assignment()}
     two.close()
-    until([one], lambda _: sizes(one) == [PARTITIONS])
+    poll_all([one], lambda _: sizes(one) == [PARTITIONS])
 
     assert set(range(PARTITIONS)) == taken
 
@@ -95,7 +84,9 @@ def test_two_consumers_share_partitions_and_one_takes_over(consumers, topic, str
 def test_consumer_starts_at_committed_offset(consumers, broker, topic):
     broker.produce(topic, [str(number) for number in range(10)], partition=0)
     first = consumers(topic)
-    assert [str(n) for n in range(4)] == until([first], lambda got: len(got) == 4)
+    assert [str(n) for n in range(4)] == values(
+        poll_all([first], lambda got: len(got) == 4)
+    )
     first.commit(
         offsets=[TopicPartition(topic, 0, 4, metadata="four")], asynchronous=False
     )
@@ -103,22 +94,24 @@ def test_consumer_starts_at_committed_offset(consumers, broker, topic):
 
     second = consumers(topic)
 
-    assert [str(n) for n in range(4, 10)] == until([second], lambda got: len(got) == 6)
-    (committed,) = second.committed([TopicPartition(topic, 0)], timeout=PATIENCE)
+    assert [str(n) for n in range(4, 10)] == values(
+        poll_all([second], lambda got: len(got) == 6)
+    )
+    (committed,) = second.committed([TopicPartition(topic, 0)], timeout=TIMEOUT)
     assert (4, "four") == (committed.offset, committed.metadata)
 
 
 def test_static_member_returns_without_rebalance(consumers, broker, topic, group):
     one = consumers(topic, group_instance_id="one")
-    until([one], lambda _: sizes(one) == [PARTITIONS])
+    poll_all([one], lambda _: sizes(one) == [PARTITIONS])
     two = consumers(topic, group_instance_id="two")
-    until([one, two], lambda _: sizes(one, two) == [2, 2])
+    poll_all([one, two], lambda _: sizes(one, two) == [2, 2])
     before = broker.cluster.groups.classic(group).generation_id
     had = two.assignment()
 
     two.close()
     again = consumers(topic, group_instance_id="two")
-    until([one, again], lambda _: sizes(one, again) == [2, 2])
+    poll_all([one, again], lambda _: sizes(one, again) == [2, 2])
 
     assert had == again.assignment()
     assert before == broker.cluster.groups.classic(group).generation_id
@@ -126,37 +119,37 @@ def test_static_member_returns_without_rebalance(consumers, broker, topic, group
 
 def test_group_follows_moved_coordinator(consumers, broker, topic, group):
     one = consumers(topic)
-    until([one], lambda _: sizes(one) == [PARTITIONS])
+    poll_all([one], lambda _: sizes(one) == [PARTITIONS])
 
     broker.move_coordinator(group, 3 - broker.coordinator(group))
     two = consumers(topic)
-    until([one, two], lambda _: sizes(one, two) == [2, 2])
+    poll_all([one, two], lambda _: sizes(one, two) == [2, 2])
 
 
 def test_waiting_join_follows_moved_coordinator(consumers, broker, topic, group):
     one = consumers(topic)
-    until([one], lambda _: sizes(one) == [PARTITIONS])
+    poll_all([one], lambda _: sizes(one) == [PARTITIONS])
     two = consumers(topic)
     members = broker.cluster.groups.classic(group).members
-    # The first one is not polled, so it does not rejoin, and the second one waits.
-    until([two], lambda _: members.joining == 1)
+    # Without polls the first member does not rejoin, and the second member waits.
+    poll_all([two], lambda _: members.joining == 1)
 
     broker.move_coordinator(group, 3 - broker.coordinator(group))
 
-    until([one, two], lambda _: sizes(one, two) == [2, 2])
+    poll_all([one, two], lambda _: sizes(one, two) == [2, 2])
 
 
 def test_transaction_commits_group_offsets(consumers, broker, topic, group):
     broker.produce(topic, ["a", "b"], partition=0)
     consumer = consumers(topic)
-    until([consumer], lambda got: len(got) == 2)
+    poll_all([consumer], lambda got: len(got) == 2)
     producer = Producer(
         {
             "bootstrap.servers": broker.bootstrap_servers,
             "transactional.id": uuid.uuid4().hex,
         }
     )
-    producer.init_transactions(PATIENCE)
+    producer.init_transactions(TIMEOUT)
 
     def transaction(offset):
         producer.begin_transaction()
@@ -164,26 +157,26 @@ def test_transaction_commits_group_offsets(consumers, broker, topic, group):
         producer.send_offsets_to_transaction(
             [TopicPartition(topic, 0, offset)],
             consumer.consumer_group_metadata(),
-            PATIENCE,
+            TIMEOUT,
         )
 
     transaction(2)
-    producer.commit_transaction(PATIENCE)
+    producer.commit_transaction(TIMEOUT)
     transaction(1)
-    producer.abort_transaction(PATIENCE)
+    producer.abort_transaction(TIMEOUT)
 
-    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=PATIENCE)
+    (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=TIMEOUT)
     assert 2 == committed.offset
 
 
 def test_admin_client_describes_and_deletes_group(consumers, broker, topic, group):
     consumer = consumers(topic, client_id="client")
-    until([consumer], lambda _: sizes(consumer) == [PARTITIONS])
+    poll_all([consumer], lambda _: sizes(consumer) == [PARTITIONS])
     consumer.commit(offsets=[TopicPartition(topic, 1, 7)], asynchronous=False)
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
 
-    listed = admin.list_consumer_groups().result(PATIENCE).valid
-    described = admin.describe_consumer_groups([group])[group].result(PATIENCE)
+    listed = admin.list_consumer_groups().result(TIMEOUT).valid
+    described = admin.describe_consumer_groups([group])[group].result(TIMEOUT)
 
     assert "STABLE" in [each.state.name for each in listed if each.group_id == group]
     (member,) = described.members
@@ -192,8 +185,8 @@ def test_admin_client_describes_and_deletes_group(consumers, broker, topic, grou
         len(member.assignment.topic_partitions),
     )
     consumer.close()
-    admin.delete_consumer_groups([group])[group].result(PATIENCE)
-    listed = admin.list_consumer_groups().result(PATIENCE).valid
+    admin.delete_consumer_groups([group])[group].result(TIMEOUT)
+    listed = admin.list_consumer_groups().result(TIMEOUT).valid
     assert group not in [each.group_id for each in listed]
 
 
@@ -219,7 +212,7 @@ async def test_aiokafka_consumers_share_partitions_and_continue(
             rebalance_timeout_ms=5000,
         )
 
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with consumer() as one, consumer() as two:
             while [len(one.assignment()), len(two.assignment())] != [2, 2]:
                 await one.getmany(timeout_ms=50)

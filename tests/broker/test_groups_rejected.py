@@ -5,15 +5,9 @@ from datetime import timedelta
 import pytest
 from kio.schema.errors import ErrorCode
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Operation, Resource
 from sharecons.testing.broker.coordinators import GROUP, TRANSACTION
-from tests.broker.either import Ours
+from tests.broker.either import Embedded
 
 HERE, ELSEWHERE = 1, 2
 NAMED = [{"name": "t", "partition_indexes": [0]}]
@@ -75,79 +69,69 @@ def delete_offset(group):
     return {"group_id": group, "topics": [{"name": "t", "partitions": partitions}]}
 
 
-def partition(answer):
-    return answer.topics[0].partitions[0].error_code
+def partition(response):
+    return response.topics[0].partitions[0].error_code
 
 
-ASKED = [
-    ("join_group", 9, join, lambda answer: answer.error_code),
-    ("sync_group", 5, sync, lambda answer: answer.error_code),
-    ("heartbeat", 4, of_member, lambda answer: answer.error_code),
-    ("leave_group", 5, leave, lambda answer: answer.error_code),
-    ("leave_group", 2, of_member, lambda answer: answer.error_code),
+REQUESTS = [
+    ("join_group", 9, join, lambda response: response.error_code),
+    ("sync_group", 5, sync, lambda response: response.error_code),
+    ("heartbeat", 4, of_member, lambda response: response.error_code),
+    ("leave_group", 5, leave, lambda response: response.error_code),
+    ("leave_group", 2, of_member, lambda response: response.error_code),
     ("offset_commit", 9, commit, partition),
     ("txn_offset_commit", 5, commit_later, partition),
     ("offset_fetch", 1, old_fetch, partition),
-    ("offset_fetch", 2, old_fetch, lambda answer: answer.error_code),
-    ("offset_fetch", 9, fetch, lambda answer: answer.groups[0].error_code),
-    ("offset_delete", 0, delete_offset, lambda answer: answer.error_code),
+    ("offset_fetch", 2, old_fetch, lambda response: response.error_code),
+    ("offset_fetch", 9, fetch, lambda response: response.groups[0].error_code),
+    ("offset_delete", 0, delete_offset, lambda response: response.error_code),
     (
         "describe_groups",
         6,
         lambda group: {"groups": [group]},
-        lambda answer: answer.groups[0].error_code,
+        lambda response: response.groups[0].error_code,
     ),
     (
         "delete_groups",
         2,
         lambda group: {"groups_names": [group]},
-        lambda answer: answer.results[0].error_code,
+        lambda response: response.results[0].error_code,
     ),
 ]
 EACH = pytest.mark.parametrize(
-    ("api", "version", "asked", "error"), ASKED, ids=[f"{a}-{v}" for a, v, *_ in ASKED]
+    ("api", "version", "fields", "error"),
+    REQUESTS,
+    ids=[f"{a}-{v}" for a, v, *_ in REQUESTS],
 )
 
 
 @pytest.fixture
-def ours():
-    ours = Ours(brokers=2)
-    ours.cluster.add_topic("t", [[1]])
-    ours.cluster.coordinators.move(GROUP, "g", HERE)
-    return ours
-
-
-def deny(ours, operation, resource, name):
-    ours.cluster.authorizer.add(
-        Acl(
-            resource=resource,
-            name=name,
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=operation,
-            permission=Permission.DENY,
-        )
-    )
+def embedded():
+    embedded = Embedded(brokers=2)
+    embedded.cluster.add_topic("t", [[1]])
+    embedded.cluster.coordinators.move(GROUP, "g", HERE)
+    return embedded
 
 
 @EACH
-def test_other_brokers_are_not_the_coordinator(ours, api, version, asked, error):
-    answer = ours.ask(api, version, ELSEWHERE, **asked("g"))
+def test_other_brokers_are_not_the_coordinator(embedded, api, version, fields, error):
+    response = embedded.request(api, version, ELSEWHERE, **fields("g"))
 
-    assert ErrorCode.not_coordinator is error(answer)
+    assert ErrorCode.not_coordinator is error(response)
     assert ErrorCode.not_coordinator is not error(
-        ours.ask(api, version, HERE, **asked("g"))
+        embedded.request(api, version, HERE, **fields("g"))
     )
 
 
 @EACH
-def test_denied_group_is_an_error_in_every_request(ours, api, version, asked, error):
-    deny(ours, Operation.ALL, Resource.GROUP, "g")
+def test_denied_group_is_an_error_in_every_request(
+    embedded, api, version, fields, error
+):
+    embedded.deny(Resource.GROUP, "g", Operation.ALL)
 
-    answer = ours.ask(api, version, HERE, **asked("g"))
+    response = embedded.request(api, version, HERE, **fields("g"))
 
-    assert ErrorCode.group_authorization_failed is error(answer)
+    assert ErrorCode.group_authorization_failed is error(response)
 
 
 @pytest.mark.parametrize(
@@ -168,25 +152,13 @@ def test_denied_group_is_an_error_in_every_request(ours, api, version, asked, er
         ),
     ],
 )
-def test_operations_are_denied_separately(ours, operation, apis):
-    deny(ours, operation, Resource.GROUP, "g")
-    # A resource with ACLs denies all operations that no ACL allows.
-    ours.cluster.authorizer.add(
-        Acl(
-            resource=Resource.GROUP,
-            name="g",
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=Operation.ALL,
-            permission=Permission.ALLOW,
-        )
-    )
+def test_operations_are_denied_separately(embedded, operation, apis):
+    embedded.deny_only(Resource.GROUP, "g", operation)
 
     denied = {
         api
-        for api, version, asked, error in ASKED
-        if error(ours.ask(api, version, HERE, **asked("g")))
+        for api, version, fields, error in REQUESTS
+        if error(embedded.request(api, version, HERE, **fields("g")))
         is ErrorCode.group_authorization_failed
     }
 
@@ -194,28 +166,28 @@ def test_operations_are_denied_separately(ours, operation, apis):
 
 
 @pytest.mark.parametrize(
-    ("api", "version", "asked"),
+    ("api", "version", "fields"),
     [
         ("offset_commit", 9, commit),
         ("txn_offset_commit", 5, commit_later),
         ("offset_delete", 0, delete_offset),
     ],
 )
-def test_commits_to_denied_topic_are_rejected(ours, api, version, asked):
-    ours.ask("offset_commit", 9, HERE, **commit("g"))
-    deny(ours, Operation.READ, Resource.TOPIC, "t")
+def test_commits_to_denied_topic_are_rejected(embedded, api, version, fields):
+    embedded.request("offset_commit", 9, HERE, **commit("g"))
+    embedded.deny(Resource.TOPIC, "t", Operation.READ)
 
-    answer = ours.ask(api, version, HERE, **asked("g"))
+    response = embedded.request(api, version, HERE, **fields("g"))
 
-    assert ErrorCode.topic_authorization_failed is partition(answer)
+    assert ErrorCode.topic_authorization_failed is partition(response)
 
 
-def test_offsets_of_denied_topic_are_not_returned(ours):
-    ours.ask("offset_commit", 9, HERE, **commit("g"))
-    deny(ours, Operation.DESCRIBE, Resource.TOPIC, "t")
+def test_offsets_of_denied_topic_are_not_returned(embedded):
+    embedded.request("offset_commit", 9, HERE, **commit("g"))
+    embedded.deny(Resource.TOPIC, "t", Operation.DESCRIBE)
 
-    (named,) = ours.ask("offset_fetch", 9, HERE, **fetch("g")).groups
-    (every,) = ours.ask(
+    (named,) = embedded.request("offset_fetch", 9, HERE, **fetch("g")).groups
+    (every,) = embedded.request(
         "offset_fetch", 9, HERE, groups=[{"group_id": "g", "topics": None}]
     ).groups
 
@@ -227,24 +199,24 @@ def test_offsets_of_denied_topic_are_not_returned(ours):
     assert () == every.topics
 
 
-def test_denied_transactional_id_is_rejected(ours):
-    deny(ours, Operation.WRITE, Resource.TRANSACTIONAL_ID, "x")
+def test_denied_transactional_id_is_rejected(embedded):
+    embedded.deny(Resource.TRANSACTIONAL_ID, "x", Operation.WRITE)
 
-    answer = ours.ask("txn_offset_commit", 5, HERE, **commit_later("g"))
+    response = embedded.request("txn_offset_commit", 5, HERE, **commit_later("g"))
 
-    assert ErrorCode.transactional_id_authorization_failed is partition(answer)
+    assert ErrorCode.transactional_id_authorization_failed is partition(response)
 
 
-def test_a_broker_lists_the_groups_that_it_coordinates(ours):
-    ours.ask("offset_commit", 9, HERE, **commit("g"))
+def test_a_broker_lists_the_groups_that_it_coordinates(embedded):
+    embedded.request("offset_commit", 9, HERE, **commit("g"))
 
     def listed(node_id):
-        return [g.group_id for g in ours.ask("list_groups", 5, node_id).groups]
+        return [g.group_id for g in embedded.request("list_groups", 5, node_id).groups]
 
     assert (["g"], []) == (listed(HERE), listed(ELSEWHERE))
-    deny(ours, Operation.DESCRIBE, Resource.GROUP, "g")
+    embedded.deny(Resource.GROUP, "g", Operation.DESCRIBE)
     assert ["g"] == listed(HERE)
-    deny(ours, Operation.DESCRIBE, Resource.CLUSTER, "kafka-cluster")
+    embedded.deny(Resource.CLUSTER, "kafka-cluster", Operation.DESCRIBE)
     assert [] == listed(HERE)
 
 
@@ -262,82 +234,86 @@ def test_a_broker_lists_the_groups_that_it_coordinates(ours):
     ],
 )
 def test_denied_coordinator_lookup_is_rejected(
-    ours, key_type, resource, operation, expected
+    embedded, key_type, resource, operation, expected
 ):
     key = "g:AAAAAAAAAAAAAAAAAAAAAQ:0" if key_type == 2 else "g"
-    deny(ours, operation, resource, "kafka-cluster" if key_type == 2 else "g")
+    embedded.deny(resource, "kafka-cluster" if key_type == 2 else "g", operation)
 
-    (found,) = ours.ask(
+    (found,) = embedded.request(
         "find_coordinator", 6, HERE, key_type=key_type, coordinator_keys=[key]
     ).coordinators
 
     assert (expected, -1) == (found.error_code.name, found.node_id)
 
 
-def test_no_running_broker_means_no_coordinator(ours):
+def test_no_running_broker_means_no_coordinator(embedded):
     for node_id in (1, 2):
-        ours.cluster.broker_stopped(node_id)
+        embedded.cluster.broker_stopped(node_id)
 
-    (found,) = ours.ask("find_coordinator", 6, coordinator_keys=["g"]).coordinators
+    (found,) = embedded.request(
+        "find_coordinator", 6, coordinator_keys=["g"]
+    ).coordinators
 
     assert ErrorCode.coordinator_not_available is found.error_code
 
 
-def test_deleting_a_topic_deletes_its_offsets(ours):
-    ours.ask("offset_commit", 9, HERE, **commit("g"))
+def test_deleting_a_topic_deletes_its_offsets(embedded):
+    embedded.request("offset_commit", 9, HERE, **commit("g"))
 
-    ours.cluster.delete_topic(ours.cluster.topics.by_name("t"))
+    embedded.cluster.delete_topic(embedded.cluster.topics.by_name("t"))
 
-    (group,) = ours.ask(
+    (group,) = embedded.request(
         "offset_fetch", 9, HERE, groups=[{"group_id": "g", "topics": None}]
     ).groups
     assert () == group.topics
 
 
 def test_broker_settings_limit_groups():
-    ours = Ours(settings={"group.max.size": "1", "offset.metadata.max.bytes": "3"})
-    ours.cluster.add_topic("t", [[1]])
-    first = ours.ask("join_group", 3, **join("g"))
+    embedded = Embedded(
+        settings={"group.max.size": "1", "offset.metadata.max.bytes": "3"}
+    )
+    embedded.cluster.add_topic("t", [[1]])
+    first = embedded.request("join_group", 3, **join("g"))
 
-    second = ours.ask("join_group", 3, **join("g"))
+    second = embedded.request("join_group", 3, **join("g"))
 
     assert ErrorCode.none is first.error_code
     assert ErrorCode.group_max_size_reached is second.error_code
     long = {**COMMITTED, "committed_metadata": "four"}
-    answer = ours.ask(
+    response = embedded.request(
         "offset_commit",
         9,
         group_id="h",
         generation_id_or_member_epoch=-1,
         topics=[{"name": "t", "partitions": [long]}],
     )
-    assert ErrorCode.offset_metadata_too_large is partition(answer)
+    assert ErrorCode.offset_metadata_too_large is partition(response)
 
 
-def test_members_expire(ours):
+def test_members_expire(embedded):
     version = 3  # without the round for a member id
-    ours.ask("join_group", version, HERE, **join("g"))
+    embedded.request("join_group", version, HERE, **join("g"))
 
     def state():
-        (group,) = ours.ask("list_groups", 5, HERE).groups
-        (described,) = ours.ask("describe_groups", 6, HERE, groups=["g"]).groups
+        (group,) = embedded.request("list_groups", 5, HERE).groups
+        (described,) = embedded.request("describe_groups", 6, HERE, groups=["g"]).groups
         assert group.group_state == described.group_state
         return group.group_state
 
     assert "CompletingRebalance" == state()
-    ours.sleep(10.0)
+    embedded.sleep(10.0)
 
     assert "Empty" == state()
 
 
-def test_commit_to_unknown_partitions_is_no_heartbeat(ours):
-    joined = ours.ask("join_group", 3, HERE, **join("g"))
+def test_commit_to_unknown_partitions_is_no_heartbeat(embedded):
+    joined = embedded.request("join_group", 3, HERE, **join("g"))
     who = {
         "group_id": "g",
         "member_id": joined.member_id,
         "generation_id_or_member_epoch": joined.generation_id,
     }
-    ours.ask(
+    embedded.request(
         "sync_group",
         0,
         HERE,
@@ -345,19 +321,19 @@ def test_commit_to_unknown_partitions_is_no_heartbeat(ours):
         member_id=joined.member_id,
         generation_id=joined.generation_id,
     )
-    ours.sleep(9.0)
+    embedded.sleep(9.0)
 
     missing = {**TOPIC, "name": "missing"}
-    ours.ask("offset_commit", 9, HERE, **who, topics=[missing])
-    ours.sleep(1.0)
+    embedded.request("offset_commit", 9, HERE, **who, topics=[missing])
+    embedded.sleep(1.0)
 
     assert ErrorCode.unknown_member_id is partition(
-        ours.ask("offset_commit", 9, HERE, **who, topics=[TOPIC])
+        embedded.request("offset_commit", 9, HERE, **who, topics=[TOPIC])
     )
 
 
-def test_deleting_a_share_group_deletes_its_share_partitions(ours):
-    ours.ask(
+def test_deleting_a_share_group_deletes_its_share_partitions(embedded):
+    embedded.request(
         "share_group_heartbeat",
         1,
         HERE,
@@ -366,22 +342,22 @@ def test_deleting_a_share_group_deletes_its_share_partitions(ours):
         member_epoch=0,
         subscribed_topic_names=["t"],
     )
-    ours.ask(
+    embedded.request(
         "share_group_heartbeat", 1, HERE, group_id="g", member_id="m", member_epoch=-1
     )
     deleted = []
-    ours.cluster.share_partitions.delete_group = deleted.append
+    embedded.cluster.share_partitions.delete_group = deleted.append
 
-    ours.ask("delete_groups", 2, HERE, groups_names=["g"])
+    embedded.request("delete_groups", 2, HERE, groups_names=["g"])
 
     assert ["g"] == deleted
 
 
 class TestTransactionThatTakesTooLong:
     @pytest.fixture
-    def ours(self, ours):
-        ours.cluster.coordinators.move(TRANSACTION, "x", HERE)
-        made = ours.ask(
+    def embedded(self, embedded):
+        embedded.cluster.coordinators.move(TRANSACTION, "x", HERE)
+        made = embedded.request(
             "init_producer_id",
             4,
             HERE,
@@ -390,25 +366,25 @@ class TestTransactionThatTakesTooLong:
             producer_id=-1,
             producer_epoch=-1,
         )
-        ours.who = {
+        embedded.who = {
             **commit_later("g"),
             "producer_id": made.producer_id,
             "producer_epoch": made.producer_epoch,
         }
-        assert ErrorCode.none is self.commit(ours)
-        ours.sleep(5.0)
-        return ours
+        assert ErrorCode.none is self.commit(embedded)
+        embedded.sleep(5.0)
+        return embedded
 
-    def commit(self, ours):
-        return partition(ours.ask("txn_offset_commit", 5, HERE, **ours.who))
+    def commit(self, embedded):
+        return partition(embedded.request("txn_offset_commit", 5, HERE, **embedded.who))
 
-    def test_expired_transaction_leaves_no_pending_offsets(self, ours):
-        asked = {**fetch("g"), "require_stable": True}
+    def test_expired_transaction_leaves_no_pending_offsets(self, embedded):
+        fields = {**fetch("g"), "require_stable": True}
 
-        answer = ours.ask("offset_fetch", 9, HERE, **asked)
+        response = embedded.request("offset_fetch", 9, HERE, **fields)
 
-        found = answer.groups[0].topics[0].partitions[0]
+        found = response.groups[0].topics[0].partitions[0]
         assert (ErrorCode.none, -1) == (found.error_code, found.committed_offset)
 
-    def test_expired_transaction_accepts_no_offsets(self, ours):
-        assert ErrorCode.none is not self.commit(ours)
+    def test_expired_transaction_accepts_no_offsets(self, embedded):
+        assert ErrorCode.none is not self.commit(embedded)

@@ -1,8 +1,12 @@
-"""Member requests that wait for other members, and the events that end the wait."""
+"""Member requests that wait for other members, and the events that end it.
+
+The clock is virtual.
+"""
 
 import anyio
 import pytest
 
+from sharecons.testing import virtual_time
 from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
@@ -11,11 +15,16 @@ from sharecons.testing.broker.groups.checks import wait_for_reply
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.signals import Signal
-from tests.broker.test_classic_rebalance import joins, rejoins, syncs
+from tests.broker.classic_groups import join, rejoin, sync
 
 pytestmark = pytest.mark.anyio
 
 HERE, ELSEWHERE = 1, 2
+
+
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request):
+    return virtual_time.backend(request.param)
 
 
 class Connection:
@@ -23,15 +32,15 @@ class Connection:
         self.is_closed = False
         self.changed = Signal()
 
-    def go(self):
+    def close(self):
         self.is_closed = True
         self.changed.notify()
 
 
-class Parked:
-    """A stable group of one member, and a second one whose join waits."""
+class WaitingJoin:
+    """A stable group of member one, and member two, whose join waits."""
 
-    def __init__(self, **asked):
+    def __init__(self, **fields):
         self.cluster = Cluster([Broker(HERE, "h", 1), Broker(ELSEWHERE, "h", 2)])
         for node_id in (HERE, ELSEWHERE):
             self.cluster.broker_started(node_id)
@@ -42,9 +51,9 @@ class Parked:
             Header(11, 9, 1, "test"), self.cluster, HERE, self.connection
         )
         now = self.context.now
-        joins(self.group, "one", now, **asked)
-        syncs(self.group, "one", now)
-        self.reply = joins(self.group, "two", now, **asked)
+        join(self.group, "one", now, **fields)
+        sync(self.group, "one", now)
+        self.reply = join(self.group, "two", now, **fields)
         self.ended = None
 
     async def wait(self):
@@ -53,56 +62,58 @@ class Parked:
         except (ClientDisconnectedError, GroupError) as error:
             self.ended = error
 
-    async def waited(self, happens):
-        """Let something happen during the wait, and return the result of the wait."""
-        with anyio.fail_after(5):
+    async def wait_during(self, change):
+        """Call `change` during the wait, and return the result of the wait."""
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self.wait)
                 await anyio.wait_all_tasks_blocked()
                 assert self.ended is None
-                happens()
+                change()
         return self.ended
 
 
 async def test_rejoin_of_others_ends_the_wait():
-    it = Parked()
+    waiting = WaitingJoin()
 
-    ended = await it.waited(lambda: rejoins(it.group, "one", it.context.now))
+    ended = await waiting.wait_during(
+        lambda: rejoin(waiting.group, "one", waiting.context.now)
+    )
 
     assert (ErrorCode.none, 2) == (ended.error, ended.generation_id)
 
 
 async def test_rebalance_timeout_ends_the_wait():
-    it = Parked(rebalance_timeout=0.05)
+    waiting = WaitingJoin(rebalance_timeout=5.0)
 
-    ended = await it.waited(lambda: None)
+    ended = await waiting.wait_during(lambda: None)
 
     assert (ErrorCode.none, "two") == (ended.error, ended.leader)
 
 
 async def test_disconnect_ends_the_wait_and_keeps_the_member():
-    it = Parked()
+    waiting = WaitingJoin()
 
-    ended = await it.waited(it.connection.go)
+    ended = await waiting.wait_during(waiting.connection.close)
 
     assert isinstance(ended, ClientDisconnectedError)
-    assert it.group.members["two"].joining is it.reply
+    assert waiting.group.members["two"].joining is waiting.reply
 
 
 async def test_moved_coordinator_ends_the_wait():
-    it = Parked()
-    move = it.cluster.coordinators.move
+    waiting = WaitingJoin()
+    move = waiting.cluster.coordinators.move
 
-    ended = await it.waited(lambda: move(GROUP, "g", ELSEWHERE))
+    ended = await waiting.wait_during(lambda: move(GROUP, "g", ELSEWHERE))
 
     assert ErrorCode.not_coordinator is ended.code
-    assert it.group.members["two"].joining is None
-    assert it.group.members["two"].session_deadline < it.context.now + 11
+    assert waiting.group.members["two"].joining is None
+    assert waiting.group.members["two"].session_deadline < waiting.context.now + 11
 
 
 async def test_stopped_coordinator_ends_the_wait():
-    it = Parked()
+    waiting = WaitingJoin()
 
-    ended = await it.waited(lambda: it.cluster.broker_stopped(HERE))
+    ended = await waiting.wait_during(lambda: waiting.cluster.broker_stopped(HERE))
 
     assert ErrorCode.not_coordinator is ended.code

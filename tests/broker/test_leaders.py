@@ -1,12 +1,12 @@
 """Leaders: broker restarts, elections, reassignments.
 
-Leaders and epochs are those of three brokers of Kafka 4.3.0.
+Leaders and epochs equal those on three brokers of Kafka 4.3.0.
 """
 
 import anyio
 import pytest
 
-from tests.broker.call_handler import ask, failures, make_cluster
+from tests.broker.call_handler import call_api, failures, make_cluster
 
 
 @pytest.fixture
@@ -17,29 +17,31 @@ def cluster():
     return made
 
 
-def led(cluster, topic="t"):
+def leaders_of(cluster, topic="t"):
     """Return leaders and leader epochs."""
     places = cluster.topics.by_name(topic).partitions
     return [(place.leader, place.leader_epoch) for place in places]
 
 
 def elect(cluster, *partitions, version=2, topic="t", **values):
-    asked = [{"topic": topic, "partitions": partitions or (0,)}]
-    answer = ask(cluster, "elect_leaders", version, topic_partitions=asked, **values)
-    (result,) = answer.replica_election_results
+    topics = [{"topic": topic, "partitions": partitions or (0,)}]
+    response = call_api(
+        cluster, "elect_leaders", version, topic_partitions=topics, **values
+    )
+    (result,) = response.replica_election_results
     return result.partition_result
 
 
 def reassign(cluster, replicas, *, topic="t", index=0, version=1, **values):
     partition = {"partition_index": index, "replicas": replicas}
-    answer = ask(
+    response = call_api(
         cluster,
         "alter_partition_reassignments",
         version,
         topics=[{"name": topic, "partitions": [partition]}],
         **values,
     )
-    return answer.responses[0].partitions[0]
+    return response.responses[0].partitions[0]
 
 
 class Woken:
@@ -56,22 +58,22 @@ class Woken:
 def test_next_running_replica_becomes_leader(cluster):
     cluster.broker_stopped(3)
 
-    assert [(2, 1), (1, 0)] == led(cluster)
-    assert [(-1, 1)] == led(cluster, "alone")
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
+    assert [(-1, 1)] == leaders_of(cluster, "alone")
 
 
 def test_restarted_broker_does_not_become_leader(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
 
-    assert [(2, 1), (1, 0)] == led(cluster)
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
 
 
 def test_first_restarted_replica_becomes_leader(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
 
-    assert [(3, 2)] == led(cluster, "alone")
+    assert [(3, 2)] == leaders_of(cluster, "alone")
 
 
 def test_locks_are_lost_with_the_leader(cluster, monkeypatch):
@@ -93,13 +95,13 @@ def test_unchanged_leader_keeps_locks(cluster, monkeypatch):
     cluster.move_leader("t", 0, 3)
 
     assert [] == moved
-    assert [(3, 0), (1, 0)] == led(cluster)
+    assert [(3, 0), (1, 0)] == leaders_of(cluster)
 
 
 def test_move_leader_adds_a_replica(cluster):
     cluster.move_leader("alone", 0, 2)
 
-    assert [(2, 1)] == led(cluster, "alone")
+    assert [(2, 1)] == leaders_of(cluster, "alone")
     assert [2] == cluster.topics.by_name("alone").partitions[0].replicas
 
 
@@ -109,7 +111,7 @@ def test_move_leader_adds_a_replica(cluster):
 def test_move_leader_of_missing_partition_raises(cluster, topic, partition, node_id):
     with pytest.raises(LookupError):
         cluster.move_leader(topic, partition, node_id)
-    assert [(3, 0), (1, 0)] == led(cluster)
+    assert [(3, 0), (1, 0)] == leaders_of(cluster)
 
 
 def test_stopped_broker_cannot_become_leader(cluster):
@@ -117,7 +119,7 @@ def test_stopped_broker_cannot_become_leader(cluster):
 
     with pytest.raises(LookupError, match="broker 2 does not exist or is stopped"):
         cluster.move_leader("alone", 0, 2)
-    assert [(3, 0)] == led(cluster, "alone")
+    assert [(3, 0)] == leaders_of(cluster, "alone")
 
 
 @pytest.mark.parametrize("version", range(3))
@@ -130,7 +132,7 @@ def test_preferred_leader_is_elected(cluster, version):
         ("none", None),
         ("election_not_needed", "Leader election not needed for topic partition."),
     ] == failures(results)
-    assert [(3, 2), (1, 0)] == led(cluster)
+    assert [(3, 2), (1, 0)] == leaders_of(cluster)
 
 
 def test_stopped_preferred_leader_is_not_elected(cluster):
@@ -142,7 +144,7 @@ def test_stopped_preferred_leader_is_not_elected(cluster):
             "The preferred leader was not available.",
         )
     ] == failures(elect(cluster))
-    assert [(2, 1), (1, 0)] == led(cluster)
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
 
 
 def test_unclean_election_is_impossible_or_not_needed(cluster):
@@ -164,22 +166,24 @@ def test_election_of_unknown_partition_is_rejected(cluster):
 
 
 def test_election_of_unknown_type_is_rejected(cluster):
-    asked = [{"topic": "t", "partitions": (0,)}]
-    answer = ask(cluster, "elect_leaders", 2, topic_partitions=asked, election_type=5)
+    topics = [{"topic": "t", "partitions": (0,)}]
+    response = call_api(
+        cluster, "elect_leaders", 2, topic_partitions=topics, election_type=5
+    )
 
-    assert "invalid_request" == answer.error_code.name
-    (result,) = answer.replica_election_results[0].partition_result
+    assert "invalid_request" == response.error_code.name
+    (result,) = response.replica_election_results[0].partition_result
     assert [("invalid_request", "Unknown election type 5")] == failures([result])
 
 
 def test_election_for_all_returns_only_changes(cluster):
     cluster.broker_stopped(3)
     cluster.broker_started(3)
-    answer = ask(cluster, "elect_leaders", 2, topic_partitions=None)
+    response = call_api(cluster, "elect_leaders", 2, topic_partitions=None)
 
     reported = {
         result.topic: [each.partition_id for each in result.partition_result]
-        for result in answer.replica_election_results
+        for result in response.replica_election_results
     }
     assert {"t": [0], "alone": []} == reported
 
@@ -187,14 +191,14 @@ def test_election_for_all_returns_only_changes(cluster):
 def test_reordered_replicas_keep_the_leader(cluster):
     assert not reassign(cluster, (1, 2, 3)).error_code
 
-    assert [(3, 0), (1, 0)] == led(cluster)
+    assert [(3, 0), (1, 0)] == leaders_of(cluster)
     assert [1, 2, 3] == cluster.topics.by_name("t").partitions[0].replicas
 
 
 def test_removed_replica_loses_leadership(cluster):
     assert not reassign(cluster, (2, 1)).error_code
 
-    assert [(2, 1), (1, 0)] == led(cluster)
+    assert [(2, 1), (1, 0)] == leaders_of(cluster)
 
 
 def test_removed_replica_is_fenced_by_a_new_epoch(cluster, monkeypatch):
@@ -204,7 +208,7 @@ def test_removed_replica_is_fenced_by_a_new_epoch(cluster, monkeypatch):
     )
     assert not reassign(cluster, (3,)).error_code
 
-    assert [(3, 1), (1, 0)] == led(cluster)
+    assert [(3, 1), (1, 0)] == leaders_of(cluster)
     assert [] == moved
 
 
@@ -212,11 +216,11 @@ def test_stopped_replicas_leave_no_leader(cluster):
     cluster.broker_stopped(2)
     assert not reassign(cluster, (2,)).error_code
 
-    assert (-1, 1) == led(cluster)[0]
+    assert (-1, 1) == leaders_of(cluster)[0]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "message"),
+    ("fields", "code", "message"),
     [
         ({"replicas": None}, "no_reassignment_in_progress", None),
         (
@@ -247,20 +251,20 @@ def test_stopped_replicas_leave_no_leader(cluster):
         ),
     ],
 )
-def test_invalid_reassignment_is_rejected(cluster, wanted, code, message):
-    assert [(code, message)] == failures([reassign(cluster, **wanted)])
+def test_invalid_reassignment_is_rejected(cluster, fields, code, message):
+    assert [(code, message)] == failures([reassign(cluster, **fields)])
     assert [3, 2, 1] == cluster.topics.by_name("t").partitions[0].replicas
 
 
-def test_version_0_may_change_the_replication_factor(cluster):
+def test_version_0_can_change_the_replication_factor(cluster):
     assert not reassign(cluster, (3,), version=0).error_code
 
 
 def test_no_reassignments_are_listed(cluster):
     reassign(cluster, (1, 2))
-    answer = ask(cluster, "list_partition_reassignments", 0, topics=None)
+    response = call_api(cluster, "list_partition_reassignments", 0, topics=None)
 
-    assert ("none", ()) == (answer.error_code.name, answer.topics)
+    assert ("none", ()) == (response.error_code.name, response.topics)
 
 
 def change_by_stopping(cluster):

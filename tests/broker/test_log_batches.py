@@ -38,13 +38,13 @@ def framed_snappy(body):
     return XERIAL + b"".join(len(block).to_bytes(4, "big") + block for block in blocks)
 
 
-def refused(content, now_ms=NOW, **rules):
+def error_of(content, now_ms=NOW, **rules):
     with pytest.raises(AppendError) as caught:
         check_batch(content, decode_header(content), LogRules(**rules), now_ms)
     return caught.value
 
 
-def accepted(content, now_ms=NOW, **rules):
+def check_accepted(content, now_ms=NOW, **rules):
     check_batch(content, decode_header(content), LogRules(**rules), now_ms)
 
 
@@ -151,7 +151,9 @@ def test_records_of_every_compression_are_decoded(attributes, compress):
     )
     content = finalize(content, 40, 0)
 
-    accepted(batch("a", attributes=attributes, compress=lambda b: bytes(compress(b))))
+    check_accepted(
+        batch("a", attributes=attributes, compress=lambda b: bytes(compress(b)))
+    )
     assert [(NOW, 40, True), (NOW - 5, 41, False), (NOW + 70, 42, True)] == list(
         decode_heads(content, decode_header(content))
     )
@@ -159,7 +161,7 @@ def test_records_of_every_compression_are_decoded(attributes, compress):
 
 @pytest.mark.parametrize("attributes", [GZIP, SNAPPY, LZ4, ZSTD, 5, 7])
 def test_wrong_compression_is_an_unknown_server_error(attributes):
-    assert ErrorCode.unknown_server_error is refused(batch(attributes=attributes)).code
+    assert ErrorCode.unknown_server_error is error_of(batch(attributes=attributes)).code
 
 
 @given(st.binary(max_size=60), st.integers(1, 5))
@@ -188,7 +190,7 @@ def test_garbage_raises_value_error(body, count):
     ],
 )
 def test_invalid_header_is_an_invalid_record(wrong, message):
-    error = refused(batch(**wrong))
+    error = error_of(batch(**wrong))
 
     assert ErrorCode.invalid_record is error.code
     assert message in error.message
@@ -197,10 +199,10 @@ def test_invalid_header_is_an_invalid_record(wrong, message):
 def test_batch_size_is_limited_by_the_topic():
     content = batch("x" * 100)
 
-    accepted(content, max_message_bytes=len(content))
+    check_accepted(content, max_message_bytes=len(content))
     assert (
         ErrorCode.message_too_large
-        is refused(content, max_message_bytes=len(content) - 1).code
+        is error_of(content, max_message_bytes=len(content) - 1).code
     )
 
 
@@ -208,15 +210,15 @@ def test_records_out_of_timestamp_range_are_listed():
     hour = 3_600_000
     content = batch("a", "b", "c", times=[NOW, NOW + hour + 1, NOW - 11])
 
-    assert {1} == refused(content).record_errors.keys()
-    assert {1, 2} == refused(content, timestamp_before_max=10).record_errors.keys()
-    assert ErrorCode.invalid_timestamp is refused(content).code
-    accepted(content, log_append_time=True)
-    accepted(content, now_ms=NOW + 1)
+    assert {1} == error_of(content).record_errors.keys()
+    assert {1, 2} == error_of(content, timestamp_before_max=10).record_errors.keys()
+    assert ErrorCode.invalid_timestamp is error_of(content).code
+    check_accepted(content, log_append_time=True)
+    check_accepted(content, now_ms=NOW + 1)
 
 
 def test_compacted_topic_requires_keys():
     content = batch("a", "b", "c", keys=[b"k", None, b""])
 
-    assert {1} == refused(content, is_compacted=True).record_errors.keys()
-    accepted(content)
+    assert {1} == error_of(content, is_compacted=True).record_errors.keys()
+    check_accepted(content)

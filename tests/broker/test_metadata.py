@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from tests.broker.call_handler import ask, make_cluster
+from tests.broker.call_handler import call_api, make_cluster
 
 NO_OPERATIONS = -(1 << 31)
 
@@ -21,12 +21,12 @@ def metadata(cluster, version=12, *names, **values):
     topics = [{"name": name, "topic_id": None} for name in names]
     if version < 10:
         topics = [{"name": name} for name in names]
-    return ask(cluster, "metadata", version, **{"topics": topics, **values})
+    return call_api(cluster, "metadata", version, **{"topics": topics, **values})
 
 
 def by_id(cluster, version, *ids):
     topics = [{"name": None, "topic_id": each} for each in ids]
-    return ask(cluster, "metadata", version, topics=topics).topics
+    return call_api(cluster, "metadata", version, topics=topics).topics
 
 
 def codes(topics):
@@ -37,25 +37,25 @@ def codes(topics):
 def test_every_version_returns_leaders_and_unknown_topics(version):
     cluster = make_cluster()
     cluster.add_topic("t", [[3, 1], [2, 3]])
-    asked = {"allow_auto_topic_creation": False} if version >= 4 else {}
-    answer = metadata(cluster, version, "t", "nope", "a b", **asked)
+    flags = {"allow_auto_topic_creation": False} if version >= 4 else {}
+    response = metadata(cluster, version, "t", "nope", "a b", **flags)
 
-    assert [1, 2, 3] == [broker.node_id for broker in answer.brokers]
-    assert [("localhost", 9092)] == [(b.host, b.port) for b in answer.brokers[:1]]
-    wanted = [
+    assert [1, 2, 3] == [broker.node_id for broker in response.brokers]
+    assert [("localhost", 9092)] == [(b.host, b.port) for b in response.brokers[:1]]
+    expected = [
         ("t", "none"),
         ("nope", "unknown_topic_or_partition"),
         ("a b", "invalid_topic_exception"),
     ]
-    assert wanted == codes(answer.topics)
-    partitions = answer.topics[0].partitions
+    assert expected == codes(response.topics)
+    partitions = response.topics[0].partitions
     assert [3, 2] == [each.leader_id for each in partitions]
     assert [(3, 1), (2, 3)] == [each.replica_nodes for each in partitions]
     assert [(3, 1), (2, 3)] == [each.isr_nodes for each in partitions]
     if version >= 1:
-        assert 1 == answer.controller_id
+        assert 1 == response.controller_id
     if version >= 2:
-        assert cluster.cluster_id == answer.cluster_id
+        assert cluster.cluster_id == response.cluster_id
 
 
 def test_null_returns_all_topics(cluster):
@@ -91,7 +91,9 @@ def test_one_id_makes_all_lookups_by_id(cluster):
     topic_id = cluster.topics.by_name("t").topic_id
     mixed = [{"name": None, "topic_id": topic_id}, {"name": "alone", "topic_id": None}]
 
-    assert [("t", "none")] == codes(ask(cluster, "metadata", 12, topics=mixed).topics)
+    assert [("t", "none")] == codes(
+        call_api(cluster, "metadata", 12, topics=mixed).topics
+    )
 
 
 def test_topic_without_name_and_id_is_an_error(cluster):
@@ -106,9 +108,9 @@ def test_duplicate_topic_is_returned_once(cluster):
 
 def test_topic_is_auto_created_if_allowed_and_requested():
     cluster = make_cluster(auto_create_topics_enable="true", num_partitions="2")
-    asked = {"allow_auto_topic_creation": True}
-    first = metadata(cluster, 12, "new", "a b", **asked)
-    second = metadata(cluster, 12, "new", **asked)
+    flags = {"allow_auto_topic_creation": True}
+    first = metadata(cluster, 12, "new", "a b", **flags)
+    second = metadata(cluster, 12, "new", **flags)
 
     assert [
         ("new", "unknown_topic_or_partition"),
@@ -118,10 +120,10 @@ def test_topic_is_auto_created_if_allowed_and_requested():
     assert 2 == len(second.topics[0].partitions)
 
 
-@pytest.mark.parametrize(("allowed", "asked"), [("true", False), ("false", True)])
-def test_topic_is_not_auto_created_otherwise(allowed, asked):
+@pytest.mark.parametrize(("allowed", "requested"), [("true", False), ("false", True)])
+def test_topic_is_not_auto_created_otherwise(allowed, requested):
     cluster = make_cluster(auto_create_topics_enable=allowed)
-    metadata(cluster, 12, "new", allow_auto_topic_creation=asked)
+    metadata(cluster, 12, "new", allow_auto_topic_creation=requested)
 
     assert cluster.topics.by_name("new") is None
 
@@ -144,8 +146,8 @@ def test_first_versions_auto_create_topics():
 
 
 def test_authorized_operations_are_returned_on_request(cluster):
-    asked = {"include_topic_authorized_operations": True}
-    known, unknown = metadata(cluster, 12, "t", "nope", **asked).topics
+    flags = {"include_topic_authorized_operations": True}
+    known, unknown = metadata(cluster, 12, "t", "nope", **flags).topics
     (silent,) = metadata(cluster, 12, "t").topics
 
     assert [3576, 3576] == [
@@ -155,21 +157,21 @@ def test_authorized_operations_are_returned_on_request(cluster):
 
 
 def test_cluster_operations_are_in_versions_8_to_10(cluster):
-    asked = {"include_cluster_authorized_operations": True}
+    flags = {"include_cluster_authorized_operations": True}
 
     for version in (8, 9, 10):
-        answer = metadata(cluster, version, **asked)
-        assert 8096 == answer.cluster_authorized_operations
+        response = metadata(cluster, version, **flags)
+        assert 8096 == response.cluster_authorized_operations
         silent = metadata(cluster, version)
         assert NO_OPERATIONS == silent.cluster_authorized_operations
 
 
 def test_stopped_broker_is_missing_and_its_replicas_offline(cluster):
     cluster.broker_stopped(3)
-    answer = metadata(cluster, 12, "t")
+    response = metadata(cluster, 12, "t")
 
-    assert [1, 2] == [broker.node_id for broker in answer.brokers]
-    first, second = answer.topics[0].partitions
+    assert [1, 2] == [broker.node_id for broker in response.brokers]
+    first, second = response.topics[0].partitions
     assert (1, 1, (3, 1), (1,), (3,)) == (
         first.leader_id,
         first.leader_epoch,
@@ -212,48 +214,51 @@ def test_controller_is_a_running_broker(cluster):
     cluster.broker_stopped(1)
 
     assert 2 == metadata(cluster, 12).controller_id
-    assert 2 == ask(cluster, "describe_cluster", 1).controller_id
+    assert 2 == call_api(cluster, "describe_cluster", 1).controller_id
 
 
 @pytest.mark.parametrize("version", range(3))
 def test_cluster_is_described_in_every_version(cluster, version):
-    answer = ask(
+    response = call_api(
         cluster,
         "describe_cluster",
         version,
         include_cluster_authorized_operations=True,
     )
 
-    assert cluster.cluster_id == answer.cluster_id
-    assert [1, 2, 3] == [broker.broker_id for broker in answer.brokers]
-    assert 8096 == answer.cluster_authorized_operations
+    assert cluster.cluster_id == response.cluster_id
+    assert [1, 2, 3] == [broker.broker_id for broker in response.brokers]
+    assert 8096 == response.cluster_authorized_operations
 
 
 def test_stopped_brokers_are_fenced_on_request(cluster):
     cluster.broker_stopped(3)
-    living = ask(cluster, "describe_cluster", 2)
-    every = ask(cluster, "describe_cluster", 2, include_fenced_brokers=True)
+    living = call_api(cluster, "describe_cluster", 2)
+    every = call_api(cluster, "describe_cluster", 2, include_fenced_brokers=True)
 
     assert [1, 2] == [broker.broker_id for broker in living.brokers]
     assert [False, False, True] == [broker.is_fenced for broker in every.brokers]
 
 
 @pytest.mark.parametrize(
-    ("asked", "code"),
+    ("endpoint_type", "code"),
     [(2, "mismatched_endpoint_type"), (7, "unsupported_endpoint_type")],
 )
-def test_controllers_endpoint_type_is_rejected(cluster, asked, code):
-    answer = ask(cluster, "describe_cluster", 1, endpoint_type=asked)
+def test_controllers_endpoint_type_is_rejected(cluster, endpoint_type, code):
+    response = call_api(cluster, "describe_cluster", 1, endpoint_type=endpoint_type)
 
-    assert (code, ()) == (answer.error_code.name, answer.brokers)
+    assert (code, ()) == (response.error_code.name, response.brokers)
 
 
 @pytest.mark.parametrize("version", range(1, 6))
 def test_log_dirs_have_sizes_of_local_partitions(cluster, version):
     cluster.add_topic("here", [[1], [2], [1, 2]])
-    asked = [{"topic": "here", "partitions": (0, 1)}, {"topic": "no", "partitions": ()}]
-    (every,) = ask(cluster, "describe_log_dirs", version, topics=None).results
-    (some,) = ask(cluster, "describe_log_dirs", version, topics=asked).results
+    topics = [
+        {"topic": "here", "partitions": (0, 1)},
+        {"topic": "no", "partitions": ()},
+    ]
+    (every,) = call_api(cluster, "describe_log_dirs", version, topics=None).results
+    (some,) = call_api(cluster, "describe_log_dirs", version, topics=topics).results
 
     def reported(result):
         return {

@@ -1,4 +1,4 @@
-"""Offsets of groups, and the members that may commit them."""
+"""Offsets of groups, and the members that are allowed to commit them."""
 
 import struct
 
@@ -9,14 +9,16 @@ from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.offsets import GroupOffsets, Offset
 from sharecons.testing.broker.groups.subscription import topics_of
-from tests.broker.test_classic_rebalance import joins, refused, rejoins, stable, syncs
+from tests.broker.classic_groups import (
+    error_of,
+    join,
+    rejoin,
+    stable_group,
+    subscription,
+    sync,
+)
 
 PLACE = ("t", 0)
-
-
-def subscription(*topics):
-    names = b"".join(struct.pack(">h", len(t)) + t.encode() for t in topics)
-    return struct.pack(">hi", 1, len(topics)) + names + b"\xff\xff\xff\xff"
 
 
 def test_last_commit_wins():
@@ -95,22 +97,24 @@ def test_deleting_a_topic_deletes_its_offsets():
 
 
 def test_commit_requires_current_generation():
-    group = stable("one")
+    group = stable_group("one")
 
     group.check_commit("one", None, 1, 0.0)
 
-    assert ErrorCode.illegal_generation is refused(
+    assert ErrorCode.illegal_generation is error_of(
         group.check_commit, "one", None, 2, 0.0
     )
-    assert ErrorCode.unknown_member_id is refused(
+    assert ErrorCode.unknown_member_id is error_of(
         group.check_commit, "two", None, 1, 0.0
     )
 
 
 def test_non_members_cannot_commit_while_group_has_members():
-    group = stable("one")
+    group = stable_group("one")
 
-    assert ErrorCode.unknown_member_id is refused(group.check_commit, "", None, -1, 0.0)
+    assert ErrorCode.unknown_member_id is error_of(
+        group.check_commit, "", None, -1, 0.0
+    )
 
 
 def test_commit_without_generation_needs_an_empty_group():
@@ -119,40 +123,40 @@ def test_commit_without_generation_needs_an_empty_group():
     group.check_commit("", None, -1, 0.0)
     group.check_commit("anybody", None, -1, 0.0)
 
-    assert ErrorCode.unknown_member_id is refused(
+    assert ErrorCode.unknown_member_id is error_of(
         group.check_commit, "anybody", None, 0, 0.0
     )
 
 
-def test_member_may_commit_during_rebalance():
-    group = stable("one")
-    joins(group, "two")
+def test_member_can_commit_during_rebalance():
+    group = stable_group("one")
+    join(group, "two")
 
     group.check_commit("one", None, 1, 0.0)
 
 
 def test_commit_before_assignment_is_rejected():
     group = ClassicGroup("g")
-    joins(group, "one")
+    join(group, "one")
 
-    assert ErrorCode.rebalance_in_progress is refused(
+    assert ErrorCode.rebalance_in_progress is error_of(
         group.check_commit, "one", None, 1, 0.0
     )
     group.check_commit("one", None, 1, 0.0, transactional=True)
 
 
 def test_transactional_commit_works_without_member():
-    group = stable("one")
+    group = stable_group("one")
 
     group.check_commit("", None, -1, 0.0, transactional=True)
 
-    assert ErrorCode.illegal_generation is refused(
+    assert ErrorCode.illegal_generation is error_of(
         group.check_commit, "one", None, 7, 0.0, transactional=True
     )
 
 
 def test_commit_is_a_heartbeat_unless_transactional():
-    group = stable("one")
+    group = stable_group("one")
     group.check_commit("one", None, 1, 8.0)
     group.check_commit("one", None, 1, 16.0, transactional=True)
 
@@ -164,9 +168,9 @@ def test_commit_is_a_heartbeat_unless_transactional():
 
 
 def test_only_empty_groups_can_be_deleted():
-    group = stable("one")
+    group = stable_group("one")
 
-    assert ErrorCode.non_empty_group is refused(group.check_delete)
+    assert ErrorCode.non_empty_group is error_of(group.check_delete)
     group.leave([("one", None)], now=0.0)
 
     group.check_delete()
@@ -174,10 +178,10 @@ def test_only_empty_groups_can_be_deleted():
 
 def test_group_knows_subscribed_topics():
     group = ClassicGroup("g")
-    joins(group, "one", protocols=(("range", subscription("a", "b")),))
-    joins(group, "two", protocols=(("range", subscription("c")),))
-    rejoins(group, "one", protocols=(("range", subscription("a", "b")),))
-    syncs(group, "one")
+    join(group, "one", protocols=(("range", subscription("a", "b")),))
+    join(group, "two", protocols=(("range", subscription("c")),))
+    rejoin(group, "one", protocols=(("range", subscription("a", "b")),))
+    sync(group, "one")
 
     assert [True, True, True, False] == [group.is_subscribed(t) for t in "abcd"]
     group.check_offset_delete()
@@ -185,16 +189,16 @@ def test_group_knows_subscribed_topics():
     assert not group.is_subscribed("a")
 
 
-def test_unparsable_subscription_may_be_any_topic():
-    group = stable("one", protocols=(("range", b"?"),))
+def test_unparsable_subscription_matches_any_topic():
+    group = stable_group("one", protocols=(("range", b"?"),))
 
     assert group.is_subscribed("a")
 
 
 def test_other_protocol_types_keep_all_offsets():
-    group = stable("one", protocol_type="connect")
+    group = stable_group("one", protocol_type="connect")
 
-    assert ErrorCode.non_empty_group is refused(group.check_offset_delete)
+    assert ErrorCode.non_empty_group is error_of(group.check_offset_delete)
     assert not group.is_subscribed("a")
 
 

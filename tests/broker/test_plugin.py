@@ -22,25 +22,25 @@ import socket
 import anyio
 import pytest
 
-def ask(broker):
+def connect(broker):
     for address in broker.brokers.values():
         host, port = address.split(":")
         socket.create_connection((host, int(port)), timeout=5).close()
 
 def test_plain(share_broker):
     share_broker.create_topic("orders")
-    ask(share_broker)
+    connect(share_broker)
 
 def test_nothing_is_left_of_the_test_before(share_broker):
     share_broker.create_topic("orders")
 
 def test_three(share_cluster):
     assert [1, 2, 3] == list(share_cluster.brokers)
-    ask(share_cluster)
+    connect(share_cluster)
 
 @pytest.mark.anyio
 async def test_async(share_broker):
-    ask(share_broker)
+    connect(share_broker)
 """
 
 CLOCK = """
@@ -171,7 +171,10 @@ def test_brokers_outside_fixtures_have_kafkas_intervals():
         assert "5000" == settings.group_value("g", "share.heartbeat.interval.ms")
 
 
-@pytest.mark.parametrize("backend", [BY_FIXTURE, BY_PARAMETER])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "backend", [BY_FIXTURE, BY_PARAMETER], ids=["fixture", "parameter"]
+)
 def test_broker_fixtures_on_a_virtual_clock_fail_with_a_hint(tmp_path, backend):
     text = VIRTUAL.format(backend=backend, clock="anyio_backend")
 
@@ -183,6 +186,7 @@ def test_broker_fixtures_on_a_virtual_clock_fail_with_a_hint(tmp_path, backend):
     assert "Use `async with EmbeddedBroker(listen=False) as broker:`" in output
 
 
+@pytest.mark.slow
 def test_broker_fixtures_with_virtual_clock_fixture_fail_with_a_hint(tmp_path):
     text = VIRTUAL.format(backend="", clock="virtual_clock")
 
@@ -192,6 +196,7 @@ def test_broker_fixtures_with_virtual_clock_fixture_fail_with_a_hint(tmp_path):
     assert output.count("share_broker cannot be used on a virtual clock") >= 8
 
 
+@pytest.mark.slow
 def test_broker_fixture_in_sync_test_works_beside_a_virtual_backend(tmp_path):
     text = BY_FIXTURE + "def test_plain(share_broker): share_broker.create_topic('a')"
 
@@ -207,10 +212,11 @@ def test_plugin_imports_nothing_before_first_use():
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
 
-    ours = {"sharecons", "sharecons.testing", PLUGIN}
-    assert ours == set(done.stdout.split())
+    embedded = {"sharecons", "sharecons.testing", PLUGIN}
+    assert embedded == set(done.stdout.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("test", "count"),
     [
@@ -222,6 +228,6 @@ def test_tests_in_the_guide_pass_unchanged(tmp_path, test, count):
     blocks = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     (block,) = (each for each in blocks if f"def {test}(" in each)
 
-    said = run(tmp_path, block)
+    output = run(tmp_path, block)
 
-    assert f"{count} passed" in said, said
+    assert f"{count} passed" in output, output

@@ -5,23 +5,17 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Resource
 from sharecons.testing.broker.codec import Header
 from sharecons.testing.broker.handlers import produce
 from tests.broker.either import (
     BOTH,
     ClockedContext,
-    Ours,
+    Embedded,
     either_broker,
-    request_of,
 )
 from tests.broker.log_requests import Place, Talk, new_topic, offsets_in
+from tests.broker.messages import make_request
 from tests.broker.raw_batches import (
     NOW,
     BatchHead,
@@ -158,12 +152,15 @@ def test_compacted_topic_rejects_records_without_key(talk):
 
 
 def test_acks_all_requires_min_insync_replicas():
-    ours = Ours(brokers=2, settings={"min.insync.replicas": "2"})
-    ours.cluster.add_topic("t", [[1, 2]], {})
-    talk, place = Talk(ours), Place("t", ours.cluster.topics.by_name("t").topic_id)
+    embedded = Embedded(brokers=2, settings={"min.insync.replicas": "2"})
+    embedded.cluster.add_topic("t", [[1, 2]], {})
+    talk, place = (
+        Talk(embedded),
+        Place("t", embedded.cluster.topics.by_name("t").topic_id),
+    )
 
     assert 0 == talk.produce_result(place, batch())
-    ours.cluster.broker_stopped(2)
+    embedded.cluster.broker_stopped(2)
     assert "not_enough_replicas" == talk.produce_result(place, batch())
     assert 1 == talk.produce_result(place, batch(), acks=1)
 
@@ -211,19 +208,9 @@ def test_transactional_records_need_a_known_producer(talk):
 
 
 def test_denied_topic_is_not_written():
-    ours = Ours()
-    talk, place = Talk(ours), new_topic(ours)
-    ours.cluster.authorizer.add(
-        Acl(
-            resource=Resource.TOPIC,
-            name=place.name,
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=Operation.ALL,
-            permission=Permission.DENY,
-        )
-    )
+    embedded = Embedded()
+    talk, place = Talk(embedded), new_topic(embedded)
+    embedded.deny(Resource.TOPIC, place.name)
 
     assert "topic_authorization_failed" == talk.produce_result(place, batch())
     assert "topic_authorization_failed" == talk.produce_result(place, batch(), 12)
@@ -233,11 +220,11 @@ def test_denied_topic_is_not_written():
 
 
 def test_wrong_broker_returns_the_leader():
-    ours = Ours(brokers=2)
-    ours.cluster.add_topic("t", [[2, 1]], {})
-    topic_id = ours.cluster.topics.by_name("t").topic_id
+    embedded = Embedded(brokers=2)
+    embedded.cluster.add_topic("t", [[2, 1]], {})
+    topic_id = embedded.cluster.topics.by_name("t").topic_id
 
-    answer = ours.ask(
+    response = embedded.request(
         "produce",
         13,
         acks=-1,
@@ -250,17 +237,19 @@ def test_wrong_broker_returns_the_leader():
         ],
     )
 
-    (reported,) = answer.responses[0].partition_responses
+    (reported,) = response.responses[0].partition_responses
     assert "not_leader_or_follower" == reported.error_code.name
     assert (2, 0) == (
         reported.current_leader.leader_id,
         reported.current_leader.leader_epoch,
     )
-    assert [(2, 9093)] == [(node.node_id, node.port) for node in answer.node_endpoints]
+    assert [(2, 9093)] == [
+        (node.node_id, node.port) for node in response.node_endpoints
+    ]
 
 
 class Connection:
-    """A client's connection that the broker may close."""
+    """A client's connection that the broker can close."""
 
     now = 0.0
     was_cut = False
@@ -271,13 +260,15 @@ class Connection:
 
 @pytest.mark.parametrize(("partition", "cut"), [(0, False), (1, True)])
 def test_acks_0_has_no_response_and_errors_close_the_connection(partition, cut):
-    ours, connection = Ours(), Connection()
+    embedded, connection = Embedded(), Connection()
     partitions = [{"index": partition, "records": batch()}]
-    topic = {"topic_id": new_topic(ours).topic_id, "partition_data": partitions}
-    request = request_of("produce", 13, {"acks": 0, "topic_data": [topic]})
+    topic = {"topic_id": new_topic(embedded).topic_id, "partition_data": partitions}
+    request = make_request("produce", 13, acks=0, topic_data=[topic])
     header = Header(0, 13, 1, "test")
 
-    work = produce.handle(request, ClockedContext(header, ours.cluster, 1, connection))
+    work = produce.handle(
+        request, ClockedContext(header, embedded.cluster, 1, connection)
+    )
     with pytest.raises(StopIteration) as done:
         work.send(None)
 
@@ -310,8 +301,8 @@ def test_empty_log_has_ends_and_no_timestamps(talk):
     place = new_topic(talk.either)
 
     def found(timestamp):
-        answer = talk.look_up(place, timestamp)
-        return answer.offset, answer.timestamp, answer.leader_epoch
+        response = talk.look_up(place, timestamp)
+        return response.offset, response.timestamp, response.leader_epoch
 
     assert [(0, -1, 0)] * 3 == [*map(found, (LATEST, EARLIEST, EARLIEST_LOCAL))]
     assert [(-1, -1, -1)] * 3 == [*map(found, (MAX_TIMESTAMP, LATEST_TIERED, 0))]
@@ -324,8 +315,8 @@ def test_timestamp_lookup_returns_the_record(talk):
     talk.produce(place, batch("d", timestamp=t + 30))
 
     def found(timestamp):
-        answer = talk.look_up(place, timestamp)
-        return answer.offset, answer.timestamp - t, answer.leader_epoch
+        response = talk.look_up(place, timestamp)
+        return response.offset, response.timestamp - t, response.leader_epoch
 
     assert [(0, 0, 0), (1, 50, 0), (1, 50, 0)] == [*map(found, (t, t + 1, t + 50))]
     assert (1, 50, 0) == found(MAX_TIMESTAMP)
@@ -336,7 +327,7 @@ def test_duplicate_partition_is_an_invalid_request(talk):
     place = new_topic(talk.either)
     twice = {"partition_index": 0, "current_leader_epoch": -1, "timestamp": LATEST}
 
-    answer = talk.ask(
+    response = talk.request(
         "list_offsets",
         9,
         replica_id=-1,
@@ -344,7 +335,7 @@ def test_duplicate_partition_is_an_invalid_request(talk):
         topics=[{"name": place.name, "partitions": [twice, twice]}],
     )
 
-    errors = {each.error_code.name for each in answer.topics[0].partitions}
+    errors = {each.error_code.name for each in response.topics[0].partitions}
     assert {"invalid_request"} == errors
 
 
@@ -362,7 +353,7 @@ def test_deleted_records_move_the_start_of_the_log(talk):
     assert 6 == talk.look_up(place, EARLIEST).offset
 
 
-def test_delete_records_errors(talk):
+def test_invalid_record_deletions_are_rejected(talk):
     place = new_topic(talk.either)
     compacted = new_topic(talk.either, config={"cleanup.policy": "compact"})
     nowhere = Place(f"nowhere-{uuid.uuid4().hex[:8]}", None)
@@ -373,8 +364,8 @@ def test_delete_records_errors(talk):
 
 
 def test_undecodable_records_have_no_timestamps():
-    ours = Ours()
-    talk, place = Talk(ours), new_topic(ours)
+    embedded = Embedded()
+    talk, place = Talk(embedded), new_topic(embedded)
     content = batch("abc")
     # One record with a length greater than the batch, and a valid CRC.
     talk.produce(place, sealed(patched(content, 61, 0x7E)))

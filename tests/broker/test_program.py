@@ -18,7 +18,7 @@ CPU = {"user": 0.5}
 """Seconds of CPU for the help on a slow machine; normally 0.04."""
 
 
-def started(*arguments):
+def start(*arguments):
     # In a background shell, Ctrl-C is ignored by all child processes.
     return subprocess.Popen(
         [*COMMAND, "broker", *arguments],
@@ -32,7 +32,7 @@ def started(*arguments):
 @pytest.mark.slow
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_command_serves_until_a_signal(ending):
-    with started("--port", "0", "--brokers", "2", "--topic", "orders:3") as process:
+    with start("--port", "0", "--brokers", "2", "--topic", "orders:3") as process:
         try:
             first = process.stdout.readline()
             assert first.startswith("bootstrap servers: ")

@@ -4,7 +4,7 @@ import pytest
 
 from tests.broker.clients import new_name
 from tests.broker.configs import BROKER, GROUP, SET, TOPIC, alter
-from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.either import BOTH, Embedded, either_broker
 from tests.broker.raw_batches import NOW, batch
 
 LOGGERS, METRICS = 8, 16
@@ -19,12 +19,12 @@ def broker(request):
 
 
 def resources(broker, version, *kinds):
-    asked = {"resource_types": kinds} if version else {}
-    answer = broker.ask("list_config_resources", version, **asked)
-    assert not answer.error_code
+    fields = {"resource_types": kinds} if version else {}
+    response = broker.request("list_config_resources", version, **fields)
+    assert not response.error_code
     return {
         (getattr(each, "resource_type", METRICS), each.resource_name)
-        for each in answer.config_resources
+        for each in response.config_resources
     }
 
 
@@ -42,19 +42,19 @@ def test_resources_of_a_kind_are_listed(broker):
 
 
 def test_unknown_resource_types_are_rejected(broker):
-    answer = broker.ask("list_config_resources", 1, resource_types=(TOPIC, 77))
+    response = broker.request("list_config_resources", 1, resource_types=(TOPIC, 77))
 
     assert ("unsupported_version", ()) == (
-        answer.error_code.name,
-        answer.config_resources,
+        response.error_code.name,
+        response.config_resources,
     )
 
 
 # DescribeTopicPartitions
 
 
-def described(broker, *names, limit=2000, cursor=None):
-    return broker.ask(
+def describe(broker, *names, limit=2000, cursor=None):
+    return broker.request(
         "describe_topic_partitions",
         0,
         topics=[{"name": name} for name in names],
@@ -65,9 +65,9 @@ def described(broker, *names, limit=2000, cursor=None):
 
 def test_topics_are_described_with_replicas(broker):
     topic = broker.create_topic(2)
-    (answer,) = described(broker, topic).topics
+    (response,) = describe(broker, topic).topics
 
-    assert (topic, False) == (answer.name, answer.is_internal)
+    assert (topic, False) == (response.name, response.is_internal)
     assert [
         (0, 1, (1,), (1,), (), (), ()),
         (1, 1, (1,), (1,), (), (), ()),
@@ -81,23 +81,23 @@ def test_topics_are_described_with_replicas(broker):
             place.last_known_elr,
             place.offline_replicas,
         )
-        for place in answer.partitions
+        for place in response.partitions
     ]
-    assert 0b110111111000 == answer.topic_authorized_operations
+    assert 0b110111111000 == response.topic_authorized_operations
 
 
 def pages(broker, *names, limit):
     """Request all pages; return the partitions of each page."""
     cursor, found = None, []
     while cursor or not found:
-        answer = described(broker, *names, limit=limit, cursor=cursor)
+        response = describe(broker, *names, limit=limit, cursor=cursor)
         found.append(
             [
                 (topic.name, [place.partition_index for place in topic.partitions])
-                for topic in answer.topics
+                for topic in response.topics
             ]
         )
-        after = answer.next_cursor
+        after = response.next_cursor
         cursor = after and {
             "topic_name": after.topic_name,
             "partition_index": after.partition_index,
@@ -118,40 +118,40 @@ def test_cursor_continues_a_full_page(broker):
 
 def test_missing_topics_are_errors(broker):
     topic = broker.create_topic()
-    answer = described(broker, "nowhere", "no/slash", topic)
+    response = describe(broker, "nowhere", "no/slash", topic)
 
     assert {
         "nowhere": "unknown_topic_or_partition",
         "no/slash": "invalid_topic_exception",
         topic: "none",
-    } == {each.name: each.error_code.name for each in answer.topics}
-    assert {None} == {each.topic_id for each in answer.topics if each.name != topic}
+    } == {each.name: each.error_code.name for each in response.topics}
+    assert {None} == {each.topic_id for each in response.topics if each.name != topic}
 
 
 def test_invalid_cursor_is_rejected(broker):
     topic = broker.create_topic()
     cursor = {"topic_name": topic, "partition_index": -1}
-    answer = described(broker, topic, cursor=cursor)
+    response = describe(broker, topic, cursor=cursor)
 
-    assert ["invalid_request"] == [each.error_code.name for each in answer.topics]
+    assert ["invalid_request"] == [each.error_code.name for each in response.topics]
 
 
 # OffsetForLeaderEpoch
 
 
 def end_of(broker, topic, epoch, known=-1, partition=0):
-    wanted = {
+    fields = {
         "partition": partition,
         "current_leader_epoch": known,
         "leader_epoch": epoch,
     }
-    (answer,) = broker.ask(
+    (response,) = broker.request(
         "offset_for_leader_epoch",
         4,
         replica_id=-1,
-        topics=[{"topic": topic, "partitions": [wanted]}],
+        topics=[{"topic": topic, "partitions": [fields]}],
     ).topics
-    (found,) = answer.partitions
+    (found,) = response.partitions
     return found.error_code.name, found.leader_epoch, found.end_offset
 
 
@@ -174,8 +174,8 @@ def test_epoch_lookup_checks_leader_and_current_epoch(broker):
 
 
 def test_past_epochs_end_where_the_next_begins():
-    ours = Ours(brokers=2)
-    topic = ours.cluster.add_topic("topic", [[1, 2]])
+    embedded = Embedded(brokers=2)
+    topic = embedded.cluster.add_topic("topic", [[1, 2]])
     log = topic.partitions[0].log
 
     def produce_result(count, epoch):
@@ -185,14 +185,14 @@ def test_past_epochs_end_where_the_next_begins():
     produce_result(3, 0)
     produce_result(2, 4)
     for node in (2, 1, 2, 1, 2, 1):
-        ours.cluster.move_leader("topic", 0, node)
+        embedded.cluster.move_leader("topic", 0, node)
 
-    assert ("none", 0, 3) == end_of(ours, "topic", 0)
-    assert ("none", 0, 3) == end_of(ours, "topic", 2)
-    assert ("none", 4, 5) == end_of(ours, "topic", 4)
-    assert ("none", 4, 5) == end_of(ours, "topic", 5)
-    assert ("none", 6, 5) == end_of(ours, "topic", 6)
-    assert ("fenced_leader_epoch", -1, -1) == end_of(ours, "topic", 0, known=5)
+    assert ("none", 0, 3) == end_of(embedded, "topic", 0)
+    assert ("none", 0, 3) == end_of(embedded, "topic", 2)
+    assert ("none", 4, 5) == end_of(embedded, "topic", 4)
+    assert ("none", 4, 5) == end_of(embedded, "topic", 5)
+    assert ("none", 6, 5) == end_of(embedded, "topic", 6)
+    assert ("fenced_leader_epoch", -1, -1) == end_of(embedded, "topic", 0, known=5)
 
 
 # SaslHandshake, SaslAuthenticate
@@ -200,17 +200,20 @@ def test_past_epochs_end_where_the_next_begins():
 
 @pytest.mark.parametrize("version", [0, 1])
 def test_sasl_handshake_without_sasl_is_an_error(broker, version):
-    answer = broker.ask("sasl_handshake", version, mechanism="PLAIN")
+    response = broker.request("sasl_handshake", version, mechanism="PLAIN")
 
-    assert ("illegal_sasl_state", ()) == (answer.error_code.name, answer.mechanisms)
+    assert ("illegal_sasl_state", ()) == (response.error_code.name, response.mechanisms)
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 def test_sasl_authenticate_without_sasl_is_an_error(broker, version):
-    answer = broker.ask("sasl_authenticate", version, auth_bytes=b"x")
+    response = broker.request("sasl_authenticate", version, auth_bytes=b"x")
 
-    assert ("illegal_sasl_state", b"") == (answer.error_code.name, answer.auth_bytes)
+    assert ("illegal_sasl_state", b"") == (
+        response.error_code.name,
+        response.auth_bytes,
+    )
     assert (
         "SaslAuthenticate request received after successful authentication"
-        == answer.error_message
+        == response.error_message
     )

@@ -1,6 +1,5 @@
 """The same admin requests to three real brokers and to three embedded ones."""
 
-import socket
 import time
 import uuid
 from dataclasses import fields, is_dataclass
@@ -8,18 +7,15 @@ from datetime import timedelta
 from enum import Enum
 
 import pytest
-from kio.index import load_request_schema, load_response_schema
-from kio.serial import entity_reader
 
-from tests.broker.async_client import request_bytes
-from tests.broker.call_handler import KEYS, built
+from tests.broker.blocking_client import BlockingClient
 
 pytestmark = pytest.mark.kafka
 
-PATIENCE = 20.0  # seconds until every real broker knows of a change
+TIMEOUT = 20.0  # seconds until every real broker knows of a change
 READING = ("metadata", "describe_acls", "describe_cluster")
 BY_HAND = {"num_partitions": -1, "replication_factor": -1}
-SOON = {"timeout": timedelta(seconds=PATIENCE)}
+SOON = {"timeout": timedelta(seconds=TIMEOUT)}
 NEW = {"num_partitions": 1, "replication_factor": 1, "assignments": []}
 WHO = {"cluster_id", "controller_id", "port", "config_source"}
 """Fields that differ between any two clusters."""
@@ -27,56 +23,56 @@ WHO = {"cluster_id", "controller_id", "port", "config_source"}
 UNORDERED = {"topics", "responses", "resources", "acls", "isr_nodes", "matching_acls"}
 
 
-def created(name, version=7, **topic):
+def create_topic(name, version=7, **topic):
     topics = [{**NEW, "name": name, "configs": [], **topic}]
     return "create_topics", version, {"topics": topics}
 
 
-def assigned(name, *replicas):
+def create_topic_on(name, *replicas):
     places = [
         {"partition_index": index, "broker_ids": nodes}
         for index, nodes in enumerate(replicas)
     ]
-    return created(name, **BY_HAND, assignments=places)
+    return create_topic(name, **BY_HAND, assignments=places)
 
 
-def configured(name, **configs):
+def create_topic_with(name, **configs):
     pairs = [
         {"name": key.replace("_", "."), "value": value}
         for key, value in configs.items()
     ]
-    return created(name, configs=pairs)
+    return create_topic(name, configs=pairs)
 
 
-def looked_at(*names, version=12, **values):
+def metadata(*names, version=12, **values):
     topics = [{"name": name} for name in names]
-    asked = {"allow_auto_topic_creation": False} if version >= 4 else {}
-    return "metadata", version, {"topics": topics, **asked, **values}
+    flags = {"allow_auto_topic_creation": False} if version >= 4 else {}
+    return "metadata", version, {"topics": topics, **flags, **values}
 
 
-def grown(name, count, *replicas):
+def create_partitions(name, count, *replicas):
     by_hand = [{"broker_ids": nodes} for nodes in replicas] or None
     topic = {"name": name, "count": count, "assignments": by_hand}
     return "create_partitions", 3, {"topics": [topic], **SOON}
 
 
-def reassigned(name, index, replicas, **values):
+def reassign(name, index, replicas, **values):
     partition = {"partition_index": index, "replicas": replicas}
     topics = [{"name": name, "partitions": [partition]}]
     return "alter_partition_reassignments", 1, {"topics": topics, **values}
 
 
-def elected(name, *partitions, kind=0):
-    asked = [{"topic": name, "partitions": partitions}]
-    return "elect_leaders", 2, {"topic_partitions": asked, "election_type": kind}
+def elect(name, *partitions, kind=0):
+    topics = [{"topic": name, "partitions": partitions}]
+    return "elect_leaders", 2, {"topic_partitions": topics, "election_type": kind}
 
 
-def deleted(*names):
+def delete_topics(*names):
     topics = [{"name": name, "topic_id": None} for name in names]
     return "delete_topics", 6, {"topics": topics, **SOON}
 
 
-def ruled(name, operation=2, permission=2, pattern=3, principal="User:ANONYMOUS"):
+def create_acl(name, operation=2, permission=2, pattern=3, principal="User:ANONYMOUS"):
     creation = {
         "resource_type": 2,
         "resource_name": name,
@@ -89,7 +85,7 @@ def ruled(name, operation=2, permission=2, pattern=3, principal="User:ANONYMOUS"
     return "create_acls", 3, {"creations": [creation]}
 
 
-def rules_of(name):
+def acl_filter(name):
     return {
         "resource_type_filter": 2,
         "resource_name_filter": name,
@@ -101,107 +97,100 @@ def rules_of(name):
     }
 
 
-def unruled(name):
-    return "delete_acls", 3, {"filters": [rules_of(name)]}
+def delete_acls(name):
+    return "delete_acls", 3, {"filters": [acl_filter(name)]}
 
 
-def dialogue(own):
+def requests(own):
     """Return requests; all names begin with `own`, since tests share the brokers."""
     topic, alone, other = f"{own}-t", f"{own}-alone", f"{own}-other"
-    yield assigned(topic, [3, 1], [2, 3], [1, 2])
+    yield create_topic_on(topic, [3, 1], [2, 3], [1, 2])
     for version in range(14):
-        yield looked_at(topic, f"{own}-nope", "a b", version=version)
+        yield metadata(topic, f"{own}-nope", "a b", version=version)
     for version in range(2, 8):
-        yield created(topic, version)
-    yield assigned(f"{own}.dot", [1])
-    yield looked_at(f"{own}.dot")
-    yield created(f"{own}_dot")
+        yield create_topic(topic, version)
+    yield create_topic_on(f"{own}.dot", [1])
+    yield metadata(f"{own}.dot")
+    yield create_topic(f"{own}_dot")
     for name in ("", ".", "a b", "x" * 250, "__cluster_metadata"):
-        yield created(name)
+        yield create_topic(name)
     for wrong in ({"num_partitions": 0}, {"replication_factor": 4}):
-        yield created(other, **wrong)
+        yield create_topic(other, **wrong)
     for replicas in ([[9]], [[1, 1]], [[]], [[1], [1, 2]]):
-        yield assigned(other, *replicas)
+        yield create_topic_on(other, *replicas)
     for value in ("x", "-7", None):
-        yield configured(other, retention_ms=value)
-    yield configured(other, nonsense="1")
-    yield assigned(alone, [3])
-    yield looked_at(alone, alone, include_topic_authorized_operations=True)
+        yield create_topic_with(other, retention_ms=value)
+    yield create_topic_with(other, nonsense="1")
+    yield create_topic_on(alone, [3])
+    yield metadata(alone, alone, include_topic_authorized_operations=True)
 
     for count, *replicas in ((1,), (0,), (2, [1, 2]), (3, [1]), (2, [9]), (2, [2])):
-        yield grown(alone, count, *replicas)
-    yield grown(f"{own}-nope", 3)
-    yield looked_at(alone)
+        yield create_partitions(alone, count, *replicas)
+    yield create_partitions(f"{own}-nope", 3)
+    yield metadata(alone)
 
     for replicas in (None, [9], [1, 1], []):
-        yield reassigned(topic, 0, replicas)
-    yield reassigned(topic, 0, [1], allow_replication_factor_change=False)
-    yield reassigned(topic, 9, [1])
-    yield reassigned(topic, 0, [1, 3])
-    yield looked_at(topic)
-    yield elected(topic, 0, 1, 9)
-    yield looked_at(topic)
-    yield elected(topic, 0, kind=1)
-    yield elected(topic, 0, kind=5)
-    yield reassigned(topic, 0, [2, 3])
-    yield looked_at(topic)
-    yield reassigned(topic, 0, [2])
-    yield looked_at(topic)
+        yield reassign(topic, 0, replicas)
+    yield reassign(topic, 0, [1], allow_replication_factor_change=False)
+    yield reassign(topic, 9, [1])
+    yield reassign(topic, 0, [1, 3])
+    yield metadata(topic)
+    yield elect(topic, 0, 1, 9)
+    yield metadata(topic)
+    yield elect(topic, 0, kind=1)
+    yield elect(topic, 0, kind=5)
+    yield reassign(topic, 0, [2, 3])
+    yield metadata(topic)
+    yield reassign(topic, 0, [2])
+    yield metadata(topic)
 
     for rule in ({"operation": 3}, {"operation": 4, "permission": 3}, {"pattern": 4}):
-        yield ruled(topic, **rule)
-        yield looked_at(topic, alone, include_topic_authorized_operations=True)
-        yield "describe_acls", 3, rules_of(topic)
-        yield unruled(topic)
-        yield looked_at(topic)
-    yield ruled(topic, principal="unknown")
-    yield ruled(topic, pattern=2)
-    yield ruled(other)
-    yield "describe_acls", 3, rules_of(other)
-    yield created(other)
-    yield looked_at(other)
-    yield unruled(other)
-    yield deleted(topic, topic, f"{own}-nope")
-    yield deleted(topic, alone, other, f"{own}.dot")
-    yield looked_at(topic, alone, other)
+        yield create_acl(topic, **rule)
+        yield metadata(topic, alone, include_topic_authorized_operations=True)
+        yield "describe_acls", 3, acl_filter(topic)
+        yield delete_acls(topic)
+        yield metadata(topic)
+    yield create_acl(topic, principal="unknown")
+    yield create_acl(topic, pattern=2)
+    yield create_acl(other)
+    yield "describe_acls", 3, acl_filter(other)
+    yield create_topic(other)
+    yield metadata(other)
+    yield delete_acls(other)
+    yield delete_topics(topic, topic, f"{own}-nope")
+    yield delete_topics(topic, alone, other, f"{own}.dot")
+    yield metadata(topic, alone, other)
 
 
-def asked(bootstrap_servers, step):
+def send(bootstrap_servers, step):
     api, version, values = step
-    host, port = bootstrap_servers.split(",")[0].rsplit(":", 1)
-    request = built(load_request_schema(KEYS[api], version), values)
-    with socket.create_connection((host, int(port)), timeout=PATIENCE) as connection:
-        connection.sendall(request_bytes(request))
-        with connection.makefile("rb") as stream:
-            frame = stream.read(int.from_bytes(stream.read(4), "big"))
-    kind = load_response_schema(KEYS[api], version)
-    _, size = entity_reader(kind.__header_schema__)(frame, 0)
-    return comparable(entity_reader(kind)(frame, size)[0])
+    with BlockingClient(bootstrap_servers) as client:
+        return comparable(client.request(api, version, **values))
 
 
-def comparable(answer, name=""):
-    if is_dataclass(answer):
+def comparable(response, name=""):
+    if is_dataclass(response):
         return {
-            field.name: comparable(getattr(answer, field.name), field.name)
-            for field in fields(answer)
+            field.name: comparable(getattr(response, field.name), field.name)
+            for field in fields(response)
             if field.name not in WHO
         }
-    if isinstance(answer, tuple):
-        values = [comparable(each) for each in answer]
+    if isinstance(response, tuple):
+        values = [comparable(each) for each in response]
         return sorted(values, key=repr) if name in UNORDERED else values
-    if isinstance(answer, uuid.UUID):
+    if isinstance(response, uuid.UUID):
         return "an id"
-    return answer.name if isinstance(answer, Enum) else answer
+    return response.name if isinstance(response, Enum) else response
 
 
 def test_same_requests_get_same_responses(kafka3, embedded_kafka3):
-    for step in dialogue(f"admin-{uuid.uuid4().hex[:8]}"):
-        ours = asked(embedded_kafka3.bootstrap_servers, step)
-        real = asked(kafka3.bootstrap_servers, step)
-        deadline = time.monotonic() + PATIENCE
+    for step in requests(f"admin-{uuid.uuid4().hex[:8]}"):
+        embedded = send(embedded_kafka3.bootstrap_servers, step)
+        real = send(kafka3.bootstrap_servers, step)
+        deadline = time.monotonic() + TIMEOUT
         # Brokers learn of the controller's changes; then all responses must be equal.
-        while ours != real and step[0] in READING and time.monotonic() < deadline:
-            time.sleep(0.05)
-            real = asked(kafka3.bootstrap_servers, step)
+        while embedded != real and step[0] in READING and time.monotonic() < deadline:
+            time.sleep(0.05)  # real time: three brokers work meanwhile
+            real = send(kafka3.bootstrap_servers, step)
 
-        assert real == ours, step
+        assert real == embedded, step

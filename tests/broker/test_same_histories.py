@@ -1,4 +1,4 @@
-"""Random histories have the same responses on a real Kafka and embedded.
+"""Random histories get the same responses from a real Kafka and the embedded broker.
 
 SHARECONS_HYPOTHESIS=thorough plays hundreds of them instead of a handful.
 """
@@ -33,30 +33,29 @@ LOCK = 2.5  # seconds; the minimum of the test brokers is 1
 HISTORIES = 150 if os.environ.get("SHARECONS_HYPOTHESIS") == "thorough" else 4
 TRIES = 3
 
-who = st.integers(0, 2)
+members = st.integers(0, 2)
 seeds = st.integers(0, 999)
-where = st.integers(0, 2)
+partitions = st.integers(0, 2)
+sizes = st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple)
 steps = st.one_of(
-    st.builds(
-        Produce, st.lists(st.integers(1, 40), min_size=1, max_size=4).map(tuple), where
-    ),
+    st.builds(Produce, sizes, partitions),
     st.builds(
         Fetch,
-        who,
+        members,
         max_records=st.sampled_from([1, 5, 20, 100, 500]),
         record_limit=st.booleans(),
         batch_size=st.sampled_from([1, 10, 500]),
         max_bytes=st.sampled_from([3, 300, 1000, 1 << 20]),
         acknowledge=st.none() | seeds,
     ),
-    st.builds(Fetch, who),
-    st.builds(Acknowledge, who, seeds),
-    st.builds(Acknowledge, who, seeds),
-    st.builds(Acknowledge, who, seeds, is_honest=st.just(False)),
-    st.builds(Trim, st.sampled_from([0.1, 0.5, 0.9, 1.0]), where),
-    st.builds(Close, who),
-    st.builds(Cut, who),
-    st.builds(Reopen, who),
+    st.builds(Fetch, members),
+    st.builds(Acknowledge, members, seeds),
+    st.builds(Acknowledge, members, seeds),
+    st.builds(Acknowledge, members, seeds, is_honest=st.just(False)),
+    st.builds(Trim, st.sampled_from([0.1, 0.5, 0.9, 1.0]), partitions),
+    st.builds(Close, members),
+    st.builds(Cut, members),
+    st.builds(Reopen, members),
     st.just(Wait()),
 )
 histories = st.lists(steps, min_size=6, max_size=30).map(
@@ -72,7 +71,7 @@ histories = st.lists(steps, min_size=6, max_size=30).map(
     partitions=st.sampled_from([1, 3]),
 )
 def test_same_history_gets_same_responses(kafka, history, limit, locks, partitions):
-    history = [within(step, partitions) for step in history]
+    history = [on_partition(step, partitions) for step in history]
     config = {
         "share.auto.offset.reset": "earliest",
         "share.record.lock.duration.ms": str(int(LOCK * 1000)),
@@ -81,56 +80,56 @@ def test_same_history_gets_same_responses(kafka, history, limit, locks, partitio
     }
     # Some results of a real Kafka are random: the order in which states of several
     # partitions are written, and the order in which partitions with records move to
-    # the end of a session (that of its hash map).
+    # the end of a session (the order of its hash map).
     for _ in range(TRIES):
-        real, embedded = answers(kafka, history, config, partitions)
+        real, embedded = responses(kafka, history, config, partitions)
         if real == embedded:
             return
     for one, other in zip(real, embedded, strict=True):
         assert one == other
 
 
-def within(step, partitions):
+def on_partition(step, partitions):
     """Return the step for one of several partitions."""
     if not isinstance(step, Produce | Trim):
         return step
     return replace(step, partition=step.partition % partitions)
 
 
-def answers(kafka, history, config, partitions):
+def responses(kafka, history, config, partitions):
     """Play a history on a new topic and with a new group."""
     group = f"history-{uuid.uuid4().hex[:8]}"
     topic = kafka.admin.create_topic(partitions)
     kafka.admin.set_group_config(group, config)
     address = kafka.bootstrap_servers.split(",")[0]
-    with EmbeddedBroker(topics={topic: partitions}) as ours:
-        ours.set_group_config(group, config)
-        return played(
+    with EmbeddedBroker(topics={topic: partitions}) as broker:
+        broker.set_group_config(group, config)
+        return play_on_all(
             history,
             Player(address, topic, group, LOCK),
-            Player(ours.bootstrap_servers, topic, group, LOCK),
+            Player(broker.bootstrap_servers, topic, group, LOCK),
         )
 
 
-def test_aborted_records_are_skipped_alike(kafka):
+def test_aborted_records_are_skipped_equally(kafka):
     group, topic = f"committed-{uuid.uuid4().hex[:8]}", kafka.admin.create_topic()
     config = {
         "share.auto.offset.reset": "earliest",
         "share.isolation.level": "read_committed",
     }
     kafka.admin.set_group_config(group, config)
-    with EmbeddedBroker(topics={topic: 1}) as ours:
-        ours.set_group_config(group, config)
+    with EmbeddedBroker(topics={topic: 1}) as broker:
+        broker.set_group_config(group, config)
         real, embedded = (
-            committed(address, topic, group)
-            for address in (kafka.bootstrap_servers.split(",")[0], ours.brokers[1])
+            play_transactions(address, topic, group)
+            for address in (kafka.bootstrap_servers.split(",")[0], broker.brokers[1])
         )
 
     assert real == embedded
     assert [(0, 2, 1), (7, 13, 1)] == real[0][1][2][0][3]
 
 
-def committed(address, topic, group):
+def play_transactions(address, topic, group):
     """Return the acquired records around an aborted transaction."""
     transactional = Producer(
         {"bootstrap.servers": address, "transactional.id": group, "log_level": 0}
@@ -165,8 +164,8 @@ def committed(address, topic, group):
     return [*before, *after, state]
 
 
-def played(history, *players):
-    """Play a history on both at once: most of the time is waiting."""
+def play_on_all(history, *players):
+    """Play a history with all players in parallel, since they mostly wait."""
     reported = [[] for _ in players]
 
     def play(player, into):

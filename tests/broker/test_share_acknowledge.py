@@ -30,9 +30,9 @@ async def test_released_records_are_not_in_the_same_response():
         ann = group.member("ann")
         await ann.fetch()
         group.produce(5)
-        said = ann.named((0, ((0, 4, RELEASE), (5, 9, ACCEPT))))
+        topics = ann.named((0, ((0, 4, RELEASE), (5, 9, ACCEPT))))
 
-        assert [(10, 14, 1)] == acquired(await ann.fetch(topics=said))
+        assert [(10, 14, 1)] == acquired(await ann.fetch(topics=topics))
         assert [(0, 4, 2)] == acquired(await ann.fetch())
 
 
@@ -56,15 +56,15 @@ async def test_renewal_fetches_nothing():
         ann = group.member("ann")
         await ann.fetch()
         group.produce()
-        said = {"topics": ann.named((0, ((0, 9, RENEW),))), "is_renew_ack": True}
+        renewal = {"topics": ann.named((0, ((0, 9, RENEW),))), "is_renew_ack": True}
         none = {"max_records": 0, "max_bytes": 0, "min_bytes": 0}
         await anyio.sleep(20.0)
 
-        assert [] == acquired(await ann.fetch(**said, **none))
+        assert [] == acquired(await ann.fetch(**renewal, **none))
         await anyio.sleep(20.0)
         assert [ErrorCode.none] == codes(await ann.acknowledge((0, 9, ACCEPT)))
-        refused = await ann.fetch(**said)
-        assert refused.error_code is ErrorCode.invalid_request
+        rejected = await ann.fetch(**renewal)
+        assert rejected.error_code is ErrorCode.invalid_request
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ async def test_acknowledgements_cannot_open_a_session():
     async with group_of() as group:
         group.produce()
         ann = group.member("ann")
-        said = await ann.acknowledge((0, 0, ACCEPT))
+        acknowledged = await ann.acknowledge((0, 0, ACCEPT))
         fetched = await ann.fetch(topics=ann.named((0, ((0, 0, ACCEPT),))))
         ann.epoch = -1
         closed = await ann.acknowledge()
@@ -102,7 +102,7 @@ async def test_acknowledgements_cannot_open_a_session():
         ErrorCode.invalid_share_session_epoch,
         ErrorCode.invalid_request,
         ErrorCode.share_session_not_found,
-    ] == [said.error_code, fetched.error_code, closed.error_code]
+    ] == [acknowledged.error_code, fetched.error_code, closed.error_code]
 
 
 async def test_final_fetch_acknowledges_and_releases():
@@ -120,7 +120,7 @@ async def test_session_limit_rejects_after_the_wait():
     async with group_of() as group:
         group.kafka.cluster.share_sessions.limit = 1
         await group.member("ann").fetch()
-        seconds, answer = await timed(group.member("bob").fetch(wait=2.0))
+        seconds, response = await timed(group.member("bob").fetch(wait=2.0))
 
-    assert answer.error_code is ErrorCode.share_session_limit_reached
+    assert response.error_code is ErrorCode.share_session_limit_reached
     assert 2.0 == seconds

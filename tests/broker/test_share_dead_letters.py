@@ -9,34 +9,23 @@ from functools import partial
 
 import anyio
 import pytest
-from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from sharecons.protocol.codes import Code
 from sharecons.testing import virtual_time
-from sharecons.testing.broker.configs import Configs
-from sharecons.testing.broker.settings.changes import Change, ConfigError
-from sharecons.testing.broker.share.deliveries import AcknowledgeError
+from sharecons.testing.broker.settings.changes import Change
 from sharecons.testing.broker.share.partitions import SharePartitionKey
 from tests.broker.async_client import Client
 from tests.broker.clients import Clients, new_name
 from tests.broker.clients import read as consumed
+from tests.broker.messages import make_request
 from tests.broker.raw_batches import NOW, batch
-from tests.broker.raw_requests import KEYS, built
-from tests.broker.share_groups import (
-    ACCEPT,
-    ARCHIVED,
-    GAP,
-    REJECT,
-    RELEASE,
-    Group,
-)
+from tests.broker.share_groups import ARCHIVED, ARCHIVING
 from tests.broker.share_members import TOPIC, acquired, codes, group_of
 from tests.kafka_plugin import VERSION
 from tests.records.reading import decode_payload, record_fields
 from tests.scenarios.raw import RawMember, acks, delivery_counts
 
-ARCHIVING = 3
 LETTERS = "dlq.orders"
 NAME = "errors.deadletterqueue.topic.name"
 COPY = "errors.deadletterqueue.copy.record.enable"
@@ -54,154 +43,7 @@ def anyio_backend(request):
     return virtual_time.backend(request.param)
 
 
-# The share partition.
-
-
-def test_rejected_record_is_archived_after_its_dead_letter():
-    group = Group(4, dead_letters=True)
-    group.fetch()
-    assert not group.acknowledge((0, 3, REJECT))
-    assert [(0, 3, ARCHIVING, 1)] == group.written
-    assert (0, 0) == (group.partition.start_offset, group.state.delivery_complete)
-
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(0.0)
-    assert dead_letter_pending.run.delivery.is_rejected
-    assert group.partition.archive([dead_letter_pending])
-    assert [(0, 3, ARCHIVED, 1)] == group.written
-    assert (4, 4) == (group.partition.start_offset, group.state.delivery_complete)
-    assert not group.partition.has_dead_letters
-
-
-@pytest.mark.parametrize("way", ["release", "session", "lock"])
-def test_record_at_delivery_limit_becomes_dead_letter(way):
-    group = Group(4, delivery_limit=2, dead_letters=True)
-    group.fetch()
-    group.release()
-    group.fetch(now=0.0)
-    if way == "release":
-        group.acknowledge((0, 3, RELEASE))
-    elif way == "session":
-        group.release()
-    else:
-        group.advance(now=30.0)
-
-    assert [(0, 3, ARCHIVING, 2)] == group.written
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(30.0)
-    assert (0, 3) == dead_letter_pending.run[:2]
-    assert not dead_letter_pending.run.delivery.is_rejected
-
-
-def test_records_without_content_are_archived_at_once():
-    group = Group(4, 4, delivery_limit=2, dead_letters=True)
-    group.fetch(aborted=[(4, 7)])
-    group.acknowledge((0, 0, GAP))
-    group.release()
-    group.fetch()
-    group.partition.log_start_moved(3)
-    group.release()
-
-    assert [(3, 3)] == [
-        each.run[:2] for each in group.partition.take_due_dead_letters(0.0)
-    ]
-
-
-def test_without_dead_letter_topic_records_are_archived_at_once():
-    group = Group(4)
-    group.fetch()
-
-    assert group.acknowledge((0, 3, REJECT))
-    assert [(0, 3, ARCHIVED, 1)] == group.written
-    assert not group.partition.has_dead_letters
-
-
-def test_archiving_record_blocks_start_offset():
-    group = Group(4, dead_letters=True)
-    group.fetch()
-    group.acknowledge((0, 1, REJECT), (2, 2, ACCEPT))
-    with pytest.raises(AcknowledgeError) as refused:
-        group.acknowledge((0, 0, ACCEPT))
-    group.release()
-
-    assert refused.value.code is ErrorCode.invalid_record_state
-    assert [(3, 3, 2)] == group.fetch()
-    assert 0 == group.partition.start_offset
-    group.partition.archive(group.partition.take_due_dead_letters(0.0))
-    assert 3 == group.partition.start_offset
-
-
-def test_parts_of_a_batch_have_separate_reasons():
-    group = Group(5, delivery_limit=2, dead_letters=True)
-    group.fetch()
-    group.acknowledge((0, 4, RELEASE))
-    group.fetch()
-    group.acknowledge((0, 4, REJECT, RELEASE, RELEASE, ACCEPT, REJECT))
-
-    dead_letter_pending = group.partition.take_due_dead_letters(0.0)
-    assert [(0, 0, True), (1, 2, False), (4, 4, True)] == [
-        (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
-    ]
-    group.partition.archive(dead_letter_pending)
-    assert 5 == group.partition.start_offset
-
-
-def test_new_leader_resumes_archiving_records():
-    group = Group(4, 4, delivery_limit=2, dead_letters=True)
-    group.fetch(max_records=4)
-    group.release()
-    group.fetch(max_records=4)
-    group.release()
-    group.fetch(max_records=4)
-    group.acknowledge((4, 7, REJECT))
-    group.move_leader()
-    group.partition.resume_dead_letters(group.settings)
-
-    dead_letter_pending = group.partition.take_due_dead_letters(0.0)
-    assert [(0, 3, False), (4, 7, True)] == [
-        (*each.run[:2], each.run.delivery.is_rejected) for each in dead_letter_pending
-    ]
-    assert group.partition.archive(dead_letter_pending)
-    assert [(0, 3, ARCHIVED, 2), (4, 7, ARCHIVED, 1)] == group.written
-
-
-def test_dead_letter_is_retried_for_half_a_minute():
-    group = Group(4, dead_letters=True, lock_duration=60.0)
-    group.fetch()
-    group.acknowledge((0, 3, REJECT))
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
-    due = []
-    while (
-        dead_letter_pending := dead_letter_pending.next_try(
-            dead_letter_pending.due_at if due else 10.0
-        )
-    ) is not None:
-        due.append(dead_letter_pending.due_at)
-        group.partition.requeue(dead_letter_pending)
-        assert group.partition.next_deadline() == dead_letter_pending.due_at
-        assert [] == group.partition.take_due_dead_letters(
-            dead_letter_pending.due_at - 0.1
-        )
-        (dead_letter_pending,) = group.partition.take_due_dead_letters(
-            dead_letter_pending.due_at
-        )
-
-    assert [12.0, 16.0, 24.0, 40.0] == due
-
-
-def test_missed_tries_count():
-    group = Group(4, dead_letters=True)
-    group.fetch()
-    group.acknowledge((0, 3, REJECT))
-    (dead_letter_pending,) = group.partition.take_due_dead_letters(10.0)
-    waiting = dead_letter_pending.next_try(10.0)
-
-    assert 24.0 == waiting.next_try(20.0).due_at
-    assert waiting.next_try(40.0) is None
-
-
-# Written dead letters.
-
-
-def asked_for(group, name=LETTERS, partitions=1, enable="true", **config):
+def set_dead_letter_topic(group, name=LETTERS, partitions=1, enable="true", **config):
     """Set a dead letter topic for group g."""
     dotted = {key.replace("_", "."): value for key, value in config.items()}
     group.kafka.create_topic(name, partitions, config={ENABLE: enable, **dotted})
@@ -243,7 +85,7 @@ def states(group, partition=0):
 
 async def test_dead_letter_of_rejected_record_has_no_content():
     async with group_of(partitions=3) as group:
-        asked_for(group, partitions=2)
+        set_dead_letter_topic(group, partitions=2)
         group.produce(3, partition=2, headers=[("h", b"1")], keys=["k"] * 3)
         ann = group.member("ann")
         await ann.fetch(2)
@@ -259,7 +101,7 @@ async def test_dead_letter_of_rejected_record_has_no_content():
 
 async def test_record_at_delivery_limit_is_written():
     async with group_of(delivery_count_limit=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -275,7 +117,7 @@ async def test_record_at_delivery_limit_is_written():
 
 async def test_closed_connection_writes_dead_letters():
     async with group_of(delivery_count_limit=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(1)
         for name in ("ann", "bob"):
             member = group.member(name)
@@ -287,7 +129,7 @@ async def test_closed_connection_writes_dead_letters():
 
 async def test_fetch_with_reject_writes_dead_letters():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -300,7 +142,7 @@ async def test_fetch_with_reject_writes_dead_letters():
 
 async def test_copy_has_key_and_value_but_no_source_headers():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.kafka.set_group_config("g", {COPY: "true"})
         keys, values = [b"k", None, b""], [None, b"", b"c"]
         group.kafka.produce(TOPIC, values, keys=keys, headers=[("h", b"1")])
@@ -318,7 +160,7 @@ async def test_copy_has_key_and_value_but_no_source_headers():
 async def test_too_large_records_are_not_copied(is_compressed):
     """A compressed batch is copied as a whole or not at all."""
     async with group_of() as group:
-        asked_for(group, max_message_bytes="400")
+        set_dead_letter_topic(group, max_message_bytes="400")
         group.kafka.set_group_config("g", {COPY: "true"})
         how = {"compress": gzip.compress, "attributes": 1} if is_compressed else {}
         log = group.kafka.cluster.topics.by_name(TOPIC).partitions[0].log
@@ -334,7 +176,7 @@ async def test_too_large_records_are_not_copied(is_compressed):
 
 async def test_deleted_records_are_written_without_content():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.kafka.set_group_config("g", {COPY: "true"})
         group.produce(4)
         ann = group.member("ann")
@@ -347,7 +189,7 @@ async def test_deleted_records_are_written_without_content():
 
 async def test_many_dead_letters_fill_several_batches():
     async with group_of() as group:
-        asked_for(group, max_message_bytes="1000")
+        set_dead_letter_topic(group, max_message_bytes="1000")
         group.produce(100)
         ann = group.member("ann")
         await ann.fetch()
@@ -369,7 +211,7 @@ async def test_many_dead_letters_fill_several_batches():
 )
 async def test_unwritable_dead_letters_are_archived(config):
     async with group_of() as group:
-        asked_for(group, **config)
+        set_dead_letter_topic(group, **config)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -418,7 +260,7 @@ async def test_invalid_dead_letter_topic_is_not_created(name):
 
 async def test_fetch_of_dead_letter_topic_advances_the_group():
     async with group_of(delivery_count_limit=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(1)
         ann = group.member("ann")
         await ann.fetch()
@@ -426,11 +268,11 @@ async def test_fetch_of_dead_letter_topic_advances_the_group():
         await ann.fetch()
         client = Client(group.kafka.connect(1))
         began = anyio.current_time()
-        answer = await client.ask(plain_fetch(LETTERS, seconds=60))
+        response = await client.request(plain_fetch(LETTERS, seconds=60))
         await client.stream.aclose()
 
         assert 30.0 == pytest.approx(anyio.current_time() - began, abs=0.1)
-        assert 1 == answer.responses[0].partitions[0].high_watermark
+        assert 1 == response.responses[0].partitions[0].high_watermark
 
 
 def plain_fetch(topic, seconds):
@@ -449,12 +291,12 @@ def plain_fetch(topic, seconds):
         "session_epoch": -1,
         "topics": ({"topic": topic, "partitions": (partition,)},),
     }
-    return built(load_request_schema(KEYS["fetch"], 11), values)
+    return make_request("fetch", 11, **values)
 
 
 async def test_without_leader_records_stay_archiving():
     async with group_of() as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(3)
         ann = group.member("ann")
         await ann.fetch()
@@ -475,7 +317,7 @@ async def test_without_leader_records_stay_archiving():
 
 async def test_without_leader_for_long_records_are_archived():
     async with group_of(record_lock_duration_ms=60000) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann = group.member("ann")
         await ann.fetch()
@@ -494,7 +336,7 @@ async def test_without_leader_for_long_records_are_archived():
 
 async def test_moved_leader_hands_over_archiving_records():
     async with group_of(brokers=2) as group:
-        asked_for(group)
+        set_dead_letter_topic(group)
         group.produce(2)
         ann, bob = group.member("ann"), group.member("bob", node=2)
         await ann.fetch()
@@ -505,56 +347,6 @@ async def test_moved_leader_hands_over_archiving_records():
 
         assert [(1, 1, 1)] == acquired(await bob.fetch())
         assert [(0, None, None, headers_of(0))] == letters(group)
-
-
-# Settings.
-
-
-def test_kafka_4_4_settings_are_shown_where_set():
-    configs = Configs()
-    shown = {each.name for each in configs.describe_group("g", 1)}
-    assert not {NAME, COPY} & shown
-    assert ENABLE not in {each.name for each in configs.describe_topic({}, 1)}
-    assert PREFIX not in {each.name for each in configs.describe_broker(1, {})}
-
-    configs.set_group("g", {NAME: LETTERS})
-    configs.alter_broker("", [Change(PREFIX, 0, "")])
-    (entry,) = (e for e in configs.describe_group("g", 1) if e.name == NAME)
-    assert [LETTERS, ""] == [each.value for each in entry.synonyms]
-    topic = configs.describe_topic({ENABLE: "true"}, 1)
-    assert {"true"} == {each.value for each in topic if each.name == ENABLE}
-    broker = configs.describe_broker(1, {})
-    assert {""} == {each.value for each in broker if each.name == PREFIX}
-
-
-@pytest.mark.parametrize("name", ["dlq.x", "no prefix", "x" * 300, "", "."])
-def test_dead_letter_topic_name_is_accepted(name):
-    configs = Configs()
-    configs.set_group("g", {NAME: name})
-
-    assert name == configs.group_value("g", NAME)
-
-
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        (NAME, "__dlq", f"{NAME}: DLQ topic name must not start with '__'"),
-        (
-            COPY,
-            "maybe",
-            f"Invalid value maybe for configuration {COPY}: "
-            "Expected value to be either true or false",
-        ),
-    ],
-)
-def test_invalid_dead_letter_settings_are_rejected(name, value, message):
-    with pytest.raises(ConfigError) as refused:
-        Configs().set_group("g", {name: value})
-
-    assert (ErrorCode.invalid_config, message) == (
-        refused.value.code,
-        refused.value.message,
-    )
 
 
 # Kafka 4.4.
@@ -593,7 +385,7 @@ def test_kafka_writes_equal_dead_letters(which, request):
     keys = [b"k%d" % number for number in range(5)]
     admin.produce(topic, [b"v"] * 5, 2, keys, [("h", b"1")], compression="gzip")
     with Clients(kafka) as clients:
-        anyio.run(partial(dead_letter_pending, kafka, topic, group), backend="asyncio")
+        anyio.run(partial(reject_and_release, kafka, topic, group), backend="asyncio")
         consumer = clients.consumer()
         consumer.subscribe([letters])
         found = consumed(consumer, 4)
@@ -625,7 +417,7 @@ def test_kafka_writes_equal_dead_letters(which, request):
     )
 
 
-async def dead_letter_pending(kafka, topic, group):
+async def reject_and_release(kafka, topic, group):
     """Reject two records, one of them without a copy, and release two too often."""
     async with RawMember(kafka.bootstrap_servers, group) as member:
         partition = (await member.join(topic))[2]
@@ -635,8 +427,8 @@ async def dead_letter_pending(kafka, topic, group):
         await acknowledge(member, acks(partition, (0, 0, b"\3")))
         await anyio.sleep(1.0)
         kafka.admin.set_group_config(group, {COPY: "true"})
-        let_go = acks(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
-        await acknowledge(member, let_go)
+        acknowledgements = acks(partition, (1, 1, b"\3"), (2, 3, b"\2"), (4, 4, b"\1"))
+        await acknowledge(member, acknowledgements)
         again = {}
         while len(again) < 2:
             again |= delivery_counts(await member.fetch_one(partition))
@@ -645,5 +437,5 @@ async def dead_letter_pending(kafka, topic, group):
 
 
 async def acknowledge(member, what):
-    answer = await member.acknowledge(what)
-    assert [Code.NONE] == [part.acknowledge_error for part in answer.partitions]
+    response = await member.acknowledge(what)
+    assert [Code.NONE] == [part.acknowledge_error for part in response.partitions]

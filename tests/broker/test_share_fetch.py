@@ -32,12 +32,12 @@ def anyio_backend(request):
 async def test_first_fetch_opens_a_session_with_every_partition(version):
     async with group_of(partitions=2) as group:
         group.produce()
-        answer = await group.member("ann", version=version).fetch(0, 1)
+        response = await group.member("ann", version=version).fetch(0, 1)
 
-    assert [0, 1] == [part.partition_index for part in parts(answer)]
-    assert [(0, 9, 1)] == acquired(answer)
-    assert timedelta(seconds=30) == answer.acquisition_lock_timeout
-    assert parts(answer)[0].records
+    assert [0, 1] == [part.partition_index for part in parts(response)]
+    assert [(0, 9, 1)] == acquired(response)
+    assert timedelta(seconds=30) == response.acquisition_lock_timeout
+    assert parts(response)[0].records
 
 
 async def test_later_responses_have_only_changed_partitions():
@@ -66,29 +66,29 @@ async def test_max_records_spans_partitions():
     async with group_of(partitions=2) as group:
         group.produce(5, partition=0, batch=1)
         group.produce(5, partition=1, batch=1)
-        answer = await group.member("ann").fetch(0, 1, max_records=7)
+        response = await group.member("ann").fetch(0, 1, max_records=7)
 
-    assert [5, 2] == [last - first + 1 for first, last, _ in acquired(answer)]
+    assert [5, 2] == [last - first + 1 for first, last, _ in acquired(response)]
 
 
 async def test_records_are_cut_to_the_batches_acquired():
     async with group_of() as group:
         group.produce(30, batch=10)
         ann = group.member("ann")
-        answer = await ann.fetch(max_records=5)
-        one = len(parts(answer)[0].records)
+        response = await ann.fetch(max_records=5)
+        one = len(parts(response)[0].records)
         rest = await ann.fetch()
 
-    assert [(0, 9, 1)] == acquired(answer)
+    assert [(0, 9, 1)] == acquired(response)
     assert 2 * one == len(parts(rest)[0].records)
 
 
 async def test_at_least_one_batch_is_returned():
     async with group_of() as group:
         group.produce(30, batch=10)
-        answer = await group.member("ann").fetch(max_bytes=1)
+        response = await group.member("ann").fetch(max_bytes=1)
 
-    assert [(0, 9, 1)] == acquired(answer)
+    assert [(0, 9, 1)] == acquired(response)
 
 
 async def test_checked_partitions_have_their_own_first_batch():
@@ -112,9 +112,9 @@ async def test_checked_partitions_have_their_own_first_batch():
 )
 async def test_request_without_member_is_rejected(who):
     async with group_of() as group:
-        answer = await group.member("ann").ask("share_fetch", **who)
+        response = await group.member("ann").request("share_fetch", **who)
 
-    assert answer.error_code is ErrorCode.invalid_request
+    assert response.error_code is ErrorCode.invalid_request
 
 
 async def test_unknown_topic_id_is_a_server_error():
@@ -122,9 +122,9 @@ async def test_unknown_topic_id_is_a_server_error():
         group.produce()
         ann, bob = group.member("ann"), group.member("bob")
         unknown = ann.named((0, ()), topic_id=uuid.uuid4())
-        answer = await ann.fetch(topics=ann.named((0, ())) + unknown)
+        response = await ann.fetch(topics=ann.named((0, ())) + unknown)
 
-        assert answer.error_code is ErrorCode.unknown_server_error
+        assert response.error_code is ErrorCode.unknown_server_error
         assert [(0, 9, 1)] == acquired(await bob.fetch())
 
 
@@ -144,9 +144,9 @@ async def test_session_with_deleted_topic_can_be_closed():
 async def test_unknown_partition_has_its_own_error():
     async with group_of() as group:
         group.produce()
-        answer = await group.member("ann").fetch(0, 7)
+        response = await group.member("ann").fetch(0, 7)
 
-    by_partition = {part.partition_index: part.error_code for part in parts(answer)}
+    by_partition = {part.partition_index: part.error_code for part in parts(response)}
     assert {
         0: ErrorCode.none,
         7: ErrorCode.unknown_topic_or_partition,
@@ -155,9 +155,9 @@ async def test_unknown_partition_has_its_own_error():
 
 async def test_uninitialised_share_partition_is_a_server_error():
     async with group_of(subscribed=False) as group:
-        answer = await group.member("ann").fetch()
+        response = await group.member("ann").fetch()
 
-    assert [ErrorCode.unknown_server_error] == codes(answer)
+    assert [ErrorCode.unknown_server_error] == codes(response)
 
 
 @pytest.mark.parametrize("resource", ["GROUP", "TOPIC"])
@@ -178,13 +178,13 @@ async def test_denied_client_gets_errors(resource):
 async def test_another_broker_returns_the_leader():
     async with group_of(brokers=2) as group:
         group.kafka.move_leader(TOPIC, 0, 2)
-        answer = await group.member("ann", node=1).fetch()
+        response = await group.member("ann", node=1).fetch()
         address = group.kafka.cluster.brokers[2]
 
-    (part,) = parts(answer)
+    (part,) = parts(response)
     assert part.error_code is ErrorCode.not_leader_or_follower
     assert 2 == part.current_leader.leader_id
-    assert [(2, address.port)] == [(n.node_id, n.port) for n in answer.node_endpoints]
+    assert [(2, address.port)] == [(n.node_id, n.port) for n in response.node_endpoints]
 
 
 async def test_leader_move_loses_locks_but_not_deliveries():
@@ -196,10 +196,10 @@ async def test_leader_move_loses_locks_but_not_deliveries():
         await ann.acknowledge((0, 4, RELEASE))
         group.kafka.move_leader(TOPIC, 0, 2)
         late = await ann.acknowledge((5, 9, ACCEPT))
-        answer = await group.member("bob", node=2).fetch()
+        response = await group.member("bob", node=2).fetch()
 
     assert [ErrorCode.unknown_topic_or_partition] == codes(late)
-    assert [(0, 4, 2), (5, 9, 1)] == acquired(answer)
+    assert [(0, 4, 2), (5, 9, 1)] == acquired(response)
 
 
 async def test_group_starts_by_auto_offset_reset():
@@ -212,7 +212,7 @@ async def test_group_starts_by_auto_offset_reset():
         assert [(10, 12, 1)] == acquired(await ann.fetch())
 
 
-async def test_group_may_start_by_duration():
+async def test_group_can_start_by_duration():
     async with group_of(auto_offset_reset="by_duration:PT1H") as group:
         group.produce(timestamp=1)
         group.produce(5)

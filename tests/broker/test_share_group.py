@@ -1,4 +1,4 @@
-"""Members of a share group, beyond the recording of test_share_group_dialogue.py."""
+"""Members of a share group: cases that test_share_group_dialogue.py does not have."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Heartbeats get the same responses and epochs from both Kafkas."""
+"""Heartbeats get the same responses from the embedded broker and a real Kafka."""
 
 import uuid
 
@@ -41,10 +41,10 @@ def test_errors_have_kafkas_messages(either, fields, message):
     group = f"group-{uuid.uuid4().hex[:8]}"
     either.find(group)
     request = {"group_id": group, **FIRST, **fields}
-    answer = either.ask("share_group_heartbeat", 1, **request)
+    response = either.request("share_group_heartbeat", 1, **request)
 
-    assert answer.error_code
-    assert message.format(group=group) == answer.error_message
+    assert response.error_code
+    assert message.format(group=group) == response.error_message
 
 
 def test_fenced_member_epoch_has_kafkas_message(either):
@@ -52,7 +52,7 @@ def test_fenced_member_epoch_has_kafkas_message(either):
     either.find(group)
 
     def beat(**values):
-        return either.ask("share_group_heartbeat", 1, group_id=group, **values)
+        return either.request("share_group_heartbeat", 1, group_id=group, **values)
 
     beat(member_id="m", member_epoch=0, subscribed_topic_names=[topic])
     greater = beat(member_id="m", member_epoch=9)
@@ -75,7 +75,7 @@ def test_fenced_member_epoch_has_kafkas_message(either):
 def test_describe_returns_members_and_operations(either):
     group, topic = f"group-{uuid.uuid4().hex[:8]}", either.create_topic(2)
     either.find(group)
-    either.ask(
+    either.request(
         "share_group_heartbeat",
         1,
         group_id=group,
@@ -84,7 +84,7 @@ def test_describe_returns_members_and_operations(either):
         rack_id="r",
         subscribed_topic_names=[topic],
     )
-    groups = either.ask(
+    groups = either.request(
         "share_group_describe",
         1,
         group_ids=[group, "", "unknown"],

@@ -4,14 +4,8 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
-from tests.broker.either import BOTH, Ours, either_broker
+from sharecons.testing.broker.acls import Operation, Resource
+from tests.broker.either import BOTH, Embedded, either_broker
 
 ABSENT = "This server does not host this topic-partition."
 
@@ -28,8 +22,8 @@ def group(either):
     return group_id
 
 
-def described(broker, group, topics=None, version=1):
-    (found,) = broker.ask(
+def describe(broker, group, topics=None, version=1):
+    (found,) = broker.request(
         "describe_share_group_offsets",
         version,
         groups=[
@@ -55,7 +49,7 @@ def described(broker, group, topics=None, version=1):
 
 
 def alter(broker, group, **topics):
-    return broker.ask(
+    return broker.request(
         "alter_share_group_offsets",
         0,
         group_id=group,
@@ -73,7 +67,7 @@ def alter(broker, group, **topics):
 
 
 def delete(broker, group, *topics):
-    return broker.ask(
+    return broker.request(
         "delete_share_group_offsets",
         0,
         group_id=group,
@@ -82,7 +76,7 @@ def delete(broker, group, *topics):
 
 
 def beat(broker, group, epoch, topics=None):
-    answer = broker.ask(
+    response = broker.request(
         "share_group_heartbeat",
         1,
         group_id=group,
@@ -90,7 +84,7 @@ def beat(broker, group, epoch, topics=None):
         member_epoch=epoch,
         subscribed_topic_names=topics,
     )
-    assert not answer.error_code
+    assert not response.error_code
     broker.sleep(0.5)
 
 
@@ -108,8 +102,8 @@ def test_unknown_group_has_no_offsets(either, group, version):
     topic = either.create_topic()
     lag = -1 if version else None
 
-    assert {} == described(either, group, None, version)
-    assert {(topic, 0): (-1, lag), ("nothing", 3): (-1, lag)} == described(
+    assert {} == describe(either, group, None, version)
+    assert {(topic, 0): (-1, lag), ("nothing", 3): (-1, lag)} == describe(
         either, group, {topic: [0], "nothing": [3]}, version
     )
 
@@ -118,7 +112,7 @@ def test_assigned_partitions_are_listed_before_first_fetch(either, group):
     topic = either.create_topic(2)
     beat(either, group, 0, [topic])
 
-    assert {(topic, 0): (-1, -1), (topic, 1): (-1, -1)} == described(either, group)
+    assert {(topic, 0): (-1, -1), (topic, 1): (-1, -1)} == describe(either, group)
 
 
 def test_alter_creates_group_at_offset(either, group):
@@ -127,8 +121,8 @@ def test_alter_creates_group_at_offset(either, group):
 
     assert not altered.error_code
     assert {(topic, 0): 0, (topic, 1): 0} == results(altered)
-    assert {(topic, 0): (0, 0), (topic, 1): (7, -7)} == described(either, group)
-    (found,) = either.ask("share_group_describe", 1, group_ids=[group]).groups
+    assert {(topic, 0): (0, 0), (topic, 1): (7, -7)} == describe(either, group)
+    (found,) = either.request("share_group_describe", 1, group_ids=[group]).groups
     assert ("Empty", 1, 1) == (
         found.group_state,
         found.group_epoch,
@@ -149,13 +143,13 @@ def test_alter_fails_for_unknown_partitions(either, group):
 def test_group_with_a_member_keeps_its_offsets(either, group):
     topic = either.create_topic()
     beat(either, group, 0, [topic])
-    for answer in (
+    for response in (
         alter(either, group, **{topic: {0: 5}}),
         delete(either, group, topic),
     ):
-        assert "non_empty_group" == answer.error_code.name
-        assert "The group is not empty." == answer.error_message
-        assert not answer.responses
+        assert "non_empty_group" == response.error_code.name
+        assert "The group is not empty." == response.error_message
+        assert not response.responses
 
     beat(either, group, -1)
     assert not alter(either, group, **{topic: {0: 5}}).error_code
@@ -178,114 +172,95 @@ def test_delete_removes_offsets_by_topic(either, group):
         ),
         "nothing": ("unknown_topic_or_partition", ABSENT),
     } == reported
-    assert {(other, 0): (2, -2)} == described(either, group)
+    assert {(other, 0): (2, -2)} == describe(either, group)
 
 
 def test_delete_of_missing_group_is_an_error(either, group):
-    answer = delete(either, group, "t")
+    response = delete(either, group, "t")
 
-    assert "group_id_not_found" == answer.error_code.name
-    assert f"Group {group} not found." == answer.error_message
+    assert "group_id_not_found" == response.error_code.name
+    assert f"Group {group} not found." == response.error_message
 
 
 def test_group_without_a_name_has_no_offsets(either):
-    for answer in (alter(either, "", t={0: 0}), delete(either, "", "t")):
-        assert "invalid_group_id" == answer.error_code.name
-        assert "The group id is invalid." == answer.error_message
-    assert {} == described(either, "")
+    for response in (alter(either, "", t={0: 0}), delete(either, "", "t")):
+        assert "invalid_group_id" == response.error_code.name
+        assert "The group id is invalid." == response.error_message
+    assert {} == describe(either, "")
 
 
 def test_deleted_topic_is_initialised_again_for_the_next_member():
-    ours = Ours()
-    topic = ours.create_topic()
-    beat(ours, "g", 0, [topic])
-    beat(ours, "g", -1)
-    delete(ours, "g", topic)
-    assert {} == described(ours, "g")
+    embedded = Embedded()
+    topic = embedded.create_topic()
+    beat(embedded, "g", 0, [topic])
+    beat(embedded, "g", -1)
+    delete(embedded, "g", topic)
+    assert {} == describe(embedded, "g")
 
-    beat(ours, "g", 0, [topic])
-    assert {(topic, 0): (-1, -1)} == described(ours, "g")
+    beat(embedded, "g", 0, [topic])
+    assert {(topic, 0): (-1, -1)} == describe(embedded, "g")
 
 
 def test_deleted_topic_is_omitted_from_all():
-    ours = Ours()
-    topic, other = ours.create_topic(), ours.create_topic()
-    alter(ours, "g", **{topic: {0: 1}, other: {0: 2}})
-    ours.cluster.delete_topic(ours.cluster.topics.by_name(topic))
+    embedded = Embedded()
+    topic, other = embedded.create_topic(), embedded.create_topic()
+    alter(embedded, "g", **{topic: {0: 1}, other: {0: 2}})
+    embedded.cluster.delete_topic(embedded.cluster.topics.by_name(topic))
 
-    assert {(other, 0): (2, -2)} == described(ours, "g")
-
-
-def deny(ours, resource, name, denied):
-    """Deny one operation; a resource with ACLs needs rules that allow the others."""
-    for operation, permission in (
-        (denied, Permission.DENY),
-        (Operation.ALL, Permission.ALLOW),
-    ):
-        ours.cluster.authorizer.add(
-            Acl(
-                resource=resource,
-                name=name,
-                pattern=Pattern.LITERAL,
-                principal="User:ANONYMOUS",
-                host="*",
-                operation=operation,
-                permission=permission,
-            )
-        )
+    assert {(other, 0): (2, -2)} == describe(embedded, "g")
 
 
 def test_denied_topics_are_errors_by_name_and_omitted_from_all():
-    ours = Ours()
-    topic = ours.create_topic()
-    alter(ours, "g", **{topic: {0: 1}})
-    deny(ours, Resource.TOPIC, topic, Operation.ALL)
-    (found,) = ours.ask(
+    embedded = Embedded()
+    topic = embedded.create_topic()
+    alter(embedded, "g", **{topic: {0: 1}})
+    embedded.deny_only(Resource.TOPIC, topic, Operation.ALL)
+    (found,) = embedded.request(
         "describe_share_group_offsets",
         1,
         groups=[
             {"group_id": "g", "topics": [{"topic_name": topic, "partitions": [0]}]}
         ],
     ).groups
-    (deleted,) = delete(ours, "g", topic).responses
-    altered = results(alter(ours, "g", **{topic: {0: 2}}))
-    refused = "topic_authorization_failed"
+    (deleted,) = delete(embedded, "g", topic).responses
+    altered = results(alter(embedded, "g", **{topic: {0: 2}}))
+    denied = "topic_authorization_failed"
 
-    assert {} == described(ours, "g")
-    assert refused == found.topics[0].partitions[0].error_code.name
-    assert refused == deleted.error_code.name
-    assert refused == altered[topic, 0][0]
+    assert {} == describe(embedded, "g")
+    assert denied == found.topics[0].partitions[0].error_code.name
+    assert denied == deleted.error_code.name
+    assert denied == altered[topic, 0][0]
 
 
 @pytest.mark.parametrize(
     "operation", [Operation.READ, Operation.DELETE, Operation.DESCRIBE]
 )
 def test_each_api_requires_its_group_permission(operation):
-    ours = Ours()
-    topic = ours.create_topic()
-    alter(ours, "g", **{topic: {0: 1}})
-    deny(ours, Resource.GROUP, "g", operation)
-    (found,) = ours.ask(
+    embedded = Embedded()
+    topic = embedded.create_topic()
+    alter(embedded, "g", **{topic: {0: 1}})
+    embedded.deny_only(Resource.GROUP, "g", operation)
+    (found,) = embedded.request(
         "describe_share_group_offsets", 1, groups=[{"group_id": "g"}]
     ).groups
-    refused = {
-        Operation.READ: alter(ours, "g", **{topic: {0: 1}}).error_code,
-        Operation.DELETE: delete(ours, "g").error_code,
+    errors = {
+        Operation.READ: alter(embedded, "g", **{topic: {0: 1}}).error_code,
+        Operation.DELETE: delete(embedded, "g").error_code,
         Operation.DESCRIBE: found.error_code,
     }
 
-    assert "group_authorization_failed" == refused.pop(operation).name
-    assert not any(refused.values())
+    assert "group_authorization_failed" == errors.pop(operation).name
+    assert not any(errors.values())
 
 
 def test_other_brokers_return_not_coordinator():
-    ours = Ours(brokers=2)
-    other = 3 - ours.cluster.coordinators.node_for(0, "g", ours.cluster.running)
-    (found,) = ours.ask(
+    embedded = Embedded(brokers=2)
+    other = 3 - embedded.cluster.coordinators.node_for(0, "g", embedded.cluster.running)
+    (found,) = embedded.request(
         "describe_share_group_offsets", 1, other, groups=[{"group_id": "g"}]
     ).groups
-    altered = ours.ask("alter_share_group_offsets", 0, other, group_id="g")
-    deleted = ours.ask("delete_share_group_offsets", 0, other, group_id="g")
+    altered = embedded.request("alter_share_group_offsets", 0, other, group_id="g")
+    deleted = embedded.request("delete_share_group_offsets", 0, other, group_id="g")
 
-    for answer in (found, altered, deleted):
-        assert "not_coordinator" == answer.error_code.name
+    for response in (found, altered, deleted):
+        assert "not_coordinator" == response.error_code.name

@@ -67,7 +67,7 @@ def test_start_offset_is_written_with_the_next_change():
     assert 1 == group.state.delivery_complete
 
 
-def test_each_offset_may_have_its_own_type():
+def test_each_offset_can_have_its_own_type():
     group = Group(4)
     group.fetch()
     group.acknowledge((0, 3, ACCEPT, RELEASE, REJECT, GAP))
@@ -82,10 +82,10 @@ def test_each_offset_may_have_its_own_type():
 def test_acknowledgements_are_applied_all_or_none():
     group = Group(10)
     group.fetch(max_records=5, record_limit=True)
-    with pytest.raises(AcknowledgeError) as refused:
+    with pytest.raises(AcknowledgeError) as rejected:
         group.acknowledge((0, 2, ACCEPT), (4, 5, ACCEPT))
 
-    assert refused.value.code is ErrorCode.invalid_record_state
+    assert rejected.value.code is ErrorCode.invalid_record_state
     assert [] == group.written
     assert [(0, 4, 1)] == group.partition.acquired_by("ann")
 
@@ -112,10 +112,10 @@ def test_unacquired_offsets_cannot_be_acknowledged(first, last, code):
     group.fetch("bob")
     group.acknowledge((5, 9, RELEASE), member="bob")
     group.fetch("ann")
-    with pytest.raises(AcknowledgeError) as refused:
+    with pytest.raises(AcknowledgeError) as rejected:
         group.acknowledge((first, last, ACCEPT))
 
-    assert refused.value.code is code
+    assert rejected.value.code is code
 
 
 def test_duplicate_offset_is_rejected():
@@ -130,8 +130,8 @@ def test_duplicate_offset_is_rejected():
 def test_changes_take_effect_when_applied():
     group = Group(10)
     group.fetch()
-    said = [AcknowledgementBatch(0, 9, (RELEASE,))]
-    changes = group.partition.acknowledge("ann", said, group.settings, 0.0)
+    batches = [AcknowledgementBatch(0, 9, (RELEASE,))]
+    changes = group.partition.acknowledge("ann", batches, group.settings, 0.0)
 
     assert [] == group.fetch("bob")
     group.partition.apply(changes)
@@ -170,13 +170,13 @@ def test_renew_restarts_the_lock():
     assert [] == group.partition.acquired_by("ann")
 
 
-def test_group_may_disable_renewal():
+def test_group_can_disable_renewal():
     group = Group(10, may_renew=False)
     group.fetch()
-    with pytest.raises(AcknowledgeError) as refused:
+    with pytest.raises(AcknowledgeError) as rejected:
         group.acknowledge((0, 4, RENEW))
 
-    assert refused.value.code is ErrorCode.invalid_record_state
+    assert rejected.value.code is ErrorCode.invalid_record_state
 
 
 def test_truncated_records_in_flight_are_removed():

@@ -56,7 +56,7 @@ class DeliveryQueue(RuleBasedStateMachine):
     def fetch(self, member, max_records, record_limit, batch_size, batches):
         if not self.partition.can_acquire(self.settings):
             return
-        wanted = AcquireRequest(
+        request = AcquireRequest(
             member=member,
             max_records=max_records,
             record_limit=record_limit,
@@ -64,7 +64,9 @@ class DeliveryQueue(RuleBasedStateMachine):
         )
         offset = self.partition.next_fetch_offset()
         read = self.log.read(offset, batches)
-        acquired = self.partition.acquire(wanted, offset, read, self.settings, self.now)
+        acquired = self.partition.acquire(
+            request, offset, read, self.settings, self.now
+        )
         if record_limit:
             assert sum(last - first + 1 for first, last, _ in acquired) <= max_records
         assert self.model.start == self.partition.start_offset
@@ -79,17 +81,17 @@ class DeliveryQueue(RuleBasedStateMachine):
         held = sorted(self.model.held_by(member))
         if is_honest and not held:
             return
-        batches = data.draw(said(held) if is_honest else lies)
+        batches = data.draw(acknowledgements(held) if is_honest else invalid)
         before = self.partition.states()
         try:
             changes = self.partition.acknowledge(
                 member, batches, self.settings, self.now
             )
         except AcknowledgeError:
-            assert not self.model.may_acknowledge(member, batches)
+            assert not self.model.can_acknowledge(member, batches)
             assert flat(before) == flat(self.partition.states())
         else:
-            assert self.model.may_acknowledge(member, batches)
+            assert self.model.can_acknowledge(member, batches)
             assert flat(before) == flat(self.partition.states())
             self.partition.apply(changes)
             self.model.acknowledged(batches, self.now)
@@ -148,7 +150,7 @@ kinds = st.sampled_from([0, 1, 2, 3, 4])
 
 
 @st.composite
-def said(draw, held):
+def acknowledgements(draw, held):
     """Choose acknowledgements in order, by ranges or one by one."""
     chosen = [offset for offset in held if draw(st.booleans())] or held[:1]
     ranges = []
@@ -168,7 +170,7 @@ def types(length):
     return st.one_of(kinds.map(lambda kind: (kind,)), each)
 
 
-lies = st.builds(
+invalid = st.builds(
     lambda first, length, kind: [AcknowledgementBatch(first, first + length, (kind,))],
     st.integers(0, 60),
     st.integers(0, 10),

@@ -44,9 +44,9 @@ class Broker:
         log = Log()
         log.append(*sizes or (10,))
         settings = self.partitions.group_settings("g")
-        wanted = AcquireRequest(member=member, max_records=500)
+        request = AcquireRequest(member=member, max_records=500)
         offset = self.partition.next_fetch_offset()
-        return self.partition.acquire(wanted, offset, log.read(offset), settings, 0.0)
+        return self.partition.acquire(request, offset, log.read(offset), settings, 0.0)
 
     def held(self, member):
         return [tuple(part) for part in self.partition.acquired_by(member)]
@@ -181,17 +181,17 @@ def test_response_has_new_or_changed_partitions(broker):
     session = broker.open("ann", "wire", FIRST)
     session.update([SECOND], [])
 
-    def named(where, **what):
-        said = {"has_error": False, "has_records": False, **what}
-        return session.must_respond(where, **said)
+    def must_respond(where, **what):
+        fields = {"has_error": False, "has_records": False, **what}
+        return session.must_respond(where, **fields)
 
-    assert not named(FIRST)
-    assert named(FIRST, has_records=True)
-    assert named(SECOND)
-    assert not named(SECOND)
-    assert named(SECOND, has_error=True)
-    assert named(SECOND)  # the end of the error is a change
-    assert not named(SECOND)
+    assert not must_respond(FIRST)
+    assert must_respond(FIRST, has_records=True)
+    assert must_respond(SECOND)
+    assert not must_respond(SECOND)
+    assert must_respond(SECOND, has_error=True)
+    assert must_respond(SECOND)  # the end of the error is a change
+    assert not must_respond(SECOND)
 
 
 def test_close_member_ends_its_sessions(broker):

@@ -2,11 +2,10 @@
 
 import anyio
 import pytest
-from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 
 from sharecons.testing import virtual_time
-from tests.broker.raw_requests import KEYS, base64_id, built
+from tests.broker.messages import base64_id, make_request
 from tests.broker.share_members import (
     ACCEPT,
     REJECT,
@@ -24,12 +23,13 @@ def anyio_backend(request):
 
 
 async def read_state(member, leader_epoch=0, **values):
-    kind = load_request_schema(KEYS["read_share_group_state"], 0)
     partition = {"partition": 0, "leader_epoch": leader_epoch}
     topics = ({"topic_id": member.group.topic_id, "partitions": (partition,)},)
-    request = built(kind, {"group_id": "g", "topics": topics, **values})
-    answer = await member._client.ask(request)
-    return answer.results[0].partitions[0]
+    request = make_request(
+        "read_share_group_state", 0, group_id="g", topics=topics, **values
+    )
+    response = await member.client.request(request)
+    return response.results[0].partitions[0]
 
 
 async def test_coordinator_returns_written_state():

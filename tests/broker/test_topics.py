@@ -5,14 +5,14 @@ import uuid
 import pytest
 
 from sharecons.testing.broker.topics import Topics, topic_name_error
-from tests.broker.call_handler import ask, failures, make_cluster
+from tests.broker.call_handler import call_api, failures, make_cluster
 
 ALONE = {"num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
 BY_HAND = {"num_partitions": -1, "replication_factor": -1, "configs": []}
 
 
 def create(cluster, version=7, validate_only=False, **topic):
-    (result,) = ask(
+    (result,) = call_api(
         cluster,
         "create_topics",
         version,
@@ -23,11 +23,11 @@ def create(cluster, version=7, validate_only=False, **topic):
 
 
 def delete(cluster, version=6, **values):
-    return ask(cluster, "delete_topics", version, **values).responses
+    return call_api(cluster, "delete_topics", version, **values).responses
 
 
 def grow(cluster, version=3, validate_only=False, **topic):
-    (result,) = ask(
+    (result,) = call_api(
         cluster,
         "create_partitions",
         version,
@@ -83,7 +83,7 @@ def test_manual_assignment_is_used():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "message"),
+    ("fields", "code", "message"),
     [
         (
             {"num_partitions": 0},
@@ -170,9 +170,9 @@ def test_manual_assignment_is_used():
         ),
     ],
 )
-def test_invalid_topic_is_rejected_with_reason(wanted, code, message):
+def test_invalid_topic_is_rejected_with_reason(fields, code, message):
     cluster = make_cluster()
-    result = create(cluster, **{"name": "t", **wanted})
+    result = create(cluster, **{"name": "t", **fields})
 
     assert [(code, message)] == failures([result])
     assert (-1, -1, ()) == (
@@ -195,15 +195,15 @@ def test_invalid_topic_is_rejected_with_reason(wanted, code, message):
          "length 249"),
     ],
 )  # fmt: skip
-def test_invalid_topic_name(name, reason):
+def test_invalid_topic_name_is_rejected(name, reason):
     result = create(make_cluster(), name=name)
 
-    wanted = ("invalid_topic_exception", f"Topic name is invalid: {reason}")
-    assert [wanted] == failures([result])
+    expected = ("invalid_topic_exception", f"Topic name is invalid: {reason}")
+    assert [expected] == failures([result])
 
 
 @pytest.mark.parametrize("name", ["a", "A-1", "...", "x" * 249, "_._", "__x"])
-def test_valid_topic_name(name):
+def test_valid_topic_name_has_no_error(name):
     assert topic_name_error(name) is None
 
 
@@ -229,7 +229,7 @@ def test_existing_topic_is_not_created():
 def test_duplicate_name_in_request_is_rejected():
     cluster = make_cluster()
     twice = [{**ALONE, "name": "t"}, {**ALONE, "name": "t"}]
-    results = ask(cluster, "create_topics", 7, topics=twice).topics
+    results = call_api(cluster, "create_topics", 7, topics=twice).topics
 
     assert [("invalid_request", "Duplicate topic name.")] == failures(results)
     assert not list(cluster.topics)
@@ -275,7 +275,7 @@ def test_validate_only_adds_no_partition():
 
 
 @pytest.mark.parametrize(
-    ("wanted", "code", "message"),
+    ("fields", "code", "message"),
     [
         ({"count": 2}, "invalid_partitions", "Topic already has 2 partition(s)."),
         (
@@ -299,10 +299,10 @@ def test_validate_only_adds_no_partition():
         ),
     ],
 )
-def test_invalid_partition_count_or_assignment_is_rejected(wanted, code, message):
+def test_invalid_partition_count_or_assignment_is_rejected(fields, code, message):
     cluster = make_cluster()
     create(cluster, name="t", num_partitions=2)
-    result = grow(cluster, **{"name": "t", **wanted})
+    result = grow(cluster, **{"name": "t", **fields})
 
     assert [(code, message)] == failures([result])
     assert 2 == len(cluster.topics.by_name("t").partitions)
@@ -343,17 +343,17 @@ def test_delete_needs_exactly_one_of_name_and_id():
     def error_of(*topics):
         return failures(delete(cluster, topics=topics))
 
-    wanted = "invalid_request"
+    code = "invalid_request"
     assert error_of({"name": None, "topic_id": None}) == [
-        (wanted, "Neither topic name nor id were specified.")
+        (code, "Neither topic name nor id were specified.")
     ]
     assert error_of({"name": "t", "topic_id": topic_id}) == [
-        (wanted, "You may not specify both topic name and topic id.")
+        (code, "You may not specify both topic name and topic id.")  # prose: ok
     ]
-    assert error_of(named, named) == [(wanted, "Duplicate topic name.")]
-    assert error_of(known, known) == [(wanted, "Duplicate topic id.")]
+    assert error_of(named, named) == [(code, "Duplicate topic name.")]
+    assert error_of(known, known) == [(code, "Duplicate topic id.")]
     assert error_of(named, known) == [
-        (wanted, "The provided topic name maps to an ID that was already supplied.")
+        (code, "The provided topic name maps to an ID that was already supplied.")
     ]
     assert error_of({"name": None, "topic_id": uuid.UUID(int=5)}) == [
         ("unknown_topic_id", "This server does not host this topic ID.")

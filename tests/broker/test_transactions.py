@@ -157,7 +157,8 @@ def test_version_1_end_keeps_the_epoch():
 
 
 ENDS_AGAIN = {
-    # how it ended, how it ends now: with the producer before and after (KIP-890)
+    # The state and the repeated end: the errors for the producer before and after the
+    # end (KIP-890).
     ("begun", True): (FENCED, INVALID_STATE),
     ("begun", False): (FENCED, NONE),
     ("committed", True): (NONE, INVALID_STATE),
@@ -169,23 +170,23 @@ ENDS_AGAIN = {
 
 @pytest.mark.parametrize(("case", "errors"), ENDS_AGAIN.items())
 def test_repeated_end_in_version_2(case, errors):
-    before, committed = case
-    again, anew = errors
+    state, committed = case
+    before_end, after_end = errors
     client = Client()
     was = client.producer
-    if before == "begun":
+    if state == "begun":
         client.init()
     else:
         client.write()
-        client.end(before == "committed")
+        client.end(state == "committed")
     now = client.producer
 
     repeated = client.end(committed, producer=was)
-    assert again is repeated.error
+    assert before_end is repeated.error
     assert repeated.ended is None
     done = client.end(committed, producer=now)
-    assert anew is done.error
-    if anew is NONE:
+    assert after_end is done.error
+    if after_end is NONE:
         # Nothing to abort, but the producer gets another epoch.
         assert later(now) == done.producer
         assert frozenset() == done.ended.partitions
@@ -245,7 +246,7 @@ def test_ended_transaction_has_no_deadline():
     assert [] == client.transactions.advance(1e9)
 
 
-def worn_out(client):
+def with_last_epoch(client):
     """Return a producer with its last epoch."""
     while client.producer.epoch < 2**15 - 2:
         client.init()
@@ -253,7 +254,7 @@ def worn_out(client):
 
 
 def test_exhausted_producer_gets_another_id():
-    client = worn_out(Client())
+    client = with_last_epoch(Client())
     old = client.producer
 
     new = client.init(expected=old).producer
@@ -264,7 +265,7 @@ def test_exhausted_producer_gets_another_id():
 
 
 def test_end_with_last_epoch_returns_new_id_and_can_be_repeated():
-    client = worn_out(Client())
+    client = with_last_epoch(Client())
     old = client.producer
     client.write()
 
@@ -277,7 +278,7 @@ def test_end_with_last_epoch_returns_new_id_and_can_be_repeated():
 
 
 def test_producer_with_last_epoch_can_be_fenced():
-    client = worn_out(Client())
+    client = with_last_epoch(Client())
     client.write(now=0.0)
 
     (ending,) = client.transactions.advance(1e9)

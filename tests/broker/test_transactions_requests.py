@@ -4,15 +4,9 @@ import uuid
 
 import pytest
 
-from sharecons.testing.broker.acls import (
-    Acl,
-    Operation,
-    Pattern,
-    Permission,
-    Resource,
-)
+from sharecons.testing.broker.acls import Operation, Resource
 from sharecons.testing.broker.coordinators import TRANSACTION
-from tests.broker.either import BOTH, Ours, either_broker
+from tests.broker.either import BOTH, Embedded, either_broker
 from tests.broker.log_requests import Talk, new_topic, offsets_in
 from tests.broker.raw_batches import NOW, BatchHead, batch, batches_in, transactional
 
@@ -32,7 +26,7 @@ def later(producer, epochs=1):
 
 def add(talk, tx, producer, places, version=3):
     """Add partitions; return the error of each."""
-    answer = talk.ask(
+    response = talk.request(
         "add_partitions_to_txn",
         version,
         v3_and_below_transactional_id=tx,
@@ -44,14 +38,14 @@ def add(talk, tx, producer, places, version=3):
     )
     return {
         (topic.name, each.partition_index): each.partition_error_code.name
-        for topic in answer.results_by_topic_v3_and_below
+        for topic in response.results_by_topic_v3_and_below
         for each in topic.results_by_partition
     }
 
 
 def add_group(talk, tx, producer, group, version=3):
-    answer = talk.when_ready(
-        lambda: talk.ask(
+    response = talk.when_ready(
+        lambda: talk.request(
             "add_offsets_to_txn",
             version,
             transactional_id=tx,
@@ -60,7 +54,7 @@ def add_group(talk, tx, producer, group, version=3):
             group_id=group,
         )
     )
-    return answer.error_code.name
+    return response.error_code.name
 
 
 def commit_offset(talk, tx, producer, group, place, offset, version):
@@ -69,7 +63,7 @@ def commit_offset(talk, tx, producer, group, place, offset, version):
         "committed_offset": offset,
         "committed_leader_epoch": -1,
     }
-    answer = talk.ask(
+    response = talk.request(
         "txn_offset_commit",
         version,
         transactional_id=tx,
@@ -80,22 +74,25 @@ def commit_offset(talk, tx, producer, group, place, offset, version):
         member_id="",
         topics=[{"name": place.name, "partitions": [partition]}],
     )
-    return answer.topics[0].partitions[0].error_code.name
+    return response.topics[0].partitions[0].error_code.name
 
 
 def committed_offset(talk, group, place, stable=True):
     topics = [{"name": place.name, "partition_indexes": [0]}]
-    answer = talk.ask(
+    response = talk.request(
         "offset_fetch", 7, group_id=group, topics=topics, require_stable=stable
     )
-    found = answer.topics[0].partitions[0]
+    found = response.topics[0].partitions[0]
     return found.error_code.name if found.error_code else found.committed_offset
 
 
-def until(talk, expected, look):
-    """Wait for changes that a real coordinator makes after its response."""
+def until_equal(talk, expected, read):
+    """Call `read` until it returns the expected value.
+
+    A real coordinator makes some changes after its response.
+    """
     for _ in range(100):
-        found = look()
+        found = read()
         if found == expected:
             return
         talk.either.sleep(0.05)
@@ -121,13 +118,13 @@ def test_version_2_transaction_begins_with_a_write(talk, committed, kind):
     assert 2 == talk.produce_result(place, transactional(*producer, 2), tx=tx)
     assert later(producer) == talk.end(tx, producer, committed)
 
-    until(talk, [(kind, *later(producer))], lambda: markers(talk, place))
+    until_equal(talk, [(kind, *later(producer))], lambda: markers(talk, place))
     assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 3), tx=tx
     )
     write = transactional(*later(producer), 0)
-    # The markers are written, but the coordinator notes that only afterwards.
-    until(talk, 4, lambda: talk.produce_result(place, write, 12, tx=tx))
+    # The coordinator writes the markers before it ends the transaction.
+    until_equal(talk, 4, lambda: talk.produce_result(place, write, 12, tx=tx))
 
 
 @pytest.mark.parametrize(("committed", "kind"), [(True, COMMIT), (False, ABORT)])
@@ -139,9 +136,9 @@ def test_version_1_transaction_begins_with_add_partitions(talk, committed, kind)
     assert 0 == talk.produce_result(place, transactional(*producer, 0), 11, tx=tx)
     assert talk.end(tx, producer, committed, version=4) is None
 
-    until(talk, [(kind, *producer)], lambda: markers(talk, place))
+    until_equal(talk, [(kind, *producer)], lambda: markers(talk, place))
     again = {(place.name, 0): "none"}
-    until(talk, again, lambda: add(talk, tx, producer, [(place.name, 0)]))
+    until_equal(talk, again, lambda: add(talk, tx, producer, [(place.name, 0)]))
     assert 2 == talk.produce_result(place, transactional(*producer, 1), 10, tx=tx)
 
 
@@ -174,25 +171,25 @@ def test_brokers_add_and_verify_in_batches(talk):
     place = new_topic(talk.either, partitions=2)
     tx, producer = talk.begin()
 
-    def asked(partitions, verify_only):
-        wanted = {
+    def added(partitions, verify_only):
+        transaction = {
             "transactional_id": tx,
             "producer_id": producer[0],
             "producer_epoch": producer[1],
             "verify_only": verify_only,
             "topics": [{"name": place.name, "partitions": partitions}],
         }
-        answer = talk.ask("add_partitions_to_txn", 5, transactions=[wanted])
-        (result,) = answer.results_by_transaction
+        response = talk.request("add_partitions_to_txn", 5, transactions=[transaction])
+        (result,) = response.results_by_transaction
         assert tx == result.transactional_id
         return {
             each.partition_index: each.partition_error_code.name
             for each in result.topic_results[0].results_by_partition
         }
 
-    assert {0: "transaction_abortable"} == asked([0], verify_only=True)
-    assert {0: "none"} == asked([0], verify_only=False)
-    assert {0: "none", 1: "transaction_abortable"} == asked([0, 1], verify_only=True)
+    assert {0: "transaction_abortable"} == added([0], verify_only=True)
+    assert {0: "none"} == added([0], verify_only=False)
+    assert {0: "none", 1: "transaction_abortable"} == added([0, 1], verify_only=True)
 
 
 def test_fencing_error_depends_on_version(talk):
@@ -220,8 +217,8 @@ def test_returning_producer_aborts_and_skips_an_epoch(talk):
     assert 0 == talk.produce_result(place, transactional(*producer, 0), tx=tx)
 
     assert "concurrent_transactions" == talk.init(tx)
-    until(talk, [(ABORT, *later(producer))], lambda: markers(talk, place))
-    until(talk, later(producer, 2), lambda: talk.init(tx))
+    until_equal(talk, [(ABORT, *later(producer))], lambda: markers(talk, place))
+    until_equal(talk, later(producer, 2), lambda: talk.init(tx))
     assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 1), tx=tx
     )
@@ -267,7 +264,7 @@ def test_marker_is_the_latest_record(talk):
     talk.produce(place, transactional(*producer, 0), tx=tx)
     talk.end(tx, producer)
 
-    until(talk, 1, lambda: talk.look_up(place, -3).offset)
+    until_equal(talk, 1, lambda: talk.look_up(place, -3).offset)
 
 
 @pytest.mark.parametrize("committed", [True, False])
@@ -286,7 +283,7 @@ def test_offsets_are_pending_until_transaction_end(talk, version, committed):
     talk.end(tx, producer, committed, version=version)
 
     expected = 7 if committed else -1
-    until(talk, expected, lambda: committed_offset(talk, group, place))
+    until_equal(talk, expected, lambda: committed_offset(talk, group, place))
 
 
 @pytest.mark.parametrize(
@@ -303,42 +300,32 @@ def test_group_not_added_cannot_commit(talk, version, error):
 
 
 def test_other_brokers_are_not_coordinator():
-    ours = Ours(brokers=2)
-    talk = Talk(ours)
+    embedded = Embedded(brokers=2)
+    talk = Talk(embedded)
     tx, producer = next(
         (tx, talk.init(tx))
         for tx in map(str, range(100))
-        if ours.cluster.coordinators.node_for(TRANSACTION, tx, [1, 2]) == 1
+        if embedded.cluster.coordinators.node_for(TRANSACTION, tx, [1, 2]) == 1
     )
-    ours.cluster.coordinators.move(TRANSACTION, tx, 2)
+    embedded.cluster.coordinators.move(TRANSACTION, tx, 2)
 
     assert "not_coordinator" == talk.init(tx)
-    answer = ours.ask(
+    response = embedded.request(
         "end_txn",
         5,
         transactional_id=tx,
         producer_id=producer[0],
         producer_epoch=producer[1],
     )
-    assert "not_coordinator" == answer.error_code.name
+    assert "not_coordinator" == response.error_code.name
     assert {("t", 0): "not_coordinator"} == add(talk, tx, producer, [("t", 0)])
 
 
 def test_denied_transactional_id_is_an_error():
-    ours = Ours()
-    talk, place = Talk(ours), new_topic(ours)
+    embedded = Embedded()
+    talk, place = Talk(embedded), new_topic(embedded)
     tx, producer = talk.begin()
-    ours.cluster.authorizer.add(
-        Acl(
-            resource=Resource.TRANSACTIONAL_ID,
-            name=tx,
-            pattern=Pattern.LITERAL,
-            principal="User:*",
-            host="*",
-            operation=Operation.WRITE,
-            permission=Permission.DENY,
-        )
-    )
+    embedded.deny(Resource.TRANSACTIONAL_ID, tx, Operation.WRITE)
     denied = "transactional_id_authorization_failed"
 
     assert denied == talk.init(tx)
@@ -349,27 +336,27 @@ def test_denied_transactional_id_is_an_error():
 
 
 def test_deleted_partition_does_not_block_the_end():
-    ours = Ours()
-    talk, kept, dropped = Talk(ours), new_topic(ours), new_topic(ours)
+    embedded = Embedded()
+    talk, kept, dropped = Talk(embedded), new_topic(embedded), new_topic(embedded)
     tx, producer = talk.begin()
     for place in (kept, dropped):
         talk.produce(place, transactional(*producer, 0), tx=tx)
 
-    ours.cluster.delete_topic(ours.cluster.topics.by_name(dropped.name))
+    embedded.cluster.delete_topic(embedded.cluster.topics.by_name(dropped.name))
 
     assert later(producer) == talk.end(tx, producer)
     assert [(COMMIT, *later(producer))] == markers(talk, kept)
 
 
 def test_transaction_times_out():
-    ours = Ours()
-    talk, place = Talk(ours), new_topic(ours)
+    embedded = Embedded()
+    talk, place = Talk(embedded), new_topic(embedded)
     tx, producer = talk.begin(timeout=5.0)
     talk.produce(place, transactional(*producer, 0), tx=tx)
 
-    ours.sleep(4.9)
+    embedded.sleep(4.9)
     assert [] == offsets_in(talk.read(place, isolation_level=1))
-    ours.sleep(0.1)
+    embedded.sleep(0.1)
     assert [0, 1] == offsets_in(talk.read(place, isolation_level=1))
     assert "invalid_producer_epoch" == talk.produce_result(
         place, transactional(*producer, 1), tx=tx
@@ -377,11 +364,11 @@ def test_transaction_times_out():
 
 
 def test_several_producers_in_one_request_are_rejected():
-    ours = Ours()
-    talk, place = Talk(ours), new_topic(ours, partitions=2)
+    embedded = Embedded()
+    talk, place = Talk(embedded), new_topic(embedded, partitions=2)
     tx, (producer_id, epoch) = talk.begin()
 
-    answer = ours.ask(
+    response = embedded.request(
         "produce",
         13,
         transactional_id=tx,
@@ -397,11 +384,13 @@ def test_several_producers_in_one_request_are_rejected():
         ],
     )
 
-    errors = {each.error_code.name for each in answer.responses[0].partition_responses}
+    errors = {
+        each.error_code.name for each in response.responses[0].partition_responses
+    }
     assert {"invalid_producer_id_mapping"} == errors
 
 
-def test_plain_records_may_interleave_a_transaction(talk):
+def test_plain_records_can_interleave_a_transaction(talk):
     place = new_topic(talk.either)
     tx, producer = talk.begin()
     talk.produce(place, transactional(*producer, 0), tx=tx)

@@ -12,7 +12,7 @@ import subprocess
 import pytest
 
 from tests.broker.clients import new_name
-from tests.broker.java_tools import PATIENCE, JavaTools
+from tests.broker.java_tools import TIMEOUT, JavaTools
 from tests.cli.run_cli import run_cli
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
@@ -86,7 +86,7 @@ def run_java(java, tool, *args, stdin=b""):
         java.command(tool, *args),
         input=stdin,
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     return ended.returncode, ended.stdout, ended.stderr.decode()
@@ -165,7 +165,7 @@ def consume_both(kafka, java, topic, count, args, *, extra=()):
     ended = subprocess.run(
         ["python", "-m", "sharecons", "consume", "--group", groups[1], *args, *where],
         capture_output=True,
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         check=False,
     )
     return theirs, (ended.returncode, ended.stdout, ended.stderr.decode())

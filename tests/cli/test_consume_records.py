@@ -12,10 +12,11 @@ import pytest
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
-from tests.broker.clients import new_name, until
+from tests.broker.clients import new_name
 from tests.cli.processes import end, on_terminal, read_until, start
 from tests.cli.run_cli import run_cli
 from tests.cli.unsafe_characters import unsafe_characters
+from tests.waiting import until_true
 
 SILENCE = ("--timeout-ms", "2500")
 
@@ -293,7 +294,9 @@ def test_signal_ends_command_whose_output_is_not_read(broker, topic, group):
     with start(broker, "consume", topic, "--group", group) as process:
         small_pipe(process)
         broker.produce(topic, values)
-        until("records are acquired", lambda: is_acquired(broker, group, topic))
+        until_true(
+            lambda: is_acquired(broker, group, topic), what="records are acquired"
+        )
         time.sleep(0.3)  # until the pipe is full
         process.send_signal(signal.SIGTERM)
 
@@ -321,13 +324,15 @@ def test_member_with_unread_output_sends_heartbeats(broker, topic, group):
     with start(broker, "consume", topic, "--group", group) as process:
         small_pipe(process)
         broker.produce(topic, [b"x" * 3000] * 20)
-        until("records are acquired", lambda: is_acquired(broker, group, topic))
+        until_true(
+            lambda: is_acquired(broker, group, topic), what="records are acquired"
+        )
         broker.forget_requests()
 
         def heartbeats():
             return sum(r.api == "ShareGroupHeartbeat" for r in broker.requests)
 
-        until("it sends heartbeats", lambda: heartbeats() >= 2, patience=20)
+        until_true(lambda: heartbeats() >= 2, within=20, what="it sends heartbeats")
         assert 1 == len(broker.group(group).members)
 
 
@@ -341,7 +346,9 @@ def test_record_whose_lock_has_ended_is_not_written():
         with start(broker, "consume", "jobs", "--group", "g") as process:
             small_pipe(process)
             broker.produce("jobs", [b"%02d" % n + b"x" * 3000 for n in range(20)])
-            until("records are acquired", lambda: is_acquired(broker, "g", "jobs"))
+            until_true(
+                lambda: is_acquired(broker, "g", "jobs"), what="records are acquired"
+            )
             time.sleep(2)  # longer than the lock
             lines = [process.stdout.readline()[:2]]
             while lines[-1] != b"19":

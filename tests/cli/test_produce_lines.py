@@ -10,9 +10,10 @@ import pytest
 
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.testing.kafka.ports import free_ports
-from tests.broker.clients import new_name, until
+from tests.broker.clients import new_name
 from tests.cli.processes import end, on_terminal, read_until, start
 from tests.cli.run_cli import run_cli
+from tests.waiting import until_true
 
 
 @pytest.fixture
@@ -192,7 +193,7 @@ def test_line_of_a_pipe_is_written_before_the_pipe_ends(broker, topic):
     with start(broker, "produce", topic) as process:
         process.stdin.write(b"first\nla")
         process.stdin.flush()
-        until("it is written", lambda: [b"first"] == values(broker, topic))
+        until_true(lambda: [b"first"] == values(broker, topic), what="it is written")
         result = end(process, b"st\n")
 
     assert (0, b"", []) == result
@@ -228,7 +229,7 @@ def test_signal_ends_after_the_lines_that_were_read(broker, topic, number, code)
     with start(broker, "produce", topic) as process:
         process.stdin.write(b"a\nb\nhalf")
         process.stdin.flush()
-        until("they are written", lambda: 2 == len(values(broker, topic)))
+        until_true(lambda: 2 == len(values(broker, topic)), what="they are written")
         process.send_signal(number)
         process.wait(20)
 
@@ -243,7 +244,9 @@ def test_signal_waits_for_confirmations_and_a_second_one_does_not(broker, topic)
     with stalled, start(broker, "produce", topic) as process:
         process.stdin.write(b"a\n")
         process.stdin.flush()
-        until("it is sent", lambda: any("Produce" == r.api for r in broker.requests))
+        until_true(
+            lambda: any("Produce" == r.api for r in broker.requests), what="it is sent"
+        )
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
@@ -282,7 +285,7 @@ def test_terminal_has_a_prompt(broker, topic):
         assert b">" == read_until(terminal, b">")
         os.write(terminal, b"typed\n")
         assert b"typed\r\n>" == read_until(terminal, b">")
-        until("it is written", lambda: [b"typed"] == values(broker, topic))
+        until_true(lambda: [b"typed"] == values(broker, topic), what="it is written")
         os.write(terminal, b"\x04")  # the end, Ctrl-D
 
         assert 0 == process.wait(20)

@@ -16,7 +16,7 @@ import pytest
 from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 import sharecons as ours
-from tests.broker.clients import new_name, until
+from tests.broker.clients import new_name, poll_until
 from tests.cli.java_share_groups import JavaShareGroups
 from tests.cli.run_cli import parse_tables, run_cli
 from tests.kafka_plugin import VERSION
@@ -112,7 +112,7 @@ def _start_members(stack, kafka, names):
         for consumer in consumers:
             records.extend(consumer.poll(0.1))
 
-    until("37 records", lambda: len(records) >= 37, poll)
+    poll_until("37 records", lambda: len(records) >= 37, poll)
     for consumer in consumers:
         consumer.commit_sync(20.0)
 
