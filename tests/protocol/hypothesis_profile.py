@@ -5,12 +5,12 @@ from typing import Final
 
 from hypothesis import HealthCheck, settings
 
-__all__ = ["EXAMPLES", "MACHINE"]
+__all__ = ["EXAMPLES", "MACHINE", "THOROUGH"]
 
 THOROUGH: Final = os.environ.get("SHARECONS_HYPOTHESIS", "quick") == "thorough"
 
 _COMMON: Final = settings(
-    # The same examples at each quick run; new ones at each thorough run.
+    # Quick runs repeat the same examples; each thorough run has new ones.
     derandomize=not THOROUGH,
     database=None,
     deadline=None,
@@ -26,7 +26,7 @@ EXAMPLES: Final = settings(_COMMON, max_examples=5_000 if THOROUGH else 100)
 
 MACHINE: Final = settings(
     _COMMON,
-    max_examples=10_000 if THOROUGH else 300,
+    max_examples=10_000 if THOROUGH else 100,
     stateful_step_count=80 if THOROUGH else 50,
 )
-"""For stateful machines."""
+"""For stateful machines, whose tests are marked `slow`."""

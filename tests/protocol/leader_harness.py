@@ -48,6 +48,8 @@ class LeaderHarness:
         )
         self.leader.topic_names = {TOPIC_ID: TOPIC}
         self.leader.set_partitions(frozenset(partitions or {P0}))
+        # The partitions of the session at the broker, from the fetches so far.
+        self.session_partitions: frozenset[SharePartition] = frozenset()
 
     def next_request(self) -> Request | None:
         """Return the request that is due now, after a check of `next_deadline`."""
@@ -68,8 +70,14 @@ class LeaderHarness:
         assert isinstance(request, ShareAcknowledge)
         return request
 
-    def respond(self, request: Request, answer: Response) -> None:
-        self.leader.on_response(request, answer, self.now)
+    def respond(self, request: Request, response: Response) -> None:
+        if isinstance(request, ShareFetch) and not response.error:
+            if request.share_session_epoch == 0:
+                self.session_partitions = frozenset()
+            listed = request.added | request.acknowledgements.keys()
+            self.session_partitions |= listed
+            self.session_partitions -= request.forgotten
+        self.leader.on_response(request, response, self.now)
 
     def fail(self, request: Request) -> None:
         self.leader.on_error(request, CONNECTION_LOST, self.now)
@@ -86,7 +94,7 @@ class LeaderHarness:
 
     def take_leases(self) -> list[Lease]:
         """Take the acquired leases, with a record at each offset."""
-        leases = [h.lease for h in self.take_events(Acquired)]
+        leases = [event.lease for event in self.take_events(Acquired)]
         for lease in leases:
             first, last, _ = lease.acquired[0]
             lease.set_offsets(range(first, last + 1))
@@ -94,9 +102,10 @@ class LeaderHarness:
         return leases
 
     def take_events(self, kind: type) -> list:
-        these = [h for h in self.leader.events if isinstance(h, kind)]
-        self.leader.events = [h for h in self.leader.events if h not in these]
-        return these
+        """Remove the events of this type from the leader, and return them."""
+        taken = [event for event in self.leader.events if isinstance(event, kind)]
+        self.leader.events = [e for e in self.leader.events if e not in taken]
+        return taken
 
     def flush_acks(self) -> ShareAcknowledge:
         """Return the acknowledgement request that is due after the linger time."""
@@ -106,4 +115,5 @@ class LeaderHarness:
 
     @property
     def errors(self) -> list[str | None]:
+        """The error name of each acknowledgement's result; None for a success."""
         return [r.error and r.error.name for r in self.result_log.results]

@@ -31,7 +31,7 @@ MEMBER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def new_member(*topics: str, rack: str | None = None) -> Membership:
-    """Return a member that subscribes at 0.0, or has no subscription."""
+    """Return a member that subscribed to the topics, if any, at 0.0."""
     membership = Membership("billing", MEMBER_ID, rack=rack)
     if topics:
         membership.subscribe(topics, now=0.0)
@@ -79,20 +79,20 @@ def error_response(
 def next_request(membership: Membership, now: float) -> Request:
     """Return the request that must be due."""
     request = membership.next_request(now)
-    assert request is not None, "a request is due"
+    assert request is not None, "no request is due"
     return request
 
 
 def next_heartbeat(membership: Membership, now: float) -> Heartbeat:
     """Return the heartbeat that must be due."""
     request = next_request(membership, now)
-    assert isinstance(request, Heartbeat), "a heartbeat is due"
+    assert isinstance(request, Heartbeat), "not a heartbeat"
     return request
 
 
 def next_find_coordinator(membership: Membership, now: float) -> FindCoordinator:
     request = next_request(membership, now)
-    assert isinstance(request, FindCoordinator), "the coordinator is looked up"
+    assert isinstance(request, FindCoordinator), "not a coordinator lookup"
     return request
 
 

@@ -21,7 +21,7 @@ from tests.protocol.simulated_broker import Broker
 __all__ = ["Application", "HeldLease", "is_gap", "is_undeliverable"]
 
 MARGIN = 0.01
-"""The client's deadline of a renewal may be a round trip later than the broker's."""
+"""Seconds by which the client's deadline of a renewal can exceed the broker's."""
 
 
 def is_undeliverable(offset: int) -> bool:
@@ -43,7 +43,7 @@ class HeldLease:
     Attributes:
         last: the last acknowledge type of each offset, except renewals.
         renewals: how often each was renewed.
-        may_fail: offsets whose acknowledgement may have failed.
+        may_fail: offsets whose acknowledgement is allowed to fail.
     """
 
     lease: Lease
@@ -63,6 +63,8 @@ class HeldLease:
 
 
 class Application:
+    """The application: what it has acknowledged, and the results that it received."""
+
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
         self.held: list[HeldLease] = []
@@ -143,7 +145,7 @@ class Application:
     # Requests and results.
 
     def on_sent(self, acknowledgements: Acknowledgements) -> None:
-        """Check that each acknowledgement sent was made, and is sent once."""
+        """Check that the application made each acknowledgement sent, and once."""
         for share_partition, ranges in acknowledgements.items():
             for offset, kind in acks_by_offset(ranges).items():
                 self._check_sent(share_partition, offset, kind)
@@ -164,7 +166,7 @@ class Application:
             assert done < len([h for h in leases if offset in h.last]), "sent twice"
 
     def on_outcome(self, acknowledgements: Acknowledgements, *, may_fail: bool) -> None:
-        """Note sent acknowledgements; `may_fail` if their result is unknown."""
+        """Count finished acknowledgements; `may_fail` if the result is unknown."""
         for share_partition, ranges in acknowledgements.items():
             for offset, kind in acks_by_offset(ranges).items():
                 if kind not in (GAP, RENEW):
@@ -174,7 +176,7 @@ class Application:
                         held.may_fail.add(offset)
 
     def allow_failures(self, packed: Iterable[Lease]) -> None:
-        """Note lost locks that the client does not know of yet."""
+        """Allow failures after locks were lost without the client's knowledge."""
         self.packed_without_locks += packed
         for held in self.held:
             held.may_fail.update(held.acquired())

@@ -43,9 +43,9 @@ Response = ShareFetchResponse | ShareAcknowledgeResponse
 class Fault:
     """A fault in the handling of a request.
 
-    `error` is an error of the whole request, which is not applied; `counted` says
-    whether the session epoch advances. `fetch_error` and `acknowledge_error` are errors
-    of each partition. With `missing_in_response` the acknowledgements are applied.
+    `error` is an error of the whole request, which is not applied; if `counted`, the
+    session epoch advances. `fetch_error` and `acknowledge_error` are errors of each
+    partition. With `missing_in_response` the acknowledgements are applied.
     """
 
     error: int = 0
@@ -68,7 +68,7 @@ class Offset:
 
 @dataclass
 class Partition:
-    """Share partition state: offsets from 0 on, each with its state and lock."""
+    """Share partition state: offsets from 0, each with its state and lock."""
 
     offsets: list[Offset] = field(default_factory=list)
     applied: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -110,7 +110,7 @@ class Partition:
         return numbers
 
     def acknowledge(self, ranges: Iterable[Range], now: float) -> int:
-        """Apply all or nothing."""
+        """Apply all ranges, or none if one is invalid; return the error code."""
         acknowledged = {
             number: kinds[0] if len(kinds) == 1 else kinds[number - first]
             for first, last, kinds in ranges
@@ -151,8 +151,8 @@ class Broker:
     """One leader and its one member.
 
     Attributes:
-        epoch: what it expects next; None while there is no session.
-        tampered: something was done that may put the epochs out of step.
+        epoch: the session epoch of the next request; None without a session.
+        epochs_may_differ: a fault can have put the client's epoch out of step.
     """
 
     def __init__(self, partitions: Iterable[SharePartition]) -> None:
@@ -226,11 +226,11 @@ class Broker:
             assert request.share_session_epoch != 0
             assert not (renews and request.share_session_epoch == -1)
             return
-        assert not renews, "a renewing fetch may not fetch"
+        assert not renews, "a fetch must not renew"
         assert request.share_session_epoch != -1
         assert not request.added & request.forgotten
         if request.share_session_epoch == 0:
-            assert not acknowledged, "nothing may be acknowledged in an opening fetch"
+            assert not acknowledged, "an opening fetch must not acknowledge"
 
     def _enter_session(self, request: Request) -> int:
         if isinstance(request, ShareFetch) and request.share_session_epoch == 0:

@@ -1,4 +1,4 @@
-"""Marks against a list of them, whatever is said in whichever order."""
+"""Acknowledgement states, compared with a plain list."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,15 +10,15 @@ COUNT = 12
 TERMINAL = st.sampled_from([ACCEPT, RELEASE, REJECT])
 
 
-def say(marks: AckStates, index: int, kind: AcknowledgeType) -> None:
-    """As a lease does."""
-    if not marks.extend_run(index, kind) and marks[index] < SENT:
-        marks.set_pending(index, kind)
+def acknowledge(states: AckStates, index: int, kind: AcknowledgeType) -> None:
+    """Acknowledge one record, as a lease does."""
+    if not states.extend_run(index, kind) and states[index] < SENT:
+        states.set_pending(index, kind)
 
 
 @given(st.data())
-def test_marks_are_what_was_said_last_and_not_sent(data: st.DataObject) -> None:
-    marks, model = AckStates(COUNT), [0] * COUNT
+def test_states_after_any_calls_equal_those_of_a_list(data: st.DataObject) -> None:
+    states, model = AckStates(COUNT), [0] * COUNT
     for _ in range(data.draw(st.integers(0, 12))):
         kind = data.draw(TERMINAL)
         match data.draw(st.sampled_from(["in turn", "one", "open", "send", "settle"])):
@@ -26,58 +26,58 @@ def test_marks_are_what_was_said_last_and_not_sent(data: st.DataObject) -> None:
                 start = data.draw(st.integers(0, COUNT))
                 stop = data.draw(st.integers(start, COUNT))
                 for index in range(start, stop):
-                    say(marks, index, kind)
+                    acknowledge(states, index, kind)
                     model[index] = kind if model[index] < SENT else model[index]
             case "one":
                 index = data.draw(st.integers(0, COUNT - 1))
-                say(marks, index, kind)
+                acknowledge(states, index, kind)
                 model[index] = kind if model[index] < SENT else model[index]
             case "open":
                 start = data.draw(st.integers(0, COUNT))
                 part = slice(start, data.draw(st.integers(start, COUNT)))
                 changed = 0 in model[part]
-                assert changed == marks.set_pending_if_open(part, kind)
-                model[part] = [mark or kind for mark in model[part]]
+                assert changed == states.set_pending_if_open(part, kind)
+                model[part] = [state or kind for state in model[part]]
             case "send":
-                assert [i for span in marks.pending_runs() for i in range(*span)] == [
+                assert [i for span in states.pending_runs() for i in range(*span)] == [
                     i for i in range(COUNT) if 0 < model[i] < SENT
                 ]
-                marks.set_sent()
+                states.set_sent()
                 model = [m | SENT if 0 < m < SENT else m for m in model]
             case "settle":
-                marks.settle(0, COUNT)
+                states.settle(0, COUNT)
                 model = [m & KIND | 2 * SENT if m & SENT else m for m in model]
 
-    assert model == [marks[index] for index in range(COUNT)]
-    assert marks.has_open == (0 in model)
-    assert marks.all_settled == all(mark >= 2 * SENT for mark in model)
+    assert model == [states[index] for index in range(COUNT)]
+    assert states.has_open == (0 in model)
+    assert states.all_settled == all(state >= 2 * SENT for state in model)
 
 
-def test_runs_are_of_one_kind_each() -> None:
-    marks = AckStates(6)
+def test_each_pending_run_has_one_acknowledge_type() -> None:
+    states = AckStates(6)
     for index, kind in enumerate([ACCEPT, ACCEPT, REJECT, REJECT, REJECT, ACCEPT]):
-        say(marks, index, kind)
+        acknowledge(states, index, kind)
 
-    assert [(0, 2), (2, 5), (5, 6)] == marks.pending_runs()
+    assert [(0, 2), (2, 5), (5, 6)] == states.pending_runs()
 
 
-def test_a_run_goes_on_after_it_was_sent() -> None:
-    marks = AckStates(4)
+def test_run_that_grows_after_sending_has_only_the_new_records_pending() -> None:
+    states = AckStates(4)
     for index in range(2):
-        say(marks, index, ACCEPT)
-    marks.set_sent()
+        acknowledge(states, index, ACCEPT)
+    states.set_sent()
     for index in (2, 3):
-        say(marks, index, ACCEPT)
+        acknowledge(states, index, ACCEPT)
 
-    assert [(2, 4)] == marks.pending_runs()
-    assert [SENT | ACCEPT] * 2 + [ACCEPT] * 2 == [marks[i] for i in range(4)]
+    assert [(2, 4)] == states.pending_runs()
+    assert [SENT | ACCEPT] * 2 + [ACCEPT] * 2 == [states[i] for i in range(4)]
 
 
-def test_what_was_said_beyond_a_run_is_not_overwritten_by_it() -> None:
-    marks = AckStates(4)
-    say(marks, 1, REJECT)
-    say(marks, 0, ACCEPT)
-    marks.set_sent()
-    say(marks, 1, ACCEPT)
+def test_run_that_reaches_an_acknowledged_record_does_not_overwrite_it() -> None:
+    states = AckStates(4)
+    acknowledge(states, 1, REJECT)
+    acknowledge(states, 0, ACCEPT)
+    states.set_sent()
+    acknowledge(states, 1, ACCEPT)
 
-    assert SENT | REJECT == marks[1]
+    assert SENT | REJECT == states[1]

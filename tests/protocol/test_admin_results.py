@@ -10,14 +10,14 @@ from sharecons.protocol.codes import Code
 ERROR = Error("no")
 
 
-def test_an_outcome_gives_its_value_or_raises_its_error():
+def test_outcome_returns_its_value_or_raises_its_error():
     assert 5 == Outcome(5).value
     assert Outcome(None).ok
     with pytest.raises(Error, match="no"):
         _ = Outcome(error=ERROR).value
 
 
-def test_results_separate_values_and_errors():
+def test_results_are_separated_into_values_and_errors():
     results = Results({"a": Outcome(1), "b": Outcome(error=ERROR)})
 
     assert {"a": 1} == results.found

@@ -1,4 +1,4 @@
-"""Checks of a group's dead-letter settings (KIP-1191), from values."""
+"""Checks of a group's dead-letter settings (KIP-1191), without a broker."""
 
 import pytest
 
@@ -85,7 +85,7 @@ def verdicts(checks):
     return [each.verdict for each in checks]
 
 
-def test_settings_are_read_from_a_groups_configs():
+def test_settings_are_parsed_from_group_configs():
     found = dead_letter_settings(entries(**{NAME: "dlq.x", COPY: "true"}))
     assert DeadLetterSettings(topic="dlq.x", copy_records=True) == found
     assert dead_letter_settings(entries(**{NAME: "", COPY: "false"})).topic is None
@@ -176,7 +176,7 @@ def test_working_settings_are_ok(copy, word):
         ({"topic": topic(operations=None)}, 2, WARN, "do not return", "try to read"),
     ],
 )
-def test_obstacle_is_named_with_advice(facts, at, verdict, found, advice):
+def test_problem_is_reported_with_advice(facts, at, verdict, found, advice):
     one = check(**facts)[at]
 
     assert verdict is one.verdict
@@ -184,19 +184,19 @@ def test_obstacle_is_named_with_advice(facts, at, verdict, found, advice):
     assert advice in one.advice
 
 
-def test_brokers_without_version_2_of_the_feature_are_not_checked_for_it():
+def test_brokers_that_do_not_support_share_version_2_are_not_checked_for_it():
     """The embedded broker writes dead letters with share.version 1."""
     assert OK is check(features={1: features(1, supported=1)})[0].verdict
 
 
-def test_missing_topic_is_ok_if_all_brokers_create_it():
-    may, may_not = broker(create="true"), broker()
+def test_missing_topic_is_ok_only_if_all_brokers_create_it():
+    creating, other = broker(create="true"), broker()
 
-    assert OK is check(topic=MISSING, brokers={1: may})[1].verdict
-    assert FAIL is check(topic=MISSING, brokers={1: may, 2: may_not})[1].verdict
+    assert OK is check(topic=MISSING, brokers={1: creating})[1].verdict
+    assert FAIL is check(topic=MISSING, brokers={1: creating, 2: other})[1].verdict
 
 
-def test_invalid_name_is_the_only_check():
+def test_invalid_topic_name_is_the_only_check():
     (one,) = check("no topic", topic=FORBIDDEN)
 
     assert FAIL is one.verdict

@@ -1,4 +1,4 @@
-"""Fetch responses that are empty, and come at once: how the leader's machine waits."""
+"""Pauses of a leader whose broker returns empty responses immediately."""
 
 import pytest
 
@@ -20,20 +20,20 @@ ROUND_TRIP = 0.0002
 
 
 class Storm(LeaderHarness):
-    """A harness with a broker that returns nothing, at once."""
+    """A harness whose broker returns empty responses immediately."""
 
     def opened(self) -> "Storm":
         self.respond(self.next_fetch(), fetch_response())
         return self
 
     def wait(self) -> float:
-        """Wait for what is due; return how long that took."""
+        """Advance to the next deadline; return the seconds waited."""
         due = max(self.now, self.leader.next_deadline(self.now))
         waited, self.now = due - self.now, due
         return waited
 
     def empty(self, times: int = 1, after: float = ROUND_TRIP) -> list[float]:
-        """Answer so many fetches with nothing; return the pauses before them."""
+        """Respond to this many fetches with nothing; return the pauses before them."""
         pauses = []
         for _ in range(times):
             pauses.append(self.wait())
@@ -47,6 +47,7 @@ class Storm(LeaderHarness):
         return pauses
 
     def requests_in(self, seconds: float) -> int:
+        """Return the number of requests, all with empty responses, in this time."""
         end, count = self.now + seconds, 0
         while self.now < end:
             self.wait()
@@ -61,11 +62,11 @@ class Storm(LeaderHarness):
         return count
 
 
-def test_two_early_empty_responses_cost_no_time():
+def test_first_empty_responses_cause_no_pause():
     assert [0.0] * (WITHOUT_PAUSE + 1) == Storm().opened().empty(WITHOUT_PAUSE + 1)
 
 
-def test_pauses_after_more_of_them_grow_up_to_max_wait():
+def test_pauses_after_more_empty_responses_grow_up_to_max_wait():
     pauses = Storm().opened().empty(REOPEN)[WITHOUT_PAUSE + 1 :]
 
     assert 0.008 <= pauses[0] <= 0.012
@@ -73,14 +74,14 @@ def test_pauses_after_more_of_them_grow_up_to_max_wait():
     assert 0.4 <= Storm().opened().empty(30)[-1] <= 0.6
 
 
-def test_broker_that_returns_nothing_is_asked_twice_a_second():
+def test_broker_that_returns_nothing_receives_about_two_requests_a_second():
     storm = Storm().opened()
 
     assert storm.requests_in(5.0) < 30
     assert storm.requests_in(60.0) < 160
 
 
-def test_records_end_the_pauses():
+def test_pauses_end_after_records():
     storm = Storm().opened()
     storm.empty(6)
     storm.wait()
@@ -91,7 +92,7 @@ def test_records_end_the_pauses():
     assert [0.0] * (WITHOUT_PAUSE + 1) == storm.empty(WITHOUT_PAUSE + 1)
 
 
-def test_response_that_took_its_time_ends_the_pauses():
+def test_pauses_end_after_a_response_that_took_max_wait():
     storm = Storm().opened()
     storm.empty(6)
 
@@ -100,12 +101,12 @@ def test_response_that_took_its_time_ends_the_pauses():
     assert [0.0] * (WITHOUT_PAUSE + 1) == storm.empty(WITHOUT_PAUSE + 1)
 
 
-def test_idle_broker_that_waits_is_asked_again_at_once():
+def test_empty_responses_after_max_wait_cause_no_pause():
     assert [0.0] * 30 == Storm().opened().empty(30, after=0.5)
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "response",
     [
         pytest.param(fetch_response(throttle=0.001), id="throttled"),
         pytest.param(fetch_response(error=Code.UNKNOWN_SERVER_ERROR), id="error"),
@@ -115,28 +116,27 @@ def test_idle_broker_that_waits_is_asked_again_at_once():
         ),
     ],
 )
-def test_responses_with_another_reason_do_not_count(answer):
+def test_throttled_and_failed_responses_do_not_count_as_empty(response):
     storm = Storm().opened()
     storm.empty(WITHOUT_PAUSE)
-    storm.respond(storm.next_fetch(), answer)
+    storm.respond(storm.next_fetch(), response)
     storm.now += 60.0
-    storm.respond(
-        storm.next_fetch(), fetch_response()
-    )  # that opens the session, in one case
+    # After the error this fetch opens the session again.
+    storm.respond(storm.next_fetch(), fetch_response())
 
     storm.wait()
-    storm.now += 20.0  # until the quota lets it
+    storm.now += 20.0  # the quota allows a fetch by then
     assert storm.next_request() is not None
 
 
-def test_fetches_that_change_the_session_do_not_count():
+def test_responses_to_fetches_that_change_the_session_do_not_count_as_empty():
     storm = Storm().opened()
     for number in range(20):
         storm.leader.set_partitions(frozenset({P0, P1} if number % 2 else {P0}))
         assert [0.0] == storm.empty()
 
 
-def test_fetches_that_carry_acknowledgements_do_not_count():
+def test_responses_to_fetches_with_acknowledgements_do_not_count_as_empty():
     storm = Storm()
     (lease,) = storm.open_session(partition_response(P0, (0, 19)))
     storm.prefetch.waiting_readers = 1
@@ -150,7 +150,7 @@ def test_fetches_that_carry_acknowledgements_do_not_count():
         storm.respond(request, fetch_response(partition_response(P0)))
 
 
-def test_acknowledgements_leave_during_a_pause_and_end_it():
+def test_acknowledgements_are_sent_during_a_pause_and_end_it():
     storm = Storm(P0)
     (lease,) = storm.open_session(partition_response(P0, (0, 3)))
     storm.prefetch.waiting_readers = 1
@@ -168,7 +168,7 @@ def test_acknowledgements_leave_during_a_pause_and_end_it():
     assert isinstance(storm.next_request(), ShareFetch)
 
 
-def test_another_partition_ends_the_pause():
+def test_pause_ends_when_a_partition_is_added():
     storm = Storm().opened()
     storm.empty(REOPEN - 1)
     assert storm.next_request() is None
@@ -178,7 +178,7 @@ def test_another_partition_ends_the_pause():
     assert isinstance(storm.next_request(), ShareFetch)
 
 
-def test_closing_does_not_wait_for_the_end_of_a_pause():
+def test_closing_does_not_wait_for_a_pause_after_empty_responses():
     storm = Storm().opened()
     storm.empty(REOPEN - 1)
 
@@ -187,7 +187,7 @@ def test_closing_does_not_wait_for_the_end_of_a_pause():
     assert -1 == storm.next_acknowledge().share_session_epoch
 
 
-def test_session_is_opened_again_if_it_goes_on():
+def test_session_is_closed_and_opened_again_after_many_empty_responses():
     storm = Storm().opened()
     storm.empty(REOPEN)
 
@@ -199,11 +199,11 @@ def test_session_is_opened_again_if_it_goes_on():
     assert frozenset({P0}) == opening.added
     assert not storm.leader.finished
     storm.respond(opening, fetch_response())
-    assert [0.0] == storm.empty(), "once, and the pauses go on"
+    assert [0.0] == storm.empty(), "only the first has no pause"
     assert storm.next_request() is None
 
 
-def test_session_is_not_closed_while_records_are_held():
+def test_session_stays_open_while_records_are_held():
     storm = Storm()
     storm.open_session(partition_response(P0, (0, 3)))
     storm.prefetch.waiting_readers = 1
@@ -213,7 +213,7 @@ def test_session_is_not_closed_while_records_are_held():
     assert not isinstance(storm.next_request(), ShareAcknowledge)
 
 
-def test_stalled_broker_is_reported_from_then_on():
+def test_broker_that_stays_empty_is_reported_as_stalled():
     storm = Storm().opened()
     storm.requests_in(0.3)
     assert [] == storm.take_events(Stalled)
@@ -224,7 +224,7 @@ def test_stalled_broker_is_reported_from_then_on():
     assert STALLED > REOPEN
 
 
-def test_more_records_are_requested_each_time_to_pass_over_aborted_ones():
+def test_each_fetch_after_empty_responses_requests_more_records():
     storm = Storm().opened()
     limits = []
     for _ in range(7):
@@ -236,16 +236,17 @@ def test_more_records_are_requested_each_time_to_pass_over_aborted_ones():
     assert [1, 1, 1, 4, 16, 64, 256] == limits
 
 
-def test_no_more_records_are_requested_than_max_records():
+def test_records_requested_after_empty_responses_are_limited():
     storm = Storm().opened()
     storm.prefetch.allowance = 200
     storm.empty(6)
     storm.wait()
 
-    assert 256 == storm.next_fetch().max_records  # of 500; 200 times 64 is more
+    # The estimate stops at 256 records, below max_records (500).
+    assert 256 == storm.next_fetch().max_records
 
 
-def test_a_max_wait_of_zero_is_no_storm_and_no_stall():
+def test_empty_responses_with_a_max_wait_of_zero_are_not_reported_as_stalled():
     storm = Storm(max_wait=0.0).opened()
 
     count = storm.requests_in(5.0)

@@ -1,4 +1,4 @@
-"""The tables against what KIP-932 and Kafka's message files say of each request."""
+"""The action tables, compared with KIP-932 and Kafka's message files."""
 
 from collections.abc import Mapping
 
@@ -17,8 +17,8 @@ TABLES = {
 }
 
 # "Supported errors" of ShareGroupHeartbeatResponse, ShareFetchResponse and
-# ShareAcknowledgeResponse, with what peers do where those files are silent. Codes of
-# ProduceResponse: what Kafka's producer does, for one that never writes twice.
+# ShareAcknowledgeResponse; where those files list nothing, what other clients do.
+# ProduceResponse: the actions of Kafka's idempotent producer.
 EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
     "HEARTBEAT": {
         ErrorAction.PROCEED: {Code.NONE},
@@ -129,29 +129,29 @@ EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_each_code_of_a_table_has_the_reaction_that_kafka_means(name: str):
+def test_each_code_of_a_table_has_the_expected_action(name: str):
     expected = {
-        int(code): what for what, codes in EXPECTED[name].items() for code in codes
+        int(code): action for action, codes in EXPECTED[name].items() for code in codes
     }
 
     assert expected == dict(TABLES[name])
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
-def test_an_unknown_code_is_retried_later(
+def test_action_of_an_unknown_code_is_retry(
     table: Mapping[int, ErrorAction],
 ):
-    strangers = {*range(-5, 200)} - table.keys()
+    unknown = {*range(-5, 200)} - table.keys()
 
-    assert {ErrorAction.RETRY} == {action_for(table, code) for code in strangers}
+    assert {ErrorAction.RETRY} == {action_for(table, code) for code in unknown}
 
 
 @pytest.mark.parametrize("table", TABLES.values(), ids=TABLES.keys())
-def test_success_is_success_everywhere(table: Mapping[int, ErrorAction]):
+def test_action_of_success_is_proceed(table: Mapping[int, ErrorAction]):
     assert ErrorAction.PROCEED == action_for(table, Code.NONE)
 
 
-def test_no_acknowledgement_is_sent_again_once_its_lock_went_with_the_leader():
+def test_acknowledgement_errors_of_a_moved_leader_fail_the_batch():
     lost = (
         Code.NOT_LEADER_OR_FOLLOWER,
         Code.FENCED_LEADER_EPOCH,
@@ -164,7 +164,7 @@ def test_no_acknowledgement_is_sent_again_once_its_lock_went_with_the_leader():
     }
 
 
-def test_each_reaction_is_some_codes():
-    used = {what for table in TABLES.values() for what in table.values()}
+def test_each_action_is_used():
+    used = {action for table in TABLES.values() for action in table.values()}
 
     assert set(ErrorAction) == used

@@ -23,11 +23,11 @@ def fan_out_of(*keys):
     return FanOut(keys, "describe", lambda key: f"group {key!r}")
 
 
-def well(value=None):
+def succeeded(value=None):
     return Reply(Code.NONE, None, value)
 
 
-def refused(code, message=None):
+def failed(code, message=None):
     return Reply(code, message, None)
 
 
@@ -38,7 +38,7 @@ def routed(*keys, node=1):
     return fan_out
 
 
-def test_keys_are_looked_up_and_grouped_by_node():
+def test_routed_keys_are_grouped_by_node():
     fan_out = fan_out_of("a", "b", "c", "a")
     before = fan_out.without_route
     fan_out.set_route("a", 1)
@@ -50,10 +50,10 @@ def test_keys_are_looked_up_and_grouped_by_node():
     assert {1: ("a", "c"), 2: ("b",)} == fan_out.keys_by_node()
 
 
-def test_results_come_in_the_order_of_asking():
+def test_results_are_in_the_order_of_the_keys():
     fan_out = routed("b", "a")
-    fan_out.on_reply("a", well(1))
-    fan_out.on_reply("b", well(2))
+    fan_out.on_reply("a", succeeded(1))
+    fan_out.on_reply("b", succeeded(2))
 
     assert fan_out.finished
     assert [("b", 2), ("a", 1)] == [
@@ -61,10 +61,10 @@ def test_results_come_in_the_order_of_asking():
     ]
 
 
-def test_error_affects_its_key_only():
+def test_error_of_one_key_does_not_affect_others():
     fan_out = routed("a", "b")
-    fan_out.on_reply("a", refused(Code.GROUP_ID_NOT_FOUND))
-    fan_out.on_reply("b", well(2))
+    fan_out.on_reply("a", failed(Code.GROUP_ID_NOT_FOUND))
+    fan_out.on_reply("b", succeeded(2))
 
     assert {"b": 2} == fan_out.results.found
     assert "cannot describe group 'a'" in str(fan_out.results["a"].error)
@@ -73,7 +73,7 @@ def test_error_affects_its_key_only():
 @pytest.mark.parametrize("code", RETRIABLE)
 def test_retriable_code_keeps_the_key_pending(code):
     fan_out = routed("a", "b")
-    fan_out.on_reply("a", refused(code))
+    fan_out.on_reply("a", failed(code))
 
     assert not fan_out.finished
     elsewhere = RETRIABLE[code] is RetryRoute.LOOK_UP
@@ -81,7 +81,7 @@ def test_retriable_code_keeps_the_key_pending(code):
     assert elsewhere is ("a" not in fan_out.keys_by_node()[1])
 
 
-def test_connection_error_drops_the_route():
+def test_connection_error_removes_the_route():
     fan_out = routed("a", "b")
     fan_out.on_connection_error(("a",), ConnectionFailedError("gone"))
 
@@ -89,10 +89,10 @@ def test_connection_error_drops_the_route():
     assert {1: ("b",)} == fan_out.keys_by_node()
 
 
-def test_timeout_error_has_the_last_error():
+def test_timeout_error_includes_the_last_error():
     fan_out = routed("a", "b", "c")
-    lost = ConnectionFailedError("connection refused")
-    fan_out.on_reply("a", refused(Code.NOT_COORDINATOR, "not here"))
+    lost = ConnectionFailedError("connection failed")
+    fan_out.on_reply("a", failed(Code.NOT_COORDINATOR, "not here"))
     fan_out.on_connection_error(("b",), lost)
     fan_out.expire(7)
 
@@ -100,7 +100,7 @@ def test_timeout_error_has_the_last_error():
     assert fan_out.finished
     assert all(isinstance(error, RequestTimedOutError) for error in errors.values())
     assert str(errors["a"]).endswith("7 s; last error: NOT_COORDINATOR (not here)")
-    assert str(errors["b"]).endswith("last error: connection refused")
+    assert str(errors["b"]).endswith("last error: connection failed")
     assert lost is errors["b"].__cause__
     assert str(errors["c"]).endswith("no response")
 
@@ -114,10 +114,10 @@ def test_partial_values_are_returned_at_the_timeout():
     assert {"a": {"x": 1}} == fan_out.results.found
 
 
-def test_outcomes_are_final():
+def test_first_outcome_of_a_key_is_final():
     fan_out = routed("a")
-    fan_out.on_reply("a", well(1))
-    fan_out.on_reply("a", refused(Code.GROUP_ID_NOT_FOUND))
+    fan_out.on_reply("a", succeeded(1))
+    fan_out.on_reply("a", failed(Code.GROUP_ID_NOT_FOUND))
     fan_out.expire(7)
 
     assert 1 == fan_out.results["a"].value
@@ -126,7 +126,7 @@ def test_outcomes_are_final():
 def test_dropped_keys_are_left_out():
     fan_out = routed("a", "b")
     fan_out.drop("a")
-    fan_out.on_reply("b", well(2))
+    fan_out.on_reply("b", succeeded(2))
 
     assert fan_out.finished
     assert ["b"] == list(fan_out.results)
@@ -155,10 +155,10 @@ def test_every_key_has_one_outcome_after_any_replies(replies):
     assert ["a", "b", "c"] == list(fan_out.results)
 
 
-def test_merged_reply_is_retriable_if_a_part_is():
-    good = {"x": well(1)}
-    moving = {**good, "y": refused(Code.NOT_LEADER_OR_FOLLOWER)}
-    unknown = {**good, "y": refused(Code.UNKNOWN_TOPIC_OR_PARTITION)}
+def test_merged_reply_is_retriable_if_one_part_is():
+    good = {"x": succeeded(1)}
+    moving = {**good, "y": failed(Code.NOT_LEADER_OR_FOLLOWER)}
+    unknown = {**good, "y": failed(Code.UNKNOWN_TOPIC_OR_PARTITION)}
     lagging = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
 
     assert Code.NONE == merge_replies(good).code
@@ -168,20 +168,20 @@ def test_merged_reply_is_retriable_if_a_part_is():
     assert isinstance(merge_replies(moving), PartialReply)
 
 
-def test_parts_have_the_error_of_the_whole_or_their_own():
+def test_part_results_have_the_common_error_or_their_own():
     error = BrokerError("no", code=68, name="NON_EMPTY_GROUP")
-    refused_whole = part_results(Outcome(error=error), ["x", "y"], "set", str)
-    replied = {"x": well(), "y": refused(Code.UNKNOWN_TOPIC_OR_PARTITION)}
-    apart = part_results(Outcome(replied), ["x", "y", "z"], "set", str)
+    all_failed = part_results(Outcome(error=error), ["x", "y"], "set", str)
+    replied = {"x": succeeded(), "y": failed(Code.UNKNOWN_TOPIC_OR_PARTITION)}
+    separate = part_results(Outcome(replied), ["x", "y", "z"], "set", str)
 
-    assert error is refused_whole.common_error
-    assert apart["x"].ok
-    assert apart.common_error is None
-    assert "cannot set y" in str(apart["y"].error)
-    assert "the response is incomplete" in str(apart["z"].error)
+    assert error is all_failed.common_error
+    assert separate["x"].ok
+    assert separate.common_error is None
+    assert "cannot set y" in str(separate["y"].error)
+    assert "the response is incomplete" in str(separate["z"].error)
 
 
-def test_undescribed_topic_is_unknown():
+def test_topic_without_description_is_unknown():
     assert (
         Code.UNKNOWN_TOPIC_OR_PARTITION
         == find_partition({}, TopicPartition("t", 0)).code

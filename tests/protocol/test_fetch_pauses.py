@@ -1,4 +1,4 @@
-"""Partitions that are refused: paused, fetched again, and told of."""
+"""Partitions whose fetches fail: pauses, new attempts and reports."""
 
 import math
 
@@ -31,14 +31,14 @@ REPORTED = [
 ]
 
 
-def refused(*partitions, code=FORBIDDEN):
+def failed_fetches(*partitions, code=FORBIDDEN):
     return [partition_response(each, error=code) for each in partitions]
 
 
 # The pauses.
 
 
-def test_partitions_of_a_topic_that_fail_together_share_one_pause():
+def test_forbidden_partitions_of_a_topic_share_one_pause():
     pauses = FetchPauses()
     for each in (P0, P1, P2):
         pauses.on_error(each, FORBIDDEN, 1.0)
@@ -56,7 +56,7 @@ def test_each_corrupt_partition_has_its_own_pause():
 
 
 @pytest.mark.parametrize("code", REPORTED)
-def test_pauses_of_an_error_that_stays_grow_to_a_limit(code):
+def test_pauses_of_a_repeated_error_grow_up_to_a_limit(code):
     pauses = FetchPauses()
     now, lengths = 0.0, []
     for _ in range(8):
@@ -67,15 +67,15 @@ def test_pauses_of_an_error_that_stays_grow_to_a_limit(code):
     assert pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1, 1, 1]) == lengths
 
 
-def test_error_that_is_not_reported_makes_no_pause():
+def test_error_that_is_not_reported_causes_no_pause():
     pauses = FetchPauses()
     pauses.on_error(P0, Code.NOT_LEADER_OR_FOLLOWER, 1.0)
 
     assert {} == pauses.codes
 
 
-def test_one_partition_that_is_fetched_ends_the_pause_of_its_topic():
-    """So that the other leaders need not wait either."""
+def test_successful_fetch_of_one_partition_ends_the_pause_of_its_topic():
+    """The other leaders of the topic do not wait longer either."""
     pauses = FetchPauses()
     pauses.on_error(P0, FORBIDDEN, 1.0)
     pauses.on_error(P1, FORBIDDEN, 1.0)
@@ -85,14 +85,14 @@ def test_one_partition_that_is_fetched_ends_the_pause_of_its_topic():
     assert {P1: FORBIDDEN} == pauses.codes
 
 
-def test_partition_that_was_not_asked_has_not_recovered():
+def test_partition_that_was_not_fetched_has_not_recovered():
     pauses = FetchPauses()
     pauses.on_error(P0, FORBIDDEN, 1.0)
 
     assert [] == pauses.take_recovered({P1}, [partition_response(P1, (0, 3))])
 
 
-def test_corrupt_partition_recovers_with_a_record():
+def test_corrupt_partition_recovers_when_records_are_acquired():
     pauses = FetchPauses()
     pauses.on_error(P0, Code.CORRUPT_MESSAGE, 1.0)
 
@@ -100,7 +100,7 @@ def test_corrupt_partition_recovers_with_a_record():
     assert [P0] == pauses.take_recovered({P0}, [partition_response(P0, (0, 3))])
 
 
-def test_partition_that_is_no_longer_assigned_is_forgotten():
+def test_pause_of_an_unassigned_partition_is_forgotten():
     pauses = FetchPauses()
     pauses.on_error(P0, FORBIDDEN, 1.0)
     pauses.on_error(OTHER, FORBIDDEN, 1.0)
@@ -110,31 +110,33 @@ def test_partition_that_is_no_longer_assigned_is_forgotten():
     assert -math.inf == pauses.paused_until(OTHER)
 
 
-def test_fetchable_partitions_are_one_object_while_nothing_changes():
+def test_fetchable_partitions_are_the_same_object_while_nothing_changes():
     """The session compares by identity (`ShareSession.changes`)."""
     pauses = FetchPauses()
     fetchable = FetchablePartitions(pauses)
-    wanted = frozenset({P0, P1, OTHER})
-    assert wanted is fetchable.select(wanted, 0.0)
+    assigned = frozenset({P0, P1, OTHER})
+    assert assigned is fetchable.select(assigned, 0.0)
 
     pauses.on_error(OTHER, FORBIDDEN, 1.0)
-    during = fetchable.select(wanted, 1.0)
+    during = fetchable.select(assigned, 1.0)
     pauses.on_error(OTHER, FORBIDDEN, 1.01)
 
     assert {P0, P1} == during
-    assert during is fetchable.select(wanted, 1.04)
-    assert 1.05 == fetchable.next_pause_end(wanted, 1.04)
-    assert wanted is fetchable.select(wanted, 1.05)
-    assert math.inf == fetchable.next_pause_end(wanted, 1.05)
+    assert during is fetchable.select(assigned, 1.04)
+    assert 1.05 == fetchable.next_pause_end(assigned, 1.04)
+    assert assigned is fetchable.select(assigned, 1.05)
+    assert math.inf == fetchable.next_pause_end(assigned, 1.05)
 
 
 # The leader.
 
 
 @pytest.mark.parametrize("code", REPORTED)
-def test_leader_goes_on_with_the_other_partitions(code):
+def test_leader_fetches_other_partitions_during_a_pause(code):
     harness = LeaderHarness(P0, OTHER)
-    harness.respond(harness.next_fetch(), fetch_response(*refused(P0, code=code)))
+    harness.respond(
+        harness.next_fetch(), fetch_response(*failed_fetches(P0, code=code))
+    )
     during = harness.next_fetch()
     harness.respond(during, fetch_response(partition_response(OTHER, (0, 3))))
     harness.take_leases()
@@ -147,9 +149,11 @@ def test_leader_goes_on_with_the_other_partitions(code):
 
 
 @pytest.mark.parametrize("code", REPORTED)
-def test_leader_without_others_waits_until_the_pause_ends(code):
+def test_leader_with_only_paused_partitions_waits_until_the_pause_ends(code):
     harness = LeaderHarness(P0, P1)
-    harness.respond(harness.next_fetch(), fetch_response(*refused(P0, P1, code=code)))
+    harness.respond(
+        harness.next_fetch(), fetch_response(*failed_fetches(P0, P1, code=code))
+    )
 
     assert harness.next_request() is None
     assert 0.03 < harness.leader.next_deadline(0.0) <= 0.06
@@ -159,28 +163,30 @@ def test_leader_without_others_waits_until_the_pause_ends(code):
     assert not again.forgotten
 
 
-def test_refused_partition_is_asked_about_once_a_second_at_the_most():
+def test_forbidden_partition_is_fetched_about_once_a_second():
     harness = LeaderHarness(P0, OTHER)
-    asked = 0
+    requests_of_p0 = 0
     for _ in range(2_000):
         due = harness.leader.next_deadline(harness.now)
         harness.now = max(due, harness.now)
         request = harness.next_fetch()
-        now_refused = P0 not in request.forgotten and (
-            P0 in request.added or P0 in harness.leader._session.partitions
+        requests_p0 = P0 not in request.forgotten and (
+            P0 in request.added or P0 in harness.session_partitions
         )
-        asked += now_refused
-        harness.now += 0.0 if now_refused else request.max_wait
-        harness.respond(request, fetch_response(*refused(P0) if now_refused else ()))
+        requests_of_p0 += requests_p0
+        harness.now += 0.0 if requests_p0 else request.max_wait
+        harness.respond(
+            request, fetch_response(*failed_fetches(P0) if requests_p0 else ())
+        )
         if harness.now > 10:
             break
 
-    assert 8 <= asked <= 17
+    assert 8 <= requests_of_p0 <= 17
 
 
-def test_recovery_is_reported_once():
+def test_recovered_partitions_are_reported_once():
     harness = LeaderHarness(P0, P1)
-    harness.respond(harness.next_fetch(), fetch_response(*refused(P0, P1)))
+    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0, P1)))
     assert [P0, P1] == [
         each.share_partition for each in harness.take_events(PartitionError)
     ]
@@ -199,8 +205,8 @@ def test_recovery_is_reported_once():
     assert [] == harness.take_events(FetchRecovered)
 
 
-def test_partition_is_still_refused_by_its_next_leader():
-    """The pause of a partition does not depend on its leader."""
+def test_new_leader_waits_for_the_pause_of_its_partition():
+    """A partition keeps its pause when its leader changes."""
     pauses = FetchPauses()
     harness = LeaderHarness(P0)
     harness.leader = Leader(2, SETTINGS, harness.prefetch, harness.batcher, pauses)
@@ -215,11 +221,11 @@ def test_partition_is_still_refused_by_its_next_leader():
     assert [FetchRecovered(P0)] == harness.take_events(FetchRecovered)
 
 
-def test_acknowledgements_of_a_refused_partition_are_sent():
+def test_acknowledgements_of_a_paused_partition_are_sent():
     harness = LeaderHarness(P0, OTHER)
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     harness.prefetch.waiting_readers = 1
-    harness.respond(harness.next_fetch(), fetch_response(*refused(P0)))
+    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0)))
     lease.acknowledge(0, ACCEPT)
     harness.leader.flush_acks()
     request = harness.next_request()
@@ -233,10 +239,10 @@ def test_acknowledgements_of_a_refused_partition_are_sent():
     assert [None] == harness.errors
 
 
-def test_new_leader_of_a_partition_that_moves_meanwhile_is_not_stormed():
-    """Its errors of another kind pause the leader, as ever."""
+def test_leader_with_an_unreported_error_after_a_pause_waits_again():
+    """Errors that are not reported pause the whole leader."""
     harness = LeaderHarness(P0)
-    harness.respond(harness.next_fetch(), fetch_response(*refused(P0)))
+    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0)))
     harness.now = harness.leader.next_deadline(harness.now)
     harness.respond(
         harness.next_fetch(),
@@ -247,9 +253,9 @@ def test_new_leader_of_a_partition_that_moves_meanwhile_is_not_stormed():
     assert harness.leader.next_deadline(harness.now) > harness.now
 
 
-def test_closing_does_not_wait_for_a_pause():
+def test_closing_does_not_wait_for_a_pause_after_failed_fetches():
     harness = LeaderHarness(P0)
-    harness.respond(harness.next_fetch(), fetch_response(*refused(P0)))
+    harness.respond(harness.next_fetch(), fetch_response(*failed_fetches(P0)))
     harness.leader.close()
 
     assert -1 == harness.next_acknowledge().share_session_epoch

@@ -1,4 +1,4 @@
-"""Findings about partitions, from values alone."""
+"""Findings about partitions, without a broker."""
 
 import pytest
 
@@ -28,7 +28,7 @@ NOW = 1_000_000.0
 GROUP = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
 
 
-def inside(start, *batches, end, members=("ann",), age=None, log_start=0):
+def inspection(start, *batches, end, members=("ann",), age=None, log_start=0):
     state = SharePartitionState(
         start_offset=start,
         state_epoch=0,
@@ -59,8 +59,8 @@ def reasons(*arguments, **more):
     return [finding.reason for finding in found(*arguments, **more)]
 
 
-def test_a_window_full_behind_one_record_is_named_with_its_offset_and_age():
-    partition = inside(100, (101, 2099, ACKNOWLEDGED, 1), end=9000, age=7380)
+def test_window_full_behind_one_record_is_stalled_with_offset_and_age():
+    partition = inspection(100, (101, 2099, ACKNOWLEDGED, 1), end=9000, age=7380)
     (finding,) = found(partition)
 
     assert (Reason.WINDOW_FULL, Severity.STALLED) == (finding.reason, finding.severity)
@@ -71,8 +71,8 @@ def test_a_window_full_behind_one_record_is_named_with_its_offset_and_age():
     ) == finding.text
 
 
-def test_a_window_full_behind_many_says_how_many():
-    partition = inside(
+def test_window_full_behind_several_records_has_their_number():
+    partition = inspection(
         0, (0, 499, AVAILABLE, 1), (500, 2005, ACKNOWLEDGED, 1), end=9000
     )
 
@@ -80,47 +80,49 @@ def test_a_window_full_behind_many_says_how_many():
 
 
 def test_full_window_of_settled_offsets_is_not_stalled():
-    partition = inside(0, (0, 2000, ACKNOWLEDGED, 1), end=2001)
+    partition = inspection(0, (0, 2000, ACKNOWLEDGED, 1), end=2001)
 
     assert [Reason.SETTLED] == reasons(partition)
 
 
-def test_a_window_that_fills_up_is_a_warning():
-    partition = inside(0, (1, 1700, ACKNOWLEDGED, 1), end=9000)
+def test_nearly_full_window_is_a_warning():
+    partition = inspection(0, (1, 1700, ACKNOWLEDGED, 1), end=9000)
 
     assert [Reason.WINDOW_NEARLY_FULL] == reasons(partition)
 
 
-def test_one_record_that_others_wait_for_is_a_note_in_a_window_with_room():
-    partition = inside(0, (1, 99, ACKNOWLEDGED, 1), end=100, age=5)
+def test_open_record_before_settled_ones_is_a_note_if_the_window_has_space():
+    partition = inspection(0, (1, 99, ACKNOWLEDGED, 1), end=100, age=5)
     (finding,) = found(partition)
 
     assert (Reason.HELD_UP, Severity.NOTE) == (finding.reason, finding.severity)
     assert "waits for offset 0, 5 s old, available or locked" in finding.text
 
 
-def test_a_group_without_members_stalls_where_records_wait():
+def test_group_without_members_is_stalled_if_records_are_available():
     without_members = GroupFacts(members=0, record_locks=2000)
 
     assert [Reason.NO_MEMBERS] == reasons(
-        inside(0, end=10, members=()), without_members
+        inspection(0, end=10, members=()), without_members
     )
-    assert [Reason.SETTLED] == reasons(inside(10, end=10, members=()), without_members)
+    assert [Reason.SETTLED] == reasons(
+        inspection(10, end=10, members=()), without_members
+    )
 
 
-def test_a_partition_that_no_member_has_stalls():
-    assert [Reason.UNASSIGNED] == reasons(inside(0, end=10, members=()))
+def test_unassigned_partition_with_records_is_reported():
+    assert [Reason.UNASSIGNED] == reasons(inspection(0, end=10, members=()))
 
 
 @pytest.mark.parametrize(("count", "near"), [(3, False), (4, True), (5, True)])
-def test_the_delivery_limit_is_near_when_one_delivery_is_left(count, near):
-    partition = inside(0, (0, 2, AVAILABLE, count), end=3)
+def test_delivery_limit_is_reported_when_one_delivery_is_left(count, near):
+    partition = inspection(0, (0, 2, AVAILABLE, count), end=3)
 
     assert near == (Reason.DELIVERY_LIMIT in reasons(partition))
 
 
 def test_archived_records_at_the_delivery_limit_are_a_warning():
-    (finding,) = found(inside(0, (0, 2, ARCHIVED, 5), (3, 3, ARCHIVING, 5), end=4))
+    (finding,) = found(inspection(0, (0, 2, ARCHIVED, 5), (3, 3, ARCHIVING, 5), end=4))
 
     assert (Reason.ARCHIVED, Severity.WARNING) == (finding.reason, finding.severity)
     assert (
@@ -130,7 +132,9 @@ def test_archived_records_at_the_delivery_limit_are_a_warning():
 
 
 def test_records_archived_before_the_delivery_limit_are_a_note():
-    (finding,) = found(inside(0, (0, 0, ARCHIVED, 2), (1, 1, ACKNOWLEDGED, 1), end=2))
+    (finding,) = found(
+        inspection(0, (0, 0, ARCHIVED, 2), (1, 1, ACKNOWLEDGED, 1), end=2)
+    )
 
     assert (Reason.ARCHIVED, Severity.NOTE) == (finding.reason, finding.severity)
     assert (
@@ -139,8 +143,8 @@ def test_records_archived_before_the_delivery_limit_are_a_note():
     )
 
 
-def test_archived_records_of_both_kinds_are_counted_apart():
-    partition = inside(0, (0, 1, ARCHIVED, 1), (2, 4, ARCHIVED, 5), end=5)
+def test_archived_records_before_and_at_the_limit_are_counted_separately():
+    partition = inspection(0, (0, 1, ARCHIVED, 1), (2, 4, ARCHIVED, 5), end=5)
 
     assert [
         (Severity.WARNING, "3 offsets"),
@@ -148,8 +152,8 @@ def test_archived_records_of_both_kinds_are_counted_apart():
     ] == [(each.severity, each.text[:9]) for each in found(partition)]
 
 
-def test_archived_records_are_reported_without_a_known_limit():
-    (finding,) = found(inside(0, (0, 1, ARCHIVED, 5), end=2), GroupFacts(members=1))
+def test_archived_records_with_an_unknown_limit_are_a_note():
+    (finding,) = found(inspection(0, (0, 1, ARCHIVED, 5), end=2), GroupFacts(members=1))
 
     assert Severity.NOTE is finding.severity
     assert (
@@ -158,8 +162,8 @@ def test_archived_records_are_reported_without_a_known_limit():
     )
 
 
-def test_locks_are_only_reported_as_possible():
-    (finding,) = found(inside(0, end=9000))
+def test_possible_locks_are_a_note():
+    (finding,) = found(inspection(0, end=9000))
 
     assert (Reason.MAY_BE_LOCKED, Severity.NOTE) == (finding.reason, finding.severity)
     assert "its 1 member might hold up to 2,000 locks, or have not fetched yet" in (
@@ -167,25 +171,25 @@ def test_locks_are_only_reported_as_possible():
     )
 
 
-def test_a_state_that_outlasts_its_locks_unchanged_is_a_warning():
-    partition = inside(0, end=10)
+def test_state_unchanged_for_longer_than_a_lock_is_reported():
+    partition = inspection(0, end=10)
 
     assert [Reason.WORKING] == reasons(partition, unchanged_for=30.0)
     assert [Reason.NO_PROGRESS] == reasons(partition, unchanged_for=31.0)
 
 
-def test_settled_partition_does_not_lack_progress():
-    assert [Reason.SETTLED] == reasons(inside(10, end=10), unchanged_for=1e6)
+def test_settled_partition_without_changes_is_settled():
+    assert [Reason.SETTLED] == reasons(inspection(10, end=10), unchanged_for=1e6)
 
 
-def test_records_removed_before_they_were_settled_are_reported():
-    partition = inside(0, (0, 9, AVAILABLE, 1), end=20, log_start=5)
+def test_removed_unsettled_records_are_reported():
+    partition = inspection(0, (0, 9, AVAILABLE, 1), end=20, log_start=5)
 
     assert Reason.REMOVED in reasons(partition)
     assert "removed 5 offsets" in found(partition)[0].text
 
 
-def test_a_group_that_has_not_begun_is_a_note():
+def test_partition_without_a_start_offset_has_not_begun():
     assert [Reason.NOT_BEGUN] == reasons(PartitionInspection(start_offset=None))
 
 
@@ -193,14 +197,16 @@ def test_unknown_log_end_is_reported():
     assert Reason.UNSEEN_LOG in reasons(PartitionInspection(start_offset=3))
 
 
-def test_limits_that_could_not_be_read_are_not_guessed():
-    partition = inside(0, (1, 5000, ACKNOWLEDGED, 1), end=9000)
+def test_window_is_not_checked_without_a_known_limit():
+    partition = inspection(0, (1, 5000, ACKNOWLEDGED, 1), end=9000)
 
     assert [Reason.HELD_UP] == reasons(partition, GroupFacts(members=1))
 
 
-def test_the_worst_comes_first():
-    partition = inside(0, (0, 0, AVAILABLE, 4), (1, 2000, ACKNOWLEDGED, 1), end=9000)
+def test_findings_are_sorted_by_severity():
+    partition = inspection(
+        0, (0, 0, AVAILABLE, 4), (1, 2000, ACKNOWLEDGED, 1), end=9000
+    )
     severities = [finding.severity for finding in found(partition)]
 
     assert [Severity.STALLED, Severity.WARNING] == severities

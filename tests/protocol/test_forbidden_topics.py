@@ -1,4 +1,4 @@
-"""A topic that may not even be described does not keep a member out of the group."""
+"""A member whose topics are partly forbidden joins the group with the others."""
 
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.metadata import Metadata
@@ -16,7 +16,7 @@ FORBIDDEN = Code.TOPIC_AUTHORIZATION_FAILED
 ORDERS = frozenset({"orders"})
 
 
-def rejected(*topics):
+def rejected_member(*topics):
     """Return a member whose join was rejected, and the time of its next heartbeat."""
     membership = new_member(*topics)
     membership.on_response(
@@ -29,14 +29,14 @@ def rejected(*topics):
 
 
 def test_rejected_member_joins_without_the_forbidden_topic():
-    membership, now = rejected("orders", "refunds")
+    membership, now = rejected_member("orders", "refunds")
     membership.exclude_topics(ORDERS, now)
 
     assert ("refunds",) == next_heartbeat(membership, now).topics
 
 
-def test_admitted_member_does_not_repeat_what_it_left_out():
-    membership, now = rejected("orders", "refunds")
+def test_joined_member_sends_no_topics_while_they_are_unchanged():
+    membership, now = rejected_member("orders", "refunds")
     membership.exclude_topics(ORDERS, now)
     membership.on_response(next_heartbeat(membership, now), heartbeat_response(), now)
     now = membership.next_deadline(now)
@@ -44,8 +44,8 @@ def test_admitted_member_does_not_repeat_what_it_left_out():
     assert next_heartbeat(membership, now).topics is None
 
 
-def test_allowed_topic_is_subscribed_at_once():
-    membership, now = rejected("orders", "refunds")
+def test_topic_that_becomes_allowed_is_subscribed_immediately():
+    membership, now = rejected_member("orders", "refunds")
     membership.exclude_topics(ORDERS, now)
     membership.on_response(next_heartbeat(membership, now), heartbeat_response(), now)
     membership.exclude_topics(frozenset(), now + 0.05)
@@ -54,8 +54,8 @@ def test_allowed_topic_is_subscribed_at_once():
     assert ("orders", "refunds") == next_heartbeat(membership, now + 0.05).topics
 
 
-def test_topic_that_is_allowed_while_a_heartbeat_is_in_flight_follows_it():
-    membership, now = rejected("orders", "refunds")
+def test_topic_that_becomes_allowed_during_a_heartbeat_is_subscribed_after_it():
+    membership, now = rejected_member("orders", "refunds")
     membership.exclude_topics(ORDERS, now)
     request = next_heartbeat(membership, now)
     membership.exclude_topics(frozenset(), now)
@@ -65,15 +65,15 @@ def test_topic_that_is_allowed_while_a_heartbeat_is_in_flight_follows_it():
     assert ("orders", "refunds") == next_heartbeat(membership, now).topics
 
 
-def test_member_whose_topics_are_all_forbidden_goes_on_asking_for_them():
-    membership, now = rejected("orders")
+def test_member_with_only_forbidden_topics_subscribes_to_them_again():
+    membership, now = rejected_member("orders")
     membership.exclude_topics(ORDERS, now)
 
     assert ("orders",) == next_heartbeat(membership, now).topics
 
 
-def test_member_that_was_not_rejected_leaves_nothing_out():
-    """Metadata may be older than an ACL."""
+def test_member_that_was_not_rejected_subscribes_to_all_topics():
+    """The metadata can be older than an ACL."""
     membership = new_member("orders", "refunds")
     membership.on_response(
         next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
@@ -83,15 +83,15 @@ def test_member_that_was_not_rejected_leaves_nothing_out():
     assert ("orders", "refunds") == next_heartbeat(membership, now=0.0).topics
 
 
-def test_new_subscription_is_tried_as_a_whole():
-    membership, now = rejected("orders", "refunds")
+def test_new_subscription_includes_forbidden_topics():
+    membership, now = rejected_member("orders", "refunds")
     membership.exclude_topics(ORDERS, now)
     membership.subscribe(("orders", "claims"), now)
 
     assert ("orders", "claims") == next_heartbeat(membership, now).topics
 
 
-def test_metadata_names_the_forbidden_topics():
+def test_metadata_returns_the_forbidden_topics():
     routing = Metadata()
     routing.set_subscription(("orders", "refunds"), now=0.0)
     exchange(routing, described(absent("orders", error=FORBIDDEN), absent("refunds")))
@@ -102,7 +102,7 @@ def test_metadata_names_the_forbidden_topics():
     assert (ORDERS, frozenset()) == (forbidden, routing.unauthorized_topics())
 
 
-def test_metadata_is_as_old_as_its_request():
+def test_time_of_metadata_is_the_time_of_its_request():
     routing = Metadata()
     routing.set_subscription(("orders",), now=1.0)
     request = routing.next_request(1.0)

@@ -26,9 +26,9 @@ BROKERS = {
 }
 
 
-def check(wanted, brokers=None, present=None):
+def check(changes, brokers=None, present=None):
     bounds = read_bounds(BROKERS if brokers is None else brokers)
-    return check_configs(wanted, bounds, PRESENT if present is None else present)
+    return check_configs(changes, bounds, PRESENT if present is None else present)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_valid_configs_are_returned_as_text(name, value, text):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "complaint"),
+    ("name", "value", "message"),
     [
         (LOCK, 14999, "from 15000 to 60000 .by the brokers' group.share.min.record"),
         (LOCK, 60001, "not 60001"),
@@ -67,8 +67,8 @@ def test_valid_configs_are_returned_as_text(name, value, text):
         (SESSION, 5000, "must be less than share.session.timeout.ms .5000"),
     ],
 )
-def test_invalid_config_error_has_the_reason(name, value, complaint):
-    with pytest.raises(ConfigurationError, match=complaint):
+def test_invalid_config_error_has_the_reason(name, value, message):
+    with pytest.raises(ConfigurationError, match=message):
         check({name: value})
 
 

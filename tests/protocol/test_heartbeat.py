@@ -1,5 +1,6 @@
 import itertools
 import math
+from collections.abc import Sequence
 
 import pytest
 
@@ -62,7 +63,7 @@ FATAL_ERRORS = {
 # Joining.
 
 
-def test_a_member_without_topics_asks_nothing():
+def test_member_without_topics_sends_nothing():
     membership = new_member()
 
     assert math.inf == membership.next_deadline(now=0.0)
@@ -70,11 +71,11 @@ def test_a_member_without_topics_asks_nothing():
     assert not membership.finished
 
 
-def test_the_coordinator_is_looked_up_before_anything_is_said_to_it():
+def test_first_request_looks_up_the_coordinator():
     assert "billing" == next_find_coordinator(new_member("orders"), now=0.0).group_id
 
 
-def test_the_first_heartbeat_says_everything():
+def test_first_heartbeat_has_all_fields():
     membership = new_member("orders", "refunds", rack="a")
     membership.on_response(
         next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.1
@@ -88,7 +89,7 @@ def test_the_first_heartbeat_says_everything():
     assert "a" == heartbeat.rack
 
 
-def test_later_heartbeats_say_only_that_the_member_is_alive():
+def test_later_heartbeat_has_only_the_member_epoch():
     membership = joined_member(epoch=3, rack="a")
 
     heartbeat = next_heartbeat(membership, now=5.0)
@@ -100,11 +101,11 @@ def test_later_heartbeats_say_only_that_the_member_is_alive():
     )
 
 
-def test_the_heartbeat_goes_to_the_coordinator_that_was_found():
+def test_coordinator_is_the_one_in_the_lookup_response():
     assert COORDINATOR == joined_member().coordinator
 
 
-def test_an_assignment_is_kept_until_another_comes():
+def test_assignment_is_kept_after_a_response_without_one():
     membership = joined_member()
 
     membership.on_response(
@@ -114,7 +115,7 @@ def test_an_assignment_is_kept_until_another_comes():
     assert frozenset({P0}) == membership.assignment
 
 
-def test_an_empty_assignment_revokes_everything():
+def test_empty_assignment_revokes_all_partitions():
     membership = joined_member()
     nothing = HeartbeatResponse(
         error=0,
@@ -131,7 +132,7 @@ def test_an_empty_assignment_revokes_everything():
     assert State.MEMBER == membership.state
 
 
-def test_the_epoch_of_the_answer_is_repeated_whatever_it_was_before():
+def test_next_heartbeat_has_the_member_epoch_of_the_response():
     membership = joined_member(epoch=7)
 
     membership.on_response(
@@ -141,10 +142,10 @@ def test_the_epoch_of_the_answer_is_repeated_whatever_it_was_before():
     assert 6 == next_heartbeat(membership, now=10.0).member_epoch
 
 
-# The pace of heartbeats.
+# Intervals.
 
 
-def test_heartbeats_keep_the_interval_that_the_coordinator_names():
+def test_heartbeat_interval_is_the_coordinators():
     membership = joined_member()
 
     membership.on_response(
@@ -160,9 +161,7 @@ def test_heartbeats_keep_the_interval_that_the_coordinator_names():
     ("interval", "kept"),
     [(-1.0, DEFAULT_INTERVAL), (0.0, DEFAULT_INTERVAL), (0.001, MIN_INTERVAL)],
 )
-def test_an_interval_of_nothing_does_not_make_heartbeats_spin(
-    interval: float, kept: float
-):
+def test_too_short_heartbeat_interval_is_replaced(interval: float, kept: float):
     membership = joined_member()
 
     membership.on_response(
@@ -172,7 +171,7 @@ def test_an_interval_of_nothing_does_not_make_heartbeats_spin(
     assert 5.0 + kept == membership.next_deadline(now=5.0)
 
 
-def test_a_member_without_an_assignment_asks_early_for_a_while():
+def test_member_without_an_assignment_sends_early_heartbeats_for_a_while():
     membership = new_member("orders")
     membership.on_response(
         next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
@@ -190,7 +189,7 @@ def test_a_member_without_an_assignment_asks_early_for_a_while():
     assert EARLY_PERIOD + 5.0 == membership.next_deadline(now=EARLY_PERIOD)
 
 
-def test_an_assignment_ends_the_early_asking():
+def test_early_heartbeats_end_with_an_assignment():
     membership = new_member("orders")
     membership.on_response(
         next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
@@ -202,7 +201,7 @@ def test_an_assignment_ends_the_early_asking():
     assert 5.5 == membership.next_deadline(now=0.5)
 
 
-def test_a_topic_that_appeared_makes_a_member_ask_early():
+def test_heartbeat_soon_starts_early_heartbeats():
     membership = joined_member()
 
     membership.heartbeat_soon(now=2.0)
@@ -213,7 +212,7 @@ def test_a_topic_that_appeared_makes_a_member_ask_early():
     assert 2.0 + EARLY_INTERVAL == membership.next_deadline(now=2.0)
 
 
-def test_early_heartbeats_outside_the_group_are_not_sent():
+def test_heartbeat_soon_without_a_subscription_does_nothing():
     membership = new_member()
 
     membership.heartbeat_soon(now=2.0)
@@ -221,7 +220,7 @@ def test_early_heartbeats_outside_the_group_are_not_sent():
     assert math.inf == membership.next_deadline(now=2.0)
 
 
-def test_a_throttled_member_waits_for_the_throttle_time():
+def test_throttled_member_waits_for_the_throttle_time():
     membership = joined_member()
 
     membership.on_response(
@@ -231,7 +230,7 @@ def test_a_throttled_member_waits_for_the_throttle_time():
     assert 14.0 == membership.next_deadline(now=5.0)
 
 
-def test_a_throttled_error_is_retried_after_the_throttle_time():
+def test_throttled_error_is_retried_after_the_throttle_time():
     membership = joined_member()
 
     membership.on_response(
@@ -246,7 +245,7 @@ def test_a_throttled_error_is_retried_after_the_throttle_time():
 # Subscriptions.
 
 
-def test_a_new_subscription_is_announced_at_once_and_in_full():
+def test_new_subscription_is_sent_immediately_with_all_topics():
     membership = joined_member("orders")
 
     membership.subscribe(("orders", "refunds"), now=1.0)
@@ -254,28 +253,28 @@ def test_a_new_subscription_is_announced_at_once_and_in_full():
     assert ("orders", "refunds") == next_heartbeat(membership, now=1.0).topics
 
 
-def test_a_subscription_made_during_a_heartbeat_is_announced_right_after_it():
+def test_subscription_during_a_heartbeat_is_sent_directly_after_it():
     membership = joined_member("orders")
-    under_way = next_heartbeat(membership, now=5.0)
+    in_flight = next_heartbeat(membership, now=5.0)
 
     membership.subscribe(("refunds",), now=5.1)
-    membership.on_response(under_way, heartbeat_response(), now=5.2)
+    membership.on_response(in_flight, heartbeat_response(), now=5.2)
 
     assert ("refunds",) == next_heartbeat(membership, now=5.2).topics
 
 
-def test_a_subscription_replaced_while_it_is_announced_is_announced_again():
+def test_subscription_replaced_while_it_is_sent_is_sent_again():
     membership = joined_member("orders")
     membership.subscribe(("refunds",), now=1.0)
-    under_way = next_heartbeat(membership, now=1.0)
+    in_flight = next_heartbeat(membership, now=1.0)
 
     membership.subscribe(("orders",), now=1.1)
-    membership.on_response(under_way, heartbeat_response(), now=1.2)
+    membership.on_response(in_flight, heartbeat_response(), now=1.2)
 
     assert ("orders",) == next_heartbeat(membership, now=1.2).topics
 
 
-def test_subscribing_keeps_the_assignment_until_the_coordinator_says_otherwise():
+def test_subscribing_keeps_the_assignment_until_a_response():
     membership = joined_member("orders")
 
     membership.subscribe(("refunds",), now=1.0)
@@ -292,7 +291,7 @@ def test_subscribing_to_nothing_leaves_the_group():
     assert LEAVE_EPOCH == next_heartbeat(membership, now=1.0).member_epoch
 
 
-def test_a_member_that_left_may_subscribe_again():
+def test_member_that_left_can_subscribe_again():
     membership = joined_member(epoch=4)
     membership.subscribe((), now=1.0)
     membership.on_response(
@@ -309,7 +308,7 @@ def test_a_member_that_left_may_subscribe_again():
     )
 
 
-def test_subscribing_while_the_leave_is_under_way_leaves_first_and_joins_then():
+def test_subscribing_while_leaving_joins_after_the_leave():
     membership = joined_member(epoch=4)
     membership.subscribe((), now=1.0)
     leave = next_heartbeat(membership, now=1.0)
@@ -325,7 +324,7 @@ def test_subscribing_while_the_leave_is_under_way_leaves_first_and_joins_then():
 
 
 @pytest.mark.parametrize("code", [*FENCING, Code.GROUP_ID_NOT_FOUND])
-def test_a_fenced_member_joins_again_at_once_under_its_id_saying_everything(code: Code):
+def test_fenced_member_joins_again_immediately_with_its_id_and_all_fields(code: Code):
     membership = joined_member("orders", epoch=9, rack="a")
 
     membership.on_response(
@@ -340,7 +339,7 @@ def test_a_fenced_member_joins_again_at_once_under_its_id_saying_everything(code
 
 
 @pytest.mark.parametrize("code", FENCING)
-def test_a_member_fenced_again_and_again_does_not_join_at_round_trip_speed(code: Code):
+def test_repeatedly_fenced_member_joins_with_pauses(code: Code):
     membership = joined_member()
     now = 5.0
     joins = 0
@@ -353,7 +352,7 @@ def test_a_member_fenced_again_and_again_does_not_join_at_round_trip_speed(code:
     assert 5.0 + 10.0 < now
 
 
-def test_a_member_whose_join_is_fenced_leaves_for_its_former_self_and_joins():
+def test_member_whose_join_is_fenced_leaves_and_joins_again():
     membership = new_member("orders")
     membership.on_response(
         next_find_coordinator(membership, now=1.0), coordinator_response(), now=1.0
@@ -370,7 +369,7 @@ def test_a_member_whose_join_is_fenced_leaves_for_its_former_self_and_joins():
     assert ("orders",) == again.topics
 
 
-def test_a_member_that_rejoins_leaves_first_and_says_everything_anew():
+def test_rejoining_member_leaves_and_joins_with_all_fields():
     membership = joined_member("orders", epoch=3, rack="a")
 
     assert membership.rejoin(now=2.0)
@@ -386,30 +385,30 @@ def test_a_member_that_rejoins_leaves_first_and_says_everything_anew():
     assert State.MEMBER is membership.state
 
 
-def test_a_member_rejoins_although_a_heartbeat_is_under_way():
+def test_member_rejoins_after_a_heartbeat_in_flight():
     membership = joined_member("orders")
-    under_way = next_heartbeat(membership, now=5.0)
+    in_flight = next_heartbeat(membership, now=5.0)
     assert membership.rejoin(now=5.0)
 
-    membership.on_response(under_way, heartbeat_response(), now=5.1)
+    membership.on_response(in_flight, heartbeat_response(), now=5.1)
     epochs, now = [], 5.1
     for _ in range(4):
         now = max(now, membership.next_deadline(now))
         request = next_heartbeat(membership, now)
         epochs.append(request.member_epoch)
         known = request.member_epoch < 1 or JOIN_EPOCH in epochs
-        answer = (
+        response = (
             heartbeat_response(2, P1)
             if known
             else error_response(Code.UNKNOWN_MEMBER_ID)
         )
-        membership.on_response(request, answer, now)
+        membership.on_response(request, response, now)
 
     assert [LEAVE_EPOCH, JOIN_EPOCH] == [epoch for epoch in epochs if epoch < 1]
     assert frozenset({P1}) == membership.assignment
 
 
-def test_a_member_rejoins_ever_more_rarely():
+def test_delays_between_rejoins_grow_to_a_limit():
     membership = joined_member("orders")
     times, now = [], 0.0
     while now < 4000.0:
@@ -428,13 +427,13 @@ def test_a_member_rejoins_ever_more_rarely():
     assert (60, 600) == (REJOIN_DELAY, MAX_REJOIN_DELAY)
 
 
-def test_who_is_no_member_does_not_rejoin():
+def test_rejoin_before_joining_does_nothing():
     assert not new_member().rejoin(now=0.0)
     assert not new_member("orders").rejoin(now=0.0)
 
 
 @pytest.mark.parametrize("code", FENCING)
-def test_a_fenced_member_asks_early_for_its_new_assignment(code: Code):
+def test_fenced_member_sends_early_heartbeats_until_it_is_assigned(code: Code):
     membership = joined_member()
     membership.on_response(
         next_heartbeat(membership, now=5.0), error_response(code), now=5.0
@@ -447,11 +446,11 @@ def test_a_fenced_member_asks_early_for_its_new_assignment(code: Code):
     assert 5.0 + EARLY_INTERVAL == membership.next_deadline(now=5.0)
 
 
-# The coordinator moves, or loads, or is lost.
+# Coordinators that move, load or fail.
 
 
 @pytest.mark.parametrize("code", MOVED)
-def test_a_moved_coordinator_is_looked_up_while_the_assignment_is_kept(code: Code):
+def test_moved_coordinator_is_looked_up_and_the_assignment_is_kept(code: Code):
     membership = joined_member("orders", epoch=3, rack="a")
 
     membership.on_response(
@@ -476,7 +475,7 @@ def test_a_moved_coordinator_is_looked_up_while_the_assignment_is_kept(code: Cod
     )
 
 
-def test_a_lost_connection_has_the_coordinator_looked_up_and_everything_said_anew():
+def test_lost_connection_looks_up_the_coordinator_and_sends_all_fields():
     membership = joined_member("orders", epoch=3)
 
     membership.on_error(next_heartbeat(membership, now=5.0), LOST, now=5.0)
@@ -489,7 +488,7 @@ def test_a_lost_connection_has_the_coordinator_looked_up_and_everything_said_ane
     assert frozenset({P0}) == membership.assignment
 
 
-def test_a_coordinator_that_cannot_be_found_is_asked_for_with_growing_pauses():
+def test_failed_coordinator_lookups_are_repeated_with_growing_pauses():
     membership = new_member("orders")
     pauses = []
     now = 0.0
@@ -507,7 +506,7 @@ def test_a_coordinator_that_cannot_be_found_is_asked_for_with_growing_pauses():
     assert 0.8 <= pauses[-1]
 
 
-def test_a_coordinator_that_loads_is_asked_again_after_a_while_where_it_is():
+def test_heartbeat_to_a_loading_coordinator_is_repeated_after_a_pause():
     membership = joined_member("orders", epoch=3)
 
     membership.on_response(
@@ -525,7 +524,7 @@ def test_a_coordinator_that_loads_is_asked_again_after_a_while_where_it_is():
     assert frozenset({P0}) == membership.assignment
 
 
-def test_an_unknown_code_is_retried():
+def test_heartbeat_with_an_unknown_error_code_is_repeated():
     membership = joined_member()
 
     membership.on_response(
@@ -536,22 +535,24 @@ def test_an_unknown_code_is_retried():
     assert next_heartbeat(membership, now=6.0)
 
 
-# Refusals, and what is reported.
+# Fatal and reported errors.
 
 
 @pytest.mark.parametrize(("code", "kind"), FATAL_ERRORS.items())
-def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[Error]):
+def test_fatal_error_has_the_brokers_message_and_ends_the_member(
+    code: Code, kind: type[Error]
+):
     membership = joined_member()
 
     membership.on_response(
         next_heartbeat(membership, now=5.0),
-        error_response(code, "so the broker says"),
+        error_response(code, "message of the broker"),
         now=5.0,
     )
 
     assert kind is type(membership.fatal_error)
     assert "billing" in str(membership.fatal_error)
-    assert "so the broker says" in str(membership.fatal_error)
+    assert "message of the broker" in str(membership.fatal_error)
     assert code.name in str(membership.fatal_error)
     assert membership.finished
     assert NOTHING == membership.assignment
@@ -559,7 +560,7 @@ def test_a_refused_member_says_why_and_asks_nothing_more(code: Code, kind: type[
     assert math.inf == membership.next_deadline(now=100.0)
 
 
-def test_an_old_broker_is_reported_as_too_old():
+def test_unsupported_version_error_has_the_required_kafka_version():
     membership = joined_member()
 
     membership.on_response(
@@ -571,7 +572,7 @@ def test_an_old_broker_is_reported_as_too_old():
     assert "Kafka 4.1" in str(membership.fatal_error)
 
 
-def test_a_broker_that_does_not_speak_the_request_ends_it_too():
+def test_unsupported_coordinator_lookup_is_fatal():
     membership = new_member("orders")
     old = UnsupportedVersionError("the broker is too old")
 
@@ -581,7 +582,7 @@ def test_a_broker_that_does_not_speak_the_request_ends_it_too():
     assert membership.finished
 
 
-def test_a_group_id_of_a_group_of_another_kind_is_refused_at_the_join():
+def test_join_to_a_group_of_another_kind_is_fatal():
     membership = new_member("orders")
     membership.on_response(
         next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
@@ -597,7 +598,7 @@ def test_a_group_id_of_a_group_of_another_kind_is_refused_at_the_join():
     assert "another kind" in str(membership.fatal_error)
 
 
-def test_a_look_up_that_is_forbidden_refuses_the_member():
+def test_forbidden_coordinator_lookup_is_fatal():
     membership = new_member("orders")
 
     membership.on_response(
@@ -609,7 +610,7 @@ def test_a_look_up_that_is_forbidden_refuses_the_member():
     assert isinstance(membership.fatal_error, AuthorizationError)
 
 
-def test_a_refused_member_stays_refused():
+def test_calls_after_a_fatal_error_do_nothing():
     membership = joined_member()
     membership.on_response(
         next_heartbeat(membership, now=5.0),
@@ -625,7 +626,7 @@ def test_a_refused_member_stays_refused():
     assert membership.next_request(now=9.0) is None
 
 
-def test_a_forbidden_topic_is_reported_once_and_heartbeats_go_on():
+def test_forbidden_topic_is_reported_once_and_heartbeats_continue():
     membership = joined_member()
     forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
 
@@ -639,14 +640,14 @@ def test_a_forbidden_topic_is_reported_once_and_heartbeats_go_on():
     assert next_heartbeat(membership, now=10.0)
 
 
-@pytest.mark.parametrize("between", ["granted", "subscribed again"])
-def test_a_forbidden_topic_is_reported_again_after(between: str):
+@pytest.mark.parametrize("event", ["permission granted", "new subscription"])
+def test_forbidden_topic_is_reported_again_after(event: str):
     membership = joined_member()
     forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
     membership.on_response(next_heartbeat(membership, now=5.0), forbidden, now=5.0)
     membership.error_to_report = None
 
-    if between == "granted":
+    if event == "permission granted":
         membership.on_response(
             next_heartbeat(membership, now=6.5), heartbeat_response(), now=6.5
         )
@@ -660,7 +661,7 @@ def test_a_forbidden_topic_is_reported_again_after(between: str):
 # Leaving.
 
 
-def test_closing_says_goodbye_and_ends():
+def test_closing_sends_a_leave_and_finishes():
     membership = joined_member(epoch=3)
 
     membership.close(now=1.0)
@@ -673,7 +674,7 @@ def test_closing_says_goodbye_and_ends():
     assert math.inf == membership.next_deadline(now=1.1)
 
 
-def test_closing_before_subscribing_ends_at_once():
+def test_closing_before_subscribing_finishes_immediately():
     membership = new_member()
 
     membership.close(now=0.0)
@@ -681,19 +682,19 @@ def test_closing_before_subscribing_ends_at_once():
     assert membership.finished
 
 
-def test_closing_before_the_first_heartbeat_ends_at_once():
+def test_closing_before_the_first_heartbeat_finishes_immediately():
     membership = new_member("orders")
-    under_way = next_find_coordinator(membership, now=0.0)
+    in_flight = next_find_coordinator(membership, now=0.0)
 
     membership.close(now=0.1)
     ended = membership.finished
-    membership.on_response(under_way, coordinator_response(), now=0.2)
+    membership.on_response(in_flight, coordinator_response(), now=0.2)
 
     assert ended
     assert membership.next_request(now=0.3) is None
 
 
-def test_closing_twice_is_closing_once():
+def test_second_close_does_nothing():
     membership = joined_member()
     membership.close(now=1.0)
     membership.on_response(
@@ -708,7 +709,7 @@ def test_closing_twice_is_closing_once():
 @pytest.mark.parametrize(
     "code", [Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND, Code.NOT_COORDINATOR, -1]
 )
-def test_whatever_the_leave_is_answered_the_member_is_gone(code: int):
+def test_member_is_finished_after_any_response_to_the_leave(code: int):
     membership = joined_member()
     membership.close(now=1.0)
 
@@ -720,7 +721,7 @@ def test_whatever_the_leave_is_answered_the_member_is_gone(code: int):
     assert membership.fatal_error is None
 
 
-def test_a_lost_leave_is_not_tried_again():
+def test_lost_leave_is_not_repeated():
     membership = joined_member()
     membership.close(now=1.0)
 
@@ -729,18 +730,18 @@ def test_a_lost_leave_is_not_tried_again():
     assert membership.finished
 
 
-def test_a_leave_asked_for_during_a_heartbeat_follows_its_answer():
+def test_close_during_a_heartbeat_sends_the_leave_after_its_response():
     membership = joined_member(epoch=3)
-    under_way = next_heartbeat(membership, now=5.0)
+    in_flight = next_heartbeat(membership, now=5.0)
 
     membership.close(now=5.1)
-    membership.on_response(under_way, heartbeat_response(4, P1), now=5.2)
+    membership.on_response(in_flight, heartbeat_response(4, P1), now=5.2)
 
     assert NOTHING == membership.assignment
     assert LEAVE_EPOCH == next_heartbeat(membership, now=5.2).member_epoch
 
 
-def test_a_leave_asked_for_during_the_join_follows_its_answer():
+def test_close_during_the_join_sends_the_leave_after_its_response():
     membership = new_member("orders")
     membership.on_response(
         next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
@@ -753,12 +754,12 @@ def test_a_leave_asked_for_during_the_join_follows_its_answer():
     assert LEAVE_EPOCH == next_heartbeat(membership, now=0.2).member_epoch
 
 
-def test_a_leave_asked_for_during_a_heartbeat_that_is_lost_is_still_tried_once():
+def test_close_during_a_lost_heartbeat_sends_the_leave_once():
     membership = joined_member()
-    under_way = next_heartbeat(membership, now=5.0)
+    in_flight = next_heartbeat(membership, now=5.0)
 
     membership.close(now=5.1)
-    membership.on_error(under_way, LOST, now=5.2)
+    membership.on_error(in_flight, LOST, now=5.2)
     leave = next_heartbeat(membership, now=5.2)
     membership.on_error(leave, LOST, now=5.3)
 
@@ -767,13 +768,13 @@ def test_a_leave_asked_for_during_a_heartbeat_that_is_lost_is_still_tried_once()
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_member_whose_coordinator_moved_finds_it_to_say_goodbye(lost: bool):
+def test_close_after_the_coordinator_moved_looks_it_up_and_leaves(lost: bool):
     membership = joined_member()
-    under_way = next_heartbeat(membership, now=5.0)
+    in_flight = next_heartbeat(membership, now=5.0)
     if lost:
-        membership.on_error(under_way, LOST, now=5.0)
+        membership.on_error(in_flight, LOST, now=5.0)
     else:
-        membership.on_response(under_way, error_response(Code.NOT_COORDINATOR), now=5.0)
+        membership.on_response(in_flight, error_response(Code.NOT_COORDINATOR), now=5.0)
 
     membership.close(now=5.01)
     membership.on_response(
@@ -784,7 +785,7 @@ def test_a_member_whose_coordinator_moved_finds_it_to_say_goodbye(lost: bool):
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "result",
     [
         coordinator_response(Code.COORDINATOR_NOT_AVAILABLE),
         coordinator_response(Code.GROUP_AUTHORIZATION_FAILED),
@@ -792,37 +793,37 @@ def test_a_member_whose_coordinator_moved_finds_it_to_say_goodbye(lost: bool):
         UnsupportedVersionError("too old"),
     ],
 )
-def test_a_coordinator_that_cannot_be_found_is_left_without_goodbye(answer: object):
+def test_closing_finishes_if_the_coordinator_lookup_fails(result: object):
     membership = joined_member()
     membership.on_error(next_heartbeat(membership, now=5.0), LOST, now=5.0)
     membership.close(now=5.01)
 
-    look_up = next_find_coordinator(membership, now=5.01)
-    if isinstance(answer, Error):
-        membership.on_error(look_up, answer, now=5.02)
+    lookup = next_find_coordinator(membership, now=5.01)
+    if isinstance(result, Error):
+        membership.on_error(lookup, result, now=5.02)
     else:
-        membership.on_response(look_up, answer, now=5.02)
+        membership.on_response(lookup, result, now=5.02)
 
     assert membership.finished
     assert membership.fatal_error is None
 
 
-def test_one_who_subscribed_again_is_refused_only_by_the_join_that_follows():
+def test_subscribing_during_the_lookup_of_a_leave_ignores_its_error():
     membership = joined_member()
     membership.on_error(next_heartbeat(membership, now=5.0), LOST, now=5.0)
     membership.subscribe((), now=5.01)
-    look_up = next_find_coordinator(membership, now=5.01)
+    lookup = next_find_coordinator(membership, now=5.01)
 
     membership.subscribe(("orders",), now=5.02)
     membership.on_response(
-        look_up, coordinator_response(Code.GROUP_AUTHORIZATION_FAILED), now=5.03
+        lookup, coordinator_response(Code.GROUP_AUTHORIZATION_FAILED), now=5.03
     )
 
     assert State.JOINING == membership.state
     assert next_find_coordinator(membership, now=5.03)
 
 
-def test_nothing_brings_a_closed_member_back():
+def test_subscribing_after_the_close_does_nothing():
     membership = joined_member()
     membership.close(now=1.0)
     membership.on_response(
@@ -835,43 +836,43 @@ def test_nothing_brings_a_closed_member_back():
     assert membership.next_request(now=3.0) is None
 
 
-def test_what_was_under_way_when_the_member_left_changes_nothing():
+def test_lost_request_after_leaving_changes_nothing():
     membership = new_member("orders")
-    look_up = next_find_coordinator(membership, now=0.0)
+    lookup = next_find_coordinator(membership, now=0.0)
     membership.subscribe((), now=0.1)
 
-    membership.on_error(look_up, LOST, now=0.2)
+    membership.on_error(lookup, LOST, now=0.2)
 
     assert State.OUT == membership.state
     assert math.inf == membership.next_deadline(now=0.2)
 
 
-# The table.
+# The table of transitions.
 
 
-def test_every_state_can_be_reached():
+def test_every_state_is_reached_by_a_transition():
     assert set(State) == {State.OUT, *TRANSITIONS.values()}
 
 
-def test_every_state_has_a_way_to_be_subscribed_and_to_be_left():
+def test_every_state_has_transitions_to_subscribe_and_to_leave():
     both = (MembershipEvent.SUBSCRIBED, MembershipEvent.LEAVE_REQUESTED)
 
     assert not set(itertools.product(State, both)) - TRANSITIONS.keys()
 
 
-class Moves:
-    """Writes down which entries of the table a member went through."""
+class RecordingTransitions:
+    """The table of transitions; records the entries that a member used."""
 
-    def __init__(self, moved: set[tuple[State, MembershipEvent]]) -> None:
-        self.moved = moved
+    def __init__(self) -> None:
+        self.used: set[tuple[State, MembershipEvent]] = set()
 
     def __getitem__(self, entry: tuple[State, MembershipEvent]) -> State:
-        self.moved.add(entry)
+        self.used.add(entry)
         return TRANSITIONS[entry]
 
 
-def do(membership: Membership, action: str, now: float) -> None:
-    """One call of the public ones, as far as the contract allows it now."""
+def perform(membership: Membership, action: str, now: float) -> bool:
+    """Make one public call; return False if no request was due for it."""
     if action == "subscribe":
         membership.subscribe(("orders",), now)
     elif action == "unsubscribe":
@@ -881,35 +882,50 @@ def do(membership: Membership, action: str, now: float) -> None:
     else:
         request = membership.next_request(now)
         if request is None:
-            return
+            return False
         if action == "lost":
             membership.on_error(request, LOST, now)
         elif hasattr(request, "member_epoch"):
-            answer = (
+            heartbeat = (
                 heartbeat_response(1, P0)
                 if action == "good"
                 else error_response(int(action))
             )
-            membership.on_response(request, answer, now)
+            membership.on_response(request, heartbeat, now)
         else:
-            answered = (
-                coordinator_response()
-                if action == "good"
-                else coordinator_response(int(action))
-            )
-            membership.on_response(request, answered, now)
+            code = 0 if action == "good" else int(action)
+            membership.on_response(request, coordinator_response(code), now)
+    return True
 
 
-def test_no_sequence_of_calls_leaves_the_table_and_each_entry_is_gone_through(
+def perform_sequences(actions: Sequence[str], length: int) -> None:
+    """Perform all sequences of actions up to this length.
+
+    A sequence is not continued after an action that had no effect: the sequence
+    without that action is performed as well.
+    """
+    sequences: list[tuple[str, ...]] = [()]
+    while sequences:
+        before = sequences.pop()
+        for action in actions:
+            membership = new_member()
+            sequence = (*before, action)
+            effective = [
+                perform(membership, each, now=10.0 * turn)
+                for turn, each in enumerate(sequence)
+            ]
+            if effective[-1] and len(sequence) < length:
+                sequences.append(sequence)
+
+
+def test_any_sequence_of_calls_stays_in_the_table_and_each_entry_is_used(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    moved: set[tuple[State, MembershipEvent]] = set()
-    monkeypatch.setattr("sharecons.protocol.group.heartbeat.TRANSITIONS", Moves(moved))
+    """A KeyError would be raised by a transition that is not in the table."""
+    table = RecordingTransitions()
+    monkeypatch.setattr("sharecons.protocol.group.heartbeat.TRANSITIONS", table)
     actions = ("subscribe", "unsubscribe", "close", "good", "lost", "110", "30", "16")
 
-    for sequence in itertools.product(actions, repeat=5):
-        membership = new_member()
-        for turn, action in enumerate(sequence):
-            do(membership, action, now=10.0 * turn)
+    perform_sequences(actions, length=5)
 
-    assert TRANSITIONS.keys() == moved
+    assert TRANSITIONS.keys() == table.used

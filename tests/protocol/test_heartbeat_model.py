@@ -1,8 +1,9 @@
-"""The membership against a coordinator that loses, fences, moves, loads and forgets."""
+"""A member and a coordinator whose requests and responses fail in many ways."""
 
 import math
 from collections import Counter
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -35,7 +36,7 @@ ASSIGNMENTS = {"a": P0, "b": P1, "c": P2}
 
 Topics = tuple[str, ...]
 topics = st.lists(st.sampled_from(sorted(ASSIGNMENTS)), min_size=1, unique=True)
-fates = st.sampled_from(
+outcomes = st.sampled_from(
     [
         "good",
         "good",
@@ -48,13 +49,13 @@ fates = st.sampled_from(
         "loading",
         "group forgotten",
         "topic forbidden",
-        "unheard of",
+        "unknown error",
     ]
 )
-OUTSIDE = {
+ERRORS = {
     "loading": Code.COORDINATOR_LOAD_IN_PROGRESS,
     "topic forbidden": Code.TOPIC_AUTHORIZATION_FAILED,
-    "unheard of": 9_999,
+    "unknown error": 9_999,
 }
 
 
@@ -66,7 +67,7 @@ class Coordinator:
         self.node = 0
         self.epoch: int | None = None
         self.topics: Topics = ()
-        self.given: set[int] = set()
+        self.sent_epochs: set[int] = set()
 
     @property
     def endpoint(self) -> Endpoint:
@@ -79,33 +80,33 @@ class Coordinator:
         assert ("billing", MEMBER_ID) == (request.group_id, request.member_id)
         if request.member_epoch == LEAVE_EPOCH:
             self.forget()
-            return self._answer(0, LEAVE_EPOCH, None)
+            return self._respond(0, LEAVE_EPOCH, None)
         if request.member_epoch == JOIN_EPOCH:
-            assert request.topics, "a join has topics"
+            assert request.topics, "a join without topics"
             assert self.rack == request.rack
             self.epoch = 0
         elif self.epoch is None:
-            return self._answer(Code.UNKNOWN_MEMBER_ID, 0, None)
+            return self._respond(Code.UNKNOWN_MEMBER_ID, 0, None)
         else:
-            assert request.member_epoch in self.given
+            assert request.member_epoch in self.sent_epochs
         return self._admit(request)
 
     def _admit(self, request: Heartbeat) -> HeartbeatResponse:
         assert self.epoch is not None
         if request.topics is None and request.member_epoch != JOIN_EPOCH:
-            assert self.topics, "as before, but there is nothing before"
+            assert self.topics, "unchanged topics, but the coordinator has none"
         elif request.topics is not None and request.topics != self.topics:
             self.topics = request.topics
             self.epoch += 1
         self.epoch = max(self.epoch, 1)
-        self.given.add(self.epoch)
-        return self._answer(0, self.epoch, self.assignment)
+        self.sent_epochs.add(self.epoch)
+        return self._respond(0, self.epoch, self.assignment)
 
     @property
     def assignment(self) -> frozenset[SharePartition]:
         return frozenset(ASSIGNMENTS[topic] for topic in self.topics)
 
-    def _answer(
+    def _respond(
         self, code: int, epoch: int, assignment: frozenset[SharePartition] | None
     ) -> HeartbeatResponse:
         return HeartbeatResponse(
@@ -117,8 +118,8 @@ class Coordinator:
             throttle=0.0,
         )
 
-    def refuse(self, code: int) -> HeartbeatResponse:
-        return self._answer(code, 0, None)
+    def reject(self, code: int) -> HeartbeatResponse:
+        return self._respond(code, 0, None)
 
     def found(self, code: int = 0) -> FindCoordinatorResponse:
         return FindCoordinatorResponse(
@@ -127,43 +128,45 @@ class Coordinator:
 
 
 class MemberAndCoordinator(RuleBasedStateMachine):
+    """A member, its coordinator, and the request in flight between them."""
+
     @initialize(rack=st.sampled_from([None, "a"]))
     def begin(self, rack: str | None) -> None:
         self.now = 0.0
         self.coordinator = Coordinator(rack)
         self.membership = Membership("billing", MEMBER_ID, rack=rack)
-        self.wanted: Topics = ()
-        self.under_way: Request | None = None
-        self.repeated: Counter[str] = Counter()
-        self.must_say_all = True
+        self.subscribed: Topics = ()
+        self.in_flight: Request | None = None
+        self.repetitions: Counter[str] = Counter()
+        self.all_fields_due = True
         self.closed = False
 
     # Calls of the application.
 
     @precondition(lambda self: not self.closed)
-    @rule(wanted=topics)
-    def subscribe(self, wanted: list[str]) -> None:
-        self.wanted = tuple(wanted)
-        self.membership.subscribe(self.wanted, self.now)
-        self.repeated.clear()
+    @rule(subscribed=topics)
+    def subscribe(self, subscribed: list[str]) -> None:
+        self.subscribed = tuple(subscribed)
+        self.membership.subscribe(self.subscribed, self.now)
+        self.repetitions.clear()
 
     @precondition(lambda self: not self.closed)
     @rule()
     def unsubscribe(self) -> None:
-        self.wanted = ()
+        self.subscribed = ()
         self.membership.subscribe((), self.now)
-        self.repeated.clear()
+        self.repetitions.clear()
 
     @rule()
-    def a_topic_appears(self) -> None:
+    def topic_appears(self) -> None:
         self.membership.heartbeat_soon(self.now)
-        self.repeated.clear()
+        self.repetitions.clear()
 
     @rule()
     def rejoin(self) -> None:
         if self.membership.rejoin(self.now):
-            self.must_say_all = True
-            self.repeated.clear()
+            self.all_fields_due = True
+            self.repetitions.clear()
 
     # Calls of the driver.
 
@@ -173,97 +176,99 @@ class MemberAndCoordinator(RuleBasedStateMachine):
 
     @rule()
     def send(self) -> None:
-        if self.under_way is None:
+        if self.in_flight is None:
             due = self.membership.next_deadline(self.now)
-            self.under_way = self.membership.next_request(self.now)
-            assert (due <= self.now) == (self.under_way is not None)
-            self.see(self.under_way)
+            self.in_flight = self.membership.next_request(self.now)
+            assert (due <= self.now) == (self.in_flight is not None)
+            self.check_request(self.in_flight)
 
-    @precondition(lambda self: self.under_way is not None)
-    @rule(fate=fates)
-    def arrive(self, fate: str) -> None:
-        request, self.under_way = self.under_way, None
+    @precondition(lambda self: self.in_flight is not None)
+    @rule(outcome=outcomes)
+    def arrive(self, outcome: str) -> None:
+        request, self.in_flight = self.in_flight, None
         assert request is not None
-        if fate == "late":
+        if outcome == "late":
             self.pass_until(self.now + 3 * INTERVAL)
-        if fate == "lost before":
+        if outcome == "lost before":
             self.membership.on_error(request, LOST, self.now)
-            self.must_say_all = True
+            self.all_fields_due = True
             return
-        answer = self.answer(request, fate)
-        if fate == "lost after":
+        response = self.respond(request, outcome)
+        if outcome == "lost after":
             self.membership.on_error(request, LOST, self.now)
-            self.must_say_all = True
+            self.all_fields_due = True
         else:
-            self.membership.on_response(request, answer, self.now)
-            self.note(answer)
+            self.membership.on_response(request, response, self.now)
+            self.on_received(response)
 
-    def answer(self, request: Request, fate: str) -> Response:
+    def respond(self, request: Request, outcome: str) -> Response:
         coordinator = self.coordinator
         if isinstance(request, FindCoordinator):
-            outside = fate in ("loading", "moved", "unheard of")
-            return coordinator.found(Code.COORDINATOR_NOT_AVAILABLE if outside else 0)
-        if fate.startswith("moved"):
+            failed = outcome in ("loading", "moved", "unknown error")
+            return coordinator.found(Code.COORDINATOR_NOT_AVAILABLE if failed else 0)
+        if outcome.startswith("moved"):
             coordinator.node += 1
-            if fate == "moved and forgotten":
+            if outcome == "moved and forgotten":
                 coordinator.forget()
         if self.membership.coordinator != coordinator.endpoint:
-            return coordinator.refuse(Code.NOT_COORDINATOR)
-        if fate == "fenced" and request.member_epoch > 0:
-            return coordinator.refuse(Code.FENCED_MEMBER_EPOCH)
-        if fate == "group forgotten" and request.member_epoch > 0:
+            return coordinator.reject(Code.NOT_COORDINATOR)
+        if outcome == "fenced" and request.member_epoch > 0:
+            return coordinator.reject(Code.FENCED_MEMBER_EPOCH)
+        if outcome == "group forgotten" and request.member_epoch > 0:
             coordinator.forget()
-            return coordinator.refuse(Code.GROUP_ID_NOT_FOUND)
-        if fate in OUTSIDE:
-            return coordinator.refuse(OUTSIDE[fate])
+            return coordinator.reject(Code.GROUP_ID_NOT_FOUND)
+        if outcome in ERRORS:
+            return coordinator.reject(ERRORS[outcome])
         return coordinator.heartbeat(request)
 
     # Invariants.
 
-    def see(self, request: Request | None) -> None:
+    def check_request(self, request: Request | None) -> None:
         if request is None:
             return
-        self.repeated[repr(request)] += 1
-        assert self.repeated[repr(request)] <= 2, "the same again, and no time passed"
+        self.repetitions[repr(request)] += 1
+        assert self.repetitions[repr(request)] <= 2, (
+            "the same request again without a pause"
+        )
         if isinstance(request, Heartbeat) and request.member_epoch != LEAVE_EPOCH:
-            assert request.member_epoch in {JOIN_EPOCH, *self.coordinator.given}
-            if self.must_say_all:
-                assert self.wanted == request.topics
+            assert request.member_epoch in {JOIN_EPOCH, *self.coordinator.sent_epochs}
+            if self.all_fields_due:
+                assert self.subscribed == request.topics
                 assert self.coordinator.rack == request.rack
 
-    def note(self, answer: Response) -> None:
-        if isinstance(answer, HeartbeatResponse):
-            self.must_say_all = bool(answer.error) or answer.member_epoch < 0
+    def on_received(self, response: Response) -> None:
+        if isinstance(response, HeartbeatResponse):
+            self.all_fields_due = bool(response.error) or response.member_epoch < 0
 
     def pass_until(self, then: float) -> None:
         if then > self.now:
             self.now = then
-            self.repeated.clear()
+            self.repetitions.clear()
 
     @invariant()
-    def what_is_assigned_was_given_and_nothing_is_outside_the_group(self) -> None:
+    def assignment_is_known_and_empty_outside_the_group(self) -> None:
         membership = self.membership
         assert membership.assignment <= frozenset(ASSIGNMENTS.values())
         if membership.state in (State.OUT, State.LEAVING):
             assert not membership.assignment
 
     @invariant()
-    def nothing_that_happened_was_worth_refusing(self) -> None:
+    def no_error_is_fatal(self) -> None:
         assert self.membership.fatal_error is None
 
     @invariant()
-    def who_wants_topics_is_in_or_on_the_way(self) -> None:
-        assert bool(self.wanted) == (
+    def subscribed_member_is_in_the_group_or_joining(self) -> None:
+        assert bool(self.subscribed) == (
             self.membership.state in (State.JOINING, State.MEMBER)
-            or (self.membership.state is State.LEAVING and bool(self.wanted))
+            or (self.membership.state is State.LEAVING and bool(self.subscribed))
         )
 
     @precondition(lambda self: not self.closed)
     @rule()
-    def all_goes_well_for_a_while(self) -> None:
+    def run_without_faults(self) -> None:
         began = self.now
         while self.now < began + 4 * INTERVAL:
-            if self.under_way is not None:
+            if self.in_flight is not None:
                 self.arrive("good")
             due = self.membership.next_deadline(self.now)
             if due == math.inf:
@@ -271,22 +276,22 @@ class MemberAndCoordinator(RuleBasedStateMachine):
             self.pass_until(due)
             self.send()
 
-        if self.wanted:
+        if self.subscribed:
             assert State.MEMBER is self.membership.state
-            assert self.wanted == self.coordinator.topics
+            assert self.subscribed == self.coordinator.topics
             assert self.coordinator.assignment == self.membership.assignment
         else:
             assert State.OUT is self.membership.state
 
-    @rule(fates=st.lists(fates, min_size=4, max_size=4))
-    def close(self, fates: list[str]) -> None:
+    @rule(outcomes=st.lists(outcomes, min_size=4, max_size=4))
+    def close(self, outcomes: list[str]) -> None:
         self.closed = True
-        self.wanted = ()
+        self.subscribed = ()
         self.membership.close(self.now)
-        for fate in fates:
+        for outcome in outcomes:
             self.send()
-            if self.under_way is not None:
-                self.arrive(fate)
+            if self.in_flight is not None:
+                self.arrive(outcome)
 
         assert self.membership.finished
         assert math.inf == self.membership.next_deadline(self.now)
@@ -297,4 +302,4 @@ class MemberAndCoordinator(RuleBasedStateMachine):
 
 
 MemberAndCoordinator.TestCase.settings = MACHINE
-TestMemberAndCoordinator = MemberAndCoordinator.TestCase
+TestMemberAndCoordinator = pytest.mark.slow(MemberAndCoordinator.TestCase)

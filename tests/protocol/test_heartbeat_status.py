@@ -1,9 +1,9 @@
-"""The heartbeat status by results and times."""
+"""The heartbeat status after results, at times."""
 
 from sharecons.protocol.group.heartbeat_status import HeartbeatStatus
 
 
-def test_connected_from_an_accepted_heartbeat_until_the_next_is_overdue():
+def test_status_is_connected_until_the_next_heartbeat_is_overdue():
     status = HeartbeatStatus()
     assert not status.is_connected(0.0)
 
@@ -14,7 +14,7 @@ def test_connected_from_an_accepted_heartbeat_until_the_next_is_overdue():
     assert status.last_accepted == 1.0
 
 
-def test_failure_ends_the_connection_and_keeps_the_time():
+def test_status_after_a_failure_is_disconnected_and_keeps_the_last_time():
     status = HeartbeatStatus()
     status.on_accepted(1.0, valid_until=11.0)
     status.on_failed()

@@ -1,4 +1,4 @@
-"""The fetches of a leader, and how long they wait."""
+"""The fetches of a leader: contents and wait times."""
 
 import math
 
@@ -28,7 +28,7 @@ from tests.protocol.message_factories import (
 # Opening and fetching.
 
 
-def test_the_first_request_opens_the_session_with_every_partition():
+def test_first_fetch_opens_the_session_with_every_partition():
     request = LeaderHarness(P0, P1).next_fetch()
 
     assert ("billing", "AAAAAAAAAAAAAAAAAAAAAA") == (
@@ -41,7 +41,7 @@ def test_the_first_request_opens_the_session_with_every_partition():
     assert {} == request.acknowledgements
 
 
-def test_later_fetches_are_numbered_and_list_nothing_anew():
+def test_second_fetch_has_the_next_epoch_and_adds_no_partitions():
     harness = LeaderHarness()
     harness.respond(harness.next_fetch(), fetch_response())
 
@@ -50,7 +50,7 @@ def test_later_fetches_are_numbered_and_list_nothing_anew():
     assert (1, frozenset()) == (request.share_session_epoch, request.added)
 
 
-def test_nothing_is_asked_while_nothing_is_wanted():
+def test_leader_without_partitions_sends_nothing():
     harness = LeaderHarness()
     harness.leader.set_partitions(frozenset())
 
@@ -58,7 +58,7 @@ def test_nothing_is_asked_while_nothing_is_wanted():
     assert math.inf == harness.leader.next_deadline(now=0.0)
 
 
-def test_nothing_is_fetched_before_the_application_asks():
+def test_leader_without_a_waiting_reader_sends_nothing():
     harness = LeaderHarness()
     harness.prefetch.waiting_readers = 0
 
@@ -66,7 +66,7 @@ def test_nothing_is_fetched_before_the_application_asks():
     assert math.inf == harness.leader.next_deadline(now=0.0)
 
 
-def test_a_fetch_asks_for_the_leaders_share_of_the_allowance():
+def test_fetch_requests_the_leaders_share_of_the_allowance():
     harness = LeaderHarness()
     harness.prefetch.allowance = 100
     harness.leader.leader_count = 3
@@ -76,7 +76,7 @@ def test_a_fetch_asks_for_the_leaders_share_of_the_allowance():
     assert (34, True) == (request.max_records, request.record_limit)
 
 
-def test_each_of_many_partitions_may_bring_all_that_a_fetch_asks_for():
+def test_max_bytes_allows_each_partition_to_return_all_records():
     harness = LeaderHarness(P0, P1, P2, max_bytes=1000)
     harness.prefetch.allowance = 10
     first = harness.next_fetch()
@@ -91,21 +91,21 @@ def test_each_of_many_partitions_may_bring_all_that_a_fetch_asks_for():
     assert [1000, 3 * 10 * 70] == [first.max_bytes, harness.next_fetch().max_bytes]
 
 
-def test_whole_batches_come_at_full_speed_only():
+def test_fetch_at_full_speed_has_no_record_limit():
     harness = LeaderHarness()
     harness.prefetch.allowance = 500
 
     assert not harness.next_fetch().record_limit
 
 
-def test_the_limit_is_exact_at_full_speed_too_if_the_user_says_so():
+def test_fetch_at_full_speed_has_a_record_limit_if_configured():
     harness = LeaderHarness(record_limit=True)
     harness.prefetch.allowance = 500
 
     assert harness.next_fetch().record_limit
 
 
-def test_acquired_records_make_a_lease_that_counts_from_the_request():
+def test_lock_of_acquired_records_counts_from_the_request():
     harness = LeaderHarness()
     harness.now = 100.0
     request = harness.next_fetch()
@@ -125,7 +125,7 @@ def test_acquired_records_make_a_lease_that_counts_from_the_request():
     assert (lease,) == harness.batcher.leases
 
 
-def test_an_answer_without_a_locks_length_leaves_it_as_it_was():
+def test_response_without_a_lock_duration_keeps_the_previous_one():
     harness = LeaderHarness()
     harness.respond(harness.next_fetch(), fetch_response(lock_timeout=20.0))
     harness.now = 50.0
@@ -138,7 +138,7 @@ def test_an_answer_without_a_locks_length_leaves_it_as_it_was():
     assert 70.0 == harness.take_leases()[0].deadline
 
 
-def test_a_topic_without_a_name_yet_is_served_all_the_same():
+def test_lease_of_a_topic_with_an_unknown_name_is_delivered():
     harness = LeaderHarness()
     harness.leader.topic_names = {}
 
@@ -147,7 +147,7 @@ def test_a_topic_without_a_name_yet_is_served_all_the_same():
     ]
 
 
-def test_what_is_acquired_is_counted_as_buffered():
+def test_acquired_records_are_buffered():
     harness = LeaderHarness()
 
     harness.respond(
@@ -158,13 +158,13 @@ def test_what_is_acquired_is_counted_as_buffered():
     assert 4 == harness.prefetch.buffered
 
 
-@pytest.mark.parametrize("case", ["unasked", "twice"])
-def test_a_partition_that_should_not_be_in_the_answer_is_left_alone(case: str):
+@pytest.mark.parametrize("case", ["unrequested", "twice"])
+def test_unexpected_partition_in_the_response_is_reported_and_ignored(case: str):
     harness = LeaderHarness()
-    stranger = partition_response(P1 if case == "unasked" else P0, (7, 9))
+    unexpected = partition_response(P1 if case == "unrequested" else P0, (7, 9))
 
     harness.respond(
-        harness.next_fetch(), fetch_response(partition_response(P0, (0, 3)), stranger)
+        harness.next_fetch(), fetch_response(partition_response(P0, (0, 3)), unexpected)
     )
 
     assert 1 == len(harness.take_events(UnexpectedResponse))
@@ -172,7 +172,7 @@ def test_a_partition_that_should_not_be_in_the_answer_is_left_alone(case: str):
     assert 4 == harness.prefetch.buffered
 
 
-def test_records_of_a_partition_that_is_no_longer_wanted_are_delivered():
+def test_records_of_a_partition_removed_during_the_fetch_are_delivered():
     harness = LeaderHarness(P0, P1)
     request = harness.next_fetch()
 
@@ -182,7 +182,7 @@ def test_records_of_a_partition_that_is_no_longer_wanted_are_delivered():
     assert [P0] == [lease.share_partition for lease in harness.take_leases()]
 
 
-def test_an_added_and_a_removed_partition_are_sent_in_one_fetch():
+def test_added_and_removed_partitions_are_sent_in_one_fetch():
     harness = LeaderHarness(P0, P1)
     harness.respond(harness.next_fetch(), fetch_response())
 
@@ -195,7 +195,7 @@ def test_an_added_and_a_removed_partition_are_sent_in_one_fetch():
     assert (frozenset(), frozenset()) == (after.added, after.forgotten)
 
 
-def test_acknowledgements_of_a_partition_that_goes_ride_with_its_forgetting():
+def test_acknowledgements_of_a_removed_partition_are_sent_with_its_removal():
     harness = LeaderHarness(P0, P1)
     (lease,) = harness.open_session(partition_response(P0, (0, 0)))
     lease.acknowledge(0, ACCEPT)
@@ -220,14 +220,14 @@ def test_endpoints_in_a_response_are_reported():
     assert [EndpointsLearned(endpoints)] == harness.take_events(EndpointsLearned)
 
 
-# How long a fetch waits.
+# Wait times of fetches.
 
 
-def test_a_fetch_waits_long_when_nothing_is_in_the_applications_hands():
+def test_fetch_without_held_records_waits_for_max_wait():
     assert SETTINGS.max_wait == LeaderHarness().next_fetch().max_wait
 
 
-def test_a_fetch_waits_for_moments_while_records_are_in_the_applications_hands():
+def test_fetch_while_records_are_held_waits_briefly():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 3)))
     harness.prefetch.waiting_readers = 1
@@ -235,7 +235,7 @@ def test_a_fetch_waits_for_moments_while_records_are_in_the_applications_hands()
     assert SHORT_WAIT == harness.next_fetch().max_wait
 
 
-def test_short_waits_grow_while_nothing_comes_and_begin_anew_when_something_does():
+def test_short_waits_grow_with_empty_responses_and_start_again_after_records():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 3)))
     harness.prefetch.waiting_readers = 1
@@ -254,7 +254,7 @@ def test_short_waits_grow_while_nothing_comes_and_begin_anew_when_something_does
     assert SHORT_WAIT == harness.next_fetch().max_wait
 
 
-def test_a_fetch_ahead_of_the_work_waits_for_moments_only():
+def test_prefetch_waits_briefly():
     harness = LeaderHarness()
     harness.prefetch.waiting_readers = 0
     harness.prefetch.on_requested(now=0.0)
@@ -262,16 +262,14 @@ def test_a_fetch_ahead_of_the_work_waits_for_moments_only():
     assert SHORT_WAIT == harness.next_fetch().max_wait
 
 
-def test_a_fetch_that_found_the_end_is_followed_when_the_application_asks():
+def test_fetch_at_the_end_of_the_log_is_followed_when_a_reader_waits():
     harness = LeaderHarness()
     harness.prefetch.allowance = 100
     request = harness.next_fetch()
     harness.respond(request, fetch_response(partition_response(P0, (0, 23))))
     assert 100 == request.max_records
 
-    assert harness.next_request() is None, (
-        "though it waits: it was not handed these yet"
-    )
+    assert harness.next_request() is None, "the records are not delivered yet"
     harness.take_leases()
     harness.prefetch.waiting_readers = 0
     assert harness.next_request() is None
@@ -279,10 +277,10 @@ def test_a_fetch_that_found_the_end_is_followed_when_the_application_asks():
     assert isinstance(harness.next_request(), ShareFetch)
 
 
-def test_a_fetch_that_found_more_than_it_could_bring_is_followed_at_once():
+def test_fetch_that_returned_all_requested_records_is_followed_immediately():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 9)))
-    harness.prefetch.on_requested(harness.now)  # in no time: a fast application
+    harness.prefetch.on_requested(harness.now)  # it processed the records in no time
     harness.prefetch.allowance = 100
     harness.respond(
         harness.next_fetch(), fetch_response(partition_response(P0, (10, 34)))
@@ -291,7 +289,7 @@ def test_a_fetch_that_found_more_than_it_could_bring_is_followed_at_once():
     assert isinstance(harness.next_request(), ShareFetch)
 
 
-def test_a_fetch_that_releases_does_not_wait_for_other_records():
+def test_fetch_with_releases_does_not_wait():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge_open(0, 3, ACCEPT)
@@ -309,7 +307,7 @@ def test_a_fetch_that_releases_does_not_wait_for_other_records():
     assert SETTINGS.max_wait == harness.next_fetch().max_wait
 
 
-def test_a_wait_that_the_user_wants_shorter_is_shorter():
+def test_short_wait_is_at_most_max_wait():
     harness = LeaderHarness(max_wait=0.005)
     harness.open_session(partition_response(P0, (0, 3)))
     harness.prefetch.waiting_readers = 1
@@ -317,7 +315,7 @@ def test_a_wait_that_the_user_wants_shorter_is_shorter():
     assert 0.005 == harness.next_fetch().max_wait
 
 
-def test_no_wait_is_so_long_that_what_comes_has_lost_its_lock():
+def test_wait_is_at_most_a_quarter_of_the_lock_duration():
     harness = LeaderHarness(max_wait=3600.0)
     first = harness.next_fetch()
     harness.respond(first, fetch_response(lock_timeout=10.0))

@@ -1,4 +1,4 @@
-"""The acknowledgements of a leader: which request has them, and when."""
+"""The acknowledgements of a leader: their requests and times."""
 
 import pytest
 
@@ -22,7 +22,7 @@ from tests.protocol.message_factories import (
 )
 
 
-def test_acknowledgements_ride_on_the_next_fetch():
+def test_acknowledgements_are_sent_with_the_next_fetch():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge_open(0, 4, ACCEPT)
@@ -36,7 +36,7 @@ def test_acknowledgements_ride_on_the_next_fetch():
     assert 1 == request.share_session_epoch
 
 
-def test_fetch_and_acknowledgement_of_a_partition_fail_apart():
+def test_errors_of_fetch_and_acknowledgement_of_a_partition_are_independent():
     harness = LeaderHarness(P0, P1)
     leases = harness.open_session(
         partition_response(P0, (0, 0)), partition_response(P1, (0, 0))
@@ -54,10 +54,12 @@ def test_fetch_and_acknowledgement_of_a_partition_fail_apart():
     )
 
     assert {"FENCED_STATE_EPOCH", None} == set(harness.errors)
-    assert [P0] == [h.lease.share_partition for h in harness.take_events(Acquired)]
+    assert [P0] == [
+        event.lease.share_partition for event in harness.take_events(Acquired)
+    ]
 
 
-def test_acknowledgements_leave_by_themselves_after_a_moment():
+def test_acknowledgements_without_a_fetch_are_sent_after_the_linger_time():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -68,13 +70,13 @@ def test_acknowledgements_leave_by_themselves_after_a_moment():
     request = harness.next_acknowledge()
 
     assert (None, ACK_DELAY) == (waited, due)
-    assert due < 0.005  # sending takes some of that, too
+    assert due < 0.005, "leaves time to send within 5 ms"
     assert {0: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
     assert (1, False) == (request.share_session_epoch, request.is_renew_ack)
 
 
-def trickle(harness: LeaderHarness, offset: int) -> tuple[ShareFetch, list[Lease]]:
-    """The application asks, and its fetch brings one record, far from all it may."""
+def fetch_one(harness: LeaderHarness, offset: int) -> tuple[ShareFetch, list[Lease]]:
+    """Fetch one record for a waiting reader; return the fetch and the leases."""
     harness.prefetch.waiting_readers = 1
     request = harness.next_fetch()
     harness.respond(request, fetch_response(partition_response(P0, (offset, offset))))
@@ -82,70 +84,75 @@ def trickle(harness: LeaderHarness, offset: int) -> tuple[ShareFetch, list[Lease
     return request, harness.take_leases()
 
 
-def trickling(seconds: float = 0.001, records: int = 30) -> tuple[LeaderHarness, Lease]:
-    """Records come one by one, so far apart; all is said but of the last, the 30th."""
+def leader_with_single_records(
+    seconds: float = 0.001, records: int = 30
+) -> tuple[LeaderHarness, Lease]:
+    """Return a leader that received single records at this interval.
+
+    All of them are acknowledged except the last, whose lease is returned as well.
+    """
     harness = LeaderHarness()
     harness.prefetch.allowance = 500
-    _, (lease,) = trickle(harness, 0)
+    _, (lease,) = fetch_one(harness, 0)
     for offset in range(1, records):
         lease.acknowledge(offset - 1, ACCEPT)
         harness.now += seconds
-        _, (lease,) = trickle(harness, offset)
+        _, (lease,) = fetch_one(harness, offset)
     lease.acknowledge(records - 1, ACCEPT)
     harness.leader.flush_acks()
     harness.now += seconds
-    _, (lease,) = trickle(harness, records)
+    _, (lease,) = fetch_one(harness, records)
     assert not harness.batcher.has_pending
     return harness, lease
 
 
-def carried(
+def offsets_per_fetch(
     harness: LeaderHarness, lease: Lease, seconds: float, fetches: int
 ) -> list[set[int]]:
-    """Which offsets are acknowledged with each of the next fetches."""
+    """Return the offsets that each of the next fetches acknowledges."""
     offsets: list[set[int]] = []
     for offset in range(lease.acquired[0][0], lease.acquired[0][0] + fetches):
         lease.acknowledge(offset, ACCEPT)
         harness.now += seconds
-        request, (lease,) = trickle(harness, offset + 1)
+        request, (lease,) = fetch_one(harness, offset + 1)
         offsets.append(set(acks_by_offset(request.acknowledgements.get(P0, ()))))
     return offsets
 
 
-def test_acknowledgements_of_single_records_ride_with_one_fetch_of_a_few():
-    harness, lease = trickling(0.001)
+def test_acknowledgements_of_single_records_are_sent_with_every_few_fetches():
+    harness, lease = leader_with_single_records(0.001)
 
-    found = carried(harness, lease, 0.001, fetches=30)
+    found = offsets_per_fetch(harness, lease, 0.001, fetches=30)
 
     sizes = {len(offsets) for offsets in found}
     assert {0, int(ACK_DELAY / 0.001) + 1} == sizes
     assert set(range(30, 55)) <= set().union(*found)
 
 
-def test_fetches_between_are_not_in_the_way_of_acknowledgements():
-    harness, lease = trickling(0.001)
+def test_fetch_without_acknowledgements_waits_for_at_most_the_linger_time():
+    harness, lease = leader_with_single_records(0.001)
     lease.acknowledge(30, ACCEPT)
 
-    request, _ = trickle(harness, 31)
+    request, _ = fetch_one(harness, 31)
 
     assert {} == request.acknowledgements
     assert ACK_DELAY == pytest.approx(request.max_wait)
 
 
-def test_where_nothing_more_may_come_by_then_acknowledgements_ride_at_once():
-    apart = ACK_DELAY * 2
-    harness, lease = trickling(apart)
+def test_acknowledgements_of_rare_records_are_sent_with_each_fetch():
+    interval = ACK_DELAY * 2
+    harness, lease = leader_with_single_records(interval)
 
-    found = carried(harness, lease, apart, fetches=5)
+    found = offsets_per_fetch(harness, lease, interval, fetches=5)
 
     assert [{offset} for offset in range(30, 35)] == found
 
 
-def test_what_comes_later_than_expected_holds_up_no_acknowledgement():
-    harness, lease = trickling(0.001)
+def test_acknowledgements_are_sent_in_time_if_no_further_record_arrives():
+    harness, lease = leader_with_single_records(0.001)
     lease.acknowledge(30, ACCEPT)
     harness.prefetch.waiting_readers = 1
-    begun = harness.now
+    start = harness.now
     waited = harness.next_fetch()
     harness.now += waited.max_wait
     harness.respond(waited, fetch_response())
@@ -154,30 +161,30 @@ def test_what_comes_later_than_expected_holds_up_no_acknowledgement():
 
     assert {} == waited.acknowledgements
     assert {30: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
-    assert harness.now - begun <= ACK_DELAY + 1e-9
+    assert harness.now - start <= ACK_DELAY + 1e-9
 
 
-def test_a_release_rides_with_the_next_fetch():
-    harness, lease = trickling()
+def test_release_is_sent_with_the_next_fetch():
+    harness, lease = leader_with_single_records()
     lease.acknowledge(30, RELEASE)
 
-    request, _ = trickle(harness, 31)
+    request, _ = fetch_one(harness, 31)
 
     assert {30: RELEASE} == acks_by_offset(request.acknowledgements[P0])
 
 
 def test_acknowledgements_of_a_commit_are_sent_with_the_next_fetch():
-    harness, lease = trickling()
+    harness, lease = leader_with_single_records()
     lease.acknowledge(30, ACCEPT)
     harness.leader.flush_acks()
 
-    request, _ = trickle(harness, 31)
+    request, _ = fetch_one(harness, 31)
 
     assert {30: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
 
 
-def test_where_more_lies_ready_acknowledgements_ride_with_each_fetch():
-    harness, lease = trickling()
+def test_acknowledgements_are_sent_with_each_fetch_if_many_records_are_available():
+    harness, lease = leader_with_single_records()
     harness.fetch_more(partition_response(P0, (31, 530)))
     lease.acknowledge(30, ACCEPT)
     harness.prefetch.waiting_readers = 1
@@ -185,7 +192,7 @@ def test_where_more_lies_ready_acknowledgements_ride_with_each_fetch():
     assert {30: ACCEPT} == acks_by_offset(harness.next_fetch().acknowledgements[P0])
 
 
-def test_marks_made_meanwhile_travel_along():
+def test_acknowledgements_made_during_the_linger_time_are_included():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -199,15 +206,15 @@ def test_marks_made_meanwhile_travel_along():
     )
 
 
-def test_gaps_leave_by_themselves_too():
+def test_gaps_are_sent_after_the_linger_time():
     harness = LeaderHarness()
     harness.respond(
         harness.next_fetch(), fetch_response(partition_response(P0, (0, 3)))
     )
-    (happening,) = harness.take_events(Acquired)
+    (acquired,) = harness.take_events(Acquired)
     harness.prefetch.waiting_readers = 0
 
-    happening.lease.set_offsets([], gaps=[(0, 3)])
+    acquired.lease.set_offsets([], gaps=[(0, 3)])
     harness.prefetch.on_delivered(4, harness.now)
 
     assert dict.fromkeys(range(4), 0) == acks_by_offset(
@@ -215,22 +222,22 @@ def test_gaps_leave_by_themselves_too():
     )
 
 
-def test_whoever_waits_for_acknowledgements_waits_no_longer_than_needed():
+def test_flush_sends_acknowledgements_of_a_commit_immediately():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
-    ticket = CommitWaiter()
-    harness.batcher.collect(ticket)
+    waiter = CommitWaiter()
+    harness.batcher.collect(waiter)
 
     harness.leader.flush_acks()
     harness.respond(
         harness.next_acknowledge(), acknowledge_response(partition_response(P0))
     )
 
-    assert ticket.is_done
+    assert waiter.is_done
 
 
-def test_fetches_and_acknowledgements_share_one_sequence():
+def test_fetches_and_acknowledgements_share_one_sequence_of_epochs():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -244,7 +251,7 @@ def test_fetches_and_acknowledgements_share_one_sequence():
     )
 
 
-def test_acknowledgements_go_out_although_nothing_is_wanted_any_more():
+def test_acknowledgements_are_sent_without_assigned_partitions():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 0)))
     harness.leader.set_partitions(frozenset())
@@ -253,7 +260,7 @@ def test_acknowledgements_go_out_although_nothing_is_wanted_any_more():
     assert {0: ACCEPT} == acks_by_offset(harness.flush_acks().acknowledgements[P0])
 
 
-def test_renewals_never_ride_on_a_fetch():
+def test_renewals_are_not_sent_with_a_fetch():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, RENEW)
@@ -266,7 +273,7 @@ def test_renewals_never_ride_on_a_fetch():
     assert {0: RENEW, 1: ACCEPT} == acks_by_offset(request.acknowledgements[P0])
 
 
-def test_a_renewal_moves_the_locks_end():
+def test_renewal_extends_the_lock():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     harness.now = 20.0
@@ -281,7 +288,7 @@ def test_a_renewal_moves_the_locks_end():
     assert (60.1, 30.0) == (lease.deadline_of(0), lease.deadline_of(1))
 
 
-def test_a_broker_that_knows_no_renewal_is_not_asked_for_one():
+def test_renewal_with_a_broker_that_does_not_support_it_raises():
     harness = LeaderHarness()
     harness.respond(
         harness.next_fetch(),
@@ -293,7 +300,7 @@ def test_a_broker_that_knows_no_renewal_is_not_asked_for_one():
         lease.acknowledge(0, RENEW)
 
 
-def test_a_refused_acknowledgement_is_retried_after_a_pause():
+def test_failed_acknowledgement_is_retried_after_a_pause():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 0)))
     lease.acknowledge(0, ACCEPT)
@@ -308,7 +315,7 @@ def test_a_refused_acknowledgement_is_retried_after_a_pause():
     assert harness.now + 0.03 < due < harness.now + 0.07
 
 
-def test_records_past_their_lock_leave_the_hands_of_the_leader():
+def test_records_whose_locks_ended_are_no_longer_held():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 3)))
     harness.prefetch.waiting_readers = 1

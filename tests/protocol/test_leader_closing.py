@@ -1,4 +1,4 @@
-"""How a leader's machine ends: by moving away, or closed."""
+"""The end of a leader: it becomes idle, or it is closed."""
 
 import math
 
@@ -19,13 +19,13 @@ from tests.protocol.message_factories import (
     partition_response,
 )
 
-OUTSIDE = [Code.UNKNOWN_SERVER_ERROR, Code.SHARE_SESSION_LIMIT_REACHED, 9_999]
+OTHER_ERRORS = [Code.UNKNOWN_SERVER_ERROR, Code.SHARE_SESSION_LIMIT_REACHED, 9_999]
 
 
-# Moving away.
+# Idle leaders.
 
 
-def test_a_leader_with_nothing_to_fetch_and_nothing_held_has_moved_away():
+def test_leader_without_partitions_and_held_records_is_idle():
     harness = LeaderHarness()
     harness.open_session()
 
@@ -34,26 +34,26 @@ def test_a_leader_with_nothing_to_fetch_and_nothing_held_has_moved_away():
     assert harness.leader.is_idle(harness.now)
 
 
-@pytest.mark.parametrize("why", ["wanted", "held", "pending", "under way"])
-def test_a_leader_has_not_moved_away_while_something_is(why: str):
+@pytest.mark.parametrize("reason", ["assigned", "held", "pending", "in flight"])
+def test_leader_is_not_idle_while_something_is(reason: str):
     harness = LeaderHarness()
     leases = (
         harness.open_session(partition_response(P0, (0, 0)))
-        if why != "under way"
+        if reason != "in flight"
         else harness.open_session()
     )
-    if why == "under way":
+    if reason == "in flight":
         harness.prefetch.waiting_readers = 1
         harness.next_fetch()
-    if why != "wanted":
+    if reason != "assigned":
         harness.leader.set_partitions(frozenset())
-    if why == "pending":
+    if reason == "pending":
         leases[0].acknowledge(0, ACCEPT)
 
     assert not harness.leader.is_idle(harness.now)
 
 
-def test_what_a_last_fetch_brings_is_worked_before_the_leader_has_moved_away():
+def test_leader_is_idle_after_the_records_of_the_last_fetch_are_acknowledged():
     harness = LeaderHarness()
     request = harness.next_fetch()
     harness.leader.set_partitions(frozenset())
@@ -71,7 +71,7 @@ def test_what_a_last_fetch_brings_is_worked_before_the_leader_has_moved_away():
     assert (False, True) == (before, harness.leader.is_idle(harness.now))
 
 
-def test_locks_that_ended_keep_no_leader():
+def test_leader_is_idle_after_the_locks_ended():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 0)))
     harness.leader.set_partitions(frozenset())
@@ -82,7 +82,7 @@ def test_locks_that_ended_keep_no_leader():
 # Closing.
 
 
-def test_closing_before_anything_was_sent_ends_at_once():
+def test_closing_before_the_first_request_finishes_immediately():
     harness = LeaderHarness()
 
     harness.leader.close()
@@ -91,7 +91,7 @@ def test_closing_before_anything_was_sent_ends_at_once():
     assert math.inf == harness.leader.next_deadline(harness.now)
 
 
-def test_closing_says_the_last_things_and_closes_the_session_in_one_request():
+def test_last_acknowledgements_are_sent_with_the_request_that_closes_the_session():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge_open(0, 2, ACCEPT)
@@ -107,7 +107,7 @@ def test_closing_says_the_last_things_and_closes_the_session_in_one_request():
     assert lease.lock_scope.ended
 
 
-def test_a_session_with_nothing_to_say_is_closed_too():
+def test_closing_without_acknowledgements_closes_the_session():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 3)))
 
@@ -117,7 +117,7 @@ def test_a_session_with_nothing_to_say_is_closed_too():
     assert (CLOSING, {}) == (request.share_session_epoch, request.acknowledgements)
 
 
-def test_closing_fetches_no_more():
+def test_closing_leader_does_not_fetch():
     harness = LeaderHarness()
     harness.open_session()
     harness.prefetch.waiting_readers = 1
@@ -127,16 +127,16 @@ def test_closing_fetches_no_more():
     assert isinstance(harness.next_request(), ShareAcknowledge)
 
 
-def test_closing_waits_for_the_fetch_that_is_under_way():
+def test_closing_waits_for_the_fetch_in_flight():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
     harness.prefetch.waiting_readers = 1
-    under_way = harness.next_fetch()
+    in_flight = harness.next_fetch()
 
     harness.leader.close()
     ended = harness.leader.finished
-    harness.respond(under_way, fetch_response(partition_response(P0, (4, 5))))
+    harness.respond(in_flight, fetch_response(partition_response(P0, (4, 5))))
     request = harness.next_acknowledge()
 
     assert not ended
@@ -144,7 +144,7 @@ def test_closing_waits_for_the_fetch_that_is_under_way():
     assert (CLOSING, {}) == (request.share_session_epoch, request.acknowledgements)
 
 
-def test_closing_during_the_opening_fetch_closes_what_it_opened():
+def test_closing_during_the_first_fetch_closes_the_new_session():
     harness = LeaderHarness()
     opening = harness.next_fetch()
 
@@ -158,8 +158,8 @@ def test_closing_during_the_opening_fetch_closes_what_it_opened():
     assert harness.leader.finished
 
 
-@pytest.mark.parametrize("code", [*OUTSIDE, 122, 123])
-def test_closing_ends_when_the_opening_fetch_fails(code: int):
+@pytest.mark.parametrize("code", [*OTHER_ERRORS, 122, 123])
+def test_closing_finishes_if_the_first_fetch_fails(code: int):
     harness = LeaderHarness()
     opening = harness.next_fetch()
     harness.leader.close()
@@ -170,7 +170,7 @@ def test_closing_ends_when_the_opening_fetch_fails(code: int):
     assert harness.leader.finished
 
 
-def test_closing_ends_with_a_lost_connection():
+def test_closing_finishes_if_the_connection_is_lost():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -183,8 +183,8 @@ def test_closing_ends_with_a_lost_connection():
     assert [] == harness.take_events(MetadataStale) + harness.take_events(LocksLost)
 
 
-@pytest.mark.parametrize("code", [*OUTSIDE, 122, 123, 30, 42])
-def test_a_close_finishes_after_any_response(code: int):
+@pytest.mark.parametrize("code", [*OTHER_ERRORS, 122, 123, 30, 42])
+def test_closing_finishes_after_any_error(code: int):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -198,7 +198,7 @@ def test_a_close_finishes_after_any_response(code: int):
 
 
 @pytest.mark.parametrize("code", [Code.INVALID_RECORD_STATE, Code.REQUEST_TIMED_OUT])
-def test_what_the_close_could_not_say_has_failed(code: Code):
+def test_acknowledgements_that_fail_while_closing_are_not_retried(code: Code):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge_open(0, 4, ACCEPT)
@@ -216,7 +216,7 @@ def test_what_the_close_could_not_say_has_failed(code: Code):
     )
 
 
-def test_what_must_travel_apart_at_the_close_takes_a_request_more():
+def test_acknowledgements_that_need_separate_requests_are_sent_before_the_close():
     harness = LeaderHarness()
     (early,) = harness.open_session(partition_response(P0, (0, 0)))
     harness.now = 25.0
@@ -239,7 +239,7 @@ def test_what_must_travel_apart_at_the_close_takes_a_request_more():
     assert [None, None] == harness.errors
 
 
-def test_a_retry_at_the_close_does_not_spin():
+def test_retry_while_closing_has_a_pause():
     harness = LeaderHarness()
     (early,) = harness.open_session(partition_response(P0, (0, 0)))
     harness.now = 20.0
@@ -249,14 +249,14 @@ def test_a_retry_at_the_close_does_not_spin():
     harness.now = 29.5
     harness.leader.close()
 
-    answer = partition_response(P0, acknowledge_error=Code.REQUEST_TIMED_OUT)
-    harness.respond(harness.next_acknowledge(), acknowledge_response(answer))
+    failed = partition_response(P0, acknowledge_error=Code.REQUEST_TIMED_OUT)
+    harness.respond(harness.next_acknowledge(), acknowledge_response(failed))
 
     assert harness.next_request() is None
     assert 29.5 < harness.leader.next_deadline(harness.now) < 29.6
 
 
-def test_a_renewal_at_the_close_is_no_renewal_any_more():
+def test_renewals_fail_when_the_leader_closes():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, RENEW)
@@ -270,7 +270,7 @@ def test_a_renewal_at_the_close_is_no_renewal_any_more():
     assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
 
 
-def test_closing_a_session_that_is_not_open_fails_what_waited_for_it():
+def test_closing_without_an_open_session_fails_pending_acknowledgements():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -285,7 +285,7 @@ def test_closing_a_session_that_is_not_open_fails_what_waited_for_it():
     assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
 
 
-def test_closing_is_not_held_up_by_a_pause():
+def test_closing_does_not_wait_for_a_pause_after_an_error():
     harness = LeaderHarness()
     harness.open_session()
     harness.prefetch.waiting_readers = 1
@@ -299,7 +299,7 @@ def test_closing_is_not_held_up_by_a_pause():
     assert CLOSING == harness.next_acknowledge().share_session_epoch
 
 
-def test_a_verb_after_the_close_raises():
+def test_acknowledgement_after_the_close_raises():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     harness.leader.close()

@@ -1,4 +1,4 @@
-"""Whatever a broker answers, or not: what a leader's machine makes of it."""
+"""A leader and the errors of its broker and connection."""
 
 import math
 
@@ -34,14 +34,14 @@ from tests.protocol.message_factories import (
 )
 
 MOVED = (Code.NOT_LEADER_OR_FOLLOWER, Code.FENCED_LEADER_EPOCH)
-OUTSIDE = [Code.UNKNOWN_SERVER_ERROR, Code.SHARE_SESSION_LIMIT_REACHED, 9_999]
+OTHER_ERRORS = [Code.UNKNOWN_SERVER_ERROR, Code.SHARE_SESSION_LIMIT_REACHED, 9_999]
 
 
 # Errors of the whole request.
 
 
 @pytest.mark.parametrize("code", [Code.INVALID_SHARE_SESSION_EPOCH])
-def test_a_wrong_epoch_opens_anew_and_loses_nothing(code: Code):
+def test_invalid_session_epoch_of_a_fetch_opens_a_session_and_keeps_locks(code: Code):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -63,7 +63,7 @@ def test_a_wrong_epoch_opens_anew_and_loses_nothing(code: Code):
     assert not lease.lock_scope.ended
 
 
-def test_a_wrong_epoch_of_an_acknowledgement_opens_anew_to_say_it_again():
+def test_invalid_session_epoch_of_an_acknowledgement_opens_a_session_and_resends():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -75,7 +75,7 @@ def test_a_wrong_epoch_of_an_acknowledgement_opens_anew_to_say_it_again():
     harness.now = harness.leader.next_deadline(harness.now)
     opening = harness.next_fetch()
     harness.respond(opening, fetch_response())
-    again = harness.next_acknowledge()  # it has waited long enough
+    again = harness.next_acknowledge()  # its linger time is over
     harness.respond(again, acknowledge_response(partition_response(P0)))
 
     assert (0, 0.0, 0) == (
@@ -87,7 +87,7 @@ def test_a_wrong_epoch_of_an_acknowledgement_opens_anew_to_say_it_again():
     assert [None] == harness.errors
 
 
-def test_a_forgotten_session_takes_its_locks_with_it():
+def test_unknown_session_loses_its_locks():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -100,19 +100,19 @@ def test_a_forgotten_session_takes_its_locks_with_it():
 
     assert lease.lock_scope.ended
     assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
-    assert [(lease,)] == [h.leases for h in harness.take_events(LocksLost)]
+    assert [(lease,)] == [event.leases for event in harness.take_events(LocksLost)]
     assert 0 == harness.next_fetch().share_session_epoch
 
 
-@pytest.mark.parametrize("code", OUTSIDE)
-def test_any_other_error_opens_anew_and_fails_what_may_have_been_applied(code: int):
+@pytest.mark.parametrize("code", OTHER_ERRORS)
+def test_other_error_opens_a_session_and_fails_the_acknowledgements_sent(code: int):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
     harness.prefetch.waiting_readers = 1
 
     harness.respond(
-        harness.next_fetch(), fetch_response(error=code, message="so it says")
+        harness.next_fetch(), fetch_response(error=code, message="a message")
     )
     harness.now = harness.leader.next_deadline(harness.now)
     opening = harness.next_fetch()
@@ -123,8 +123,8 @@ def test_any_other_error_opens_anew_and_fails_what_may_have_been_applied(code: i
     assert not lease.lock_scope.ended
 
 
-@pytest.mark.parametrize("code", [*OUTSIDE, 122, 123])
-def test_an_error_that_stays_is_met_with_growing_pauses(code: int):
+@pytest.mark.parametrize("code", [*OTHER_ERRORS, 122, 123])
+def test_repeated_error_causes_growing_pauses(code: int):
     harness = LeaderHarness()
     pauses = []
     for _ in range(8):
@@ -140,18 +140,18 @@ def test_an_error_that_stays_is_met_with_growing_pauses(code: int):
 @pytest.mark.parametrize(
     "code", [c for c, r in error_actions.FETCH.items() if r is ErrorAction.RAISE_FATAL]
 )
-def test_a_fatal_error_finishes_the_leader(code: int):
+def test_fatal_error_finishes_the_leader(code: int):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
 
     harness.respond(
         harness.flush_acks(),
-        acknowledge_response(error=code, message="so it says"),
+        acknowledge_response(error=code, message="a message"),
     )
 
-    (refused,) = harness.take_events(FatalError)
-    assert f"{Code(code).name} (so it says)" in str(refused.error)
+    (fatal,) = harness.take_events(FatalError)
+    assert f"{Code(code).name} (a message)" in str(fatal.error)
     assert harness.leader.finished
     assert harness.next_request() is None
     assert math.inf == harness.leader.next_deadline(harness.now)
@@ -166,15 +166,15 @@ def test_a_fatal_error_finishes_the_leader(code: int):
         (Code.INVALID_REQUEST, BrokerError),
     ],
 )
-def test_a_fatal_error_has_the_class_of_its_code(code: Code, kind: type):
+def test_fatal_error_has_the_class_of_its_code(code: Code, kind: type):
     harness = LeaderHarness()
 
     harness.respond(harness.next_fetch(), fetch_response(error=code))
 
-    assert [kind] == [type(h.error) for h in harness.take_events(FatalError)]
+    assert [kind] == [type(event.error) for event in harness.take_events(FatalError)]
 
 
-def test_a_throttled_leader_is_left_alone_as_long_as_it_says():
+def test_throttled_leader_waits_for_the_throttle_time():
     harness = LeaderHarness()
 
     harness.respond(
@@ -191,7 +191,7 @@ def test_a_throttled_leader_is_left_alone_as_long_as_it_says():
 
 
 @pytest.mark.parametrize("code", error_actions.FETCH_PARTITION)
-def test_each_code_of_a_partition_has_its_happening(code: int):
+def test_each_partition_error_has_the_event_of_its_action(code: int):
     harness = LeaderHarness()
     leader = PartitionLeader(2, 5)
 
@@ -213,7 +213,7 @@ def test_each_code_of_a_partition_has_its_happening(code: int):
     "code",
     [Code.KAFKA_STORAGE_ERROR, Code.OFFSET_NOT_AVAILABLE, Code.UNKNOWN_SERVER_ERROR],
 )
-def test_a_passing_error_is_silent_and_asked_about_after_a_pause(code: Code):
+def test_temporary_partition_error_causes_a_pause_and_no_event(code: Code):
     harness = LeaderHarness()
 
     harness.respond(
@@ -225,7 +225,7 @@ def test_a_passing_error_is_silent_and_asked_about_after_a_pause(code: Code):
     assert harness.leader.next_deadline(harness.now) < 0.07
 
 
-def test_an_error_beside_records_causes_no_pause():
+def test_error_of_one_partition_with_records_of_another_causes_no_pause():
     harness = LeaderHarness(P0, P1)
 
     harness.respond(
@@ -242,7 +242,7 @@ def test_an_error_beside_records_causes_no_pause():
     assert harness.next_fetch()
 
 
-def test_an_error_that_passed_is_forgotten():
+def test_pauses_start_again_after_a_success():
     harness = LeaderHarness()
     for _ in range(6):
         error = partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)
@@ -259,7 +259,7 @@ def test_an_error_that_passed_is_forgotten():
 
 
 @pytest.mark.parametrize("code", MOVED)
-def test_an_acknowledgements_answer_may_name_a_new_leader_too(code: Code):
+def test_acknowledge_response_with_a_new_leader_is_reported(code: Code):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 0)))
     lease.acknowledge(0, ACCEPT)
@@ -277,7 +277,7 @@ def test_an_acknowledgements_answer_may_name_a_new_leader_too(code: Code):
 
 
 @pytest.mark.parametrize("code", MOVED)
-def test_a_move_with_two_errors_is_reported_once(code: Code):
+def test_move_in_fetch_and_acknowledge_errors_is_reported_once(code: Code):
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 0)))
     lease.acknowledge(0, ACCEPT)
@@ -294,21 +294,21 @@ def test_a_move_with_two_errors_is_reported_once(code: Code):
 # Lost connections.
 
 
-def test_a_lost_connection_loses_the_session_its_locks_and_what_was_under_way():
+def test_connection_lost_during_a_request_loses_session_locks_and_acknowledgements():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
 
     harness.fail(harness.flush_acks())
     harness.prefetch.waiting_readers = 1
-    blocked = harness.next_request()
+    during_pause = harness.next_request()
     harness.now = harness.leader.next_deadline(harness.now)
     opening = harness.next_fetch()
 
     assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
-    assert [(lease,)] == [h.leases for h in harness.take_events(LocksLost)]
+    assert [(lease,)] == [event.leases for event in harness.take_events(LocksLost)]
     assert 1 == len(harness.take_events(MetadataStale))
-    assert blocked is None
+    assert during_pause is None
     assert (0, frozenset({P0}), {}) == (
         opening.share_session_epoch,
         opening.added,
@@ -316,7 +316,7 @@ def test_a_lost_connection_loses_the_session_its_locks_and_what_was_under_way():
     )
 
 
-def test_a_lost_connection_with_nothing_held_loses_no_locks():
+def test_lost_connection_without_held_records_loses_no_locks():
     harness = LeaderHarness()
 
     harness.fail(harness.next_fetch())
@@ -324,7 +324,7 @@ def test_a_lost_connection_with_nothing_held_loses_no_locks():
     assert [] == harness.take_events(LocksLost)
 
 
-def test_a_broker_that_is_down_is_asked_with_growing_pauses():
+def test_repeatedly_lost_connection_causes_growing_pauses():
     harness = LeaderHarness()
     pauses = []
     for _ in range(8):
@@ -336,7 +336,7 @@ def test_a_broker_that_is_down_is_asked_with_growing_pauses():
     assert 0.8 <= pauses[-1] <= 1.2
 
 
-def test_a_broker_too_old_for_the_request_refuses():
+def test_unsupported_fetch_is_fatal():
     harness = LeaderHarness()
     old = UnsupportedVersionError("too old")
 
@@ -346,7 +346,7 @@ def test_a_broker_too_old_for_the_request_refuses():
     assert harness.leader.finished
 
 
-def test_a_verb_after_the_connection_was_lost_raises():
+def test_acknowledgement_after_the_connection_was_lost_raises():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     harness.prefetch.waiting_readers = 1
@@ -357,7 +357,7 @@ def test_a_verb_after_the_connection_was_lost_raises():
     assert [] == harness.errors
 
 
-def test_a_connection_lost_between_two_requests_loses_the_locks_and_opens_anew():
+def test_connection_lost_between_requests_loses_locks_and_opens_a_session():
     harness = LeaderHarness()
     (lease,) = harness.open_session(partition_response(P0, (0, 3)))
     lease.acknowledge(0, ACCEPT)
@@ -370,12 +370,12 @@ def test_a_connection_lost_between_two_requests_loses_the_locks_and_opens_anew()
 
     assert lease.lock_scope.ended
     assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
-    assert [(lease,)] == [h.leases for h in harness.take_events(LocksLost)]
+    assert [(lease,)] == [event.leases for event in harness.take_events(LocksLost)]
     assert 1 == len(harness.take_events(MetadataStale))
     assert (0, {}) == (opening.share_session_epoch, opening.acknowledgements)
 
 
-def test_a_connection_lost_while_nothing_is_held_ends_a_leader_that_closes():
+def test_connection_lost_while_closing_finishes_the_leader():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 3)))
     harness.leader.close()

@@ -1,4 +1,4 @@
-"""Many partitions, which the leader's machine asks for some at a time."""
+"""A leader with many partitions, which it fetches in parts."""
 
 from typing import Final
 
@@ -18,11 +18,11 @@ from tests.protocol.message_factories import (
     partition_response,
 )
 
-MANY: Final = frozenset(SharePartition(TOPIC_ID, n) for n in range(4 * PART_SIZE))
-MUCH: Final = (0, 499)
+PARTITIONS: Final = frozenset(SharePartition(TOPIC_ID, n) for n in range(4 * PART_SIZE))
+MANY_OFFSETS: Final = (0, 499)
 
 
-def fast(harness: LeaderHarness) -> None:
+def process_and_request(harness: LeaderHarness) -> None:
     """Process all records in no time, and request more."""
     for lease in harness.take_leases():
         lease.acknowledge_open(0, lease.count, ACCEPT)
@@ -31,57 +31,60 @@ def fast(harness: LeaderHarness) -> None:
     harness.prefetch.allowance = 500
 
 
-def backlogged() -> LeaderHarness:
-    """The session is open with all partitions, and more lies ready than came."""
-    harness = LeaderHarness(*MANY)
+def fast_leader() -> LeaderHarness:
+    """Return a leader with an open session whose application is fast."""
+    harness = LeaderHarness(*PARTITIONS)
     harness.respond(
         harness.next_fetch(), fetch_response(partition_response(P0, (0, 0)))
     )
-    fast(harness)
+    process_and_request(harness)
     return harness
 
 
-def bring(harness: LeaderHarness, request: ShareFetch, where: SharePartition) -> None:
-    """Much of one partition; what was acknowledged was, too."""
+def return_many(
+    harness: LeaderHarness, request: ShareFetch, partition: SharePartition
+) -> None:
+    """Return many records of one partition, and confirm the acknowledgements."""
     acknowledged = [
-        partition_response(p) for p in request.acknowledgements if p != where
+        partition_response(p) for p in request.acknowledgements if p != partition
     ]
     harness.respond(
-        request, fetch_response(partition_response(where, MUCH), *acknowledged)
+        request,
+        fetch_response(partition_response(partition, MANY_OFFSETS), *acknowledged),
     )
-    fast(harness)
+    process_and_request(harness)
 
 
-def test_where_much_lies_ready_some_of_many_partitions_are_asked_without_waiting():
-    harness = backlogged()
+def test_fetches_with_many_records_available_have_some_partitions_and_no_wait():
+    harness = fast_leader()
 
     first = harness.next_fetch()
-    bring(harness, first, min(MANY - first.forgotten))
+    return_many(harness, first, min(PARTITIONS - first.forgotten))
     second = harness.next_fetch()
 
     assert 3 * PART_SIZE == len(first.forgotten)
-    assert MANY - first.forgotten == second.forgotten
+    assert PARTITIONS - first.forgotten == second.forgotten
     assert PART_SIZE == len(second.added)
     assert [0.0] * 2 == [first.max_wait, second.max_wait]
 
 
-def test_what_some_bring_is_acknowledged_with_the_fetch_that_asks_the_next():
-    harness = backlogged()
+def test_records_of_one_part_are_acknowledged_with_the_fetch_of_the_next():
+    harness = fast_leader()
     first = harness.next_fetch()
-    where = min(MANY - first.forgotten)
-    bring(harness, first, where)
+    partition = min(PARTITIONS - first.forgotten)
+    return_many(harness, first, partition)
 
     second = harness.next_fetch()
 
-    assert where in second.forgotten
-    said = acks_by_offset(second.acknowledgements[where])
-    assert dict.fromkeys(range(500), ACCEPT) == said
-    bring(harness, second, min(second.added))
+    assert partition in second.forgotten
+    sent = acks_by_offset(second.acknowledgements[partition])
+    assert dict.fromkeys(range(500), ACCEPT) == sent
+    return_many(harness, second, min(second.added))
     assert {None} == set(harness.errors)
 
 
-def test_when_some_bring_little_all_are_asked_at_once():
-    harness = backlogged()
+def test_fetch_after_a_small_response_has_all_partitions():
+    harness = fast_leader()
     harness.respond(harness.next_fetch(), fetch_response())
 
     everything = harness.next_fetch()
@@ -91,8 +94,8 @@ def test_when_some_bring_little_all_are_asked_at_once():
     assert 0.0 < everything.max_wait
 
 
-def test_after_small_responses_no_fetch_is_sent_before_the_application_asks():
-    harness = backlogged()
+def test_fetch_after_small_responses_waits_for_a_reader():
+    harness = fast_leader()
     harness.respond(harness.next_fetch(), fetch_response())
     harness.respond(
         harness.next_fetch(), fetch_response(partition_response(P0, (500, 500)))
@@ -106,38 +109,38 @@ def test_after_small_responses_no_fetch_is_sent_before_the_application_asks():
     assert (frozenset(), frozenset()) == (everything.added, everything.forgotten)
 
 
-@pytest.mark.parametrize("gone", [False, True])
-def test_after_a_change_of_partitions_the_new_ones_have_their_turns(gone: bool):
-    harness = backlogged()
+@pytest.mark.parametrize("removed", [False, True])
+def test_changed_partitions_are_fetched_in_parts(removed: bool):
+    harness = fast_leader()
     first = harness.next_fetch()
-    wanted = frozenset(sorted(MANY)[: 2 * PART_SIZE - gone])
-    harness.leader.set_partitions(wanted)
-    bring(harness, first, min(MANY - first.forgotten))
+    partitions = frozenset(sorted(PARTITIONS)[: 2 * PART_SIZE - removed])
+    harness.leader.set_partitions(partitions)
+    return_many(harness, first, min(PARTITIONS - first.forgotten))
 
-    asked = {some for _ in range(2) for some in asks(harness)}
+    fetched = {each for _ in range(2) for each in fetch_part(harness)}
 
-    assert wanted == asked
+    assert partitions == fetched
 
 
-def asks(harness: LeaderHarness) -> frozenset[SharePartition]:
-    """Return the partitions of the session after the next fetch."""
+def fetch_part(harness: LeaderHarness) -> frozenset[SharePartition]:
+    """Exchange the next fetch; return the partitions of its session."""
     request = harness.next_fetch()
-    bring(harness, request, min(request.added, default=P0))
-    return harness.leader._session.partitions
+    return_many(harness, request, min(request.added, default=P0))
+    return harness.session_partitions
 
 
 @pytest.mark.parametrize(
     "code", [Code.INVALID_SHARE_SESSION_EPOCH, Code.UNKNOWN_SERVER_ERROR]
 )
-def test_a_session_opened_anew_begins_with_all(code: Code):
-    """Whatever ended the one before, the broker may have to load them again."""
-    harness = backlogged()
+def test_session_opened_again_has_all_partitions(code: Code):
+    """The broker possibly has to load the partitions again."""
+    harness = fast_leader()
     harness.respond(harness.next_fetch(), fetch_response(error=code))
     harness.now = harness.leader.next_deadline(harness.now)
 
     opening = harness.next_fetch()
 
     assert 0 == opening.share_session_epoch
-    assert MANY == opening.added
-    bring(harness, opening, P0)
+    assert PARTITIONS == opening.added
+    return_many(harness, opening, P0)
     assert 3 * PART_SIZE <= len(harness.next_fetch().forgotten)

@@ -1,7 +1,7 @@
-"""A leader's machines against a broker and an application that both misbehave.
+"""A leader between a broker and an application that both misbehave.
 
-The driver is the one of `sharecons.net.driver`: it asks the machine when it was rung
-for or when the deadline came that the machine gave, and at no other time.
+The driver works like `sharecons.net.driver`: it requests the next request after a
+notification and at the leader's deadline, and at no other time.
 """
 
 import math
@@ -42,9 +42,10 @@ from tests.protocol.simulated_broker import LOCK, Broker, Fault, Response
 
 LOST: Final = ConnectionFailedError("the connection broke")
 ROUND_TRIP: Final = 0.001
-UNTIL_A_CROWD: Final = 24  # fetches that bring one
+FETCHES_UNTIL_FAST: Final = 24
+"""Fetches until the leader recognizes that records arrive fast."""
 FEW: Final = 3
-"""So many partitions are wanted one by one; the others all together or not at all."""
+"""Partitions that are assigned individually; the others are assigned together."""
 PARTITIONS: Final = tuple(
     SharePartition(TOPIC_ID, n) for n in range(FEW + 2 * PART_SIZE)
 )
@@ -76,24 +77,26 @@ kinds = st.sampled_from([ACCEPT, ACCEPT, RELEASE, REJECT, RENEW])
 numbers = st.integers(0, 50)
 rarely = st.sampled_from([False, False, True])
 faults = st.sampled_from([*FAULTS])
-journeys = st.one_of(st.just(GOOD), st.just(GOOD), faults)
+request_faults = st.one_of(st.just(GOOD), st.just(GOOD), faults)
 seconds = st.sampled_from([0.002, 0.05, 0.6, 3.0, LOCK - 0.5, LOCK + 1.0])
 
 
 class LeaderAndBroker(RuleBasedStateMachine):
+    """A leader, its driver, its broker and the application."""
+
     @initialize(
-        most=st.sampled_from([40, 500]),
+        max_records=st.sampled_from([40, 500]),
         allowance=st.sampled_from([1, 3, 10, 500]),
-        wanted=st.frozensets(partitions, min_size=1),
+        assigned=st.frozensets(partitions, min_size=1),
         many=rarely,
         kind=st.none() | kinds,
-        ending=st.lists(st.tuples(st.none() | kinds, journeys), max_size=4),
+        ending=st.lists(st.tuples(st.none() | kinds, request_faults), max_size=4),
     )
     def begin(
         self,
-        most: int,
+        max_records: int,
         allowance: int,
-        wanted: frozenset[int],
+        assigned: frozenset[int],
         many: bool,
         kind: AcknowledgeType | None,
         ending: list[tuple[AcknowledgeType | None, str]],
@@ -102,29 +105,29 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.ending = ending
         self.broker = Broker(PARTITIONS)
         self.application = Application(self.broker)
-        self.prefetch = Prefetch(most)
-        self.prefetch.allowance = min(allowance, most)
+        self.prefetch = Prefetch(max_records)
+        self.prefetch.allowance = min(allowance, max_records)
         self.result_log = ResultLog(lambda: None, lambda: 0.0)
         self.acknowledgements = AckBatcher(self.wake, self.result_log)
         self.leader = Leader(NODE_ID, SETTINGS, self.prefetch, self.acknowledgements)
         self.leader.topic_names = {TOPIC_ID: TOPIC}
         self.ready: list[Lease] = []
-        self.under_way: list[Request] = []
-        self.answer: Response | None = None  # the broker's to the first of them
+        self.in_flight: list[Request] = []
+        self.response: Response | None = None  # the broker's, to the first request
         self.arrives_at = 0.0
-        self.locks_lost_in_flight = False  # what it brings is locked for us no more
+        self.locks_lost_in_flight = False  # the response has records without locks
         self.fault = FAULTS[GOOD]
         self.is_woken = True
         self.sleeps_until = math.inf
         self.requests = 0
-        self.set_partitions(wanted, many)
-        for partition in wanted:
+        self.set_partitions(assigned, many)
+        for partition in assigned:
             self.produce(partition, 10)
         self.fetch(kind)
 
     @property
     def request(self) -> Request | None:
-        return self.under_way[0] if self.under_way else None
+        return self.in_flight[0] if self.in_flight else None
 
     # The driver.
 
@@ -132,7 +135,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         self.is_woken = True
 
     def drive(self) -> None:
-        """Go on as the driver does, until it sleeps or waits for an answer."""
+        """Work as the driver does, until it sleeps or waits for a response."""
         for _ in range(5):
             if self.request is not None or self.leader.finished:
                 return
@@ -145,14 +148,14 @@ class LeaderAndBroker(RuleBasedStateMachine):
             if request is None:
                 self.sleeps_until = self.leader.next_deadline(self.now)
                 if not self.is_woken and not self.leader.finished:
-                    assert self.sleeps_until > self.now, "it would spin"
+                    assert self.sleeps_until > self.now, "the driver would spin"
             else:
-                assert due <= self.now, "before its deadline"
-                self.sent(request)
-        raise AssertionError("the driver goes round and round")
+                assert due <= self.now, "a request before its deadline"
+                self.on_sent(request)
+        raise AssertionError("the driver spins")
 
-    def sent(self, request: Request) -> None:
-        self.under_way.append(request)
+    def on_sent(self, request: Request) -> None:
+        self.in_flight.append(request)
         self.requests += 1
         self.application.on_sent(request.acknowledgements)
 
@@ -188,82 +191,82 @@ class LeaderAndBroker(RuleBasedStateMachine):
         for partition in self.broker.partitions.values():
             partition.produce(count)
 
-    @rule(journeys=st.lists(journeys, min_size=1, max_size=6))
-    def deliver_requests(self, journeys: list[str]) -> None:
-        for fault in journeys:
+    @rule(request_faults=st.lists(request_faults, min_size=1, max_size=6))
+    def deliver_requests(self, request_faults: list[str]) -> None:
+        for fault in request_faults:
             self.drive()
             if self.request is None and self.sleeps_until < self.now + 1.0:
                 self.now = max(self.now, self.sleeps_until)
                 self.drive()
             self.exchange(fault)
 
-    @precondition(lambda self: self.request is not None and self.answer is None)
-    @rule(fault=journeys)
+    @precondition(lambda self: self.request is not None and self.response is None)
+    @rule(fault=request_faults)
     def handle(self, fault: str) -> None:
         assert self.request is not None
         self.fault = FAULTS[fault]
-        self.answer = self.broker.handle(self.request, self.now, self.fault)
+        self.response = self.broker.handle(self.request, self.now, self.fault)
         if PART_SIZE <= len(self.broker.session) < 2 * PART_SIZE:
             event("some of many partitions")
         wait = 0.0
         if isinstance(self.request, ShareFetch):
             wait = self.request.max_wait
-            parts = self.answer.partitions
+            parts = self.response.partitions
             size = sum(len(p.records) for p in parts)
-            failed = self.answer.error or any(p.error for p in parts)
+            failed = self.response.error or any(p.error for p in parts)
             if failed or size >= self.request.min_bytes:
                 wait = 0.0
             elif size:
-                event("fewer than are waited for")
+                event("fewer bytes than min_bytes")
         self.arrives_at = self.now + ROUND_TRIP + wait
 
-    @precondition(lambda self: self.answer is not None)
+    @precondition(lambda self: self.response is not None)
     @rule()
     def deliver_response(self) -> None:
-        request, answer, self.answer = self.under_way.pop(0), self.answer, None
-        assert answer is not None
+        request, response, self.response = self.in_flight.pop(0), self.response, None
+        assert response is not None
         self.now = max(self.now, self.arrives_at)
-        self.note_outcome(request, answer)
-        self.leader.on_response(request, answer, self.now)
+        self.note_outcome(request, response)
+        self.leader.on_response(request, response, self.now)
         self.dispatch_events()
         self.locks_lost_in_flight = False
         self.is_woken = True
 
-    def note_outcome(self, request: Request, answer: Response) -> None:
-        """Note the results of the request's acknowledgements."""
-        said = request.acknowledgements
-        if answer.error:
-            if answer.error not in NOT_APPLIED:
-                self.application.on_outcome(said, may_fail=True)
+    def note_outcome(self, request: Request, response: Response) -> None:
+        """Report the outcome of the request's acknowledgements to the application."""
+        sent = request.acknowledgements
+        if response.error:
+            if response.error not in NOT_APPLIED:
+                self.application.on_outcome(sent, may_fail=True)
             return
-        on_results = {p.share_partition: p.acknowledge_error for p in answer.partitions}
-        for where, ranges in said.items():
-            code = on_results.get(where)
+        codes = {p.share_partition: p.acknowledge_error for p in response.partitions}
+        for partition, ranges in sent.items():
+            code = codes.get(partition)
             if code in RETRIED or (code == Code.INVALID_RECORD_STATE):
-                unfair = code == self.fault.acknowledge_error
+                injected = code == self.fault.acknowledge_error
                 closed = request.share_session_epoch == -1
-                if unfair and (closed or code == Code.INVALID_RECORD_STATE):
-                    self.allow_failures_of(where, ranges)
+                if injected and (closed or code == Code.INVALID_RECORD_STATE):
+                    self.allow_failures_of(partition, ranges)
                 continue
             self.application.on_outcome(
-                {where: ranges}, may_fail=bool(code) or code is None
+                {partition: ranges}, may_fail=bool(code) or code is None
             )
 
     def allow_failures_of(
-        self, where: SharePartition, ranges: tuple[Range, ...]
+        self, partition: SharePartition, ranges: tuple[Range, ...]
     ) -> None:
         finished = self.application.finished.copy()
-        self.application.on_outcome({where: ranges}, may_fail=True)
+        self.application.on_outcome({partition: ranges}, may_fail=True)
         self.application.finished = finished
 
     @precondition(lambda self: self.request is not None)
     @rule()
     def break_connection(self) -> None:
-        request, under_way = self.under_way[0], list(self.under_way)
-        self.under_way.clear()
-        self.answer, self.locks_lost_in_flight = None, False
+        request, in_flight = self.in_flight[0], list(self.in_flight)
+        self.in_flight.clear()
+        self.response, self.locks_lost_in_flight = None, False
         self.broker.disconnected()
-        for each in under_way:
+        for each in in_flight:
             self.application.on_outcome(each.acknowledgements, may_fail=True)
         self.leader.on_error(request, LOST, self.now)
         self.dispatch_events()
@@ -273,7 +276,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     def forget_session(self) -> None:
         self.broker.forget_session()
         self.application.allow_failures(self.ready)
-        self.locks_lost_in_flight = self.answer is not None
+        self.locks_lost_in_flight = self.response is not None
 
     @rule()
     def miscount(self) -> None:
@@ -281,15 +284,15 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     def exchange(self, fault: str = GOOD) -> None:
         if self.request is not None:
-            if self.answer is None:
+            if self.response is None:
                 self.handle(fault)
             self.deliver_response()
 
     @rule(seconds=seconds)
     def time_passes(self, seconds: float) -> None:
-        """For as long as the driver sleeps, or the broker takes its time."""
+        """Advance the time until the driver wakes or the response arrives."""
         end = self.now + seconds
-        if self.answer is not None:
+        if self.response is not None:
             end = min(end, max(self.now, self.arrives_at))
         elif self.request is None:
             end = min(end, max(self.now, self.sleeps_until))
@@ -297,9 +300,9 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     # The shell and the application.
 
-    @rule(wanted=st.frozensets(partitions), many=rarely)
-    def set_partitions(self, wanted: frozenset[int], many: bool) -> None:
-        several = frozenset(PARTITIONS[number] for number in wanted)
+    @rule(assigned=st.frozensets(partitions), many=rarely)
+    def set_partitions(self, assigned: frozenset[int], many: bool) -> None:
+        several = frozenset(PARTITIONS[number] for number in assigned)
         self.leader.set_partitions(several.union(PARTITIONS[FEW:] if many else ()))
         self.wake()
 
@@ -322,13 +325,13 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule(
         partition=partitions,
         kind=st.sampled_from([ACCEPT, RELEASE]),
-        journeys=st.lists(journeys, min_size=6, max_size=16),
+        request_faults=st.lists(request_faults, min_size=6, max_size=16),
     )
-    def trickle(
-        self, partition: int, kind: AcknowledgeType, journeys: list[str]
+    def receive_single_records(
+        self, partition: int, kind: AcknowledgeType, request_faults: list[str]
     ) -> None:
-        """Records come one by one, and are worked in no time."""
-        for fault in journeys:
+        """Records arrive one by one and are processed in no time."""
+        for fault in request_faults:
             self.produce(partition, 1)
             if self.ready:
                 self.process(all_of_it=True, kind=kind)
@@ -338,11 +341,13 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     @rule(
         kind=st.sampled_from([ACCEPT, RELEASE]),
-        journeys=st.lists(journeys, min_size=6, max_size=16),
+        request_faults=st.lists(request_faults, min_size=6, max_size=16),
     )
-    def flood(self, kind: AcknowledgeType, journeys: list[str]) -> None:
-        """Much lies ready, and is worked in no time."""
-        for fault in journeys:
+    def receive_many_records(
+        self, kind: AcknowledgeType, request_faults: list[str]
+    ) -> None:
+        """Many records are available and are processed in no time."""
+        for fault in request_faults:
             for partition in range(FEW):
                 self.produce(partition, 12)
             if self.ready:
@@ -354,11 +359,13 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @rule(
         partition=partitions,
         kind=st.sampled_from([ACCEPT, RELEASE]),
-        journeys=st.lists(journeys, min_size=1, max_size=6),
+        request_faults=st.lists(request_faults, min_size=1, max_size=6),
     )
-    def crowd(self, partition: int, kind: AcknowledgeType, journeys: list[str]) -> None:
-        """Many come with each fetch, none lie ready, and all are worked in no time."""
-        for fault in [GOOD] * UNTIL_A_CROWD + journeys:
+    def receive_fast_records(
+        self, partition: int, kind: AcknowledgeType, request_faults: list[str]
+    ) -> None:
+        """Each fetch waits for many records, which are processed in no time."""
+        for fault in [GOOD] * FETCHES_UNTIL_FAST + request_faults:
             self.produce(partition, 20)
             if self.ready:
                 self.process(all_of_it=True, kind=kind)
@@ -402,20 +409,20 @@ class LeaderAndBroker(RuleBasedStateMachine):
             self.application.release_packed(lease)
 
     def pick(self, which: int) -> HeldLease | None:
+        """Return one of the three latest leases with records."""
         held = [held for held in self.application.held if held.offsets]
-        # One of the latest leases, mostly.
         return held[-1 - which % min(len(held), 3)] if held else None
 
     @rule(
         which=numbers,
-        words=st.lists(st.tuples(numbers, kinds), min_size=1),
+        acks=st.lists(st.tuples(numbers, kinds), min_size=1),
         commit=st.booleans(),
         after=st.none() | seconds,
     )
     def acknowledge(
         self,
         which: int,
-        words: list[tuple[int, AcknowledgeType]],
+        acks: list[tuple[int, AcknowledgeType]],
         commit: bool,
         after: float | None,
     ) -> None:
@@ -423,7 +430,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
         if held is not None:
             if after is not None:
                 self.time_passes(after)
-            for index, kind in words:
+            for index, kind in acks:
                 self.application.acknowledge(held, index % len(held.offsets), kind)
             if commit:
                 self.commit()
@@ -449,9 +456,9 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     @rule()
     def commit(self) -> None:
-        ticket = CommitWaiter()
-        self.application.waiters.append(ticket)
-        self.acknowledgements.collect(ticket)
+        waiter = CommitWaiter()
+        self.application.waiters.append(waiter)
+        self.acknowledgements.collect(waiter)
         self.leader.flush_acks()
         self.wake()
 
@@ -476,7 +483,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
     @precondition(lambda self: not self.leader.finished)
     @rule(fault=faults, broken=st.booleans())
     def errors_repeat(self, fault: str, broken: bool) -> None:
-        """Whatever goes wrong, it goes wrong at a walking pace."""
+        """A repeated error does not cause a storm of requests."""
         self.prefetch.waiting_readers = int(not self.ready)
         self.wake()
         self.drive()
@@ -495,7 +502,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     @rule()
     def run_without_faults(self) -> None:
-        """Quiet: what was said gets its result, and then nothing moves any more."""
+        """Each acknowledgement gets its result, and then the leader is at rest."""
         self.prefetch.waiting_readers = 0
         for _ in range(400):
             self.drive()
@@ -506,7 +513,7 @@ class LeaderAndBroker(RuleBasedStateMachine):
             else:
                 self.now = max(self.now, self.sleeps_until)
         else:
-            raise AssertionError("it never comes to rest")
+            raise AssertionError("the leader never comes to rest")
         self.dispatch_events()
         assert not self.acknowledgements.has_pending
         self.application.check_all_settled()
@@ -538,4 +545,4 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
 
 LeaderAndBroker.TestCase.settings = MACHINE
-TestLeaderAndBroker = LeaderAndBroker.TestCase
+TestLeaderAndBroker = pytest.mark.slow(LeaderAndBroker.TestCase)

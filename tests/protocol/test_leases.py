@@ -53,22 +53,22 @@ def packed(
     )
 
 
-def holding(*offsets: int, owner: RecordingOwner | None = None) -> Lease:
+def unpacked(*offsets: int, owner: RecordingOwner | None = None) -> Lease:
     lease = packed((offsets[0], offsets[-1], 1), owner=owner)
     lease.set_offsets(offsets)
     return lease
 
 
 def ten(owner: RecordingOwner | None = None) -> Lease:
-    return holding(*range(10), owner=owner)
+    return unpacked(*range(10), owner=owner)
 
 
 def sparse(owner: RecordingOwner | None = None) -> Lease:
-    """Records with holes between them, as compaction leaves them."""
-    return holding(0, 1, 4, 5, 9, owner=owner)
+    """Return a lease of records with gaps between them, as after compaction."""
+    return unpacked(0, 1, 4, 5, 9, owner=owner)
 
 
-def take(lease: Lease) -> list[Run]:
+def take_runs(lease: Lease) -> list[Run]:
     """Return the runs to send, with any deadline."""
     return sorted(run for _, runs in lease.take_runs() for run in runs)
 
@@ -77,7 +77,7 @@ def settle(lease: Lease, runs: Sequence[Run], *, renewed_until: float = 0.0) -> 
     lease.on_settled(ranges_of(runs), renewed_until=renewed_until)
 
 
-def lose(lease: Lease) -> list[Run]:
+def lose_locks(lease: Lease) -> list[Run]:
     lease.lock_scope.ended = True
     return lease.abandon()
 
@@ -85,41 +85,41 @@ def lose(lease: Lease) -> list[Run]:
 # Attributes of a lease.
 
 
-def test_a_lease_counts_every_offset_that_was_acquired():
+def test_count_includes_every_acquired_offset():
     assert 13 == packed((0, 9, 1), (20, 22, 4)).count
 
 
-def test_a_lease_knows_its_highest_delivery_count():
+def test_highest_delivery_count_is_the_maximum_of_the_acquired_ranges():
     assert 4 == packed((0, 9, 1), (20, 22, 4), (30, 30, 2)).highest_delivery_count
 
 
-def test_a_packed_lease_is_open_and_not_settled():
+def test_packed_lease_is_open_and_not_settled():
     lease = packed()
 
     assert (True, False) == (lease.has_open, lease.is_settled)
 
 
-def test_unpacking_lets_go_of_the_answers_bytes():
+def test_unpacking_drops_the_payload():
     assert b"" == ten().payload
 
 
-def test_a_record_locks_end_with_its_lease():
+def test_deadline_of_a_record_is_the_leases():
     assert 30.0 == ten().deadline_of(3)
 
 
-def test_a_fresh_lease_has_nothing_to_send():
+def test_new_lease_has_nothing_to_send():
     owner = RecordingOwner()
 
     assert [] == ten(owner).take_runs()
     assert 0 == owner.notifications
 
 
-# Verbs.
+# Acknowledgements.
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make", [ten, sparse])
-def test_a_marked_record_is_sent_once(
+def test_acknowledged_record_is_sent_once(
     make: Callable[[RecordingOwner], Lease], kind: AcknowledgeType
 ):
     owner = RecordingOwner()
@@ -128,30 +128,32 @@ def test_a_marked_record_is_sent_once(
     lease.acknowledge(5, kind)
 
     assert 1 == owner.notifications
-    assert [Run(5, 5, kind)] == take(lease)
-    assert [] == take(lease)
+    assert [Run(5, 5, kind)] == take_runs(lease)
+    assert [] == take_runs(lease)
 
 
-def test_marks_in_any_order_are_sent_ascending_as_runs():
+def test_acknowledgements_in_any_order_are_sent_as_ascending_runs():
     lease = ten()
 
     for offset in (7, 0, 8, 2, 1):
         lease.acknowledge(offset, ACCEPT)
     lease.acknowledge(3, RELEASE)
 
-    assert [Run(0, 2, ACCEPT), Run(3, 3, RELEASE), Run(7, 8, ACCEPT)] == take(lease)
+    assert [Run(0, 2, ACCEPT), Run(3, 3, RELEASE), Run(7, 8, ACCEPT)] == take_runs(
+        lease
+    )
 
 
-def test_offsets_without_a_record_are_not_sent_with_their_neighbours():
+def test_offsets_without_a_record_are_not_included_in_runs():
     lease = sparse()
 
     lease.acknowledge_open(0, 5, ACCEPT)
 
-    assert [Run(0, 1, ACCEPT), Run(4, 5, ACCEPT), Run(9, 9, ACCEPT)] == take(lease)
+    assert [Run(0, 1, ACCEPT), Run(4, 5, ACCEPT), Run(9, 9, ACCEPT)] == take_runs(lease)
 
 
 @pytest.mark.parametrize(("before", "after"), PAIRS)
-def test_the_last_mark_before_sending_counts_and_only_it_is_sent(
+def test_last_acknowledgement_before_sending_replaces_the_first(
     before: AcknowledgeType, after: AcknowledgeType
 ):
     lease = ten()
@@ -159,11 +161,11 @@ def test_the_last_mark_before_sending_counts_and_only_it_is_sent(
     lease.acknowledge(4, before)
     lease.acknowledge(4, after)
 
-    assert [Run(4, 4, after)] == take(lease)
+    assert [Run(4, 4, after)] == take_runs(lease)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_batchs_verb_marks_the_records_of_which_nothing_was_said(
+def test_acknowledge_open_affects_only_open_records(
     kind: AcknowledgeType,
 ):
     lease = ten()
@@ -175,12 +177,12 @@ def test_a_batchs_verb_marks_the_records_of_which_nothing_was_said(
     expected = {2: kind, 3: REJECT, 4: kind, 5: RELEASE, 6: kind}
     assert expected == {
         offset: run_kind
-        for first, last, run_kind in take(lease)
+        for first, last, run_kind in take_runs(lease)
         for offset in range(first, last + 1)
     }
 
 
-def test_acknowledging_an_acknowledged_batch_does_not_notify_the_owner():
+def test_acknowledge_open_without_open_records_does_not_notify():
     owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge_open(0, 10, ACCEPT)
@@ -188,44 +190,46 @@ def test_acknowledging_an_acknowledged_batch_does_not_notify_the_owner():
     lease.acknowledge_open(0, 10, RELEASE)
 
     assert 1 == owner.notifications
-    assert [Run(0, 9, ACCEPT)] == take(lease)
+    assert [Run(0, 9, ACCEPT)] == take_runs(lease)
 
 
 @pytest.mark.parametrize("state", ["sent", "settled"])
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_saying_the_same_again_changes_nothing(kind: AcknowledgeType, state: str):
+def test_repeated_acknowledgement_after_sending_changes_nothing(
+    kind: AcknowledgeType, state: str
+):
     lease = ten()
     lease.acknowledge(4, kind)
-    runs = take(lease)
+    runs = take_runs(lease)
     if state == "settled":
         settle(lease, runs)
 
     lease.acknowledge(4, kind)
 
-    assert [] == take(lease)
+    assert [] == take_runs(lease)
 
 
 @pytest.mark.parametrize("state", ["sent", "settled"])
 @pytest.mark.parametrize(
     ("before", "after"), [p for p in itertools.product(TERMINAL, KINDS) if p[0] != p[1]]
 )
-def test_another_verb_after_sending_is_refused_and_sends_nothing(
+def test_different_acknowledgement_after_sending_raises_and_sends_nothing(
     before: AcknowledgeType, after: AcknowledgeType, state: str
 ):
     lease = ten()
     lease.acknowledge(4, before)
-    runs = take(lease)
+    runs = take_runs(lease)
     if state == "settled":
         settle(lease, runs)
 
     with pytest.raises(RecordStateError, match=before.name.lower()):
         lease.acknowledge(4, after)
 
-    assert [] == take(lease)
+    assert [] == take_runs(lease)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_verb_after_the_consumer_closed_says_so(kind: AcknowledgeType):
+def test_acknowledgement_after_the_consumer_closed_raises(kind: AcknowledgeType):
     owner = RecordingOwner()
     lease = ten(owner)
     owner.result_log.closed = True
@@ -235,10 +239,10 @@ def test_a_verb_after_the_consumer_closed_says_so(kind: AcknowledgeType):
     with pytest.raises(ClosedError, match="closed"):
         lease.acknowledge_open(0, 10, kind)
 
-    assert [] == take(lease)
+    assert [] == take_runs(lease)
 
 
-def test_a_verb_said_in_turn_after_the_consumer_closed_says_so_too():
+def test_consecutive_acknowledgement_after_the_consumer_closed_raises():
     owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(3, ACCEPT)
@@ -249,7 +253,7 @@ def test_a_verb_said_in_turn_after_the_consumer_closed_says_so_too():
         lease.acknowledge(5, ACCEPT)
 
 
-def test_a_verb_said_in_turn_after_the_locks_were_lost_raises():
+def test_consecutive_acknowledgement_after_the_locks_were_lost_raises():
     lease = ten()
     lease.acknowledge(3, ACCEPT)
     lease.acknowledge(4, ACCEPT)
@@ -262,7 +266,7 @@ def test_a_verb_said_in_turn_after_the_locks_were_lost_raises():
     assert [Run(3, 4, ACCEPT)] == unsent
 
 
-def test_renewing_at_a_broker_that_cannot_says_so():
+def test_renewal_with_a_broker_without_renewals_raises():
     owner = RecordingOwner()
     lease = ten(owner)
     owner.renewable = False
@@ -273,20 +277,20 @@ def test_renewing_at_a_broker_that_cannot_says_so():
         lease.acknowledge_open(0, 10, RENEW)
     lease.acknowledge(4, ACCEPT)
 
-    assert [Run(4, 4, ACCEPT)] == take(lease)
+    assert [Run(4, 4, ACCEPT)] == take_runs(lease)
 
 
-def test_offsets_at_equal_steps_are_records_with_holes_between_them():
+def test_offsets_at_equal_steps_are_acknowledged_individually():
     lease = packed()
     lease.set_offsets(range(0, 10, 3))
 
     lease.acknowledge(6, ACCEPT)
     lease.acknowledge(9, RELEASE)
 
-    assert [Run(6, 6, ACCEPT), Run(9, 9, RELEASE)] == take(lease)
+    assert [Run(6, 6, ACCEPT), Run(9, 9, RELEASE)] == take_runs(lease)
 
 
-def test_each_acquired_offset_may_have_its_record():
+def test_dense_offsets_have_a_record_at_each_acquired_offset():
     lease = packed((5, 7, 1))
     lease.set_dense_offsets()
 
@@ -294,26 +298,26 @@ def test_each_acquired_offset_may_have_its_record():
     lease.acknowledge(6, REJECT)
     lease.acknowledge_open(0, 3, ACCEPT)
 
-    assert [Run(5, 5, ACCEPT), Run(6, 6, REJECT), Run(7, 7, ACCEPT)] == take(lease)
+    assert [Run(5, 5, ACCEPT), Run(6, 6, REJECT), Run(7, 7, ACCEPT)] == take_runs(lease)
     assert not lease.has_open
 
 
-def test_leases_of_which_nothing_is_known_share_nothing():
-    given, kept = packed(), packed()
-    given.release_remaining()
-    given.abandon()
+def test_packed_leases_share_no_state():
+    abandoned, kept = packed(), packed()
+    abandoned.release_remaining()
+    abandoned.abandon()
 
     assert kept.has_open
     assert not kept.is_settled
     kept.set_dense_offsets()
     kept.acknowledge_open(0, 10, ACCEPT)
-    assert [Run(0, 9, ACCEPT)] == take(kept)
+    assert [Run(0, 9, ACCEPT)] == take_runs(kept)
 
 
-# Gaps, and what cannot be shown.
+# Gaps and undeliverable records.
 
 
-def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
+def test_gaps_and_undeliverable_offsets_are_sent_without_an_acknowledgement():
     owner = RecordingOwner()
     lease = packed(owner=owner)
 
@@ -324,24 +328,24 @@ def test_gaps_and_unfit_offsets_are_sent_without_being_asked_for():
     )
 
     assert 1 == owner.notifications
-    assert [Run(2, 4, GAP), Run(6, 8, RELEASE), Run(9, 9, GAP)] == take(lease)
+    assert [Run(2, 4, GAP), Run(6, 8, RELEASE), Run(9, 9, GAP)] == take_runs(lease)
 
 
-def test_gaps_are_sent_in_order_among_what_was_asked_for():
+def test_gaps_and_acknowledgements_are_sent_in_order():
     lease = packed()
     lease.set_offsets([0, 1, 5], gaps=[(2, 4)])
 
     lease.acknowledge_open(0, 3, ACCEPT)
 
-    assert [Run(0, 1, ACCEPT), Run(2, 4, GAP), Run(5, 5, ACCEPT)] == take(lease)
+    assert [Run(0, 1, ACCEPT), Run(2, 4, GAP), Run(5, 5, ACCEPT)] == take_runs(lease)
 
 
-def test_an_answer_for_gaps_settles_no_record_beside_them():
+def test_settled_gaps_do_not_settle_records():
     lease = packed()
     lease.set_offsets([5], gaps=[(6, 9)])
-    gaps = take(lease)
+    gaps = take_runs(lease)
     lease.acknowledge(5, ACCEPT)
-    record = take(lease)
+    record = take_runs(lease)
 
     settle(lease, gaps)
     before = lease.is_settled
@@ -350,35 +354,35 @@ def test_an_answer_for_gaps_settles_no_record_beside_them():
     assert (False, True) == (before, lease.is_settled)
 
 
-def test_a_lease_of_gaps_alone_is_settled_once_they_are_taken():
+def test_lease_of_gaps_is_settled_with_them():
     lease = packed()
     lease.set_offsets([], gaps=[(0, 9)])
 
     before = lease.is_settled
-    runs = take(lease)
+    runs = take_runs(lease)
     settle(lease, runs)
 
     assert (False, True) == (before, lease.is_settled)
     assert not lease.has_open
 
 
-def test_letting_go_of_a_packed_lease_releases_all_of_it():
+def test_releasing_a_packed_lease_releases_all_offsets():
     lease = packed((0, 4, 1), (7, 9, 2))
 
     lease.release_remaining()
 
-    assert [Run(0, 4, RELEASE), Run(7, 9, RELEASE)] == take(lease)
+    assert [Run(0, 4, RELEASE), Run(7, 9, RELEASE)] == take_runs(lease)
     assert b"" == lease.payload
     assert not lease.has_open
 
 
-def test_letting_go_releases_what_was_not_handed_out():
+def test_releasing_an_unpacked_lease_releases_undelivered_records():
     lease = ten()
     lease.cursor = 4
 
     lease.release_remaining()
 
-    assert [Run(4, 9, RELEASE)] == take(lease)
+    assert [Run(4, 9, RELEASE)] == take_runs(lease)
     assert lease.is_open(3)
 
 
@@ -386,36 +390,36 @@ def test_letting_go_releases_what_was_not_handed_out():
 
 
 @pytest.mark.parametrize("make", [ten, sparse])
-def test_a_lease_is_settled_when_each_record_is(make: Callable[[], Lease]):
+def test_lease_is_settled_when_all_records_are(make: Callable[[], Lease]):
     lease = make()
     lease.acknowledge_open(0, 3, ACCEPT)
-    first = take(lease)
+    first = take_runs(lease)
     lease.acknowledge_open(3, 10, REJECT)
-    second = take(lease)
+    second = take_runs(lease)
 
     settle(lease, second)
-    halfway = lease.is_settled
+    settled_before = lease.is_settled
     settle(lease, first)
 
-    assert (False, True) == (halfway, lease.is_settled)
+    assert (False, True) == (settled_before, lease.is_settled)
 
 
-def test_a_lease_with_an_open_record_is_not_settled():
+def test_lease_with_an_open_record_is_not_settled():
     lease = ten()
     lease.acknowledge_open(0, 9, ACCEPT)
 
-    settle(lease, take(lease))
+    settle(lease, take_runs(lease))
 
     assert not lease.is_settled
     assert lease.has_open
 
 
 @pytest.mark.parametrize("make", [ten, sparse])
-def test_settling_touches_only_the_ranges_spoken_of(make: Callable[[], Lease]):
+def test_settling_affects_only_the_given_ranges(make: Callable[[], Lease]):
     lease = make()
     lease.acknowledge(1, ACCEPT)
     lease.acknowledge(4, RELEASE)
-    take(lease)
+    take_runs(lease)
 
     settle(lease, [Run(1, 1, ACCEPT)])
     settle(lease, [Run(4, 4, RELEASE)])
@@ -429,24 +433,24 @@ def test_settling_touches_only_the_ranges_spoken_of(make: Callable[[], Lease]):
 
 
 @pytest.mark.parametrize("make", [ten, sparse])
-def test_a_renewed_record_is_open_again_with_a_later_deadline(
+def test_renewed_record_is_open_with_a_later_deadline(
     make: Callable[[], Lease],
 ):
     lease = make()
     lease.acknowledge(4, RENEW)
 
-    settle(lease, take(lease), renewed_until=55.0)
+    settle(lease, take_runs(lease), renewed_until=55.0)
 
     assert lease.is_open(4)
     assert (55.0, 30.0) == (lease.deadline_of(4), lease.deadline_of(5))
     assert 55.0 == lease.last_deadline()
 
 
-def test_a_record_may_be_renewed_again_and_settled_in_the_end():
+def test_record_can_be_renewed_again_and_then_accepted():
     lease = ten()
     for until in (55.0, 80.0):
         lease.acknowledge(4, RENEW)
-        settle(lease, take(lease), renewed_until=until)
+        settle(lease, take_runs(lease), renewed_until=until)
 
     lease.acknowledge(4, ACCEPT)
 
@@ -454,37 +458,37 @@ def test_a_record_may_be_renewed_again_and_settled_in_the_end():
     assert [(80.0, [Run(4, 4, ACCEPT)])] == lease.take_runs()
 
 
-def test_a_failed_renewal_leaves_the_record_open_with_the_old_deadline():
+def test_failed_renewal_leaves_the_record_open_with_the_old_deadline():
     lease = ten()
     lease.acknowledge(4, RENEW)
 
-    settle(lease, take(lease))
+    settle(lease, take_runs(lease))
 
     assert lease.is_open(4)
     assert 30.0 == lease.deadline_of(4)
 
 
-def test_only_the_renewed_among_settled_records_get_a_later_deadline():
+def test_only_renewed_records_get_a_later_deadline():
     lease = ten()
     lease.acknowledge_open(0, 3, RENEW)
     lease.acknowledge_open(3, 10, ACCEPT)
 
-    settle(lease, take(lease), renewed_until=55.0)
+    settle(lease, take_runs(lease), renewed_until=55.0)
 
     assert [55.0, 55.0, 55.0, 30.0] == [lease.deadline_of(o) for o in range(4)]
 
 
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_a_verb_during_a_renewal_is_sent_once_the_renewal_is_answered(
+def test_acknowledgement_during_a_renewal_is_sent_after_its_response(
     kind: AcknowledgeType,
 ):
     owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
-    renewal = take(lease)
+    renewal = take_runs(lease)
 
     lease.acknowledge(4, kind)
-    during = take(lease)
+    during = take_runs(lease)
     settle(lease, renewal, renewed_until=55.0)
 
     assert [] == during
@@ -493,76 +497,76 @@ def test_a_verb_during_a_renewal_is_sent_once_the_renewal_is_answered(
 
 
 @pytest.mark.parametrize(("first", "last"), PAIRS)
-def test_of_several_verbs_during_a_renewal_the_last_counts(
+def test_last_acknowledgement_during_a_renewal_is_sent(
     first: AcknowledgeType, last: AcknowledgeType
 ):
     lease = ten()
     lease.acknowledge(4, RENEW)
-    renewal = take(lease)
+    renewal = take_runs(lease)
 
     lease.acknowledge(4, first)
     lease.acknowledge(4, last)
     settle(lease, renewal)
 
     renewing_only = (first, last) == (RENEW, RENEW)
-    assert ([] if renewing_only else [Run(4, 4, last)]) == take(lease)
+    assert ([] if renewing_only else [Run(4, 4, last)]) == take_runs(lease)
 
 
 @pytest.mark.parametrize("kind", TERMINAL)
 @pytest.mark.parametrize("taken", [False, True])
-def test_a_batchs_verb_settles_records_that_are_only_being_renewed(
+def test_acknowledge_open_includes_records_that_are_being_renewed(
     kind: AcknowledgeType, taken: bool
 ):
     lease = ten()
     lease.acknowledge_open(0, 10, RENEW)
-    renewal = take(lease) if taken else []
+    renewal = take_runs(lease) if taken else []
 
     lease.acknowledge_open(0, 10, kind)
     settle(lease, renewal, renewed_until=55.0)
 
-    assert [Run(0, 9, kind)] == take(lease)
+    assert [Run(0, 9, kind)] == take_runs(lease)
 
 
-def test_a_batchs_verb_replaces_no_settling_verb_said_during_a_renewal():
+def test_acknowledge_open_keeps_acknowledgements_made_during_a_renewal():
     lease = ten()
     lease.acknowledge_open(0, 2, RENEW)
-    renewal = take(lease)
+    renewal = take_runs(lease)
     lease.acknowledge(0, REJECT)
 
     lease.acknowledge_open(0, 2, ACCEPT)
     settle(lease, renewal)
 
-    assert [Run(0, 0, REJECT), Run(1, 1, ACCEPT)] == take(lease)
+    assert [Run(0, 0, REJECT), Run(1, 1, ACCEPT)] == take_runs(lease)
 
 
-def test_renewing_a_batch_twice_asks_once():
+def test_renewal_during_a_renewal_is_not_sent():
     lease = ten()
     lease.acknowledge_open(0, 10, RENEW)
-    renewal = take(lease)
+    renewal = take_runs(lease)
 
     lease.acknowledge_open(0, 10, RENEW)
     settle(lease, renewal, renewed_until=55.0)
 
-    assert [] == take(lease)
+    assert [] == take_runs(lease)
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_a_record_that_is_only_being_renewed_counts_as_open(taken: bool):
+def test_record_that_is_being_renewed_is_open(taken: bool):
     lease = ten()
     lease.acknowledge(4, RENEW)
     if taken:
-        take(lease)
+        take_runs(lease)
 
     assert lease.is_open(4)
     assert not lease.is_settled
 
 
 @pytest.mark.parametrize("taken", [False, True])
-def test_a_record_to_be_settled_after_its_renewal_is_not_open(taken: bool):
+def test_record_acknowledged_during_its_renewal_is_not_open(taken: bool):
     lease = ten()
     lease.acknowledge(4, RENEW)
     if taken:
-        take(lease)
+        take_runs(lease)
 
     lease.acknowledge(4, ACCEPT)
 
@@ -570,10 +574,10 @@ def test_a_record_to_be_settled_after_its_renewal_is_not_open(taken: bool):
 
 
 @pytest.mark.parametrize("make", [ten, sparse])
-def test_what_is_sent_is_grouped_by_the_locks_deadlines(make: Callable[[], Lease]):
+def test_runs_are_grouped_by_the_deadlines_of_the_locks(make: Callable[[], Lease]):
     lease = make()
     lease.acknowledge(4, RENEW)
-    settle(lease, take(lease), renewed_until=55.0)
+    settle(lease, take_runs(lease), renewed_until=55.0)
 
     for offset in (0, 1, 4, 5, 9):
         lease.acknowledge(offset, ACCEPT)
@@ -585,34 +589,36 @@ def test_what_is_sent_is_grouped_by_the_locks_deadlines(make: Callable[[], Lease
     assert expected == lease.take_runs()
 
 
-# When the locks are gone.
+# Lost locks.
 
 
-def test_forsaking_gives_what_was_asked_for_and_not_sent():
+def test_abandon_returns_unsent_acknowledgements():
     lease = ten()
     lease.acknowledge_open(0, 3, ACCEPT)
-    take(lease)
+    take_runs(lease)
     lease.acknowledge(8, REJECT)
     lease.acknowledge(5, RENEW)
 
-    assert [Run(5, 5, RENEW), Run(8, 8, REJECT)] == lose(lease)
+    assert [Run(5, 5, RENEW), Run(8, 8, REJECT)] == lose_locks(lease)
     assert lease.is_settled
 
 
-def test_an_abandoned_packed_lease_is_settled_and_holds_no_bytes():
+def test_abandoned_packed_lease_is_settled_and_has_no_payload():
     lease = packed()
 
-    assert [] == lose(lease)
+    assert [] == lose_locks(lease)
     assert lease.is_settled
     assert b"" == lease.payload
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_verb_after_the_locks_were_lost_raises_every_time(kind: AcknowledgeType):
+def test_acknowledgement_after_the_locks_were_lost_raises_each_time(
+    kind: AcknowledgeType,
+):
     owner = RecordingOwner()
     lease = ten(owner)
     lease.lock_scope.reason = "the connection to node 1 was lost"
-    lose(lease)
+    lose_locks(lease)
 
     for _ in range(2):
         with pytest.raises(LockLostError, match=r"lost: the conn.*delivered again"):
@@ -621,17 +627,17 @@ def test_a_verb_after_the_locks_were_lost_raises_every_time(kind: AcknowledgeTyp
             lease.acknowledge_open(4, 6, kind)
 
     assert [] == owner.late_acks
-    assert [] == take(lease)
+    assert [] == take_runs(lease)
 
 
 @pytest.mark.parametrize("state", ["unsent", "sent"])
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_a_verb_repeated_after_its_acknowledgement_was_lost_raises(
+def test_repeated_acknowledgement_raises_after_the_first_was_lost(
     kind: AcknowledgeType, state: str
 ):
     lease = ten()
     lease.acknowledge(4, kind)
-    sent = take(lease) if state == "sent" else []
+    sent = take_runs(lease) if state == "sent" else []
     lease.lock_scope.ended = True
     settle(lease, sent)
     lease.abandon()
@@ -642,13 +648,13 @@ def test_a_verb_repeated_after_its_acknowledgement_was_lost_raises(
 
 
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_a_record_settled_before_the_locks_were_lost_stays_settled(
+def test_record_settled_before_the_locks_were_lost_stays_settled(
     kind: AcknowledgeType,
 ):
     lease = ten()
     lease.acknowledge(4, kind)
-    settle(lease, take(lease))
-    lose(lease)
+    settle(lease, take_runs(lease))
+    lose_locks(lease)
 
     lease.acknowledge(4, kind)
     lease.acknowledge_open(4, 5, kind)
@@ -657,12 +663,12 @@ def test_a_record_settled_before_the_locks_were_lost_stays_settled(
             lease.acknowledge(4, other)
 
 
-def test_what_is_accepted_implicitly_after_the_locks_were_lost_is_reported_once():
+def test_implicit_acknowledgement_after_the_locks_were_lost_is_reported_once():
     owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(2, ACCEPT)
-    take(lease)
-    lose(lease)
+    take_runs(lease)
+    lose_locks(lease)
 
     lease.acknowledge_implicitly(0, 5, REJECT)
     lease.acknowledge_implicitly(0, 5, REJECT)
@@ -672,11 +678,11 @@ def test_what_is_accepted_implicitly_after_the_locks_were_lost_is_reported_once(
 
 @pytest.mark.parametrize("state", ["unsent", "sent"])
 @pytest.mark.parametrize("kind", TERMINAL)
-def test_a_renewal_that_was_lost_is_no_settling(kind: AcknowledgeType, state: str):
+def test_record_is_not_settled_by_a_lost_renewal(kind: AcknowledgeType, state: str):
     owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
-    renewal = take(lease) if state == "sent" else []
+    renewal = take_runs(lease) if state == "sent" else []
     lease.lock_scope.ended = True
     settle(lease, renewal)
     lease.abandon()
@@ -707,7 +713,7 @@ def test_locks_end_with_the_session_before_the_lease_is_abandoned(
     assert 0 == owner.notifications
 
 
-def test_a_record_is_held_until_its_deadline_which_stays_what_it_was():
+def test_record_is_held_until_its_deadline():
     owner = RecordingOwner()
     lease = ten(owner)
 
@@ -719,12 +725,12 @@ def test_a_record_is_held_until_its_deadline_which_stays_what_it_was():
     assert 30.0 == lease.deadline_of(4)
 
 
-def test_a_renewed_record_is_held_until_its_new_deadline():
+def test_renewed_record_is_held_until_its_new_deadline():
     owner = RecordingOwner()
     lease = ten(owner)
     lease.acknowledge(4, RENEW)
     while_renewing = lease.holds(4)
-    settle(lease, take(lease), renewed_until=55.0)
+    settle(lease, take_runs(lease), renewed_until=55.0)
     owner.now = 40.0
 
     assert while_renewing
@@ -732,7 +738,7 @@ def test_a_renewed_record_is_held_until_its_new_deadline():
     assert not lease.holds(5)
 
 
-def test_a_record_is_not_held_once_a_verb_settled_it():
+def test_acknowledged_record_is_not_held():
     lease = ten()
 
     lease.acknowledge(4, ACCEPT)
@@ -742,11 +748,11 @@ def test_a_record_is_not_held_once_a_verb_settled_it():
 
 
 @pytest.mark.parametrize("how", ["session", "closed"])
-def test_lost_records_are_not_held_and_their_deadline_is_past(how: str):
+def test_lost_record_is_not_held_and_its_deadline_is_past(how: str):
     owner = RecordingOwner()
     lease = ten(owner)
     if how == "session":
-        lose(lease)
+        lose_locks(lease)
     else:
         owner.result_log.closed = True
 
@@ -754,10 +760,10 @@ def test_lost_records_are_not_held_and_their_deadline_is_past(how: str):
     assert -math.inf == lease.deadline_of(4)
 
 
-def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
+def test_lease_unpacked_after_its_locks_were_lost_sends_nothing():
     owner = RecordingOwner()
     lease = packed(owner=owner)
-    lose(lease)
+    lose_locks(lease)
 
     lease.set_offsets([0], gaps=[(1, 9)])
     lease.acknowledge_implicitly(0, 1, ACCEPT)
@@ -765,18 +771,18 @@ def test_a_lease_unpacked_after_its_locks_went_sends_nothing():
     assert [Run(0, 0, ACCEPT)] == owner.late_acks
 
 
-def test_letting_go_of_what_is_gone_already_is_reported_as_failed():
+def test_releasing_lost_records_is_reported_as_failed():
     owner = RecordingOwner()
     lease = ten(owner)
     lease.cursor = 8
-    lose(lease)
+    lose_locks(lease)
 
     lease.release_remaining()
 
     assert [Run(8, 9, RELEASE)] == owner.late_acks
 
 
-def test_an_ended_lock_alone_forsakes_nothing():
+def test_acknowledgement_is_sent_with_its_deadline():
     lease = ten()
 
     lease.acknowledge(4, ACCEPT)

@@ -1,4 +1,4 @@
-"""The cursor: progress in one partition, and bytes per request."""
+"""The cursor: progress in a partition, and bytes per request."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from sharecons.protocol.log_reader.cursor import (
 )
 from sharecons.protocol.messages import SharePartition
 
-PLACE = SharePartition(b"t" * 16, 3)
+PARTITION = SharePartition(b"t" * 16, 3)
 
 
 class Range(NamedTuple):
@@ -25,7 +25,7 @@ class Range(NamedTuple):
 
 
 def cursor(*spans):
-    return Cursor(PLACE, [(first, last, 1) for first, last in spans], 1.0)
+    return Cursor(PARTITION, [(first, last, 1) for first, last in spans], 1.0)
 
 
 @st.composite
@@ -40,47 +40,50 @@ def offsets(ranges):
 
 def test_ranges_are_sorted_by_partition_and_offset():
     other = SharePartition(b"s" * 16, 9)
-    ranges = [Range(PLACE, 9, 9), Range(other, 0, 5, 2), Range(PLACE, 3, 4)]
+    ranges = [Range(PARTITION, 9, 9), Range(other, 0, 5, 2), Range(PARTITION, 3, 4)]
 
-    assert {other: [(0, 5, 2)], PLACE: [(3, 4, 1), (9, 9, 1)]} == spans_by_partition(
-        ranges
-    )
+    assert {
+        other: [(0, 5, 2)],
+        PARTITION: [(3, 4, 1), (9, 9, 1)],
+    } == spans_by_partition(ranges)
 
 
 def test_offset_in_two_ranges_is_rejected():
     with pytest.raises(ValueError, match="offset 4 is in two"):
-        spans_by_partition([Range(PLACE, 4, 9), Range(PLACE, 1, 4)])
+        spans_by_partition([Range(PARTITION, 4, 9), Range(PARTITION, 1, 4)])
 
 
-@given(wanted=spans(), steps=st.lists(st.integers(1, 40)))
-def test_all_requested_offsets_are_returned_once(wanted, steps):
-    reader = cursor(*wanted)
-    given_ = []
+@given(requested=spans(), steps=st.lists(st.integers(1, 40)))
+def test_all_requested_offsets_are_returned_once(requested, steps):
+    reader = cursor(*requested)
+    returned = []
     for step in [*steps, *([10] * 30)]:
         if reader.finished:
             break
         after = reader.offset + step
-        given_ += [n for n in offsets(reader.advance(after, 100)) if n < after]
+        returned += [n for n in offsets(reader.advance(after, 100)) if n < after]
 
     assert reader.finished
-    assert offsets(wanted) == given_
+    assert offsets(requested) == returned
 
 
-@given(wanted=spans(), lost_before=st.integers(0, 250), step=st.integers(1, 50))
-def test_skipped_offsets_are_not_returned_and_the_rest_is(wanted, lost_before, step):
-    reader = cursor(*wanted)
+@given(requested=spans(), lost_before=st.integers(0, 250), step=st.integers(1, 50))
+def test_skipped_offsets_are_not_returned_and_the_others_are(
+    requested, lost_before, step
+):
+    reader = cursor(*requested)
     after = reader.offset + step
-    given_ = [n for n in offsets(reader.advance(after, 100)) if n < after]
+    returned = [n for n in offsets(reader.advance(after, 100)) if n < after]
     lost = []
     if not reader.finished and lost_before > reader.offset:
         first, last = reader.skip(lost_before)
-        lost = [n for n in offsets(wanted) if first <= n <= last]
+        lost = [n for n in offsets(requested) if first <= n <= last]
         assert {first, last} <= set(lost)
     while not reader.finished:
         after = reader.offset + 7
-        given_ += [n for n in offsets(reader.advance(after, 100)) if n < after]
+        returned += [n for n in offsets(reader.advance(after, 100)) if n < after]
 
-    assert offsets(wanted) == sorted(given_ + lost)
+    assert offsets(requested) == sorted(returned + lost)
     assert all(n < lost_before for n in lost)
 
 
@@ -115,7 +118,7 @@ def test_bytes_are_estimated_from_earlier_responses():
     assert 500_000 <= reader.max_bytes() <= 600_000
 
 
-def test_small_gap_is_read_through_and_large_gap_is_not():
+def test_small_gap_is_read_and_large_gap_is_not():
     near, far = cursor((0, 999), (1050, 1999)), cursor((0, 999), (9000, 9999))
     for reader in (near, far):
         reader.advance(500, 500 * 1000)

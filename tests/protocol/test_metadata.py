@@ -27,7 +27,7 @@ def topic(
     topic_id: bytes | None = TOPIC_ID,
     error: int = 0,
 ) -> TopicDescription:
-    """A topic whose partitions have these leaders and leader epochs."""
+    """Return a topic whose partitions have these leaders and leader epochs."""
     return TopicDescription(
         error=error,
         name=name,
@@ -50,22 +50,23 @@ def described(
     )
 
 
-def asked(metadata: Metadata, now: float) -> MetadataRequest:
+def next_request(metadata: Metadata, now: float) -> MetadataRequest:
+    """Return the request that must be due."""
     request = metadata.next_request(now)
     assert request is not None
     return request
 
 
 def exchange(
-    metadata: Metadata, answer: MetadataResponse, now: float = 0.0
+    metadata: Metadata, response: MetadataResponse, now: float = 0.0
 ) -> MetadataRequest:
-    request = asked(metadata, now)
-    metadata.on_response(request, answer, now)
+    request = next_request(metadata, now)
+    metadata.on_response(request, response, now)
     return request
 
 
-def knowing(*leaders: tuple[int, int]) -> Metadata:
-    """Routing that knows the topic, whose partitions are all assigned."""
+def metadata_with(*leaders: tuple[int, int]) -> Metadata:
+    """Return metadata of the topic with these leaders, with all partitions assigned."""
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
     exchange(metadata, described(topic(*leaders)))
@@ -84,33 +85,35 @@ def test_nothing_is_requested_without_subscription():
     assert math.inf == metadata.next_deadline(now=0.0)
 
 
-def test_the_subscribed_topics_are_described_at_once_by_name():
+def test_subscribed_topics_are_requested_immediately_by_name():
     metadata = Metadata()
 
     metadata.set_subscription((TOPIC, "refunds"), now=3.0)
 
     assert 3.0 == metadata.next_deadline(now=3.0)
-    assert MetadataRequest(names=(TOPIC, "refunds"), ids=()) == asked(metadata, now=3.0)
+    assert MetadataRequest(names=(TOPIC, "refunds"), ids=()) == next_request(
+        metadata, now=3.0
+    )
 
 
 def test_complete_metadata_is_refreshed_after_a_while():
-    metadata = knowing((1, 5))
+    metadata = metadata_with((1, 5))
 
     assert metadata.next_request(now=REFRESH_INTERVAL - 1.0) is None
     assert REFRESH_INTERVAL == metadata.next_deadline(now=0.0)
-    assert asked(metadata, now=REFRESH_INTERVAL)
+    assert next_request(metadata, now=REFRESH_INTERVAL)
 
 
-def test_unsubscribing_asks_nothing_more():
-    metadata = knowing((1, 5))
+def test_nothing_is_requested_after_unsubscribing():
+    metadata = metadata_with((1, 5))
 
     metadata.set_subscription((), now=1.0)
 
     assert math.inf == metadata.next_deadline(now=1.0)
 
 
-def test_closing_asks_nothing_more():
-    metadata = knowing((1, 5))
+def test_nothing_is_requested_after_closing():
+    metadata = metadata_with((1, 5))
 
     metadata.close()
 
@@ -119,46 +122,46 @@ def test_closing_asks_nothing_more():
     assert math.inf == metadata.next_deadline(now=0.0)
 
 
-def test_topics_subscribed_during_a_request_are_described_soon_after_it():
+def test_topics_subscribed_during_a_request_are_requested_after_it():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
-    under_way = asked(metadata, now=0.0)
+    in_flight = next_request(metadata, now=0.0)
 
     metadata.set_subscription(("refunds",), now=0.1)
-    metadata.on_response(under_way, described(topic((1, 5))), now=0.2)
+    metadata.on_response(in_flight, described(topic((1, 5))), now=0.2)
 
-    assert ("refunds",) == asked(metadata, now=0.3).names
+    assert ("refunds",) == next_request(metadata, now=0.3).names
 
 
-def test_topics_subscribed_during_a_request_that_is_lost_are_described_soon():
+def test_topics_subscribed_during_a_lost_request_are_requested_after_it():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
-    under_way = asked(metadata, now=0.0)
+    in_flight = next_request(metadata, now=0.0)
 
     metadata.set_subscription(("refunds",), now=0.1)
-    metadata.on_error(under_way, LOST, now=0.2)
+    metadata.on_error(in_flight, LOST, now=0.2)
 
-    assert ("refunds",) == asked(metadata, now=0.3).names
+    assert ("refunds",) == next_request(metadata, now=0.3).names
 
 
-def test_unsubscribing_during_a_request_asks_nothing_more():
+def test_nothing_is_requested_after_unsubscribing_during_a_request():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
-    under_way = asked(metadata, now=0.0)
+    in_flight = next_request(metadata, now=0.0)
 
     metadata.set_subscription((), now=0.1)
-    metadata.on_response(under_way, described(absent()), now=0.2)
+    metadata.on_response(in_flight, described(absent()), now=0.2)
 
     assert math.inf == metadata.next_deadline(now=0.2)
 
 
-def test_a_lost_request_is_repeated_with_growing_pauses():
+def test_lost_request_is_repeated_with_growing_pauses():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
     pauses = []
     now = 0.0
     for _ in range(8):
-        metadata.on_error(asked(metadata, now), LOST, now)
+        metadata.on_error(next_request(metadata, now), LOST, now)
         pauses.append(metadata.next_deadline(now) - now)
         now = metadata.next_deadline(now)
 
@@ -166,10 +169,10 @@ def test_a_lost_request_is_repeated_with_growing_pauses():
     assert (0.05, 1.0) == (pauses[0], pytest.approx(pauses[-1]))
 
 
-# Topics that are not there.
+# Missing topics.
 
 
-def test_a_missing_topic_is_reported_once_and_requested_until_it_appears():
+def test_missing_topic_is_reported_once_and_requested_until_it_appears():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
     exchange(metadata, described(absent()))
@@ -187,7 +190,7 @@ def test_a_missing_topic_is_reported_once_and_requested_until_it_appears():
     assert now + REFRESH_INTERVAL == metadata.next_deadline(now)
 
 
-def test_a_topic_that_was_there_from_the_start_is_no_news():
+def test_topic_that_exists_from_the_start_is_not_reported():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
 
@@ -196,7 +199,7 @@ def test_a_topic_that_was_there_from_the_start_is_no_news():
     assert ([], False) == (metadata.topic_errors, metadata.has_new_topics)
 
 
-def test_a_topics_new_error_is_reported():
+def test_changed_error_of_a_topic_is_reported():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
     exchange(metadata, described(absent()))
@@ -208,7 +211,7 @@ def test_a_topics_new_error_is_reported():
     assert [TopicError(TOPIC, code) for code in codes] == metadata.topic_errors
 
 
-def test_a_topics_error_is_reported_again_after_a_new_subscription():
+def test_error_of_a_topic_is_reported_again_after_a_new_subscription():
     metadata = Metadata()
     for turn in range(2):
         metadata.set_subscription((TOPIC,), now=float(turn))
@@ -218,7 +221,7 @@ def test_a_topics_error_is_reported_again_after_a_new_subscription():
     assert [TopicError(TOPIC, code)] * 2 == metadata.topic_errors
 
 
-def test_the_error_of_an_unsubscribed_topic_is_not_reported():
+def test_error_of_an_unsubscribed_topic_is_not_reported():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=0.0)
 
@@ -230,8 +233,8 @@ def test_the_error_of_an_unsubscribed_topic_is_not_reported():
 # Leaders.
 
 
-def test_assigned_partitions_are_grouped_by_the_node_that_leads_them():
-    metadata = knowing((1, 5), (2, 5), (1, 3))
+def test_assigned_partitions_are_grouped_by_leader():
+    metadata = metadata_with((1, 5), (2, 5), (1, 3))
 
     assert {
         1: frozenset({P0, SharePartition(TOPIC_ID, 2)}),
@@ -239,23 +242,23 @@ def test_assigned_partitions_are_grouped_by_the_node_that_leads_them():
     } == metadata.leaders()
 
 
-def test_only_assigned_partitions_are_led():
-    metadata = knowing((1, 5), (2, 5))
+def test_only_assigned_partitions_have_leaders():
+    metadata = metadata_with((1, 5), (2, 5))
 
     metadata.set_assignment(frozenset({P1}), now=1.0)
 
     assert {2: frozenset({P1})} == metadata.leaders()
 
 
-def test_a_partition_led_by_a_broker_that_is_not_there_is_asked_for():
-    metadata = knowing((7, 5))
+def test_metadata_is_requested_for_a_partition_whose_leader_is_no_known_broker():
+    metadata = metadata_with((7, 5))
 
     assert {} == metadata.leaders()
-    assert asked(metadata, now=0.0)
+    assert next_request(metadata, now=0.0)
 
 
-def test_an_assignment_with_an_unknown_id_is_kept_and_asked_for_by_id():
-    metadata = knowing((1, 5))
+def test_assigned_topic_with_an_unknown_id_is_requested_by_id():
+    metadata = metadata_with((1, 5))
 
     metadata.set_assignment(frozenset({P0, OTHER}), now=1.0)
     by_id = exchange(metadata, described(topic((2, 1), topic_id=OTHER_ID)), now=1.0)
@@ -264,8 +267,8 @@ def test_an_assignment_with_an_unknown_id_is_kept_and_asked_for_by_id():
     assert {1: frozenset({P0}), 2: frozenset({OTHER})} == metadata.leaders()
 
 
-def test_names_and_ids_take_turns_while_something_is_missing():
-    metadata = knowing((1, 5))
+def test_requests_alternate_between_names_and_ids_while_an_id_is_unknown():
+    metadata = metadata_with((1, 5))
     metadata.set_assignment(frozenset({P0, OTHER}), now=1.0)
     requests = []
     now = 1.0
@@ -279,8 +282,8 @@ def test_names_and_ids_take_turns_while_something_is_missing():
     assert now < 4.0
 
 
-def test_an_answer_without_a_name_or_an_id_teaches_nothing():
-    metadata = knowing((1, 5))
+def test_topic_description_without_a_name_is_ignored():
+    metadata = metadata_with((1, 5))
     metadata.set_assignment(frozenset({OTHER}), now=1.0)
 
     unknown = topic(name=None, topic_id=OTHER_ID, error=Code.UNKNOWN_TOPIC_ID)
@@ -290,8 +293,8 @@ def test_an_answer_without_a_name_or_an_id_teaches_nothing():
     assert {TOPIC_ID: TOPIC} == metadata.topic_names
 
 
-def test_a_partition_without_a_leader_is_asked_for_until_it_has_one():
-    metadata = knowing((-1, 5))
+def test_metadata_is_requested_until_each_partition_has_a_leader():
+    metadata = metadata_with((-1, 5))
     exchange(metadata, described(topic((-1, 5))), now=0.1)
     now = metadata.next_deadline(now=0.1)
 
@@ -301,28 +304,28 @@ def test_a_partition_without_a_leader_is_asked_for_until_it_has_one():
     assert {2: frozenset({P0})} == metadata.leaders()
 
 
-def test_brokers_that_left_the_cluster_lead_nothing():
-    metadata = knowing((1, 5), (2, 5))
+def test_brokers_that_left_the_cluster_are_no_leaders():
+    metadata = metadata_with((1, 5), (2, 5))
     metadata.mark_stale(now=1.0)
 
     brokers = {2: BROKERS[2]}
-    answer = described(topic((1, 5), (2, 5)), brokers=brokers)
-    exchange(metadata, answer, now=2.0)
+    response = described(topic((1, 5), (2, 5)), brokers=brokers)
+    exchange(metadata, response, now=2.0)
 
     assert {2: frozenset({P1})} == metadata.leaders()
     assert brokers == metadata.brokers
 
 
-def test_an_answer_that_names_no_brokers_forgets_none():
-    metadata = knowing((1, 5))
+def test_response_without_brokers_keeps_the_known_ones():
+    metadata = metadata_with((1, 5))
 
     exchange(metadata, described(topic((1, 5)), brokers={}), now=REFRESH_INTERVAL)
 
     assert BROKERS == metadata.brokers
 
 
-def test_metadata_older_than_what_is_known_is_not_believed():
-    metadata = knowing((1, 5))
+def test_metadata_with_an_older_leader_epoch_is_ignored():
+    metadata = metadata_with((1, 5))
     metadata.on_leader_moved(P0, PartitionLeader(2, 6), now=1.0)
 
     exchange(metadata, described(topic((1, 5))), now=REFRESH_INTERVAL)
@@ -330,12 +333,12 @@ def test_metadata_older_than_what_is_known_is_not_believed():
     assert {2: frozenset({P0})} == metadata.leaders()
 
 
-# Hints.
+# New leaders in responses of other requests.
 
 
 @pytest.mark.parametrize("node", [0, 2])
-def test_a_newer_hint_moves_the_partition_at_once_without_asking(node: int):
-    metadata = knowing((1, 5))
+def test_newer_leader_is_used_immediately_without_a_request(node: int):
+    metadata = metadata_with((1, 5))
 
     metadata.on_leader_moved(P0, PartitionLeader(node, 6), now=1.0)
 
@@ -343,8 +346,8 @@ def test_a_newer_hint_moves_the_partition_at_once_without_asking(node: int):
     assert metadata.next_request(now=REFRESH_INTERVAL - 1.0) is None
 
 
-def test_node_0_at_epoch_0_is_a_hint():
-    metadata = knowing((1, 5))
+def test_leader_with_node_0_and_epoch_0_is_valid():
+    metadata = metadata_with((1, 5))
     metadata.set_assignment(frozenset({OTHER}), now=1.0)
 
     metadata.on_leader_moved(OTHER, PartitionLeader(0, 0), now=1.0)
@@ -352,8 +355,8 @@ def test_node_0_at_epoch_0_is_a_hint():
     assert {0: frozenset({OTHER})} == metadata.leaders()
 
 
-def test_a_hint_without_leader_removes_the_leader_and_requests_metadata():
-    metadata = knowing((1, 5))
+def test_response_without_a_leader_removes_the_leader_and_requests_metadata():
+    metadata = metadata_with((1, 5))
 
     metadata.on_leader_moved(P0, NO_LEADER, now=1.0)
 
@@ -362,17 +365,17 @@ def test_a_hint_without_leader_removes_the_leader_and_requests_metadata():
 
 
 @pytest.mark.parametrize("epoch", [4, 5])
-def test_a_hint_that_is_no_newer_is_not_believed(epoch: int):
-    metadata = knowing((1, 5))
+def test_leader_that_is_not_newer_is_ignored_and_metadata_is_requested(epoch: int):
+    metadata = metadata_with((1, 5))
 
     metadata.on_leader_moved(P0, PartitionLeader(2, epoch), now=1.0)
 
     assert {1: frozenset({P0})} == metadata.leaders()
-    assert asked(metadata, now=1.1)
+    assert next_request(metadata, now=1.1)
 
 
-def test_a_hint_of_an_unknown_broker_is_followed_once_its_endpoint_is_known():
-    metadata = knowing((1, 5))
+def test_newer_leader_with_a_known_endpoint_is_used():
+    metadata = metadata_with((1, 5))
 
     metadata.update_endpoints({7: Endpoint("broker-7", 9092)})
     metadata.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
@@ -380,25 +383,25 @@ def test_a_hint_of_an_unknown_broker_is_followed_once_its_endpoint_is_known():
     assert {7: frozenset({P0})} == metadata.leaders()
 
 
-def test_a_hint_of_an_unknown_broker_without_endpoint_asks():
-    metadata = knowing((1, 5))
+def test_newer_leader_without_a_known_endpoint_requests_metadata():
+    metadata = metadata_with((1, 5))
 
     metadata.on_leader_moved(P0, PartitionLeader(7, 6), now=1.0)
 
     assert {} == metadata.leaders()
-    assert asked(metadata, now=1.1)
+    assert next_request(metadata, now=1.1)
 
 
-def test_a_hint_about_an_unknown_partition_requests_metadata():
-    metadata = knowing((1, 5))
+def test_moved_leader_of_an_unknown_partition_requests_metadata():
+    metadata = metadata_with((1, 5))
 
     metadata.on_leader_moved(OTHER, NO_LEADER, now=1.0)
 
-    assert asked(metadata, now=1.1)
+    assert next_request(metadata, now=1.1)
 
 
-def test_metadata_restores_the_leader_after_a_hint_without_leader():
-    metadata = knowing((1, 5))
+def test_metadata_restores_a_removed_leader():
+    metadata = metadata_with((1, 5))
     metadata.on_leader_moved(P0, NO_LEADER, now=1.0)
 
     exchange(metadata, described(topic((1, 5))), now=1.1)
@@ -406,11 +409,11 @@ def test_metadata_restores_the_leader_after_a_hint_without_leader():
     assert {1: frozenset({P0})} == metadata.leaders()
 
 
-# Trouble.
+# Failures.
 
 
-def test_a_failure_requests_metadata_after_a_delay():
-    metadata = knowing((1, 5))
+def test_stale_metadata_is_requested_after_a_delay():
+    metadata = metadata_with((1, 5))
 
     metadata.mark_stale(now=1.0)
 
@@ -418,7 +421,7 @@ def test_a_failure_requests_metadata_after_a_delay():
 
 
 def test_two_failures_request_metadata_once():
-    metadata = knowing((1, 5))
+    metadata = metadata_with((1, 5))
 
     metadata.mark_stale(now=1.0)
     metadata.mark_stale(now=1.04)
@@ -426,7 +429,7 @@ def test_two_failures_request_metadata_once():
     assert 1.05 == metadata.next_deadline(now=1.04)
 
 
-def test_a_failure_does_not_delay_an_earlier_request():
+def test_failure_does_not_delay_an_earlier_request():
     metadata = Metadata()
     metadata.set_subscription((TOPIC,), now=1.0)
 
@@ -435,8 +438,8 @@ def test_a_failure_does_not_delay_an_earlier_request():
     assert 1.0 == metadata.next_deadline(now=1.0)
 
 
-def test_a_failure_after_unsubscribing_requests_nothing():
-    metadata = knowing((1, 5))
+def test_failure_after_unsubscribing_requests_nothing():
+    metadata = metadata_with((1, 5))
     metadata.set_subscription((), now=1.0)
     metadata.set_assignment(frozenset(), now=1.0)
 
@@ -445,13 +448,13 @@ def test_a_failure_after_unsubscribing_requests_nothing():
     assert math.inf == metadata.next_deadline(now=2.0)
 
 
-def test_a_failure_during_a_request_causes_another_request():
-    metadata = knowing((1, 5))
-    under_way = asked(metadata, now=REFRESH_INTERVAL)
+def test_failure_during_a_request_causes_another_request():
+    metadata = metadata_with((1, 5))
+    in_flight = next_request(metadata, now=REFRESH_INTERVAL)
 
     metadata.on_leader_moved(P0, NO_LEADER, now=REFRESH_INTERVAL + 0.1)
     metadata.on_response(
-        under_way, described(topic((1, 5))), now=REFRESH_INTERVAL + 0.2
+        in_flight, described(topic((1, 5))), now=REFRESH_INTERVAL + 0.2
     )
 
     assert metadata.next_deadline(now=REFRESH_INTERVAL + 0.2) < REFRESH_INTERVAL + 1.0

@@ -1,8 +1,9 @@
-"""The metadata against a cluster whose leaders move and whose metadata lags."""
+"""Metadata of a cluster whose leaders move and whose responses are outdated."""
 
 import math
 from typing import Final
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -58,7 +59,7 @@ class Cluster:
     def describe(
         self, request: MetadataRequest, *, lag: int, nodes: set[int]
     ) -> MetadataResponse:
-        assert not (request.names and request.ids), "for names or for ids, not for both"
+        assert not (request.names and request.ids), "names and ids in one request"
         by_id = {i: name for name, i in IDS.items()}
         named = [self._topic(name, lag) for name in request.names]
         is_known = [
@@ -83,7 +84,9 @@ class Cluster:
         )
 
 
-class RoutingAndCluster(RuleBasedStateMachine):
+class MetadataAndCluster(RuleBasedStateMachine):
+    """Metadata, the cluster, and the request in flight between them."""
+
     @initialize()
     def begin(self) -> None:
         self.now = 0.0
@@ -91,21 +94,21 @@ class RoutingAndCluster(RuleBasedStateMachine):
         self.metadata = Metadata()
         self.subscribed: tuple[str, ...] = ()
         self.assigned: frozenset[SharePartition] = frozenset()
-        self.under_way: MetadataRequest | None = None
+        self.in_flight: MetadataRequest | None = None
         self.epochs: dict[SharePartition, int] = {}
 
     # Changes of the cluster.
 
     @rule(name=st.sampled_from(sorted(IDS)))
-    def a_topic_is_made(self, name: str) -> None:
+    def create_topic(self, name: str) -> None:
         self.cluster.topics.add(name)
 
     @rule(partition=partitions, node=st.sampled_from([-1, *NODES]))
-    def a_leader_moves(self, partition: SharePartition, node: int) -> None:
+    def move_leader(self, partition: SharePartition, node: int) -> None:
         self.cluster.move(partition, node)
 
     @rule(node=nodes)
-    def a_broker_comes(self, node: int) -> None:
+    def add_broker(self, node: int) -> None:
         self.cluster.nodes.add(node)
 
     # Calls of the driver.
@@ -128,31 +131,31 @@ class RoutingAndCluster(RuleBasedStateMachine):
         self.now += seconds
 
     @rule()
-    def something_goes_wrong(self) -> None:
+    def mark_stale(self) -> None:
         self.metadata.mark_stale(self.now)
 
     @rule()
     def send(self) -> None:
-        if self.under_way is None:
+        if self.in_flight is None:
             due = self.metadata.next_deadline(self.now)
-            self.under_way = self.metadata.next_request(self.now)
-            assert (due <= self.now) == (self.under_way is not None)
+            self.in_flight = self.metadata.next_request(self.now)
+            assert (due <= self.now) == (self.in_flight is not None)
 
-    @precondition(lambda self: self.under_way is not None)
+    @precondition(lambda self: self.in_flight is not None)
     @rule(lag=st.integers(0, 2), nodes=st.sets(nodes))
-    def metadata_comes(self, lag: int, nodes: set[int]) -> None:
-        request, self.under_way = self.under_way, None
+    def receive_response(self, lag: int, nodes: set[int]) -> None:
+        request, self.in_flight = self.in_flight, None
         assert request is not None
-        answer = self.cluster.describe(request, lag=lag, nodes=nodes)
-        self.metadata.on_response(request, answer, self.now)
+        response = self.cluster.describe(request, lag=lag, nodes=nodes)
+        self.metadata.on_response(request, response, self.now)
         assert self.metadata.next_deadline(self.now) > self.now
         if nodes:
-            assert answer.brokers == self.metadata.brokers
+            assert response.brokers == self.metadata.brokers
 
-    @precondition(lambda self: self.under_way is not None)
+    @precondition(lambda self: self.in_flight is not None)
     @rule()
-    def metadata_is_lost(self) -> None:
-        request, self.under_way = self.under_way, None
+    def lose_request(self) -> None:
+        request, self.in_flight = self.in_flight, None
         assert request is not None
         self.metadata.on_error(request, LOST, self.now)
         assert self.metadata.next_deadline(self.now) > self.now
@@ -160,37 +163,37 @@ class RoutingAndCluster(RuleBasedStateMachine):
     # Hints.
 
     @rule(partition=partitions, lag=st.integers(0, 2), is_known=st.booleans())
-    def a_broker_hints(
+    def receive_leader(
         self, partition: SharePartition, lag: int, is_known: bool
     ) -> None:
-        hint = self.cluster.leader(partition, lag=lag)
-        if is_known and hint.leader_id >= 0:
-            self.metadata.update_endpoints({hint.leader_id: endpoint(hint.leader_id)})
+        moved = self.cluster.leader(partition, lag=lag)
+        if is_known and moved.leader_id >= 0:
+            self.metadata.update_endpoints({moved.leader_id: endpoint(moved.leader_id)})
         before = self.leader_of(partition)
         known = self.epochs.get(partition)
-        reachable = hint.leader_id in self.metadata.brokers
-        self.metadata.on_leader_moved(partition, hint, self.now)
+        reachable = moved.leader_id in self.metadata.brokers
+        self.metadata.on_leader_moved(partition, moved, self.now)
         if partition not in self.assigned:
             return
 
         after = self.leader_of(partition)
-        if known is not None and before is not None and hint.leader_epoch <= known:
+        if known is not None and before is not None and moved.leader_epoch <= known:
             assert after in (before, None)
-            assert (after is None) == (hint.leader_id < 0)
-        if hint.leader_id < 0 or not reachable:
+            assert (after is None) == (moved.leader_id < 0)
+        if moved.leader_id < 0 or not reachable:
             assert after is None or after == before
-            self.a_describe_is_near()
+            self.check_request_is_near()
         elif known is None and after is None:
-            self.a_describe_is_near()  # a hint was followed less than a second ago
+            self.check_request_is_near()  # another move was less than a second ago
         elif known is None:
-            assert hint.leader_id == after
+            assert moved.leader_id == after
 
     @rule(partition=partitions)
-    def a_broker_does_not_know_who_leads(self, partition: SharePartition) -> None:
+    def receive_missing_leader(self, partition: SharePartition) -> None:
         self.metadata.on_leader_moved(partition, PartitionLeader(-1, -1), self.now)
         assert self.leader_of(partition) is None
         if self.subscribed or self.assigned:
-            self.a_describe_is_near()
+            self.check_request_is_near()
 
     def leader_of(self, partition: SharePartition) -> int | None:
         for node, led in self.metadata.leaders().items():
@@ -198,13 +201,13 @@ class RoutingAndCluster(RuleBasedStateMachine):
                 return node
         return None
 
-    def a_describe_is_near(self) -> None:
+    def check_request_is_near(self) -> None:
         assert self.metadata.next_deadline(self.now) <= self.now + LONGEST_PAUSE
 
     # Invariants.
 
     @invariant()
-    def only_known_brokers_are_asked_and_only_for_what_is_assigned(self) -> None:
+    def leaders_are_known_brokers_of_assigned_partitions(self) -> None:
         leaders = self.metadata.leaders()
         led = [partition for group in leaders.values() for partition in group]
         assert leaders.keys() <= self.metadata.brokers.keys()
@@ -215,30 +218,30 @@ class RoutingAndCluster(RuleBasedStateMachine):
     def no_leader_has_an_epoch_older_than_a_known_one(self) -> None:
         for node, led in self.metadata.leaders().items():
             for partition in led:
-                believed = [
+                epochs = [
                     leader.leader_epoch
                     for leader in self.cluster.history[partition]
                     if leader.leader_id == node
                 ]
-                assert believed, "no broker returned it"
-                assert max(believed) >= self.epochs.get(partition, 0)
-                if len(believed) == 1:
-                    self.epochs[partition] = believed[0]
+                assert epochs, "no broker returned it"
+                assert max(epochs) >= self.epochs.get(partition, 0)
+                if len(epochs) == 1:
+                    self.epochs[partition] = epochs[0]
 
     @rule()
-    def all_goes_well_for_a_while(self) -> None:
+    def run_without_faults(self) -> None:
         self.cluster.nodes |= {*NODES}
         self.cluster.topics |= IDS.keys()
         for partition in PARTITIONS:
             if self.cluster.leader(partition).leader_id < 0:
                 self.cluster.move(partition, 1)
-        self.assign(self.assigned & self.partitions_of_what_is_subscribed())
+        self.assign(self.assigned & self.subscribed_partitions())
         self.metadata.mark_stale(self.now)
         end = self.now + 10.0
         while self.now < end:
             self.send()
-            if self.under_way is not None:
-                self.metadata_comes(0, {*NODES})
+            if self.in_flight is not None:
+                self.receive_response(0, {*NODES})
             self.now = min(end, max(self.now, self.metadata.next_deadline(self.now)))
 
         expected: dict[int, set[SharePartition]] = {}
@@ -247,14 +250,14 @@ class RoutingAndCluster(RuleBasedStateMachine):
             expected.setdefault(node, set()).add(partition)
         assert expected == self.metadata.leaders()
 
-    def partitions_of_what_is_subscribed(self) -> frozenset[SharePartition]:
+    def subscribed_partitions(self) -> frozenset[SharePartition]:
         ids = {IDS[name] for name in self.subscribed}
         return frozenset(p for p in PARTITIONS if p.topic_id in ids)
 
     @rule()
     def unsubscribe(self) -> None:
         self.subscribe([])
-        if self.under_way is None:
+        if self.in_flight is None:
             assert math.inf == self.metadata.next_deadline(self.now)
 
     def teardown(self) -> None:
@@ -263,5 +266,5 @@ class RoutingAndCluster(RuleBasedStateMachine):
             assert self.metadata.next_request(self.now + 1e6) is None
 
 
-RoutingAndCluster.TestCase.settings = MACHINE
-TestRoutingAndCluster = RoutingAndCluster.TestCase
+MetadataAndCluster.TestCase.settings = MACHINE
+TestMetadataAndCluster = pytest.mark.slow(MetadataAndCluster.TestCase)

@@ -1,4 +1,4 @@
-"""The status of each offset, from stored states."""
+"""The status of each offset, derived from stored states."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -46,17 +46,17 @@ def test_each_offset_from_start_to_end_has_a_status():
     ] == named(stored, 0, 20)
 
 
-def test_a_group_that_has_not_begun_has_no_offsets():
+def test_state_without_a_start_offset_has_no_ranges():
     assert [] == named(state(None), 0, 20)
 
 
-def test_without_a_log_end_ranges_end_with_the_state():
+def test_ranges_without_a_log_end_end_with_the_state():
     assert [(0, 4, OffsetStatus.ARCHIVED, 5)] == named(
         state(0, (0, 4, ARCHIVED, 5)), None, None
     )
 
 
-def test_archiving_is_settled_and_an_unknown_state_has_a_name():
+def test_archiving_and_unknown_states_have_their_own_status():
     stored = state(0, (0, 4, ARCHIVING, 5), (5, 6, DeliveryState(99), 1))
 
     assert [
@@ -66,7 +66,7 @@ def test_archiving_is_settled_and_an_unknown_state_has_a_name():
     ] == named(stored, 0, 10)
 
 
-def test_removed_offsets_are_not_unsettled():
+def test_offsets_before_the_log_start_are_removed():
     stored = state(0, (0, 1, ACKNOWLEDGED, 1), (2, 5, AVAILABLE, 1))
 
     assert [
@@ -77,25 +77,25 @@ def test_removed_offsets_are_not_unsettled():
     ] == named(stored, 4, 8)
 
 
-def test_the_window_reaches_from_the_start_to_the_last_that_was_written():
+def test_window_extends_from_the_start_offset_to_the_last_stored_offset():
     stored = state(100, (101, 109, ACKNOWLEDGED, 1))
-    inside = PartitionInspection(
+    inspection = PartitionInspection(
         start_offset=100, end_offset=200, ranges=offset_ranges_of(stored, 0, 200)
     )
 
-    assert 10 == inside.window
-    assert 100 == inside.first_unsettled
-    assert 9 == inside.count(OffsetStatus.ACKNOWLEDGED)
-    assert 91 == inside.count(OffsetStatus.OPEN, OffsetStatus.ABOVE)
+    assert 10 == inspection.window
+    assert 100 == inspection.first_unsettled
+    assert 9 == inspection.count(OffsetStatus.ACKNOWLEDGED)
+    assert 91 == inspection.count(OffsetStatus.OPEN, OffsetStatus.ABOVE)
 
 
-def test_delivery_counts_are_those_of_what_is_not_settled():
+def test_delivery_counts_include_only_unsettled_offsets():
     stored = state(0, (0, 1, AVAILABLE, 2), (2, 2, ARCHIVED, 5), (4, 6, AVAILABLE, 1))
-    inside = PartitionInspection(
+    inspection = PartitionInspection(
         start_offset=0, end_offset=9, ranges=offset_ranges_of(stored, 0, 9)
     )
 
-    assert {1: 3, 2: 2} == inside.delivery_counts
+    assert {1: 3, 2: 2} == inspection.delivery_counts
 
 
 @given(
@@ -110,8 +110,8 @@ def test_ranges_have_no_gaps_and_no_overlaps(pieces, log_start, end):
         at += gap + length
     ranges = offset_ranges_of(state(5, *batches), log_start, end)
 
-    due = 5
+    next_offset = 5
     for each in ranges:
-        assert (due, True) == (each.first_offset, each.count > 0)
-        due = each.last_offset + 1
-    assert due == max(at, end, 5)
+        assert (next_offset, True) == (each.first_offset, each.count > 0)
+        next_offset = each.last_offset + 1
+    assert next_offset == max(at, end, 5)

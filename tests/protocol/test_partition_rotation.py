@@ -1,4 +1,4 @@
-"""Many partitions, of which a fetch asks for some where much lies ready."""
+"""Fetches that rotate through many partitions while many records are available."""
 
 from collections import Counter
 from itertools import pairwise
@@ -19,23 +19,23 @@ from tests.protocol.message_factories import TOPIC_ID
 MEMBER = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def those(count: int) -> frozenset[SharePartition]:
+def partitions(count: int) -> frozenset[SharePartition]:
     return frozenset(SharePartition(TOPIC_ID, number) for number in range(count))
 
 
-def test_few_partitions_are_asked_all_at_once():
+def test_few_partitions_are_fetched_together():
     rotation = PartitionRotation(MEMBER)
-    few = those(2 * PART_SIZE - 1)
+    few = partitions(2 * PART_SIZE - 1)
 
     assert few is rotation.next(few)
     assert not rotation.on_response(few, full=True)
 
 
 @EXAMPLES
-@given(st.integers(2 * PART_SIZE, 700), st.text(min_size=1))
-def test_each_of_many_has_its_turn(count: int, member_id: str):
+@given(st.integers(2 * PART_SIZE, 700), st.text("abcXYZ019-_", min_size=1))
+def test_each_of_many_partitions_is_fetched_once_per_round(count: int, member_id: str):
     rotation = PartitionRotation(member_id)
-    many = those(count)
+    many = partitions(count)
     rounds = count // PART_SIZE
     parts = []
     for _ in range(rounds):
@@ -44,32 +44,32 @@ def test_each_of_many_has_its_turn(count: int, member_id: str):
 
     assert Counter(many) == Counter(p for part in parts for p in part)
     assert all(PART_SIZE <= len(part) < 2 * PART_SIZE for part in parts)
-    assert parts[0] is rotation.next(many), "and then from the start"
+    assert parts[0] is rotation.next(many), "the rotation starts again"
 
 
-def test_members_begin_at_different_parts():
-    many = those(500)
+def test_members_start_with_different_parts():
+    many = partitions(500)
 
     assert 20 < len({PartitionRotation(f"member-{n}").next(many) for n in range(100)})
 
 
-def test_when_a_part_disappoints_all_are_asked_and_twice_as_often_each_time():
+def test_full_fetches_double_after_each_part_with_few_records():
     rotation = PartitionRotation(MEMBER)
-    many = those(50)
-    tries = []
+    many = partitions(50)
+    parts = []
     for number in range(600):
-        asked = rotation.next(many)
-        if rotation.on_response(asked, full=asked is many):
-            tries.append(number)
-    between = [after - before - 1 for before, after in pairwise(tries)]
+        fetched = rotation.next(many)
+        if rotation.on_response(fetched, full=fetched is many):
+            parts.append(number)
+    distances = [after - before - 1 for before, after in pairwise(parts)]
 
-    assert 0 == tries[0]
-    assert [1, 2, 4, 8, 16, 32, 64, MAX_FULL_FETCHES, MAX_FULL_FETCHES] == between[:9]
+    assert 0 == parts[0]
+    assert [1, 2, 4, 8, 16, 32, 64, MAX_FULL_FETCHES, MAX_FULL_FETCHES] == distances[:9]
 
 
-def test_a_part_that_brings_enough_takes_back_what_was_held_against_them():
+def test_part_with_enough_records_resets_the_number_of_full_fetches():
     rotation = PartitionRotation(MEMBER)
-    many = those(50)
+    many = partitions(50)
     for _ in range(4):  # a part without records, all, a part without records, all
         rotation.on_response(rotation.next(many), full=False)
     rotation.next(many)
@@ -81,10 +81,10 @@ def test_a_part_that_brings_enough_takes_back_what_was_held_against_them():
 
 
 @pytest.mark.parametrize("count", [24, 60])
-def test_what_an_answer_to_other_partitions_brought_changes_nothing(count: int):
+def test_response_for_other_partitions_changes_nothing(count: int):
     rotation = PartitionRotation(MEMBER)
-    before = rotation.next(those(50))
-    now = those(count)
+    before = rotation.next(partitions(50))
+    now = partitions(count)
     rotation.next(now)
 
     assert not rotation.on_response(before, full=False)

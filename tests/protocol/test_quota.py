@@ -30,7 +30,7 @@ class Broker:
         self._samples: list[tuple[float, int]] = []
 
     def respond(self, size: int, now: float) -> float:
-        """Return for how long a response is throttled; 0.0 if it is sent."""
+        """Return the throttle time of a response; 0.0 if the broker sends it."""
         self._samples = [each for each in self._samples if now - each[0] < 11.0]
         first = min((at for at, _ in self._samples), default=float(int(now)))
         span = max(now - first, 10.0 + (now - first) % 1.0)
@@ -52,7 +52,7 @@ def test_unknown_quota_limits_nothing():
 
 
 def throttled_after_two_batches() -> Quota:
-    """2 MB received at once, and a third MB lost: measured on 4.3.0 at 200 kB/s."""
+    """2 MB received and a third MB lost, as measured with Kafka 4.3.0 at 200 kB/s."""
     quota = Quota()
     quota.on_received(MB, now=0.0)
     quota.on_received(MB, now=0.17)
@@ -63,14 +63,14 @@ def throttled_after_two_batches() -> Quota:
 def test_fetch_after_a_throttled_response_waits_until_its_batch_fits():
     quota = throttled_after_two_batches()
 
-    due = quota.next_due(MB, now=5.05)  # when the broker's time to wait is over
+    due = quota.next_due(MB, now=5.05)  # after the throttle time
 
     assert 11.0 < due < 12.0
     assert due == quota.next_due(MB, now=due)
     assert 2 * MB == pytest.approx(quota.limit_bytes(8 * MB, now=due), rel=0.05)
 
 
-def test_what_was_received_before_leaves_less_for_the_next_fetch():
+def test_received_bytes_reduce_the_limit_of_the_next_fetch():
     quota = throttled_after_two_batches()
     quota.on_received(MB // 2, now=13.0)
 
@@ -78,7 +78,7 @@ def test_what_was_received_before_leaves_less_for_the_next_fetch():
     assert 1.5 * MB == pytest.approx(quota.limit_bytes(8 * MB, now=13.0), rel=0.05)
 
 
-def test_small_batches_fit_sooner_than_large_ones():
+def test_small_batches_are_due_before_large_ones():
     quota = Quota()
     for second in range(5):
         quota.on_received(400_000, now=float(second))
@@ -87,8 +87,8 @@ def test_small_batches_fit_sooner_than_large_ones():
     assert quota.next_due(10_000, now=6.0) < quota.next_due(MB, now=6.0)
 
 
-def test_bytes_lost_are_no_more_than_a_broker_reads_at_once():
-    """It reads 2 MB at most at 200 kB/s, though 8 MB were requested."""
+def test_lost_bytes_are_at_most_those_that_a_broker_reads_for_one_response():
+    """A broker reads at most 2 MB at 200 kB/s, even if 8 MB are requested."""
     quota = Quota()
     quota.on_received(2 * MB, now=0.0)
 
@@ -105,7 +105,7 @@ def test_estimate_is_forgotten_after_a_while():
     assert HOLD + 0.3 == quota.next_due(MB, now=HOLD + 0.3)
 
 
-def test_estimate_that_proves_right_again_is_kept_twice_as_long():
+def test_confirmed_estimate_is_kept_twice_as_long():
     quota = throttled_after_two_batches()
     quota.on_received(2 * MB, now=HOLD + 1.0)
     quota.on_throttled(5.0, lost=MB, now=HOLD + 2.0)
@@ -128,7 +128,7 @@ def test_client_that_receives_nothing_waits_longer_each_time():
     assert 6 == quota.failures
 
 
-def test_response_that_brings_records_ends_the_failures():
+def test_failures_end_with_a_response_with_records():
     quota = Quota()
     quota.on_throttled(5.0, lost=MB, now=0.0)
 
@@ -143,11 +143,11 @@ def test_response_that_brings_records_ends_the_failures():
     rate=st.integers(RATE, 10 * RATE),
     skew=st.floats(0.0, 1.0),
 )
-def test_after_one_throttled_response_few_others_are(size: int, rate: int, skew: float):
-    """The broker loses few fetches, and still most of the quota is used."""
+def test_few_responses_are_throttled_after_the_first(size: int, rate: int, skew: float):
+    """Few responses are lost, and still most of the quota is used."""
     quota, broker = Quota(), Broker(rate)
     now, received, lost = skew, 0, 0
-    end = now + HOLD  # as long as the first estimate is kept
+    end = now + HOLD  # the first estimate is kept until then
     while now < end:
         request = max(
             size, min(quota.limit_bytes(8 * MB, now), 10 * rate) // size * size
@@ -170,7 +170,7 @@ def throttle(harness: LeaderHarness, seconds: float = 5.0) -> None:
     harness.respond(harness.next_fetch(), fetch_response(throttle=seconds))
 
 
-def test_leader_fetches_again_when_a_batch_fits_not_when_the_throttle_ends():
+def test_leader_fetches_again_when_a_batch_fits_in_the_quota():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 0), records=batch_bytes(1000)))
     harness.prefetch.on_requested(0.1)
@@ -206,13 +206,13 @@ def test_leader_reports_once_that_every_response_is_throttled():
     reports = []
     for _ in range(4):
         throttle(harness)
-        reports.append([h.node_id for h in harness.take_events(Throttled)])
+        reports.append([event.node_id for event in harness.take_events(Throttled)])
         harness.now = harness.leader.next_deadline(harness.now)
 
     assert [[], [1], [], []] == reports
 
 
-def test_empty_response_without_a_throttle_teaches_nothing():
+def test_empty_response_without_a_throttle_time_causes_no_pause():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 0), records=batch_bytes(1000)))
     harness.prefetch.waiting_readers = 1
@@ -233,7 +233,7 @@ def lose_a_response(harness: LeaderHarness) -> Lease:
     return lease
 
 
-def test_leader_closes_the_session_to_release_what_a_response_has_lost():
+def test_leader_closes_the_session_to_release_records_of_a_lost_response():
     harness = LeaderHarness()
     lose_a_response(harness).acknowledge(0, ACCEPT)
     last = harness.flush_acks()
@@ -282,7 +282,7 @@ def test_leader_keeps_the_session_while_every_response_is_throttled():
     assert 1 == harness.next_fetch().share_session_epoch
 
 
-def test_closing_a_leader_that_releases_finishes_it():
+def test_closing_while_the_session_closes_finishes_the_leader():
     harness = LeaderHarness()
     lose_a_response(harness).acknowledge(0, ACCEPT)
     harness.respond(
@@ -297,7 +297,7 @@ def test_closing_a_leader_that_releases_finishes_it():
     assert harness.leader.finished
 
 
-def test_connection_lost_while_the_session_closes_is_opened_again():
+def test_session_is_opened_again_if_the_connection_is_lost_while_it_closes():
     harness = LeaderHarness()
     lose_a_response(harness).acknowledge(0, ACCEPT)
     harness.respond(

@@ -1,4 +1,4 @@
-"""Records that are released again and again: which partitions are fetched."""
+"""Pauses of partitions whose records are released repeatedly."""
 
 import math
 
@@ -22,7 +22,7 @@ from tests.protocol.message_factories import (
     partition_response,
 )
 
-REFUSED = Code.TOPIC_AUTHORIZATION_FAILED
+FORBIDDEN = Code.TOPIC_AUTHORIZATION_FAILED
 
 
 def released(first: int, last: int) -> AcknowledgeResult:
@@ -30,28 +30,28 @@ def released(first: int, last: int) -> AcknowledgeResult:
 
 
 class Outage(LeaderHarness):
-    """A harness in which the application releases what it is given, and asks again."""
+    """A harness whose application releases its records and requests more."""
 
     def receive(self, *deliveries: int, partition=P0) -> Lease:
         """Fetch records of one partition, each with this delivery count."""
         self.prefetch.waiting_readers = 1
         request = self.next_request()
         assert isinstance(request, ShareFetch)
-        came = partition_response(partition, (0, len(deliveries) - 1))
-        came.acquired = tuple((i, i, count) for i, count in enumerate(deliveries))
-        self.respond(request, fetch_response(came))
-        (acquired,) = [h.lease for h in self.leader.events]
+        acquired = partition_response(partition, (0, len(deliveries) - 1))
+        acquired.acquired = tuple((i, i, count) for i, count in enumerate(deliveries))
+        self.respond(request, fetch_response(acquired))
+        (lease,) = [event.lease for event in self.leader.events]
         self.leader.events.clear()
-        acquired.set_offsets(range(len(deliveries)))
-        self.prefetch.on_delivered(acquired.count, self.now)
-        return acquired
+        lease.set_offsets(range(len(deliveries)))
+        self.prefetch.on_delivered(lease.count, self.now)
+        return lease
 
     def settle(self, lease: Lease, kind=RELEASE) -> None:
         lease.acknowledge_open(0, lease.count, kind)
         self.prefetch.waiting_readers = 1
 
     def send(self) -> ShareFetch | ShareAcknowledge:
-        """Send what is due, which is answered with nothing more."""
+        """Exchange the next request; the response has no records."""
         request = self.next_request()
         assert request is not None
         parts = [partition_response(each) for each in request.acknowledgements]
@@ -66,18 +66,16 @@ class Outage(LeaderHarness):
     def released_again(self, *deliveries: int) -> float:
         """Release records, and return the pause until the next fetch."""
         self.settle(self.receive(*deliveries))
-        assert self.next_request() is None, (
-            "the release gathers, as if it were accepted"
-        )
+        assert self.next_request() is None, "a release waits for the linger time"
         self.now = self.leader.next_deadline(self.now)
-        began = self.now
+        start = self.now
         assert RELEASE in acks_by_offset(self.send().acknowledgements[P0]).values()
         due = self.leader.next_deadline(self.now)
         self.now = max(due, self.now)
-        return due - began
+        return due - start
 
 
-def test_a_first_release_is_fetched_again_at_once():
+def test_partition_is_fetched_immediately_after_a_first_release():
     harness = Outage()
     harness.settle(harness.receive(1, 1, 1))
 
@@ -89,7 +87,7 @@ def test_a_first_release_is_fetched_again_at_once():
     assert frozenset() == request.forgotten
 
 
-def test_pauses_grow_with_the_deliveries_that_are_used_up():
+def test_pauses_grow_with_the_delivery_count():
     harness = Outage()
     harness.settle(harness.receive(1, 1))
 
@@ -98,7 +96,7 @@ def test_pauses_grow_with_the_deliveries_that_are_used_up():
     assert [1.0, 3.0, 5.0, 5.0, 5.0] == pytest.approx(pauses, abs=0.01)
 
 
-def test_releases_leave_at_once_although_their_partition_is_paused():
+def test_releases_of_a_paused_partition_are_sent_immediately():
     harness = Outage()
     harness.settle(harness.receive(2))
     harness.leader.flush_acks()
@@ -108,7 +106,7 @@ def test_releases_leave_at_once_although_their_partition_is_paused():
     assert {0: RELEASE} == acks_by_offset(request.acknowledgements[P0])
 
 
-def test_other_partitions_are_fetched_during_a_pause_and_no_longer_than_it():
+def test_fetch_of_other_partitions_waits_until_the_end_of_a_pause():
     harness = Outage(P0, P1)
     harness.settle(harness.receive(2))
 
@@ -139,14 +137,14 @@ def test_records_of_other_partitions_are_delivered_during_a_pause():
     assert isinstance(harness.next_request(), ShareFetch)
 
 
-def test_pause_of_a_refused_partition_ends_by_itself():
-    """Each pause has its own end; the fetch of one waits for no other."""
+def test_pause_of_a_forbidden_partition_ends_before_a_longer_one():
+    """Each pause has its own end; no fetch waits for the pause of another."""
     harness = Outage(P0, P1)
     harness.settle(harness.receive(2))
     during = harness.next_fetch()
     harness.respond(
         during,
-        fetch_response(partition_response(P0), partition_response(P1, error=REFUSED)),
+        fetch_response(partition_response(P0), partition_response(P1, error=FORBIDDEN)),
     )
 
     assert harness.next_request() is None
@@ -167,7 +165,7 @@ def test_one_record_is_fetched_first_after_a_pause():
     assert harness.next_fetch().max_records <= 2
 
 
-def test_a_record_released_among_many_accepted_ones_pauses_nothing():
+def test_one_release_among_accepted_records_causes_no_pause():
     harness = Outage()
     harness.settle(harness.receive(1))
     lease = harness.receive(2, 1, 1, 1)
@@ -178,7 +176,7 @@ def test_a_record_released_among_many_accepted_ones_pauses_nothing():
     assert isinstance(harness.next_request(), ShareFetch)
 
 
-def test_acceptance_ends_a_pause():
+def test_pause_ends_when_records_are_accepted():
     harness = Outage()
     lease = harness.receive(2, 2, 2, 2)
     lease.acknowledge(0, RELEASE)
@@ -194,7 +192,7 @@ def test_acceptance_ends_a_pause():
     assert isinstance(harness.next_request(), ShareFetch)
 
 
-def test_closing_waits_for_no_pause():
+def test_closing_does_not_wait_for_a_pause_after_releases():
     harness = Outage()
     harness.released_again(2)
     harness.now -= 0.5
@@ -204,7 +202,7 @@ def test_closing_waits_for_no_pause():
     assert -1 == harness.next_acknowledge().share_session_epoch
 
 
-def test_a_partition_that_is_taken_away_is_forgotten():
+def test_pause_of_a_removed_partition_is_forgotten():
     harness = Outage()
     harness.released_again(2)
     harness.now -= 0.5
@@ -216,7 +214,7 @@ def test_a_partition_that_is_taken_away_is_forgotten():
     assert isinstance(harness.next_request(), ShareFetch)
 
 
-def test_releases_of_long_ago_do_not_count():
+def test_releases_are_forgotten_after_accepted_leases():
     harness = Outage()
     harness.settle(harness.receive(1, 1))
     for _ in range(4):
@@ -240,11 +238,11 @@ def test_only_records_on_their_last_delivery_are_archived():
         released(0, 0),
         released(1, 1),
     ] == (harness.result_log.archived[:2])
-    assert [0, 1, 3] == [found.first_offset for found in harness.result_log.archived]
+    assert [0, 1, 3] == [each.first_offset for each in harness.result_log.archived]
 
 
 @pytest.mark.parametrize("kind", [ACCEPT, RELEASE])
-def test_nothing_is_archived_by_accepting_or_if_the_broker_rejects_it(kind):
+def test_accepted_and_failed_records_are_not_archived(kind):
     harness = Outage()
     harness.result_log.delivery_limit = 5
     harness.settle(harness.receive(5), kind)
@@ -262,7 +260,7 @@ def test_nothing_is_archived_by_accepting_or_if_the_broker_rejects_it(kind):
     assert [] == harness.result_log.archived
 
 
-def test_runs_are_cut_to_what_is_on_its_last_delivery():
+def test_archived_runs_include_only_records_on_their_last_delivery():
     harness = Outage()
     lease = harness.receive(5, 5, 4, 5, 5)
     lease.acquired = ((0, 9, 5), (10, 19, 4), (20, 29, 6))

@@ -1,4 +1,4 @@
-"""Errors of topics: each is raised once, until it has ended."""
+"""Errors of topics: each is raised once until it ends."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_errors_are_distinguished_by_topic_and_code():
     assert not errors.begin("orders", FORBIDDEN, P0)
 
 
-def test_group_error_is_that_of_all_topics():
+def test_group_error_is_raised_once_for_all_topics():
     errors = ReportedErrors()
 
     assert errors.begin("orders", Code.GROUP_AUTHORIZATION_FAILED, P0)
@@ -43,7 +43,7 @@ def test_group_error_is_that_of_all_topics():
 
 
 def test_error_is_raised_again_after_all_partitions_were_fetched():
-    """A broker that knows of an ACL later than another makes no second error."""
+    """A broker that receives an ACL later than another causes no second error."""
     errors = ReportedErrors()
     errors.begin("orders", FORBIDDEN, P0)
     errors.begin("orders", FORBIDDEN, P1)
@@ -55,7 +55,7 @@ def test_error_is_raised_again_after_all_partitions_were_fetched():
     assert errors.begin("orders", FORBIDDEN, P1)
 
 
-def test_error_is_raised_again_after_it_was_assigned_to_others():
+def test_error_is_raised_again_after_its_partitions_were_reassigned():
     errors = ReportedErrors()
     errors.begin("orders", FORBIDDEN, P0)
     errors.begin("orders", FORBIDDEN, P1)
@@ -85,7 +85,7 @@ def test_metadata_and_fetches_raise_one_error():
     assert errors.begin("orders", FORBIDDEN, METADATA)
 
 
-def test_metadata_of_one_topic_ends_no_error_of_another():
+def test_metadata_of_one_topic_does_not_end_the_error_of_another():
     errors = ReportedErrors()
     errors.begin("orders", FORBIDDEN, METADATA)
     errors.end_metadata_errors("refunds")
@@ -93,7 +93,7 @@ def test_metadata_of_one_topic_ends_no_error_of_another():
     assert not errors.begin("orders", FORBIDDEN, METADATA)
 
 
-def test_each_partition_is_new_once():
+def test_error_is_known_for_its_partition_and_code_only():
     errors = ReportedErrors()
     errors.begin("orders", FORBIDDEN, P0)
 
@@ -135,7 +135,7 @@ def test_rejected_heartbeat_is_not_explained_by_a_fetch():
 # Error messages.
 
 
-def test_forbidden_topic_has_a_hint_wherever_it_comes_from():
+def test_forbidden_topic_error_has_a_hint():
     errors = [
         topic_error("orders", FORBIDDEN),
         fetch_error("orders", 3, FORBIDDEN, "m"),
@@ -150,7 +150,7 @@ def test_forbidden_topic_has_a_hint_wherever_it_comes_from():
     ] == [str(each) for each in errors]
 
 
-def test_forbidden_group_has_a_hint():
+def test_forbidden_group_error_has_a_hint():
     error = fetch_error("orders", 3, Code.GROUP_AUTHORIZATION_FAILED, "m")
 
     assert isinstance(error, AuthorizationError)

@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
@@ -17,21 +18,21 @@ def opened(*partitions: SharePartition) -> ShareSession:
     return session
 
 
-def test_a_session_begins_at_epoch_0():
+def test_new_session_has_epoch_0():
     session = ShareSession()
 
     assert not session.is_open
     assert OPENING == session.epoch
 
 
-def test_an_answered_fetch_opens_the_session():
+def test_session_is_open_after_the_first_fetch_response():
     session = opened(P0)
 
     assert session.is_open
     assert 1 == session.epoch
 
 
-def test_fetches_and_acknowledgements_are_numbered_together():
+def test_epochs_of_fetches_and_acknowledgements_are_consecutive():
     session = opened(P0)
 
     first = session.next_epoch()
@@ -40,32 +41,32 @@ def test_fetches_and_acknowledgements_are_numbered_together():
     assert [1, 2, 3] == [first, session.next_epoch(), session.epoch]
 
 
-def test_the_number_after_the_highest_is_1():
+def test_epoch_after_the_highest_is_1():
     session = opened(P0)
     session.epoch = 0x7FFFFFFF
 
     assert [0x7FFFFFFF, 1] == [session.next_epoch(), session.epoch]
 
 
-def test_no_number_of_a_living_session_closes_or_opens_it():
+def test_epoch_of_an_open_session_is_not_opening_or_closing():
     session = opened(P0)
 
     assert session.epoch not in (OPENING, CLOSING)
 
 
-def test_the_opening_fetch_lists_every_wanted_partition():
+def test_opening_fetch_adds_every_assigned_partition():
     session = ShareSession()
 
     assert (frozenset({P0, P1}), NONE) == session.update(frozenset({P0, P1}), NONE)
 
 
-def test_a_partition_that_the_leader_knows_is_not_listed_again():
+def test_partition_of_the_session_is_not_added_again():
     session = opened(P0)
 
     assert (frozenset({P1}), NONE) == session.update(frozenset({P0, P1}), NONE)
 
 
-def test_a_partition_no_longer_wanted_is_forgotten_once():
+def test_unassigned_partition_is_forgotten_once():
     session = opened(P0, P1)
 
     first = session.update(frozenset({P1}), NONE)
@@ -76,19 +77,19 @@ def test_a_partition_no_longer_wanted_is_forgotten_once():
     assert (NONE, NONE) == second
 
 
-def test_a_partition_is_forgotten_although_no_other_is_wanted():
+def test_last_unassigned_partition_is_forgotten():
     session = opened(P0)
 
     assert (NONE, frozenset({P0})) == session.update(NONE, NONE)
 
 
-def test_a_recreated_topic_is_forgotten_and_listed_in_one_request():
+def test_partition_of_a_recreated_topic_is_forgotten_and_added_in_one_request():
     session = opened(P0)
 
     assert (frozenset({P1}), frozenset({P0})) == session.update(frozenset({P1}), NONE)
 
 
-def test_a_partition_listed_for_its_acknowledgements_alone_is_forgotten_at_once():
+def test_partition_that_is_only_acknowledged_is_forgotten_in_the_same_request():
     session = opened(P0)
 
     added, forgotten = session.update(frozenset({P0}), {P2})
@@ -97,7 +98,7 @@ def test_a_partition_listed_for_its_acknowledgements_alone_is_forgotten_at_once(
     assert frozenset({P2}) == forgotten
 
 
-def test_an_unanswered_fetch_changes_nothing_of_what_the_leader_knows():
+def test_fetch_without_a_response_does_not_change_the_partitions():
     session = opened(P0)
 
     session.update(frozenset({P0, P1}), NONE)
@@ -105,80 +106,80 @@ def test_an_unanswered_fetch_changes_nothing_of_what_the_leader_knows():
     assert frozenset({P0}) == session.partitions
 
 
-def test_reset_session_keeps_its_locks_and_requests_every_partition_again():
+def test_reset_session_keeps_its_locks_and_adds_every_partition_again():
     session = opened(P0, P1)
-    term = session.lock_scope
+    lock_scope = session.lock_scope
 
     session.reset()
 
     assert OPENING == session.epoch
     assert (frozenset({P0}), NONE) == session.update(frozenset({P0}), NONE)
-    assert term is session.lock_scope
-    assert not term.ended
+    assert lock_scope is session.lock_scope
+    assert not lock_scope.ended
 
 
-def test_a_lost_session_ends_its_life_and_says_why():
+def test_lost_session_ends_its_lock_scope_with_a_reason():
     session = opened(P0)
-    term = session.lock_scope
+    lock_scope = session.lock_scope
 
     session.on_lost("the connection was lost")
 
-    assert (True, "the connection was lost") == (term.ended, term.reason)
+    assert (True, "the connection was lost") == (lock_scope.ended, lock_scope.reason)
     assert OPENING == session.epoch
     assert NONE == session.partitions
     assert not session.lock_scope.ended
 
 
 class SessionAtALeader(RuleBasedStateMachine):
-    """The session's partitions, compared with those of a leader."""
+    """A session, compared with the epoch and partitions of its leader."""
 
     def __init__(self) -> None:
         super().__init__()
         self.session = ShareSession()
-        self.leaders_epoch = 0
-        self.leaders_partitions: set[SharePartition] = set()
+        self.leader_epoch = 0
+        self.leader_partitions: set[SharePartition] = set()
 
     @rule(
-        wanted=st.frozensets(st.sampled_from([P0, P1, P2])),
+        assigned=st.frozensets(st.sampled_from([P0, P1, P2])),
         acknowledged=st.frozensets(st.sampled_from([P0, P1, P2])),
-        answered=st.booleans(),
+        succeeds=st.booleans(),
     )
     def fetch(
         self,
-        wanted: frozenset[SharePartition],
+        assigned: frozenset[SharePartition],
         acknowledged: frozenset[SharePartition],
-        answered: bool,
+        succeeds: bool,
     ) -> None:
-        said = acknowledged if self.session.is_open else NONE
-        added, forgotten = self.session.update(wanted, said)
+        sent = acknowledged if self.session.is_open else NONE
+        added, forgotten = self.session.update(assigned, sent)
         if not self.session.is_open:
-            self.leaders_epoch, self.leaders_partitions = 0, set()
-            assert wanted == added
+            self.leader_epoch, self.leader_partitions = 0, set()
+            assert assigned == added
 
-        assert self.session.next_epoch() == self.leaders_epoch
-        self.leaders_epoch += 1
-        self.leaders_partitions |= added | said
-        self.leaders_partitions -= forgotten
-        assert wanted == self.leaders_partitions
-        if answered:
+        assert self.session.next_epoch() == self.leader_epoch
+        self.leader_epoch += 1
+        self.leader_partitions |= added | sent
+        self.leader_partitions -= forgotten
+        assert assigned == self.leader_partitions
+        if succeeds:
             self.session.on_fetch_response()
         else:
-            self.session.on_lost("no answer came")
+            self.session.on_lost("no response")
 
     @rule()
     def acknowledge(self) -> None:
         if self.session.is_open:
-            assert self.session.next_epoch() == self.leaders_epoch
-            self.leaders_epoch += 1
+            assert self.session.next_epoch() == self.leader_epoch
+            self.leader_epoch += 1
 
     @rule()
     def reset(self) -> None:
         self.session.reset()
 
     @invariant()
-    def the_life_goes_on(self) -> None:
+    def lock_scope_has_not_ended(self) -> None:
         assert not self.session.lock_scope.ended
 
 
 SessionAtALeader.TestCase.settings = MACHINE
-TestSessionAtALeader = SessionAtALeader.TestCase
+TestSessionAtALeader = pytest.mark.slow(SessionAtALeader.TestCase)

@@ -1,4 +1,4 @@
-"""Replay of the records of share coordinators."""
+"""Replay of the records that share coordinators write."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,7 +83,7 @@ def test_update_without_a_snapshot_is_applied():
     assert (batch(5, 9, ACKNOWLEDGED),) == found.state.batches
 
 
-def test_another_groups_state_is_another_one():
+def test_state_of_another_group_is_separate():
     assert replay(snapshot()).state(StateKey("shipping", ORDERS)) is None
 
 
@@ -102,32 +102,32 @@ BATCHES = st.lists(
 
 @given(BATCHES, st.integers(0, 20))
 def test_batch_with_the_highest_precedence_applies(batches, start):
-    laid = combine_batches(batches, start)
+    combined = combine_batches(batches, start)
 
-    wanted = {}
+    expected = {}
     for each in batches:
         for offset in range(each.first_offset, each.last_offset + 1):
             weight = (each.delivery_count, each.state)
             if offset >= start:
-                wanted[offset] = max(weight, wanted.get(offset, weight))
-    assert wanted == {
+                expected[offset] = max(weight, expected.get(offset, weight))
+    assert expected == {
         offset: (each.delivery_count, each.state)
-        for each in laid
+        for each in combined
         for offset in range(each.first_offset, each.last_offset + 1)
     }
 
 
 @given(BATCHES)
 def test_batches_are_ordered_and_merged(batches):
-    laid = combine_batches(batches, 0)
+    combined = combine_batches(batches, 0)
 
-    for one, other in zip(laid, laid[1:], strict=False):
+    for one, other in zip(combined, combined[1:], strict=False):
         assert one.last_offset < other.first_offset
         alike = (one.state, one.delivery_count) == (other.state, other.delivery_count)
         assert not (alike and one.last_offset + 1 == other.first_offset)
 
 
-def test_keys_go_where_kafka_4_3_0_wrote_them():
+def test_partitions_of_keys_are_those_of_kafka_4_3_0():
     # Partitions as a broker chose them, of a state topic with three.
     assert [0, 0, 1, 2] == [
         state_partition_of(key, 3)
@@ -141,5 +141,5 @@ def test_keys_go_where_kafka_4_3_0_wrote_them():
 
 
 def test_java_minimum_hash_maps_to_the_first_partition():
-    # Its hash is -2147483648, which has no positive counterpart.
+    # Its hash is -2147483648, whose absolute value is no 32-bit integer.
     assert 0 == state_partition_of("polygenelubricants", 7)

@@ -1,4 +1,4 @@
-"""Brokers for tests of the producer's machine: they append each sequence once."""
+"""Simulated brokers for tests of the producer; they append each sequence once."""
 
 from dataclasses import dataclass, field
 
@@ -33,7 +33,7 @@ def values_of(batch: bytes) -> list[bytes]:
 
 @dataclass
 class ProducerState:
-    """A leader's knowledge of one producer: its last batch, and the next number."""
+    """A leader's state of one producer: its last batch and next sequence."""
 
     next_sequence: int = 0
     last: tuple[int, int] | None = None  # base sequence, base offset
@@ -115,7 +115,7 @@ class SimulatedBrokers:
         if self.leaders.get(where) != node_id:
             return AppendResult(Code.NOT_LEADER_OR_FOLLOWER, None, -1)
         if where in self.errors:
-            return AppendResult(self.errors[where], "as told", -1)
+            return AppendResult(self.errors[where], "as configured", -1)
         values = values_of(batch)
         if len(values) > self.max_records:
             return AppendResult(Code.MESSAGE_TOO_LARGE, None, -1)

@@ -1,4 +1,4 @@
-"""The partition of a key; Java's values are those of Kafka's own tests."""
+"""The partition of a key; Kafka's own tests have the same Java hashes."""
 
 from collections import Counter
 
@@ -18,11 +18,11 @@ from sharecons.protocol.produce.partitioner import murmur2, partition_of_key
         (b"abc", 479470107),
     ],
 )
-def test_hash_is_that_of_the_java_producer(data: bytes, java: int) -> None:
+def test_hash_equals_the_java_producers_hash(data: bytes, java: int) -> None:
     assert java % (1 << 32) == murmur2(data)
 
 
-def test_keys_are_spread_over_all_partitions() -> None:
+def test_keys_are_spread_evenly_over_all_partitions() -> None:
     counts = Counter(partition_of_key(b"%d" % number, 7) for number in range(7000))
 
     assert set(range(7)) == set(counts)

@@ -1,4 +1,4 @@
-"""The producer's machine: each record is written once, or reported as failed."""
+"""The producer: each record is written once, or reported as failed."""
 
 import pytest
 
@@ -63,7 +63,7 @@ class Harness:
         return bool(requests)
 
     def lose_batch(self, *, handled: bool) -> None:
-        """Lose the first batch, or if it was `handled` by its leader the response."""
+        """Lose the first batch; if its leader has `handled` it, lose the response."""
         while True:
             for request in self.producer.next_requests(self.now):
                 if isinstance(request.request, Produce):
@@ -135,7 +135,7 @@ def test_records_added_during_a_request_form_the_next_batch() -> None:
     ]
 
 
-def test_equal_keys_go_to_one_partition_and_leaders_are_asked_at_once() -> None:
+def test_records_of_one_key_stay_in_order_and_each_leader_gets_one_request() -> None:
     harness = Harness(partitions=4)
     for number in range(40):
         harness.add(b"%d" % number, key=b"key-%d" % (number % 5))
@@ -149,7 +149,7 @@ def test_equal_keys_go_to_one_partition_and_leaders_are_asked_at_once() -> None:
     assert 2 == len(harness.produce_requests())
 
 
-def test_records_without_a_key_go_to_another_partition_with_each_batch() -> None:
+def test_batches_without_keys_go_to_the_partitions_in_turn() -> None:
     harness = Harness(partitions=3)
 
     for value in (b"a", b"b", b"c", b"d"):
@@ -160,7 +160,9 @@ def test_records_without_a_key_go_to_another_partition_with_each_batch() -> None
 
 
 @pytest.mark.parametrize("handled", [True, False])
-def test_batch_without_a_response_is_sent_again_and_written_once(handled: bool) -> None:
+def test_batch_whose_response_is_lost_is_sent_again_and_written_once(
+    handled: bool,
+) -> None:
     harness = Harness()
     harness.add(b"a")
     harness.lose_batch(handled=handled)
@@ -170,10 +172,10 @@ def test_batch_without_a_response_is_sent_again_and_written_once(handled: bool) 
 
     assert [b"a", b"b"] == harness.brokers.logs[P0]
     assert [(b"a", 0), (b"b", 1)] == harness.outcomes()
-    assert harness.now > 0.0, "after a backoff"
+    assert harness.now > 0.0, "there was a backoff"
 
 
-def test_moved_leader_is_looked_up_and_receives_the_batch() -> None:
+def test_batch_for_a_moved_partition_goes_to_the_new_leader() -> None:
     harness = Harness()
     harness.add(b"a")
     harness.run()
@@ -192,7 +194,7 @@ def test_partition_without_a_leader_waits_for_one() -> None:
     harness.add(b"a")
     harness.run(seconds=3)
     assert [] == harness.outcomes()
-    assert len(harness.brokers.requests) < 20, "with backoffs"
+    assert len(harness.brokers.requests) < 20, "requests have backoffs"
     harness.brokers.leaders[P0] = 1
 
     harness.run()
@@ -200,7 +202,7 @@ def test_partition_without_a_leader_waits_for_one() -> None:
     assert [(b"a", 0)] == harness.outcomes()
 
 
-def test_topic_that_appears_late_receives_its_records() -> None:
+def test_records_for_a_missing_topic_are_sent_when_it_appears() -> None:
     harness = Harness()
     harness.add(b"a", topic="late")
     harness.run(seconds=3)
@@ -211,7 +213,7 @@ def test_topic_that_appears_late_receives_its_records() -> None:
     assert [(b"a", 0)] == harness.outcomes()
 
 
-def test_record_that_is_not_confirmed_in_time_fails() -> None:
+def test_record_without_confirmation_fails_at_its_timeout() -> None:
     harness = Harness()
     harness.add(b"unknown", topic="missing")
     sent = harness.add(b"sent")
@@ -227,7 +229,7 @@ def test_record_that_is_not_confirmed_in_time_fails() -> None:
     assert TIMEOUT == pytest.approx(harness.now, abs=1.0)
 
 
-def test_error_of_a_timeout_says_whether_the_record_may_be_written() -> None:
+def test_timeout_error_shows_if_the_record_was_sent() -> None:
     harness = Harness()
     harness.brokers.errors[P0] = Code.NOT_ENOUGH_REPLICAS
     harness.add(b"sent")
@@ -245,25 +247,25 @@ def test_error_of_a_timeout_says_whether_the_record_may_be_written() -> None:
     assert "it was not written; last error: " in messages["missing"]
 
 
-def test_record_after_a_batch_of_unknown_outcome_is_not_taken_for_it() -> None:
-    """The leader has the first one, and would drop a batch with the same number."""
+def test_record_after_a_timed_out_batch_has_a_new_sequence_number() -> None:
+    """The leader has the first batch; it drops another with the same sequence."""
     harness = Harness()
-    harness.add(b"given up")
+    harness.add(b"timed out")
     harness.lose_batch(handled=True)
     harness.now = TIMEOUT + 1
     harness.add(b"next")
 
     harness.run()
 
-    assert [b"given up", b"next"] == harness.brokers.logs[P0]
-    assert [(b"given up", "RequestTimedOutError"), (b"next", 1)] == harness.outcomes()
+    assert [b"timed out", b"next"] == harness.brokers.logs[P0]
+    assert [(b"timed out", "RequestTimedOutError"), (b"next", 1)] == harness.outcomes()
 
 
 @pytest.mark.parametrize(
     "code",
     [Code.OUT_OF_ORDER_SEQUENCE_NUMBER, Code.UNKNOWN_PRODUCER_ID],
 )
-def test_forgotten_producer_takes_a_new_id(code: Code) -> None:
+def test_unknown_producer_requests_a_new_id(code: Code) -> None:
     harness = Harness(partitions=2)
     harness.add(b"a", partition=0)
     harness.add(b"b", partition=1)
@@ -281,7 +283,7 @@ def test_forgotten_producer_takes_a_new_id(code: Code) -> None:
     assert 2 == len(ids)
 
 
-def test_batch_that_is_too_large_is_sent_in_smaller_ones() -> None:
+def test_too_large_batch_is_split() -> None:
     harness = Harness()
     harness.brokers.max_records = 3
     for number in range(10):
@@ -293,7 +295,7 @@ def test_batch_that_is_too_large_is_sent_in_smaller_ones() -> None:
     assert [offset for _, offset in harness.outcomes()] == list(range(10))
 
 
-def test_record_that_is_too_large_fails_alone() -> None:
+def test_too_large_record_fails_and_the_next_is_written() -> None:
     harness = Harness()
     harness.brokers.max_records = 0
     harness.add(b"large")
@@ -306,7 +308,7 @@ def test_record_that_is_too_large_fails_alone() -> None:
     assert [(b"large", "MESSAGE_TOO_LARGE"), (b"small", 0)] == harness.outcomes()
 
 
-def test_batches_are_limited_in_size() -> None:
+def test_large_records_are_sent_in_batches_of_limited_size() -> None:
     harness = Harness()
     for _ in range(5):
         harness.add(b"x" * (MAX_BATCH_SIZE // 2 - 100))
@@ -326,7 +328,7 @@ def test_batches_are_limited_in_size() -> None:
         (Code.INVALID_RECORD, BrokerError),
     ],
 )
-def test_final_error_fails_the_batch_and_not_the_next(
+def test_fatal_error_fails_the_batch_but_not_the_next(
     code: Code, kind: type[Error]
 ) -> None:
     harness = Harness()
@@ -346,7 +348,7 @@ def test_final_error_fails_the_batch_and_not_the_next(
     assert [(b"b", 0)] == harness.outcomes()
 
 
-def test_forbidden_topic_fails_its_records_at_once() -> None:
+def test_forbidden_topic_fails_its_records_immediately() -> None:
     harness = Harness()
     harness.brokers.topic_errors["orders"] = Code.TOPIC_AUTHORIZATION_FAILED
     harness.add(b"a")
@@ -357,7 +359,7 @@ def test_forbidden_topic_fails_its_records_at_once() -> None:
     assert 0.0 == harness.now
 
 
-def test_partition_that_does_not_exist_fails_the_record() -> None:
+def test_record_for_a_missing_partition_fails() -> None:
     harness = Harness(partitions=2)
     harness.add(b"a", partition=2)
     harness.run()
@@ -369,7 +371,7 @@ def test_partition_that_does_not_exist_fails_the_record() -> None:
     assert [(b"b", "UNKNOWN_TOPIC_OR_PARTITION")] == harness.outcomes()
 
 
-def test_rejected_credentials_fail_everything() -> None:
+def test_rejected_credentials_fail_all_records() -> None:
     harness = Harness()
     harness.add(b"a")
     harness.add(b"b", topic="other")
@@ -384,7 +386,7 @@ def test_rejected_credentials_fail_everything() -> None:
     assert harness.producer.is_idle
 
 
-def test_throttled_leader_receives_the_next_request_later() -> None:
+def test_throttled_leader_receives_the_next_request_after_the_throttle_time() -> None:
     harness = Harness()
     harness.add(b"a")
     harness.run()
@@ -408,7 +410,7 @@ def test_idle_producer_sends_nothing() -> None:
     assert harness.producer.is_idle
 
 
-def test_failed_look_ups_have_backoffs() -> None:
+def test_failed_lookups_are_repeated_with_backoffs() -> None:
     harness = Harness()
     harness.add(b"a")
     times = []
@@ -424,7 +426,7 @@ def test_failed_look_ups_have_backoffs() -> None:
     assert isinstance(RequestTimedOutError("late"), TimeoutError)
 
 
-def test_batch_that_may_be_written_is_not_sent_in_other_batches() -> None:
+def test_batch_that_was_possibly_written_is_not_split() -> None:
     harness = Harness()
     for value in (b"a", b"b", b"c"):
         harness.add(value)
@@ -437,7 +439,7 @@ def test_batch_that_may_be_written_is_not_sent_in_other_batches() -> None:
     assert ["MESSAGE_TOO_LARGE"] * 3 == [outcome for _, outcome in harness.outcomes()]
 
 
-def test_batch_that_may_be_written_is_not_sent_under_another_id() -> None:
+def test_batch_that_was_possibly_written_is_not_sent_with_another_producer_id() -> None:
     harness = Harness()
     harness.add(b"a")
     harness.lose_batch(handled=True)
@@ -453,13 +455,13 @@ def test_batch_that_may_be_written_is_not_sent_under_another_id() -> None:
     assert [(b"b", 1)] == harness.outcomes()
 
 
-# A fixed producer id, of which another process has used sequence numbers.
+# A fixed producer id; another process has already used sequence numbers of it.
 
 FIXED = ProducerIdentity(77, 0)
 
 
 def fixed_producer(harness: Harness, *values: bytes, first: int = 0) -> Producer:
-    """Let a producer with a fixed id write records to the brokers of the harness."""
+    """Write records with a producer that has a fixed id, and return it."""
     harness.producer = Producer(identity=FIXED, sequences={P0: first})
     for value in values:
         harness.add(value, partition=0)
@@ -489,7 +491,7 @@ def test_equal_batches_of_two_processes_are_appended_once() -> None:
     assert [True, True] == [isinstance(each, Delivered) for each in producer.events]
 
 
-def test_other_batch_of_a_second_process_fails_and_takes_no_new_id() -> None:
+def test_other_batch_of_a_second_process_fails_and_requests_no_new_id() -> None:
     harness = Harness()
     fixed_producer(harness, b"1", b"2", b"3")
     producer = fixed_producer(harness, b"2", first=1)

@@ -1,13 +1,14 @@
-"""The producer's machine under random failures.
+"""The producer under random failures.
 
-Whatever happens: each record has one outcome, a delivered record is where the event
-says, no record is written twice, a record that was never sent is nowhere, and records
-with one key keep their order.
+After any failures each record has one outcome, a delivered record is at the offset in
+its event, no record is written twice, a record that was never sent is in no log, and
+the records of a partition keep their order.
 """
 
 from collections import Counter
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 
 from sharecons.errors import ConnectionFailedError
@@ -21,6 +22,7 @@ from sharecons.protocol.produce.producer import (
 )
 from sharecons.record import TopicPartition
 from sharecons.records.encoder import NewRecord
+from tests.protocol.hypothesis_profile import EXAMPLES, THOROUGH
 from tests.protocol.produce.simulated_brokers import SimulatedBrokers
 
 LOST = ConnectionFailedError("the broker closed the connection")
@@ -39,7 +41,7 @@ ERRORS = (
 
 
 class Run:
-    """A producer at work, with requests in flight."""
+    """A producer with requests in flight."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -62,10 +64,12 @@ class Run:
         assert due <= self.now or not requests
         self.in_flight += requests
         nodes = Counter(request.node_id for request in self.in_flight)
-        assert all(count == 1 for count in nodes.values()), "one in flight per node"
+        assert all(count == 1 for count in nodes.values()), (
+            "a node has two requests in flight"
+        )
 
-    def answer(self, index: int, outcome: str) -> None:
-        """End a request; the broker may have handled it although it is `lost`."""
+    def finish_request(self, index: int, outcome: str) -> None:
+        """Finish a request; the broker handles a request whose response is `lost`."""
         if not self.in_flight:
             return
         request = self.in_flight.pop(index % len(self.in_flight))
@@ -78,11 +82,11 @@ class Run:
         else:
             self.producer.on_response(request, response, self.now)
 
-    def work(self, outcome: str) -> None:
-        """Send what is due, and end all requests in the same way."""
+    def finish_all(self, outcome: str) -> None:
+        """Send the requests that are due, and finish all with one outcome."""
         self.send()
         while self.in_flight:
-            self.answer(0, outcome)
+            self.finish_request(0, outcome)
 
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -100,12 +104,12 @@ class Run:
         self.brokers.leaders[TopicPartition("orders", partition)] = node_id
 
     def forget(self) -> None:
-        """Let the brokers forget producers, which takes a day without a batch."""
+        """Drop the brokers' state of producers, as after a day without a batch."""
         if self.producer.is_idle:
             self.brokers.forget_producers()
 
-    def finish(self) -> None:
-        """Let everything work again until each record has an outcome."""
+    def run_to_the_end(self) -> None:
+        """Repair the brokers, and run until each record has an outcome."""
         self.brokers.errors.clear()
         self.brokers.max_records = 1 << 30
         for partition in range(PARTITIONS):
@@ -113,7 +117,7 @@ class Run:
         for _ in range(1000):
             self.send()
             while self.in_flight:
-                self.answer(0, "response")
+                self.finish_request(0, "response")
             if self.producer.is_idle:
                 break
             self.now = self.producer.next_deadline(self.now)
@@ -125,7 +129,7 @@ def check(run: Run) -> None:
     outcomes = Counter(id(event.record) for event in run.events)
     assert {id(record): 1 for record in run.added} == dict(outcomes)
     written = Counter(value for log in run.brokers.logs.values() for value in log)
-    assert all(count == 1 for count in written.values()), "written once"
+    assert all(count == 1 for count in written.values()), "a record is written twice"
     for event in run.events:
         value = event.record.record.value
         assert value is not None
@@ -138,7 +142,7 @@ def check(run: Run) -> None:
             assert 0 == written[value]
     for log in run.brokers.logs.values():
         numbers = [int(value) for value in log]
-        assert sorted(numbers) == numbers, "in order"
+        assert sorted(numbers) == numbers, "records are out of order"
 
 
 KEYS = st.sampled_from([None, b"a", b"b", b"c"])
@@ -147,9 +151,9 @@ STEPS = st.one_of(
     st.tuples(st.just("add"), KEYS),
     st.tuples(st.just("add"), KEYS),
     st.tuples(st.just("send")),
-    st.tuples(st.just("answer"), st.integers(0, 3), OUTCOMES),
-    st.tuples(st.just("work"), OUTCOMES),
-    st.tuples(st.just("work"), OUTCOMES),
+    st.tuples(st.just("finish_request"), st.integers(0, 3), OUTCOMES),
+    st.tuples(st.just("finish_all"), OUTCOMES),
+    st.tuples(st.just("finish_all"), OUTCOMES),
     st.tuples(st.just("wait"), st.sampled_from([0.05, 0.3, 2.0, TIMEOUT])),
     st.tuples(
         st.just("set_error"),
@@ -164,15 +168,16 @@ STEPS = st.one_of(
 )
 
 
-@settings(max_examples=600, deadline=None)
+@pytest.mark.slow
+@settings(EXAMPLES, max_examples=5_000 if THOROUGH else 200)
 @given(st.lists(STEPS, min_size=25, max_size=60))
-def test_every_record_is_written_once_or_reported(steps: list[tuple]) -> None:
+def test_every_record_is_written_once_or_reported_as_failed(steps: list[tuple]) -> None:
     run = Run()
     run.add(None)
-    for _ in range(3):  # metadata, a producer id, and the record
-        run.work("response")
+    for _ in range(3):  # requests: metadata, producer id, produce
+        run.finish_all("response")
     for name, *arguments in steps:
         getattr(run, name)(*arguments)
-    run.finish()
+    run.run_to_the_end()
 
     check(run)
