@@ -23,8 +23,9 @@ from confluent_kafka.admin import (
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
-from tests.broker.clients import new_name, until
+from tests.broker.clients import new_name
 from tests.cli.run_cli import run_cli
+from tests.waiting import until_true
 
 NOON = ["--to-datetime", "noon"]
 
@@ -62,7 +63,7 @@ def test_command_waits_for_broker_that_starts_later():
     where = f"127.0.0.1:{port}"
     with ThreadPoolExecutor() as threads:
         pending = threads.submit(run_cli, "groups", "list", "--bootstrap-server", where)
-        time.sleep(1.5)
+        time.sleep(0.5)  # real time: the command finds the port closed meanwhile
         with EmbeddedBroker(port=port):
             result = pending.result()
 
@@ -211,7 +212,7 @@ def test_denied_group_exits_with_forbidden(any_kafka):
     group = new_name("secret-group")
     where = ("--bootstrap-server", any_kafka.bootstrap_servers)
     with denied_group(any_kafka, group):
-        until("it is denied", lambda: is_denied(group, where))
+        until_true(lambda: is_denied(group, where), what="the denial")
         results = [
             run_cli("groups", *action, *where)
             for action in (
