@@ -4,7 +4,7 @@ import pytest
 
 from sharecons import TopicPartition
 from sharecons.admin import CommittedOffset
-from tests.admin.asking import code_of
+from tests.admin.acquired import code_of
 
 pytestmark = pytest.mark.anyio
 
