@@ -209,15 +209,15 @@ class TestErrors:
         (await admin.alter_share_group_offsets(group, {there: 10})).check()
 
         async def respond(request, context):
-            answer = await read_share_group_state.handle(request, context)
-            for each in answer["results"]:
+            response = await read_share_group_state.handle(request, context)
+            for each in response["results"]:
                 for partition in each["partitions"]:
                     partition["state_batches"] = [
                         batch(10, 14, state, 5),
                         batch(15, 15, 2, 1),
                         batch(16, 17, 0, 1),
                     ]
-            return answer
+            return response
 
         with faults.on("ReadShareGroupState", times=None).respond(respond):
             shown = await collected(admin, group)
@@ -236,15 +236,15 @@ class TestErrors:
     async def test_a_full_window_is_stalled(self, admin, faults, topic, group):
         there = TopicPartition(topic, 0)
         (await admin.alter_share_group_offsets(group, {there: 0})).check()
-        wanted = {"share.partition.max.record.locks": 100}
-        (await admin.incremental_alter_configs(group, wanted)).value  # noqa: B018 (raises)
+        limit = {"share.partition.max.record.locks": 100}
+        (await admin.incremental_alter_configs(group, limit)).value  # noqa: B018 (raises)
 
         async def respond(request, context):
-            answer = await read_share_group_state.handle(request, context)
-            for each in answer["results"]:
+            response = await read_share_group_state.handle(request, context)
+            for each in response["results"]:
                 for partition in each["partitions"]:
                     partition["state_batches"] = [batch(1, RECORDS - 1, 2, 1)]
-            return answer
+            return response
 
         with faults.on("ReadShareGroupState", times=None).respond(respond):
             shown = await collected(admin, group)
