@@ -236,18 +236,17 @@ def test_generator_function_as_callback_is_rejected(function: Any) -> None:
     "function", [print, str, partial(print), [].append, AsyncCallable]
 )
 def test_plain_callable_is_accepted(function: Any) -> None:
-    consumer = ShareConsumer("orders", group_id="billing", on_acknowledged=function)
-    assert consumer._on_acknowledged is function
+    ShareConsumer("orders", group_id="billing", on_acknowledged=function)
 
 
 ILLEGAL_TOPICS = [
     (".", "cannot be"),
     ("..", "cannot be"),
     ("a" * 250, "250 characters, Kafka allows 249"),
-    ("a b", "may contain only ASCII"),
-    ("a/b", "may contain only ASCII"),
-    ("orders\n", "may contain only ASCII"),
-    ("bestätigt", "may contain only ASCII"),
+    ("a b", "contain only ASCII"),
+    ("a/b", "contain only ASCII"),
+    ("orders\n", "contain only ASCII"),
+    ("bestätigt", "contain only ASCII"),
     (LONE_SURROGATE, "surrogate at index 7"),
     (TOO_LONG, "at most 32,767 bytes"),
 ]

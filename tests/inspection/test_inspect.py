@@ -129,14 +129,16 @@ async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, adm
 async def test_hundred_inspections_do_not_disturb_the_group(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 500)
-    looks = 0
     taken = []
+    inspections = 0
+    inspected = anyio.Semaphore(0)
 
-    async def look():
-        nonlocal looks
+    async def inspect_repeatedly():
+        nonlocal inspections
         for _ in range(100):
             await inspect_group(admin, queue.group)
-            looks += 1
+            inspections += 1
+            inspected.release()
 
     async with queue.consumer(acknowledgement="explicit") as consumer:
         records = aiter(consumer)
@@ -144,24 +146,23 @@ async def test_hundred_inspections_do_not_disturb_the_group(kafka, admin):
         first.accept()
         taken.append(first)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(look)
+            tasks.start_soon(inspect_repeatedly)
             while len(taken) < 500:
                 record = await anext(records)
-                # Keep some activity going during the inspections.
-                if looks < 100:
-                    await anyio.sleep(0.001)
+                if len(taken) % 5 == 0:  # so that inspections and records alternate
+                    await inspected.acquire()
                 record.accept()
                 taken.append(record)
         await settled(consumer)
 
-    assert 100 == looks
+    assert 100 == inspections
     assert list(range(500)) == sorted(record.offset for record in taken)
     assert {1} == {record.delivery_count for record in taken}
     inside, _ = only(await inspect_group(admin, queue.group))
     assert 0 == inside.count(*UNSETTLED)
 
 
-async def test_a_group_whose_members_left_is_said_to_have_none(kafka, admin):
+async def test_group_whose_members_left_has_the_verdict_no_members(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 5)
     async with queue.consumer(acknowledgement="explicit") as consumer:
