@@ -62,10 +62,10 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
 
     before = time.time()
     async with consumer(kafka, topic, group) as reader:
-        seen = []
-        while len(seen) < 31:
-            seen += await reader.poll(timeout=20, max_records=31 - len(seen))
-        for record in seen:
+        records = []
+        while len(records) < 31:
+            records += await reader.poll(timeout=20, max_records=31 - len(records))
+        for record in records:
             settle(record)
         await reader.commit()
         shown = await collected(admin, group)
@@ -94,7 +94,7 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
     assert {"1": 5} == shown.by("delivery_count", counts, status="archived")
     assert 5 == shown.by("delivery_count", counts, status="available_or_locked")["1"]
     age = shown.value(f"{GROUP}oldest_unsettled_age_seconds", **here)
-    assert seen[0].timestamp / 1000 <= time.time() - age + 1
+    assert records[0].timestamp / 1000 <= time.time() - age + 1
     assert age < time.time() - before + 60
     assert 1 == shown.value("sharecons_exporter_up")
 

@@ -39,9 +39,9 @@ async def settled(consumer):
         assert result.error is None
 
 
-def only(seen):
-    (inside,) = seen.partitions.found.values()
-    (findings,) = seen.findings.values()
+def only(inspection):
+    (inside,) = inspection.partitions.found.values()
+    (findings,) = inspection.findings.values()
     return inside, findings
 
 
@@ -63,10 +63,10 @@ async def test_inspection_matches_what_the_consumer_acknowledged(
                 record.release()
         await settled(consumer)
         # Others are held meanwhile, and what was released comes again.
-        seen = await inspect_group(admin, queue.group, source=source)
+        inspection = await inspect_group(admin, queue.group, source=source)
 
-    inside, _ = only(seen)
-    assert seen.source is source
+    inside, _ = only(inspection)
+    assert inspection.source is source
     assert set(range(3, 100, 10)) == having(inside, OffsetStatus.ACKNOWLEDGED)
     assert set(range(6, 100, 10)) == having(inside, OffsetStatus.ARCHIVED)
     left = {offset for offset in range(100) if offset % 10 not in (3, 6)}
@@ -115,10 +115,10 @@ async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, adm
                 if record.offset >= 99:
                     break
         await settled(consumer)
-        seen = await inspect_group(admin, queue.group)
+        inspection = await inspect_group(admin, queue.group)
         held.accept()
 
-    inside, (verdict, *_) = only(seen)
+    inside, (verdict, *_) = only(inspection)
     assert (Reason.WINDOW_FULL, Severity.STALLED) == (verdict.reason, verdict.severity)
     assert "full behind one record" in verdict.text
     assert "wait for offset 0, " in verdict.text
@@ -216,8 +216,10 @@ async def test_a_topic_that_the_group_does_not_read_has_its_own_error(kafka, adm
     queue.produce([b"x"] * 5)
     async with queue.consumer() as consumer:
         await take(aiter(consumer), 1)
-        seen = await inspect_group(admin, queue.group, topics=[queue.topic, "nix"])
+        inspection = await inspect_group(
+            admin, queue.group, topics=[queue.topic, "nix"]
+        )
 
-    (error,) = seen.partitions.errors.values()
+    (error,) = inspection.partitions.errors.values()
     assert "does not read nix" in str(error)
-    assert [TopicPartition(queue.topic, 0)] == list(seen.partitions.found)
+    assert [TopicPartition(queue.topic, 0)] == list(inspection.partitions.found)

@@ -127,7 +127,7 @@ def test_group_of_another_type_fails():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "wanted"),
+    ("name", "value", "expected"),
     [
         ("share.auto.offset.reset", "latest", WARN),
         ("share.auto.offset.reset", "earliest", OK),
@@ -135,11 +135,11 @@ def test_group_of_another_type_fails():
         ("share.record.lock.duration.ms", "1000", WARN),
     ],
 )
-def test_unsuitable_defaults_are_warnings(name, value, wanted):
+def test_unsuitable_defaults_are_warnings(name, value, expected):
     entry = ConfigEntry(name=name, value=value, source="DEFAULT_CONFIG")
     (check,) = check_configs("billing", Outcome({name: entry}))
 
-    assert wanted is check.verdict
+    assert expected is check.verdict
 
 
 def test_missing_rights_are_named_with_their_purpose():

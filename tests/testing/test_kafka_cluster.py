@@ -60,15 +60,15 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestJars:
     def test_directory_appears_only_when_complete(self, cache: Path) -> None:
-        seen = []
+        existed_before = []
 
         def make(directory: Path) -> None:
             (directory / "one.jar").touch()
-            seen.append((cache / "jars").exists())
+            existed_before.append((cache / "jars").exists())
 
         made = cached_directory("jars", make)
 
-        assert [False] == seen
+        assert [False] == existed_before
         assert cache / "jars" == made
         assert ["one.jar"] == [path.name for path in made.iterdir()]
 
@@ -104,7 +104,7 @@ class TestJars:
     def test_jgo_is_tried_if_maven_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def by_jgo(wanted: Iterable[str], directory: Path) -> None:
+        def by_jgo(artifacts: Iterable[str], directory: Path) -> None:
             assert [] == list(directory.iterdir())
             (directory / "kafka.jar").touch()
 
@@ -306,18 +306,18 @@ class TestThreeBrokers:
 class TestAdmin:
     def test_group_accepts_short_timeouts(self, kafka3: Kafka) -> None:
         admin = kafka3.admin
-        wanted = {
+        config = {
             "share.session.timeout.ms": 2,
             "share.heartbeat.interval.ms": 1,
             "share.record.lock.duration.ms": 1000,
         }
 
         before = admin.group_config("group-of-short-times")
-        admin.set_group_config("group-of-short-times", wanted)
+        admin.set_group_config("group-of-short-times", config)
         after = admin.group_config("group-of-short-times")
 
-        assert ["45000", "5000", "30000"] == [before[name] for name in wanted]
-        assert ["2", "1", "1000"] == [after[name] for name in wanted]
+        assert ["45000", "5000", "30000"] == [before[name] for name in config]
+        assert ["2", "1", "1000"] == [after[name] for name in config]
 
     def test_group_has_a_coordinator(self, kafka3: Kafka) -> None:
         assert kafka3.admin.group_coordinator("any-group") in kafka3.cluster.brokers

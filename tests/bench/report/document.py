@@ -39,7 +39,7 @@ from tests.bench.report.tables import (
 
 __all__ = ["document"]
 
-# Unacknowledged records that a client may hold at the end of a run: one fetch of whole
+# Unacknowledged records that a client can hold at the end of a run: one fetch of whole
 # producer batches, and the records prefetched from one partition.
 MAX_UNACKNOWLEDGED: Final = 2500
 
@@ -113,7 +113,7 @@ def _throughput(measurements: Measurements) -> Lines:
     yield from _head(
         "Throughput",
         "One consumer reads a whole topic, reads each record's value and acknowledges "
-        "each record. CPU is that of the client process: all threads, user and system. "
+        "each record. CPU time includes all threads of the client, user and system. "
         "Time runs from the first record to the last. Kafka's own client is "
         "ShareConsumerPerformance; its time includes the JVM's compilation.",
     )
@@ -239,9 +239,9 @@ def _consumers(measurements: Measurements) -> Lines:
         select(measurements, "consumers"),
         "consumers",
         "Consumers in one process",
-        "The consumers share a topic with 50 partitions. Those of sharecons run in one "
-        "event loop, the others in threads or goroutines. Peak memory is that of the "
-        "process.",
+        "The consumers share a topic with 50 partitions. Consumers of sharecons run in "
+        "one event loop, the others in threads or goroutines. Peak memory is the peak "
+        "of the process.",
     )
 
 

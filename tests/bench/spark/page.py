@@ -119,7 +119,7 @@ def _goals(measurements: Measurements) -> Lines:
     if rows:
         yield "## Goals"
         yield ""
-        yield "Median ratios of rows per second to those of Spark's Kafka source."
+        yield "Median ratios of rows per second, this source to Spark's Kafka source."
         yield ""
         yield from markdown_table(["query", "goal", "measured", "result"], rows)
 
