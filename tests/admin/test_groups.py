@@ -95,7 +95,7 @@ async def test_only_empty_share_groups_are_deleted(admin, kafka, group):
     assert {busy, classic} <= left.groups.keys()
 
 
-async def test_a_classic_group_is_described_with_its_kind(admin, kafka, group):
+async def test_classic_group_is_described_with_its_type(admin, kafka, group):
     topic = kafka.admin.create_topic()
     offset = CommittedOffset(offset=3, metadata="noted")
     await admin.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): offset})

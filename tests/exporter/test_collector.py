@@ -50,7 +50,9 @@ async def collected(admin, *groups):
     return scrape(metrics)
 
 
-async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group):
+async def test_numbers_match_the_acknowledgements_of_a_consumer(
+    admin, kafka, topic, group
+):
     # The first is held, twenty are accepted, five rejected and five released.
     def settle(record):
         if 1 <= record.offset <= 20:

@@ -101,7 +101,9 @@ async def test_released_offsets_have_their_delivery_counts(kafka, admin):
     assert {2: 2} == inside.delivery_counts
 
 
-async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, admin):
+async def test_partition_stalled_behind_one_held_record_has_verdict_window_full(
+    kafka, admin
+):
     queue = Queue(kafka.admin, **{"share.partition.max.record.locks": "100"})
     kafka.admin.produce(queue.topic, [b"x"] * 300, batch_num_messages=10)
     produced = time.time()
@@ -174,7 +176,7 @@ async def test_group_whose_members_left_has_the_verdict_no_members(kafka, admin)
     assert Reason.NO_MEMBERS is verdict.reason
 
 
-async def test_the_oldest_record_is_found_behind_those_that_are_settled(kafka, admin):
+async def test_oldest_record_above_settled_records_is_found(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 20)
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -190,7 +192,7 @@ async def test_the_oldest_record_is_found_behind_those_that_are_settled(kafka, a
     )
 
 
-async def test_repeated_inspection_returns_since_when_nothing_changed(kafka, admin):
+async def test_repeated_inspection_returns_the_time_of_the_last_change(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 20)
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -206,7 +208,7 @@ async def test_repeated_inspection_returns_since_when_nothing_changed(kafka, adm
     assert third.at == third.since[key]
 
 
-async def test_a_group_that_is_not_there_is_an_error(kafka, admin):
+async def test_unknown_group_is_an_error(kafka, admin):
     with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
         await inspect_group(admin, "unknown-group")
 

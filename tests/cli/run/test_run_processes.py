@@ -60,7 +60,7 @@ def test_processes_are_members_that_share_the_work(broker, tmp_path):
         assert 3 == len(command.events("worker ended"))
 
 
-def test_killed_process_works_again_within_4_seconds(any_kafka, tmp_path):
+def test_killed_process_processes_records_again_within_4_seconds(any_kafka, tmp_path):
     queue = Queue(any_kafka.admin, partitions=4)
     names = {"topic": queue.topic, "group": queue.group}
     options = ("--processes", "4")
