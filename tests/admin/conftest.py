@@ -1,4 +1,4 @@
-"""Fixtures: both Kafkas, a group of its own for each test, and an admin client."""
+"""Fixtures: both Kafkas, a new group for each test, and an admin client."""
 
 import uuid
 

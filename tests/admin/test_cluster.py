@@ -4,7 +4,7 @@ import pytest
 
 from sharecons import TopicPartition
 from sharecons.admin import CommittedOffset
-from tests.admin.asking import code_of
+from tests.admin.acquired import code_of
 
 pytestmark = pytest.mark.anyio
 
@@ -20,7 +20,7 @@ async def test_the_cluster_is_described(admin, kafka):
     assert {"DESCRIBE", "CLUSTER_ACTION"} <= cluster.authorized_operations
 
 
-async def test_features_say_that_share_groups_are_on(admin):
+async def test_features_contain_share_groups_and_their_apis(admin):
     features = await admin.describe_features()
 
     assert 1 == features.share_version

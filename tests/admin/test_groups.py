@@ -4,7 +4,7 @@ import pytest
 
 from sharecons import TopicPartition
 from sharecons.admin import CommittedOffset
-from tests.admin.asking import code_of, held, settled
+from tests.admin.acquired import accept_records, acquired, code_of
 
 pytestmark = pytest.mark.anyio
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_group_with_a_member_is_described(admin, kafka, group):
     topic = kafka.admin.create_topic(2)
     kafka.admin.produce(topic, ["a"] * 5, partition=0)
-    async with held(kafka, group, topic, 5) as (consumer, _):
+    async with acquired(kafka, group, topic, 5) as (consumer, _):
         results = await admin.describe_share_groups(group, authorized_operations=True)
 
     described = results[group].value
@@ -37,7 +37,7 @@ async def test_authorized_operations_are_none_unless_requested(admin, kafka, gro
     assert described[group].value.authorized_operations is None
 
 
-async def test_unknown_groups_and_other_types_have_their_own_errors(
+async def test_describe_of_unknown_groups_and_other_types_returns_their_errors(
     admin, kafka, group
 ):
     topic = kafka.admin.create_topic()
@@ -82,7 +82,7 @@ async def test_only_empty_share_groups_are_deleted(admin, kafka, group):
     busy, classic = f"{group}-busy", f"{group}-classic"
     (await admin.alter_share_group_offsets(group, {here: 0})).check()
     (await admin.alter_consumer_group_offsets(classic, {here: 0})).check()
-    async with held(kafka, busy, topic, 3):
+    async with acquired(kafka, busy, topic, 3):
         deleted = await admin.delete_share_groups(group, busy, classic, "unknown")
         left = await admin.list_groups(types=())
 
@@ -95,7 +95,7 @@ async def test_only_empty_share_groups_are_deleted(admin, kafka, group):
     assert {busy, classic} <= left.groups.keys()
 
 
-async def test_a_classic_group_is_described_with_its_kind(admin, kafka, group):
+async def test_classic_group_is_described_with_its_type(admin, kafka, group):
     topic = kafka.admin.create_topic()
     offset = CommittedOffset(offset=3, metadata="noted")
     await admin.alter_consumer_group_offsets(group, {TopicPartition(topic, 0): offset})
@@ -112,7 +112,7 @@ async def test_a_classic_group_is_described_with_its_kind(admin, kafka, group):
 async def test_a_group_that_a_consumer_left_is_empty(admin, kafka, group):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, ["a"])
-    await settled(kafka, group, topic, 1, lambda record: record.accept())
+    await accept_records(kafka, group, topic, 1)
 
     described = await admin.describe_share_groups(group)
 

@@ -5,15 +5,15 @@ import pytest
 from sharecons import TopicPartition
 from sharecons.admin import DeliveryState, OffsetSpec
 from sharecons.errors import ConfigurationError
-from tests.admin.asking import code_of, held
+from tests.admin.acquired import acquired, code_of
 
 pytestmark = pytest.mark.anyio
 
-FAR = 4_000_000_000.0  # seconds since 1970, a century from then
+FAR = 4_000_000_000.0  # seconds since 1970: the year 2096
 
 
-def settle(records):
-    """Accept, release, reject, and leave a hole in between."""
+def acknowledge_some(records):
+    """Accept, release or reject records; leave offsets 20 to 29 unacknowledged."""
     for record in records:
         if record.offset < 10 or 30 <= record.offset < 40:
             record.accept()
@@ -23,11 +23,11 @@ def settle(records):
             record.reject()
 
 
-async def test_start_offset_and_lag_follow_settled_records(admin, kafka, group):
+async def test_start_offset_and_lag_follow_accepted_records(admin, kafka, group):
     topic = kafka.admin.create_topic(2)
     kafka.admin.produce(topic, ["a"] * 100, partition=0)
     here = TopicPartition(topic, 0)
-    async with held(kafka, group, topic, 100) as (consumer, records):
+    async with acquired(kafka, group, topic, 100) as (consumer, records):
         for record in records[:10] + records[30:40]:
             record.accept()
         await consumer.commit()
@@ -42,13 +42,13 @@ async def test_read_state_returns_batches_and_fences_no_leader(admin, kafka, gro
     topic = kafka.admin.create_topic(2)
     kafka.admin.produce(topic, ["a"] * 100, partition=0)
     here, other = TopicPartition(topic, 0), TopicPartition(topic, 1)
-    async with held(kafka, group, topic, 100) as (consumer, records):
-        settle(records[1:])
+    async with acquired(kafka, group, topic, 100) as (consumer, records):
+        acknowledge_some(records[1:])
         await consumer.commit()
         for _ in range(3):
             state = await admin.read_state(group)
         summary = await admin.read_state_summary(group, [here])
-        # The leader goes on writing: it was not fenced.
+        # The leader still writes, so it was not fenced.
         records[0].accept()
         (result,) = await consumer.commit()
         after = await admin.read_state_summary(group, [here])
@@ -116,7 +116,7 @@ async def test_offsets_are_set_partition_by_partition(admin, kafka, group):
     [(OffsetSpec.at(0), 0), (OffsetSpec.at(FAR), 10), (OffsetSpec.LATEST, 10)],
     ids=["a time before", "a time after", "latest"],
 )
-async def test_a_time_means_the_first_record_from_then_on(
+async def test_offset_by_time_is_the_first_record_since_then(
     admin, kafka, group, spec, expected
 ):
     topic = kafka.admin.create_topic()
@@ -132,7 +132,7 @@ async def test_a_group_with_members_keeps_its_offsets(admin, kafka, group):
     topic = kafka.admin.create_topic()
     kafka.admin.produce(topic, ["a"] * 3)
     here = TopicPartition(topic, 0)
-    async with held(kafka, group, topic, 3):
+    async with acquired(kafka, group, topic, 3):
         altered = await admin.alter_share_group_offsets(group, {here: 1})
         deleted = await admin.delete_share_group_offsets(group, [topic])
 

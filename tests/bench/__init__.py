@@ -1,6 +1,6 @@
 """The project's benchmark: `python -m tests.bench --help`, from the repository's root.
 
-The benchmark measures the installed `sharecons`, which may be compiled. Python puts the
+The benchmark measures the installed `sharecons`, which can be compiled. Python puts the
 checkout first in `sys.path`. The package moves it to the end, in this process and in
 the client processes, so that only `tests` is imported from it.
 

@@ -152,9 +152,9 @@ class Bench:
             topic: the topic to read.
             labels: conditions of the measurement, recorded with the result.
             program: arguments of the client program.
-            extra: further values to record; `watch` may fill them during the run.
+            extra: further values to record; `watch` can fill them during the run.
             timeout: seconds for the client to finish its work.
-            watch: is called with the process; it may run until the process ends.
+            watch: is called with the process; it can run until the process ends.
         """
         round_, name = turn
         run_labels = {

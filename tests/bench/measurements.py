@@ -81,7 +81,7 @@ def redelivery(bench: Bench) -> None:
     work = {
         "what": "redelivery",
         "records": bench.options.redeliveries,
-        # The backlog from before joining arrives at once and is not measured.
+        # The backlog from before joining arrives immediately and is not measured.
         "warm_up": bench.options.warm_up,
     }
     for turn in bench.turns("redelivery", rehearse=True):

@@ -58,7 +58,7 @@ def run_program(
         command: program and arguments.
         cleanup: kills the program if this process dies.
         timeout: seconds.
-        watch: is called with the process; it may run until the process ends.
+        watch: is called with the process; it can run until the process ends.
 
     Raises:
         ProgramError: the program failed or ran longer than the timeout.

@@ -21,7 +21,7 @@ def load_results(path: Path) -> dict[str, Any]:
 
 
 class Results:
-    """The results of one run, appended to those of earlier runs if `add` is set.
+    """The results of one run, appended to earlier results if `add` is set.
 
     Each measurement has the numbers of its session and round: clients are compared
     within a round only.

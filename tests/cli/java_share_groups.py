@@ -37,10 +37,10 @@ class JavaShareGroups:
         self._process.stdout.close()
         self._process.wait()
 
-    def ask(self, *args):
+    def run(self, *args):
         """Run the tool; return its exit code and its output."""
         try:
-            return self._asked(args)
+            return self._run_in_process(args)
         except (BrokenPipeError, ValueError):
             ended = subprocess.run(
                 self._tools.command("kafka-share-groups", *args),
@@ -50,7 +50,7 @@ class JavaShareGroups:
             )
             return ended.returncode, ended.stdout + ended.stderr
 
-    def _asked(self, args):
+    def _run_in_process(self, args):
         line = "\t".join([*self._server, *args])
         self._process.stdin.write(f"{line}\n".encode())
         self._process.stdin.flush()

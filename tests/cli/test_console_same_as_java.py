@@ -8,6 +8,7 @@ equal, byte by byte.
 import json
 import struct
 import subprocess
+from typing import NamedTuple
 
 import pytest
 
@@ -95,16 +96,34 @@ def run_java(java, tool, *args, stdin=b""):
 def contents(kafka, topic):
     """Return the keys, values and headers of a topic."""
     where = ("--bootstrap-server", kafka.bootstrap_servers)
-    answer = run_cli("peek", topic, "--json", "--max", 1000, *where)
-    assert 0 == answer.code, answer.err
+    result = run_cli("peek", topic, "--json", "--max", 1000, *where)
+    assert 0 == result.code, result.err
     return [
-        (each["key"], each["value"], each["headers"]) for each in json.loads(answer.out)
+        (each["key"], each["value"], each["headers"]) for each in json.loads(result.out)
     ]
 
 
+class Produced(NamedTuple):
+    """The end of a producer, and the records that it wrote."""
+
+    code: int
+    errors: str
+    records: list
+
+
+class Consumed(NamedTuple):
+    """The end of a consumer, and what it printed."""
+
+    code: int
+    out: bytes
+    errors: str
+
+
 def produce_both(kafka, java, args, lines):
-    """Return exit code, errors and records of each tool."""
-    both = []
+    """Produce lines with each tool; return their results.
+
+    The first is the result of Kafka's tool.
+    """
     topics = [kafka.admin.create_topic(1, new_name("produced")) for _ in range(2)]
     code, _, errors = run_java(
         java,
@@ -112,55 +131,59 @@ def produce_both(kafka, java, args, lines):
         *("--topic", topics[0], *args),
         stdin=lines.encode(),
     )
-    both.append((code, errors, contents(kafka, topics[0])))
-    answer = run_cli(
+    java_result = Produced(code, errors, contents(kafka, topics[0]))
+    result = run_cli(
         *("produce", "--topic", topics[1], *args),
         *("--bootstrap-server", kafka.bootstrap_servers),
         stdin=lines.encode(),
     )
-    both.append((answer.code, answer.err, contents(kafka, topics[1])))
-    return both
+    return java_result, Produced(result.code, result.err, contents(kafka, topics[1]))
 
 
 @pytest.mark.parametrize(("args", "lines"), PRODUCED.values(), ids=PRODUCED.keys())
 def test_produced_records_are_equal(kafka, java, args, lines):
-    theirs, own = produce_both(kafka, java, args.split(), lines)
+    java_result, own = produce_both(kafka, java, args.split(), lines)
 
-    assert (0, "") == own[:2]
-    assert 0 == theirs[0], theirs[1]
-    assert theirs[2] == own[2]
-    assert bool(lines) == bool(own[2])
+    assert (0, "") == (own.code, own.errors)
+    assert 0 == java_result.code, java_result.errors
+    assert java_result.records == own.records
+    assert bool(lines) == bool(own.records)
 
 
 @pytest.mark.parametrize(
     ("args", "lines"), NOT_PRODUCED.values(), ids=NOT_PRODUCED.keys()
 )
 def test_line_without_record_stops_both(kafka, java, args, lines):
-    theirs, own = produce_both(kafka, java, args.split(), lines)
+    java_result, own = produce_both(kafka, java, args.split(), lines)
 
-    assert (1, 1) == (theirs[0], own[0])
-    assert "line 2: " in own[1]
-    assert theirs[2] == own[2]
-    assert 1 == len(own[2])
+    assert (1, 1) == (java_result.code, own.code)
+    assert "line 2: " in own.errors
+    assert java_result.records == own.records
+    assert 1 == len(own.records)
 
 
 @pytest.mark.parametrize("args", INVALID.values(), ids=INVALID.keys())
 def test_invalid_options_are_rejected_by_both(kafka, java, args):
-    theirs, own = produce_both(kafka, java, args.split(), "a\n")
+    java_result, own = produce_both(kafka, java, args.split(), "a\n")
 
-    assert (1, 2) == (theirs[0], own[0])
-    assert ([], []) == (theirs[2], own[2])
+    assert (1, 2) == (java_result.code, own.code)
+    assert ([], []) == (java_result.records, own.records)
 
 
 def consume_both(kafka, java, topic, count, args, *, extra=()):
-    """Return exit code, output and errors of each tool, for groups of their own."""
+    """Consume a topic with each tool, in one group each; return their results.
+
+    The first is the result of Kafka's tool.
+    """
     groups = [new_name("consuming") for _ in range(2)]
     for group in groups:
         kafka.admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
     limits = ("--max-messages", str(count), "--timeout-ms", "20000")
     args = ("--topic", topic, *limits, *args)
-    theirs = run_java(java, "kafka-console-share-consumer", "--group", groups[0], *args)
-    # In a process of its own, as its output is compared byte by byte.
+    java_result = run_java(
+        java, "kafka-console-share-consumer", "--group", groups[0], *args
+    )
+    # In a separate process, because its output is compared byte by byte.
     where = ("--bootstrap-server", kafka.bootstrap_servers)
     ended = subprocess.run(
         ["python", "-m", "sharecons", "consume", "--group", groups[1], *args, *where],
@@ -168,7 +191,8 @@ def consume_both(kafka, java, topic, count, args, *, extra=()):
         timeout=TIMEOUT,
         check=False,
     )
-    return theirs, (ended.returncode, ended.stdout, ended.stderr.decode())
+    own = Consumed(ended.returncode, ended.stdout, ended.stderr.decode())
+    return Consumed(*java_result), own
 
 
 def properties(text):
@@ -196,13 +220,13 @@ def records(kafka):
 @pytest.mark.parametrize("given", CONSUMED.values(), ids=CONSUMED.keys())
 def test_consumed_output_is_equal(kafka, java, records, given):
     topic, count = records
-    theirs, own = consume_both(kafka, java, topic, count, properties(given))
+    java_result, own = consume_both(kafka, java, topic, count, properties(given))
 
-    assert theirs[:2] == own[:2], (theirs[2], own[2])
-    assert 0 == own[0]
+    assert java_result[:2] == own[:2], (java_result.errors, own.errors)
+    assert 0 == own.code
     summary = f"Processed a total of {count} messages"
-    assert summary in theirs[2].splitlines()
-    assert [summary] == own[2].splitlines()
+    assert summary in java_result.errors.splitlines()
+    assert [summary] == own.errors.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -221,12 +245,12 @@ def test_deserialized_numbers_are_equal(kafka, java, name, layout, numbers):
     kafka.admin.produce(topic, [struct.pack(layout, number) for number in numbers])
     deserializer = f"org.apache.kafka.common.serialization.{name}Deserializer"
 
-    theirs, own = consume_both(
+    java_result, own = consume_both(
         kafka, java, topic, len(numbers), ["--value-deserializer", deserializer]
     )
 
-    assert theirs[:2] == own[:2], (theirs[2], own[2])
-    assert len(numbers) == len(own[1].splitlines())
+    assert java_result[:2] == own[:2], (java_result.errors, own.errors)
+    assert len(numbers) == len(own.out.splitlines())
 
 
 def test_record_that_cannot_be_deserialized_is_rejected_by_both(kafka, java):
@@ -235,12 +259,12 @@ def test_record_that_cannot_be_deserialized_is_rejected_by_both(kafka, java):
     deserializer = "org.apache.kafka.common.serialization.LongDeserializer"
     args = ["--value-deserializer", deserializer, "--reject-message-on-error"]
 
-    theirs, own = consume_both(kafka, java, topic, 3, args)
+    java_result, own = consume_both(kafka, java, topic, 3, args)
 
-    assert (0, b"1\n2\n") == own[:2], own[2]
-    assert theirs[:2] == own[:2]
-    assert "Processed a total of 3 messages" in theirs[2]
-    assert "Processed a total of 3 messages" in own[2]
+    assert (0, b"1\n2\n") == own[:2], own.errors
+    assert java_result[:2] == own[:2]
+    assert "Processed a total of 3 messages" in java_result.errors
+    assert "Processed a total of 3 messages" in own.errors
 
 
 def test_consumed_lines_are_produced_again(kafka):

@@ -37,16 +37,16 @@ COUNTS = {
 
 
 def with_batches(*batches):
-    """Return a handler of ReadShareGroupState that answers with these batches."""
+    """Return a handler of ReadShareGroupState that responds with these batches."""
     names = ("first_offset", "last_offset", "delivery_state", "delivery_count")
     state = [dict(zip(names, map(int, batch), strict=True)) for batch in batches]
 
     async def respond(request, context):
-        answer = await read_share_group_state.handle(request, context)
-        for result in answer["results"]:
+        response = await read_share_group_state.handle(request, context)
+        for result in response["results"]:
             for partition in result["partitions"]:
                 partition["state_batches"] = state
-        return answer
+        return response
 
     return respond
 
@@ -71,9 +71,9 @@ async def set_start_offset(servers):
 def run(broker):
     def run(*args):
         servers = ("--bootstrap-server", broker.bootstrap_servers)
-        answer = run_cli(*args, *servers)
-        assert 0 == answer.code, answer.err
-        return answer
+        result = run_cli(*args, *servers)
+        assert 0 == result.code, result.err
+        return result
 
     return run
 
@@ -160,9 +160,9 @@ def test_migration_counts_archiving_records_as_archived(broker, run):
     fault = broker.faults.on("ReadShareGroupState", times=None)
     fault.respond(with_batches(*BATCHES[:-1]))
 
-    answer = run("migrate", GROUP, "classic", "--json")
+    result = run("migrate", GROUP, "classic", "--json")
 
-    (row,) = json.loads(answer.out)
+    (row,) = json.loads(result.out)
     assert (7, 6, 13) == (row["acknowledged"], row["archived"], row["twice"])
 
 

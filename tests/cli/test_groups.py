@@ -13,11 +13,11 @@ from tests.cli.run_cli import parse_tables, run_cli
 
 
 @pytest.fixture
-def ask(broker):
-    def asked(*args):
+def run_groups(broker):
+    def run(*args):
         return run_cli("groups", *args, "--bootstrap-server", broker.bootstrap_servers)
 
-    return asked
+    return run
 
 
 @pytest.fixture
@@ -33,11 +33,11 @@ def group_at(broker):
 
     def create(offsets):
         group = new_name("group")
-        wanted = {TopicPartition(*key): offset for key, offset in offsets.items()}
+        start = {TopicPartition(*key): offset for key, offset in offsets.items()}
 
         async def set_offsets():
             async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
-                (await admin.alter_share_group_offsets(group, wanted)).check()
+                (await admin.alter_share_group_offsets(group, start)).check()
 
         anyio.run(set_offsets)
         return group
@@ -50,8 +50,8 @@ def group(group_at, topic):
     return group_at({(topic, 0): 4})
 
 
-def test_offsets_json_has_all_keys(ask, topic, group):
-    result = ask("offsets", group, "--json")
+def test_offsets_json_has_all_keys(run_groups, topic, group):
+    result = run_groups("offsets", group, "--json")
 
     assert 0 == result.code
     row = {
@@ -89,8 +89,8 @@ def test_bootstrap_servers_come_from_environment(broker, group, monkeypatch):
     assert group in result.out.splitlines()
 
 
-def test_describe_shows_state_and_offsets(ask, topic, group):
-    result = ask("describe", group)
+def test_describe_shows_state_and_offsets(run_groups, topic, group):
+    result = run_groups("describe", group)
 
     state, offsets = parse_tables(result.out)
     assert ("Empty", "0") == (state["STATE"], state["#MEMBERS"])
@@ -101,15 +101,15 @@ def test_describe_shows_state_and_offsets(ask, topic, group):
     )
 
 
-def test_describe_json_nests_members_and_offsets(ask, topic, group):
-    (found,) = json.loads(ask("describe", group, "--json").out)
+def test_describe_json_nests_members_and_offsets(run_groups, topic, group):
+    (found,) = json.loads(run_groups("describe", group, "--json").out)
 
     assert (group, "Empty", []) == (found["group"], found["state"], found["members"])
     assert [4] == [each["start_offset"] for each in found["offsets"]]
 
 
-def test_unknown_group_does_not_hide_others(ask, group):
-    result = ask("offsets", group, f"{group}x")
+def test_unknown_group_does_not_hide_others(run_groups, group):
+    result = run_groups("offsets", group, f"{group}x")
 
     assert 1 == result.code
     assert [group] == [row["GROUP"] for row in parse_tables(result.out)]
@@ -118,13 +118,13 @@ def test_unknown_group_does_not_hide_others(ask, group):
     assert line.endswith(f"; did you mean '{group}'?")
 
 
-def test_list_without_groups_is_empty_json_list(ask):
-    result = ask("list", "--state", "Dead", "--json")
+def test_list_without_groups_is_empty_json_list(run_groups):
+    result = run_groups("list", "--state", "Dead", "--json")
 
     assert (0, []) == (result.code, json.loads(result.out))
 
 
-def test_list_type_shows_groups_of_other_types(broker, ask, topic, group):
+def test_list_type_shows_groups_of_other_types(broker, run_groups, topic, group):
     classic = new_name("classic")
 
     async def commit():
@@ -138,38 +138,38 @@ def test_list_type_shows_groups_of_other_types(broker, ask, topic, group):
     anyio.run(commit)
     types = {
         row["GROUP"]: row["TYPE"]
-        for row in parse_tables(ask("list", "--type", "all").out)
+        for row in parse_tables(run_groups("list", "--type", "all").out)
     }
-    failed = ask("offsets", classic)
+    failed = run_groups("offsets", classic)
 
     assert ("classic", "share") == (types[classic], types[group])
-    assert classic not in ask("list").out
+    assert classic not in run_groups("list").out
     assert 1 == failed.code
     assert failed.lines[0].endswith("it is a classic group")
 
 
-def test_configure_sets_shows_and_unsets_config(ask, group):
+def test_configure_sets_shows_and_unsets_config(run_groups, group):
     name = "share.record.lock.duration.ms"
 
     def shown():
-        result = ask("configure", group, "--json")
+        result = run_groups("configure", group, "--json")
         return {
             row["config"]: (row["value"], row["is_default"])
             for row in json.loads(result.out)
         }
 
     assert ("30000", True) == shown()[name]
-    assert 0 == ask("configure", group, "--set", f"{name}=15000").code
+    assert 0 == run_groups("configure", group, "--set", f"{name}=15000").code
     assert ("15000", False) == shown()[name]
-    assert 0 == ask("configure", group, "--unset", name).code
+    assert 0 == run_groups("configure", group, "--unset", name).code
     assert ("30000", True) == shown()[name]
 
 
-def test_configure_dry_run_validates_without_setting(ask, group):
+def test_configure_dry_run_validates_without_setting(run_groups, group):
     name = "share.record.lock.duration.ms"
 
-    good = ask("configure", group, "--set", f"{name}=15000", "--dry-run")
-    bad = ask("configure", group, "--set", f"{name}=3")
+    good = run_groups("configure", group, "--set", f"{name}=15000", "--dry-run")
+    bad = run_groups("configure", group, "--set", f"{name}=3")
 
     assert (0, ["30000"]) == (
         good.code,
@@ -181,14 +181,14 @@ def test_configure_dry_run_validates_without_setting(ask, group):
     assert f"{name} must be from" in line
 
 
-def test_reset_shows_new_and_old_offset(ask, topic, group):
-    dry = ask(
+def test_reset_shows_new_and_old_offset(run_groups, topic, group):
+    dry = run_groups(
         "reset-offsets", group, "--topic", f"{topic}:0", "--to-latest", "--dry-run"
     )
-    done = ask(
+    done = run_groups(
         "reset-offsets", group, "--topic", f"{topic}:0", "--to-latest", "--execute"
     )
-    (after,) = parse_tables(ask("offsets", group).out)
+    (after,) = parse_tables(run_groups("offsets", group).out)
 
     assert dry.out == done.out
     (row,) = parse_tables(done.out)
@@ -197,19 +197,19 @@ def test_reset_shows_new_and_old_offset(ask, topic, group):
     assert ("10", "0") == (after["START-OFFSET"], after["LAG"])
 
 
-def test_reset_with_unknown_partition_changes_nothing(ask, topic, group):
-    result = ask(
+def test_reset_with_unknown_partition_changes_nothing(run_groups, topic, group):
+    result = run_groups(
         "reset-offsets", group, "--topic", f"{topic}:0,7", "--to-latest", "--execute"
     )
-    (after,) = parse_tables(ask("offsets", group).out)
+    (after,) = parse_tables(run_groups("offsets", group).out)
 
     assert (1, "") == (result.code, result.out)
     assert f"the partitions of topic '{topic}' are 0 to 1" in result.lines[0]
     assert "4" == after["START-OFFSET"]
 
 
-def test_misspelled_topic_gets_a_suggestion(ask, topic, group):
-    result = ask(
+def test_misspelled_topic_gets_a_suggestion(run_groups, topic, group):
+    result = run_groups(
         "reset-offsets", group, "--topic", topic[1:], "--to-latest", "--execute"
     )
 
@@ -246,35 +246,35 @@ def new_offsets(result):
     ],
 )
 def test_reset_to_offset_stays_within_the_logs(
-    ask, topic, group, offset, expected, note
+    run_groups, topic, group, offset, expected, note
 ):
     how = ("--topic", topic, "--to-offset", offset, "--dry-run")
-    result = ask("reset-offsets", group, *how)
+    result = run_groups("reset-offsets", group, *how)
 
     expected = {(topic, key): value for key, value in expected.items()}
     assert expected == new_offsets(result)
     assert note.format(t=topic) in result.err
 
 
-def test_reset_to_current_keeps_start_offsets(ask, topic, group):
+def test_reset_to_current_keeps_start_offsets(run_groups, topic, group):
     how = ("--topic", topic, "--to-current", "--execute")
-    result = ask("reset-offsets", group, *how)
+    result = run_groups("reset-offsets", group, *how)
 
     assert {(topic, 0): 4, (topic, 1): 0} == new_offsets(result)
     assert (
         f"the group has no start offset, so the log end offset is used: {topic}-1"
         in (result.err)
     )
-    assert "4" == parse_tables(ask("offsets", group).out)[0]["START-OFFSET"]
+    assert "4" == parse_tables(run_groups("offsets", group).out)[0]["START-OFFSET"]
 
 
-def test_exported_offsets_can_be_imported(ask, topic, group, tmp_path):
+def test_exported_offsets_can_be_imported(run_groups, topic, group, tmp_path):
     how = ("--topic", topic, "--to-latest")
-    exported = ask("reset-offsets", group, *how, "--export", "--dry-run")
+    exported = run_groups("reset-offsets", group, *how, "--export", "--dry-run")
     path = tmp_path / "offsets.csv"
     path.write_text(exported.out)
 
-    result = ask("reset-offsets", group, "--from-file", path, "--execute")
+    result = run_groups("reset-offsets", group, "--from-file", path, "--execute")
 
     assert f"{topic},0,10\n{topic},1,0\n" == exported.out
     assert {(topic, 0): 10, (topic, 1): 0} == new_offsets(result)
@@ -290,12 +290,12 @@ def test_exported_offsets_can_be_imported(ask, topic, group, tmp_path):
     ],
 )
 def test_offsets_file_is_accepted_in_other_csv_styles(
-    ask, topic, group, tmp_path, text
+    run_groups, topic, group, tmp_path, text
 ):
     path = tmp_path / "offsets.csv"
     path.write_bytes(text.format(t=topic, g=group).encode())
 
-    result = ask("reset-offsets", group, "--from-file", path, "--dry-run")
+    result = run_groups("reset-offsets", group, "--from-file", path, "--dry-run")
 
     assert {(topic, 0): 5, (topic, 1): 0} == new_offsets(result)
 
@@ -323,12 +323,14 @@ def test_offsets_file_is_accepted_in_other_csv_styles(
         (None, "cannot read"),
     ],
 )
-def test_invalid_offsets_file_is_named_with_line(ask, group, tmp_path, text, error):
+def test_invalid_offsets_file_is_named_with_line(
+    run_groups, group, tmp_path, text, error
+):
     path = tmp_path / "offsets.csv"
     if text is not None:
         path.write_bytes(text)
 
-    result = ask("reset-offsets", group, "--from-file", path, "--execute")
+    result = run_groups("reset-offsets", group, "--from-file", path, "--execute")
 
     assert 2 == result.code
     assert 1 == len(result.lines), result.err
@@ -337,17 +339,17 @@ def test_invalid_offsets_file_is_named_with_line(ask, group, tmp_path, text, err
 
 
 def test_offsets_file_with_a_missing_partition_changes_nothing(
-    ask, topic, group, tmp_path
+    run_groups, topic, group, tmp_path
 ):
     path = tmp_path / "offsets.csv"
     path.write_text(f"{topic},0,1\n{topic},7,1\nno-such-topic,0,1\n")
 
-    result = ask("reset-offsets", group, "--from-file", path, "--execute")
+    result = run_groups("reset-offsets", group, "--from-file", path, "--execute")
 
     assert 1 == result.code
     assert f"the partitions of topic '{topic}' are 0 to 1" in result.err
     assert "no-such-topic" in result.err
-    assert "4" == parse_tables(ask("offsets", group).out)[0]["START-OFFSET"]
+    assert "4" == parse_tables(run_groups("offsets", group).out)[0]["START-OFFSET"]
 
 
 @pytest.mark.parametrize(
@@ -373,25 +375,25 @@ def test_offsets_file_with_a_missing_partition_changes_nothing(
     ],
 )
 def test_reset_with_conflicting_options_is_usage_error(
-    ask, group, args, error, tmp_path
+    run_groups, group, args, error, tmp_path
 ):
     path = tmp_path / "offsets.csv"
     path.write_text("t,0,1\n")
     args = [str(path) if each == "f" else each for each in args]
 
-    result = ask("reset-offsets", group, *args, "--dry-run")
+    result = run_groups("reset-offsets", group, *args, "--dry-run")
 
     assert 2 == result.code
     assert error in result.err
 
 
-def test_groups_prints_version(ask):
-    result = ask("--version")
+def test_groups_prints_version(run_groups):
+    result = run_groups("--version")
 
     assert (0, f"sharecons {VERSION}\n") == (result.code, result.out)
 
 
-def test_reset_of_classic_group_fails(broker, ask, topic):
+def test_reset_of_classic_group_fails(broker, run_groups, topic):
     classic = new_name("classic")
 
     async def commit():
@@ -403,29 +405,33 @@ def test_reset_of_classic_group_fails(broker, ask, topic):
             ).check()
 
     anyio.run(commit)
-    result = ask("reset-offsets", classic, "--topic", topic, "--to-latest", "--dry-run")
+    result = run_groups(
+        "reset-offsets", classic, "--topic", topic, "--to-latest", "--dry-run"
+    )
 
     assert 1 == result.code
     assert result.lines[0].endswith("it is a classic group")
 
 
-def test_delete_offsets_with_unknown_topic_deletes_the_others(ask, topic, group):
-    result = ask("delete-offsets", group, "--topic", topic, "--topic", f"{topic}x")
+def test_delete_offsets_with_unknown_topic_deletes_the_others(run_groups, topic, group):
+    result = run_groups(
+        "delete-offsets", group, "--topic", topic, "--topic", f"{topic}x"
+    )
 
     assert 1 == result.code
     assert ["deleted", "UNKNOWN_TOPIC_OR_PARTITION"] == [
         row["STATUS"] for row in parse_tables(result.out)
     ]
     assert 1 == len(result.lines)
-    assert "has no offset information" in ask("offsets", group).err
+    assert "has no offset information" in run_groups("offsets", group).err
 
 
-def test_delete_reports_status_of_each_group(ask, group):
-    dry = ask("delete", group, "unknown-group", "--dry-run")
-    done = ask("delete", group, "unknown-group", "--json")
+def test_delete_reports_status_of_each_group(run_groups, group):
+    dry = run_groups("delete", group, "unknown-group", "--dry-run")
+    done = run_groups("delete", group, "unknown-group", "--json")
 
     assert (1, 1) == (dry.code, done.code)
-    assert group not in ask("list").out
+    assert group not in run_groups("list").out
     deleted, missing = json.loads(done.out)
     assert {"group": group, "status": "deleted", "error": None} == deleted
     assert ("unknown-group", "GROUP_ID_NOT_FOUND") == (
@@ -434,21 +440,21 @@ def test_delete_reports_status_of_each_group(ask, group):
     )
 
 
-def test_delete_all_groups_deletes_every_group(ask, group_at, topic):
+def test_delete_all_groups_deletes_every_group(run_groups, group_at, topic):
     groups = {group_at({(topic, 0): 1}), group_at({(topic, 0): 2})}
 
     assert groups <= {
-        row["GROUP"] for row in parse_tables(ask("delete", "--all-groups").out)
+        row["GROUP"] for row in parse_tables(run_groups("delete", "--all-groups").out)
     }
-    assert "" == ask("list").out
-    assert 0 == ask("delete", "--all-groups").code
+    assert "" == run_groups("list").out
+    assert 0 == run_groups("delete", "--all-groups").code
 
 
-def test_note_about_many_groups_is_one_line(ask, group_at, topic):
+def test_note_about_many_groups_is_one_line(run_groups, group_at, topic):
     for _ in range(6):
         group_at({(topic, 0): 1})
 
-    result = ask("members", "--all-groups")
+    result = run_groups("members", "--all-groups")
 
     (line,) = result.lines
     assert re.fullmatch(r"note: \d+ share groups have no active members", line)

@@ -78,7 +78,7 @@ def test_json_line_has_all_fields():
     assert (("a", b"1"), ("b", None)) == line.headers
 
 
-def test_json_headers_in_a_list_may_have_equal_names():
+def test_json_headers_in_a_list_can_have_equal_names():
     headers = [{"name": "a", "value": value} for value in ("1", None, {"hex": "ff"})]
     line = parse_json_line(json.dumps({"value": None, "headers": headers}).encode())
 

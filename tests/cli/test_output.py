@@ -18,8 +18,8 @@ UNREACHABLE = ("--bootstrap-server", "localhost:1", "--timeout", "300")
 def set_start_offset(broker, group):
     where = ("--topic", "jobs", "--to-earliest", "--execute")
     servers = ("--bootstrap-server", broker.bootstrap_servers)
-    answer = run_cli("groups", "reset-offsets", group, *where, *servers)
-    assert 0 == answer.code
+    result = run_cli("groups", "reset-offsets", group, *where, *servers)
+    assert 0 == result.code
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ def record(value=b"v", key=b"k", headers=(("h", b"1"),)):
     )
 
 
-def test_bytes_are_written_as_they_are_to_a_pipe():
+def test_bytes_are_written_unchanged_to_a_pipe():
     properties = {"print.key": "true", "print.headers": "true"}
     line = RecordFormat(properties).format(record(ATTACK, ATTACK, (("h", ATTACK),)))
 

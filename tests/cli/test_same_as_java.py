@@ -15,11 +15,12 @@ import anyio
 import pytest
 from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
-import sharecons as ours
-from tests.broker.clients import new_name, poll_until
+import sharecons
+from tests.broker.clients import new_name
 from tests.cli.java_share_groups import JavaShareGroups
 from tests.cli.run_cli import parse_tables, run_cli
 from tests.kafka_plugin import VERSION
+from tests.waiting import until_true
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -83,7 +84,7 @@ def names(kafka, tmp_path_factory):
 async def _delete_groups(names):
     """Delete the groups of these tests from the Kafka."""
     groups = [names.fill_in(name, side)[0] for name in ("{g}", "{h}") for side in "jo"]
-    async with ours.ShareGroupAdmin(names.bootstrap_servers) as admin:
+    async with sharecons.ShareGroupAdmin(names.bootstrap_servers) as admin:
         await admin.delete_share_groups(names.busy, names.classic, *groups)
 
 
@@ -108,26 +109,23 @@ def _start_members(stack, kafka, names):
         consumers.append(consumer)
     records = []
 
-    def poll():
+    def poll_all():
         for consumer in consumers:
             records.extend(consumer.poll(0.1))
+        return len(records) >= 37
 
-    poll_until("37 records", lambda: len(records) >= 37, poll)
+    until_true(poll_all, what="37 records")
     for consumer in consumers:
         consumer.commit_sync(20.0)
 
-    async def settled():
-        async with ours.ShareGroupAdmin(names.bootstrap_servers) as admin:
-            with anyio.fail_after(20):
-                while not await _is_settled(admin, names.busy):
-                    await anyio.sleep(0.05)
-
-    anyio.run(settled)
+    until_true(lambda: anyio.run(_is_settled, names), what="two members without lag")
 
 
-async def _is_settled(admin, group):
-    found = (await admin.describe_share_groups(group))[group].value
-    offsets = (await admin.list_share_group_offsets(group))[group].value.found
+async def _is_settled(names):
+    group = names.busy
+    async with sharecons.ShareGroupAdmin(names.bootstrap_servers) as admin:
+        found = (await admin.describe_share_groups(group))[group].value
+        offsets = (await admin.list_share_group_offsets(group))[group].value.found
     return len(found.members) == 2 and 0 == sum(
         each.lag or 0 for each in offsets.values()
     )
@@ -142,10 +140,10 @@ def _commit_classic(names):
 
 @pytest.fixture(autouse=True)
 def fresh(names):
-    """Create the groups that a command may change again before each test."""
+    """Create the groups that commands change, before each test."""
 
     async def prepare():
-        async with ours.ShareGroupAdmin(names.bootstrap_servers) as admin:
+        async with sharecons.ShareGroupAdmin(names.bootstrap_servers) as admin:
             for side in ("j", "o"):
                 (g,), (h,) = (names.fill_in(name, side) for name in ("{g}", "{h}"))
                 await admin.delete_share_groups(g, h)
@@ -160,8 +158,8 @@ def fresh(names):
 
 
 async def _set_start_offsets(admin, group, offsets):
-    wanted = {ours.TopicPartition(*key): offset for key, offset in offsets.items()}
-    (await admin.alter_share_group_offsets(group, wanted)).check()
+    start = {sharecons.TopicPartition(*key): offset for key, offset in offsets.items()}
+    (await admin.alter_share_group_offsets(group, start)).check()
 
 
 @pytest.fixture(scope="module")
@@ -316,7 +314,7 @@ USAGE_ERRORS = {
 
 def run_both(names, java, args):
     """Run both tools; return exit code and output of Kafka's, and our result."""
-    code, java_output = java.ask(*names.fill_in(args, "j"))
+    code, java_output = java.run(*names.fill_in(args, "j"))
     return (code, java_output), run_cli(
         "groups",
         "--bootstrap-server",
@@ -348,10 +346,10 @@ def sorted_values(found, columns):
 
 @pytest.mark.parametrize("args", QUERIES.values(), ids=QUERIES.keys())
 def test_query_has_same_rows(names, java, args):
-    (_, java_output), answer = run_both(names, java, args)
+    (_, java_output), result = run_both(names, java, args)
 
-    assert 0 == answer.code, answer.err
-    java_rows, own = own_rows(names, java_output), own_rows(names, answer.out)
+    assert 0 == result.code, result.err
+    java_rows, own = own_rows(names, java_output), own_rows(names, result.out)
     assert bool(java_rows) == (args not in EMPTY_RESULTS), java_output
     columns = java_rows[0] if java_rows else ()
     assert sorted_values(java_rows, columns) == sorted_values(own, columns)
@@ -368,28 +366,28 @@ def test_query_since_4_4_has_same_rows(names, java, args):
 @since_4_4
 def test_export_has_same_lines(names, java):
     args = "--reset-offsets --group {g} --from-file {file} --export --dry-run"
-    (_, java_output), answer = run_both(names, java, args)
+    (_, java_output), result = run_both(names, java, args)
 
     lines = [line for line in java_output.splitlines() if line.count(",") == 2]
     assert 3 == len(lines), java_output
-    assert sorted(lines) == answer.out.splitlines()
+    assert sorted(lines) == result.out.splitlines()
 
 
 def test_list_has_same_names(names, java):
-    (_, java_output), answer = run_both(names, java, "--list")
+    (_, java_output), result = run_both(names, java, "--list")
 
-    assert 0 == answer.code
+    assert 0 == result.code
     java_rows = {name for name in java_output.split() if name.startswith(names.stem)}
     assert 5 == len(java_rows)
-    assert java_rows == {n for n in answer.out.split() if n.startswith(names.stem)}
+    assert java_rows == {n for n in result.out.split() if n.startswith(names.stem)}
 
 
 def test_delete_has_same_effect(names, java):
-    (_, java_output), answer = run_both(names, java, "--delete --group {g} --group {h}")
+    (_, java_output), result = run_both(names, java, "--delete --group {g} --group {h}")
 
     assert "was successful" in java_output
-    assert 0 == answer.code
-    _, left = java.ask("--list")
+    assert 0 == result.code
+    _, left = java.run("--list")
     assert [names.busy] == [n for n in left.split() if n.startswith(names.stem)]
 
 
@@ -397,30 +395,30 @@ def test_reset_has_same_effect(names, java):
     args = "--reset-offsets --group {g} --topic {t} --to-latest --execute"
     run_both(names, java, args)
 
-    _, java_output = java.ask(
+    _, java_output = java.run(
         "--describe", *names.fill_in("--group {g} --group {g}", "j")
     )
-    _, own = java.ask("--describe", *names.fill_in("--group {g}", "o"))
+    _, own = java.run("--describe", *names.fill_in("--group {g}", "o"))
     assert 3 == len(parse_tables(own))
     assert own_rows(names, own) == own_rows(names, java_output)
 
 
 @pytest.mark.parametrize(("args", "why"), FAILURES.values(), ids=FAILURES.keys())
 def test_failure_has_same_reason(names, java, args, why):
-    (_, java_output), answer = run_both(names, java, args)
+    (_, java_output), result = run_both(names, java, args)
 
     assert re.search(why, java_output), java_output
-    assert 1 == answer.code
-    lines = [line for line in answer.lines if not line.startswith("note: ")]
-    assert 1 == len(lines), answer.err
+    assert 1 == result.code
+    lines = [line for line in result.lines if not line.startswith("note: ")]
+    assert 1 == len(lines), result.err
     assert re.search(why, lines[0])
-    assert "Traceback" not in answer.err
+    assert "Traceback" not in result.err
 
 
 @pytest.mark.parametrize("args", USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
 def test_usage_error_is_the_same(names, java, args):
-    (code, java_output), answer = run_both(names, java, args)
+    (code, java_output), result = run_both(names, java, args)
 
     assert code or "Error: " in java_output, java_output
-    assert 2 == answer.code
-    assert 1 == len(answer.lines), answer.err
+    assert 2 == result.code
+    assert 1 == len(result.lines), result.err

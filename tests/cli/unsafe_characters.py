@@ -1,4 +1,4 @@
-"""Characters that no command may write to a terminal."""
+"""Characters that commands never write to a terminal."""
 
 import unicodedata
 

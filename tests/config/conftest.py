@@ -97,8 +97,8 @@ def _tls(listener, authority):
 
 def _add_scram_user(bootstrap_servers):
     admin = AdminClient({"bootstrap.servers": bootstrap_servers})
-    # In two requests: a request may contain a user only once.
+    # In two requests: a request can contain a user only once.
     for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
         credential = ScramCredentialInfo(mechanism, 4096)
-        wanted = UserScramCredentialUpsertion(NAME, credential, PASSWORD.encode())
-        admin.alter_user_scram_credentials([wanted])[NAME].result(30)
+        upsertion = UserScramCredentialUpsertion(NAME, credential, PASSWORD.encode())
+        admin.alter_user_scram_credentials([upsertion])[NAME].result(30)

@@ -210,10 +210,9 @@ async def test_sasl_session_is_renewed_on_the_same_connection(secure_kafka, mech
 
     try:
         for _ in range(3):
-            # The test needs real time to pass on the broker.
-            await anyio.sleep(1.4)
+            await anyio.sleep(1.4)  # real time: Kafka's SASL session ages
             assert await connection.send(FindCoordinator(group_id="g"), 20)
-        await anyio.sleep(3.5)
+        await anyio.sleep(3.5)  # real time: Kafka's SASL session ends
         assert await connection.send(FindCoordinator(group_id="g"), 20)
     finally:
         await connection.aclose()
@@ -246,7 +245,7 @@ async def test_consumer_continues_after_its_sasl_session(secure_kafka):
 async def _trickle(admin, topic):
     for number in range(8):
         await anyio.to_thread.run_sync(admin.produce, topic, [str(number).encode()])
-        await anyio.sleep(1.0)
+        await anyio.sleep(1.0)  # real time: Kafka's SASL session ends meanwhile
 
 
 async def test_consumer_ends_when_reauthentication_fails(secure_kafka):

@@ -58,7 +58,7 @@ def listeners(authority):
     }
 
 
-def query(kafka, topic, base, listener, protocol, more):
+def secured_query(kafka, topic, base, listener, protocol, more):
     options = {"kafka.security.protocol": protocol, **more}
     return Query(kafka.at(listener), topic, f"g-{topic}", base, **options)
 
@@ -67,9 +67,9 @@ def query(kafka, topic, base, listener, protocol, more):
 def test_batch_query_reads_records(
     spark, secure_kafka, authority, topic, tmp_path, way
 ):
-    asked = query(secure_kafka, topic, tmp_path, *listeners(authority)[way])
+    query = secured_query(secure_kafka, topic, tmp_path, *listeners(authority)[way])
 
-    frame = spark.read.format("sharegroup").options(**asked.options).load()
+    frame = spark.read.format("sharegroup").options(**query.options).load()
 
     assert len({(row.partition, row.offset) for row in frame.collect()}) == COUNT
 
@@ -78,11 +78,11 @@ def test_batch_query_reads_records(
 def test_streaming_query_reads_records(
     spark, secure_kafka, authority, topic, tmp_path, way
 ):
-    asked = query(secure_kafka, topic, tmp_path, *listeners(authority)[way])
+    query = secured_query(secure_kafka, topic, tmp_path, *listeners(authority)[way])
 
-    asked.run(spark)
+    query.run(spark)
 
-    rows = spark.read.parquet(str(asked.out)).select("partition", "offset").collect()
+    rows = spark.read.parquet(str(query.out)).select("partition", "offset").collect()
     assert len(rows) == len(set(rows)) == COUNT
 
 
@@ -90,10 +90,12 @@ def test_wrong_password_is_reported_without_its_value(
     spark, secure_kafka, topic, tmp_path
 ):
     login = scram("no-such-word")
-    asked = query(secure_kafka, topic, tmp_path, "NAMED", "SASL_PLAINTEXT", login)
+    query = secured_query(
+        secure_kafka, topic, tmp_path, "NAMED", "SASL_PLAINTEXT", login
+    )
 
     with pytest.raises(PySparkException) as caught:
-        asked.run(spark)
+        query.run(spark)
 
     assert "SCRAM-SHA-512 as 'alice': Authentication failed" in str(caught.value)
     assert "no-such-word" not in str(caught.value)

@@ -24,7 +24,7 @@ class Scrape:
         return {sample.name for sample in self._samples}
 
     def value(self, name, **labels):
-        """The one sample of this name with these labels; None if there is none."""
+        """Return the only sample of this name with these labels, or None."""
         values = self.values(name, **labels)
         assert len(values) < 2, values
         return values[0] if values else None
@@ -37,7 +37,7 @@ class Scrape:
         ]
 
     def by(self, label, name, **labels):
-        """Values by one of their labels."""
+        """Return values by one of their labels."""
         return {
             sample.labels[label]: sample.value
             for sample in self._samples

@@ -50,7 +50,9 @@ async def collected(admin, *groups):
     return scrape(metrics)
 
 
-async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group):
+async def test_numbers_match_the_acknowledgements_of_a_consumer(
+    admin, kafka, topic, group
+):
     # The first is held, twenty are accepted, five rejected and five released.
     def settle(record):
         if 1 <= record.offset <= 20:
@@ -62,10 +64,10 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
 
     before = time.time()
     async with consumer(kafka, topic, group) as reader:
-        seen = []
-        while len(seen) < 31:
-            seen += await reader.poll(timeout=20, max_records=31 - len(seen))
-        for record in seen:
+        records = []
+        while len(records) < 31:
+            records += await reader.poll(timeout=20, max_records=31 - len(records))
+        for record in records:
             settle(record)
         await reader.commit()
         shown = await collected(admin, group)
@@ -94,7 +96,7 @@ async def test_numbers_agree_with_what_a_consumer_did(admin, kafka, topic, group
     assert {"1": 5} == shown.by("delivery_count", counts, status="archived")
     assert 5 == shown.by("delivery_count", counts, status="available_or_locked")["1"]
     age = shown.value(f"{GROUP}oldest_unsettled_age_seconds", **here)
-    assert seen[0].timestamp / 1000 <= time.time() - age + 1
+    assert records[0].timestamp / 1000 <= time.time() - age + 1
     assert age < time.time() - before + 60
     assert 1 == shown.value("sharecons_exporter_up")
 
@@ -209,15 +211,15 @@ class TestErrors:
         (await admin.alter_share_group_offsets(group, {there: 10})).check()
 
         async def respond(request, context):
-            answer = await read_share_group_state.handle(request, context)
-            for each in answer["results"]:
+            response = await read_share_group_state.handle(request, context)
+            for each in response["results"]:
                 for partition in each["partitions"]:
                     partition["state_batches"] = [
                         batch(10, 14, state, 5),
                         batch(15, 15, 2, 1),
                         batch(16, 17, 0, 1),
                     ]
-            return answer
+            return response
 
         with faults.on("ReadShareGroupState", times=None).respond(respond):
             shown = await collected(admin, group)
@@ -236,15 +238,15 @@ class TestErrors:
     async def test_a_full_window_is_stalled(self, admin, faults, topic, group):
         there = TopicPartition(topic, 0)
         (await admin.alter_share_group_offsets(group, {there: 0})).check()
-        wanted = {"share.partition.max.record.locks": 100}
-        (await admin.incremental_alter_configs(group, wanted)).value  # noqa: B018 (raises)
+        limit = {"share.partition.max.record.locks": 100}
+        (await admin.incremental_alter_configs(group, limit)).value  # noqa: B018 (raises)
 
         async def respond(request, context):
-            answer = await read_share_group_state.handle(request, context)
-            for each in answer["results"]:
+            response = await read_share_group_state.handle(request, context)
+            for each in response["results"]:
                 for partition in each["partitions"]:
                     partition["state_batches"] = [batch(1, RECORDS - 1, 2, 1)]
-            return answer
+            return response
 
         with faults.on("ReadShareGroupState", times=None).respond(respond):
             shown = await collected(admin, group)

@@ -14,8 +14,9 @@ import pytest
 from sharecons.testing import EmbeddedBroker
 from tests.cli.run_cli import run_cli
 from tests.exporter.scraped import GROUP, Scrape
+from tests.waiting import until_true
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 COMMAND = (sys.executable, "-m", "sharecons", "exporter", "--host", "127.0.0.1")
 
 
@@ -42,21 +43,21 @@ def address_of(process):
 
 
 def scraped(address):
-    with urlopen(address, timeout=PATIENCE) as answer:
-        return Scrape(answer.read().decode())
+    with urlopen(address, timeout=TIMEOUT) as response:
+        return Scrape(response.read().decode())
 
 
-def until(address, is_so):
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+def scrape_until(address, condition):
+    """Scrape until a condition is true for the samples, and return them."""
+
+    def scrape_if_true():
         shown = scraped(address)
-        if is_so(shown):
-            return shown
-        time.sleep(0.05)
-    raise AssertionError(shown.text)
+        return shown if condition(shown) else None
+
+    return until_true(scrape_if_true, TIMEOUT, pause=0.05)
 
 
-def give_a_start(broker, group):
+def set_start_offset(broker, group):
     where = ("--topic", "jobs", "--to-earliest", "--execute")
     servers = ("--bootstrap-server", broker.bootstrap_servers)
     assert 0 == run_cli("groups", "reset-offsets", group, *where, *servers).code
@@ -78,20 +79,20 @@ def test_exporter_runs_without_brokers_until_sigterm():
         servers = ("--bootstrap-server", broker.bootstrap_servers, "--timeout", "500")
         with exporter("--port", "0", *servers) as process:
             address = address_of(process)
-            until(address, is_up)
+            scrape_until(address, is_up)
             broker.stop_broker(1)
-            down = until(address, is_down)
+            down = scrape_until(address, is_down)
             broker.start_broker(1)
-            until(address, is_up)
+            scrape_until(address, is_up)
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
-            _, said = process.communicate(timeout=PATIENCE)
+            _, stderr = process.communicate(timeout=TIMEOUT)
 
     assert 0 == process.returncode
-    assert time.monotonic() - began < PATIENCE / 2
+    assert time.monotonic() - began < TIMEOUT / 2
     assert [] == down.values(f"{GROUP}members")
-    assert "everything can be read again" in said
-    assert "Traceback" not in said
+    assert "everything can be read again" in stderr
+    assert "Traceback" not in stderr
 
 
 @pytest.mark.slow
@@ -99,19 +100,19 @@ def test_port_in_use_is_reported_in_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         with exporter("--port", port, "--bootstrap-server", "localhost:1") as process:
-            _, said = process.communicate(timeout=PATIENCE)
+            _, stderr = process.communicate(timeout=TIMEOUT)
 
     assert 1 == process.returncode
-    (line,) = said.splitlines()
+    (line,) = stderr.splitlines()
     assert f"cannot listen on 127.0.0.1:{port}: " in line
 
 
 def test_invalid_interval_is_rejected():
     with exporter("--interval", "soon") as process:
-        _, said = process.communicate(timeout=PATIENCE)
+        _, stderr = process.communicate(timeout=TIMEOUT)
 
     assert 2 == process.returncode
-    assert "'soon' is not a number of seconds" in said
+    assert "'soon' is not a number of seconds" in stderr
 
 
 @pytest.mark.slow
@@ -120,23 +121,25 @@ def test_values_disappear_within_seconds_when_kafka_stops(how):
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         broker.produce("jobs", ["one"])
         servers = ("--bootstrap-server", broker.bootstrap_servers)
-        give_a_start(broker, "workers")
+        set_start_offset(broker, "workers")
         options = ("--port", "0", *servers, "--interval", "3600")
         with exporter(*options) as process:
             address = address_of(process)
-            until(address, lambda shown: shown.values(f"{GROUP}lag_records") == [1])
+            scrape_until(
+                address, lambda shown: shown.values(f"{GROUP}lag_records") == [1]
+            )
             began = time.monotonic()
             if how == "stopped":
                 broker.stop_broker(1)
-                down = until(address, is_down)
+                down = scrape_until(address, is_down)
                 took = time.monotonic() - began
                 broker.start_broker(1)
             else:
                 with broker.faults.on("DescribeCluster", times=None).stall():
-                    down = until(address, is_down)
+                    down = scrape_until(address, is_down)
                     took = time.monotonic() - began
-            # The cluster is read again at once, not after the interval.
-            back = until(address, is_up)
+            # The cluster is read again immediately, not after the interval.
+            back = scrape_until(address, is_up)
 
     assert took < 10
     assert [] == down.values(f"{GROUP}lag_records")
@@ -145,13 +148,13 @@ def test_values_disappear_within_seconds_when_kafka_stops(how):
 
 
 @pytest.mark.slow
-def test_scrape_may_select_metrics():
+def test_scrape_with_names_returns_only_these_metrics():
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         servers = ("--bootstrap-server", broker.bootstrap_servers)
-        give_a_start(broker, "workers")
+        set_start_offset(broker, "workers")
         with exporter("--port", "0", *servers) as process:
             address = address_of(process)
-            until(address, is_up)
+            scrape_until(address, is_up)
             named = scraped(f"{address}?name[]={GROUP}lag_records")
             counters = scraped(f"{address}?name[]=sharecons_exporter_errors_total")
 
@@ -160,7 +163,7 @@ def test_scrape_may_select_metrics():
 
 
 @pytest.mark.slow
-def test_an_ipv6_address_is_in_brackets():
+def test_ipv6_address_is_printed_in_brackets():
     servers = ("--bootstrap-server", "localhost:1")
     with exporter("--host", "::1", "--port", "0", *servers) as process:
         line = process.stdout.readline()
@@ -172,11 +175,11 @@ def test_an_ipv6_address_is_in_brackets():
 
 
 @pytest.mark.slow
-def test_an_ipv6_address_that_is_taken_is_in_brackets():
+def test_used_port_of_ipv6_address_is_reported_with_brackets():
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
         port = str(taken.getsockname()[1])
         servers = ("--bootstrap-server", "localhost:1")
         with exporter("--host", "::1", "--port", port, *servers) as process:
-            _, said = process.communicate(timeout=PATIENCE)
+            _, stderr = process.communicate(timeout=TIMEOUT)
 
-    assert f"cannot listen on [::1]:{port}: " in said
+    assert f"cannot listen on [::1]:{port}: " in stderr

@@ -97,7 +97,7 @@ def test_check_exits_with_1_if_a_partition_is_stalled(run, queue):
     assert 1 == code
 
 
-def test_a_page_is_written(run, queue, tmp_path):
+def test_html_page_is_written(run, queue, tmp_path):
     path = tmp_path / "inside.html"
     code, _, _ = run("groups", "inspect", queue.group, "--html", str(path))
 
@@ -105,7 +105,7 @@ def test_a_page_is_written(run, queue, tmp_path):
     assert path.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_a_page_that_cannot_be_written_is_one_line(run, queue, tmp_path):
+def test_unwritable_page_is_one_error_line(run, queue, tmp_path):
     path = tmp_path / "nowhere" / "inside.html"
     code, _, err = run("groups", "inspect", queue.group, "--html", str(path))
 
@@ -165,7 +165,7 @@ def test_preflight_prints_a_line_per_check(run, queue):
     assert f"ok    topic {queue.topic}: 1 partition" in out
 
 
-def test_preflight_fails_for_a_topic_that_is_not_there(run, queue):
+def test_preflight_fails_for_an_unknown_topic(run, queue):
     code, out, _ = run("preflight", "--topic", "nix", "--json")
 
     assert 1 == code
@@ -198,13 +198,13 @@ def test_errors_are_one_line_and_an_exit_code(run, arguments, code, words):
 @pytest.mark.parametrize(
     "arguments", [("groups", "inspect", "g"), ("peek", "t"), ("preflight",)]
 )
-def test_a_cluster_that_is_not_there_is_one_line(run, arguments):
+def test_unreachable_cluster_is_one_error_line(run, arguments):
     code, out, err = run(*arguments, "--timeout", "2s", at="localhost:1")
 
     assert (3, "", 1) == (code, out, err.count("\n"))
 
 
-def test_watching_writes_lines_where_there_is_no_terminal(broker, queue):
+def test_watch_without_a_terminal_writes_lines(broker, queue):
     arguments = ("groups", "inspect", queue.group, "--watch", "0.1", "--json")
     where = ("--bootstrap-server", broker.bootstrap_servers)
     with subprocess.Popen(

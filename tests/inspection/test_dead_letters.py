@@ -4,7 +4,6 @@ Kafka 4.3 does not know them; the last test runs there.
 """
 
 import json
-import time
 import uuid
 
 import anyio
@@ -14,6 +13,7 @@ from sharecons.testing import EmbeddedBroker
 from tests.cli.run_cli import run_cli
 from tests.kafka_plugin import VERSION, Admin, Kafka
 from tests.scenarios.queue import Queue, take
+from tests.waiting import until_true
 
 NAME = "errors.deadletterqueue.topic.name"
 COPY = "errors.deadletterqueue.copy.record.enable"
@@ -160,12 +160,13 @@ def test_inspect_counts_dead_letters(kafka, group):
 
 
 def wait_for_count(kafka, group, count):
-    """Inspect until the brokers have written so many dead letters."""
+    """Inspect until the brokers have written `count` dead letters."""
 
-    deadline = time.monotonic() + 30
-    while (found := dead_letters_of(kafka, group))["count"] != count:
-        assert time.monotonic() < deadline, found
-    return found
+    def inspect_if_written():
+        found = dead_letters_of(kafka, group)
+        return found if found["count"] == count else None
+
+    return until_true(inspect_if_written, what=f"{count} dead letters")
 
 
 def dead_letters_of(kafka, group):

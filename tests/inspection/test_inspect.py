@@ -39,9 +39,9 @@ async def settled(consumer):
         assert result.error is None
 
 
-def only(seen):
-    (inside,) = seen.partitions.found.values()
-    (findings,) = seen.findings.values()
+def only(inspection):
+    (inside,) = inspection.partitions.found.values()
+    (findings,) = inspection.findings.values()
     return inside, findings
 
 
@@ -63,10 +63,10 @@ async def test_inspection_matches_what_the_consumer_acknowledged(
                 record.release()
         await settled(consumer)
         # Others are held meanwhile, and what was released comes again.
-        seen = await inspect_group(admin, queue.group, source=source)
+        inspection = await inspect_group(admin, queue.group, source=source)
 
-    inside, _ = only(seen)
-    assert seen.source is source
+    inside, _ = only(inspection)
+    assert inspection.source is source
     assert set(range(3, 100, 10)) == having(inside, OffsetStatus.ACKNOWLEDGED)
     assert set(range(6, 100, 10)) == having(inside, OffsetStatus.ARCHIVED)
     left = {offset for offset in range(100) if offset % 10 not in (3, 6)}
@@ -101,7 +101,9 @@ async def test_released_offsets_have_their_delivery_counts(kafka, admin):
     assert {2: 2} == inside.delivery_counts
 
 
-async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, admin):
+async def test_partition_stalled_behind_one_held_record_has_verdict_window_full(
+    kafka, admin
+):
     queue = Queue(kafka.admin, **{"share.partition.max.record.locks": "100"})
     kafka.admin.produce(queue.topic, [b"x"] * 300, batch_num_messages=10)
     produced = time.time()
@@ -115,10 +117,10 @@ async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, adm
                 if record.offset >= 99:
                     break
         await settled(consumer)
-        seen = await inspect_group(admin, queue.group)
+        inspection = await inspect_group(admin, queue.group)
         held.accept()
 
-    inside, (verdict, *_) = only(seen)
+    inside, (verdict, *_) = only(inspection)
     assert (Reason.WINDOW_FULL, Severity.STALLED) == (verdict.reason, verdict.severity)
     assert "full behind one record" in verdict.text
     assert "wait for offset 0, " in verdict.text
@@ -129,14 +131,16 @@ async def test_a_partition_stalled_behind_one_held_record_is_named_so(kafka, adm
 async def test_hundred_inspections_do_not_disturb_the_group(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 500)
-    looks = 0
     taken = []
+    inspections = 0
+    inspected = anyio.Semaphore(0)
 
-    async def look():
-        nonlocal looks
+    async def inspect_repeatedly():
+        nonlocal inspections
         for _ in range(100):
             await inspect_group(admin, queue.group)
-            looks += 1
+            inspections += 1
+            inspected.release()
 
     async with queue.consumer(acknowledgement="explicit") as consumer:
         records = aiter(consumer)
@@ -144,24 +148,23 @@ async def test_hundred_inspections_do_not_disturb_the_group(kafka, admin):
         first.accept()
         taken.append(first)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(look)
+            tasks.start_soon(inspect_repeatedly)
             while len(taken) < 500:
                 record = await anext(records)
-                # Keep some activity going during the inspections.
-                if looks < 100:
-                    await anyio.sleep(0.001)
+                if len(taken) % 5 == 0:  # so that inspections and records alternate
+                    await inspected.acquire()
                 record.accept()
                 taken.append(record)
         await settled(consumer)
 
-    assert 100 == looks
+    assert 100 == inspections
     assert list(range(500)) == sorted(record.offset for record in taken)
     assert {1} == {record.delivery_count for record in taken}
     inside, _ = only(await inspect_group(admin, queue.group))
     assert 0 == inside.count(*UNSETTLED)
 
 
-async def test_a_group_whose_members_left_is_said_to_have_none(kafka, admin):
+async def test_group_whose_members_left_has_the_verdict_no_members(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 5)
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -173,7 +176,7 @@ async def test_a_group_whose_members_left_is_said_to_have_none(kafka, admin):
     assert Reason.NO_MEMBERS is verdict.reason
 
 
-async def test_the_oldest_record_is_found_behind_those_that_are_settled(kafka, admin):
+async def test_oldest_record_above_settled_records_is_found(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 20)
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -189,7 +192,7 @@ async def test_the_oldest_record_is_found_behind_those_that_are_settled(kafka, a
     )
 
 
-async def test_repeated_inspection_returns_since_when_nothing_changed(kafka, admin):
+async def test_repeated_inspection_returns_the_time_of_the_last_change(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 20)
     async with queue.consumer(acknowledgement="explicit") as consumer:
@@ -205,7 +208,7 @@ async def test_repeated_inspection_returns_since_when_nothing_changed(kafka, adm
     assert third.at == third.since[key]
 
 
-async def test_a_group_that_is_not_there_is_an_error(kafka, admin):
+async def test_unknown_group_is_an_error(kafka, admin):
     with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
         await inspect_group(admin, "unknown-group")
 
@@ -215,8 +218,10 @@ async def test_a_topic_that_the_group_does_not_read_has_its_own_error(kafka, adm
     queue.produce([b"x"] * 5)
     async with queue.consumer() as consumer:
         await take(aiter(consumer), 1)
-        seen = await inspect_group(admin, queue.group, topics=[queue.topic, "nix"])
+        inspection = await inspect_group(
+            admin, queue.group, topics=[queue.topic, "nix"]
+        )
 
-    (error,) = seen.partitions.errors.values()
+    (error,) = inspection.partitions.errors.values()
     assert "does not read nix" in str(error)
-    assert [TopicPartition(queue.topic, 0)] == list(seen.partitions.found)
+    assert [TopicPartition(queue.topic, 0)] == list(inspection.partitions.found)

@@ -62,7 +62,7 @@ async def test_partitions_are_shown_in_the_order_of_timestamps(kafka, admin):
     assert [b"1", b"4", b"7"] == values(one)
 
 
-async def test_large_batches_are_read_whole(kafka, admin):
+async def test_large_batches_are_read_completely(kafka, admin):
     topic = kafka.admin.create_topic(partitions=2)
     for partition in (0, 1):
         kafka.admin.produce(
@@ -120,6 +120,6 @@ async def test_unknown_partition_error_does_not_affect_others(kafka, admin):
     assert [TopicPartition(topic, 7)] == list(peeked.errors)
 
 
-async def test_a_topic_that_is_not_there_is_an_error(kafka, admin):
+async def test_unknown_topic_is_an_error(kafka, admin):
     with pytest.raises(BrokerError, match="UNKNOWN_TOPIC_OR_PARTITION"):
         await peek(admin, "no-such-topic-anywhere")

@@ -53,8 +53,8 @@ def inside(start, *batches, end):
 
 
 def group(*insides, topic="orders", errors=(), facts=FACTS):
-    seen = {TopicPartition(topic, n): each for n, each in enumerate(insides)}
-    outcomes = {key: Outcome(each) for key, each in seen.items()}
+    contents = {TopicPartition(topic, n): each for n, each in enumerate(insides)}
+    outcomes = {key: Outcome(each) for key, each in contents.items()}
     outcomes |= {
         TopicPartition("lost", n): Outcome(error=e) for n, e in enumerate(errors)
     }
@@ -71,8 +71,8 @@ def group(*insides, topic="orders", errors=(), facts=FACTS):
         source=Source.COORDINATOR,
         at=NOW,
         partitions=Results(outcomes),
-        findings={key: findings_of(e, facts, now=NOW) for key, e in seen.items()},
-        since=dict.fromkeys(seen, NOW),
+        findings={key: findings_of(e, facts, now=NOW) for key, e in contents.items()},
+        since=dict.fromkeys(contents, NOW),
     )
 
 
@@ -100,17 +100,19 @@ def test_all_bars_have_one_scale_for_the_longest_partition():
 
 @pytest.mark.parametrize("width", [40, 100, 750])
 def test_one_settled_offset_of_750_fills_one_cell(width):
-    seen = inside(0, (0, 0, ACKNOWLEDGED, 1), end=750)
-    (strip,) = offset_bars_of(group(seen))
+    contents = inside(0, (0, 0, ACKNOWLEDGED, 1), end=750)
+    (strip,) = offset_bars_of(group(contents))
     statuses = [cell.status for cell in cells_of(strip, width)]
 
     assert 1 / 750 == pytest.approx(strip.segments[0].right)
     assert [OffsetStatus.ACKNOWLEDGED] + [OffsetStatus.ABOVE] * (width - 1) == statuses
 
 
-@pytest.mark.parametrize("seen", [STALLED, LONG, inside(0, end=1), inside(3, end=3)])
-def test_segments_are_consecutive_and_within_the_bar(seen):
-    (strip,) = offset_bars_of(group(seen))
+@pytest.mark.parametrize(
+    "contents", [STALLED, LONG, inside(0, end=1), inside(3, end=3)]
+)
+def test_segments_are_consecutive_and_within_the_bar(contents):
+    (strip,) = offset_bars_of(group(contents))
 
     at = 0.0
     for piece in strip.segments:
@@ -187,8 +189,8 @@ def test_a_picture_is_drawn_of_any_number_of_partitions(tmp_path, count):
     from sharecons.inspection.png import draw
 
     path = tmp_path / "inside.png"
-    seen = [STALLED, LONG, FRESH, inside(0, (0, 3, ARCHIVED, 5), end=9)] * 13
-    draw(group(*seen[:count], topic="a-topic-with-a-name-that-goes-on" * 3), path)
+    contents = [STALLED, LONG, FRESH, inside(0, (0, 3, ARCHIVED, 5), end=9)] * 13
+    draw(group(*contents[:count], topic="a-topic-with-a-name-that-goes-on" * 3), path)
 
     header = path.read_bytes()[:24]
     width, height = (int.from_bytes(header[at : at + 4], "big") for at in (16, 20))

@@ -127,7 +127,7 @@ def test_group_of_another_type_fails():
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "wanted"),
+    ("name", "value", "expected"),
     [
         ("share.auto.offset.reset", "latest", WARN),
         ("share.auto.offset.reset", "earliest", OK),
@@ -135,11 +135,11 @@ def test_group_of_another_type_fails():
         ("share.record.lock.duration.ms", "1000", WARN),
     ],
 )
-def test_unsuitable_defaults_are_warnings(name, value, wanted):
+def test_unsuitable_defaults_are_warnings(name, value, expected):
     entry = ConfigEntry(name=name, value=value, source="DEFAULT_CONFIG")
     (check,) = check_configs("billing", Outcome({name: entry}))
 
-    assert wanted is check.verdict
+    assert expected is check.verdict
 
 
 def test_missing_rights_are_named_with_their_purpose():
@@ -154,7 +154,7 @@ def test_missing_rights_are_named_with_their_purpose():
 
 
 @anyio_tests
-async def test_each_thing_of_a_ready_cluster_has_its_line(kafka, admin):
+async def test_each_check_of_a_ready_cluster_has_a_line(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"])
     async with queue.consumer() as consumer:
@@ -211,7 +211,7 @@ async def test_old_kafka_returns_checks_and_no_error():
 
 
 @anyio_tests
-async def test_a_cluster_that_is_not_there_is_an_error():
+async def test_unreachable_cluster_is_an_error():
     async with ShareGroupAdmin("localhost:1", timeout=2) as admin:
         with pytest.raises(ConnectionFailedError):
             await check_cluster(admin)

@@ -76,10 +76,10 @@ async def test_without_cluster_action_the_records_are_read(broker, admin):
     topic = (await admin.describe_topics("orders"))["orders"].value
     write_states(broker, topic.topic_id)
     forbid(broker, CLUSTER_ACTION)
-    seen = await inspect_group(admin, "billing")
+    inspection = await inspect_group(admin, "billing")
 
-    assert seen.source is Source.RECORDS
-    inside = seen.partitions[TopicPartition("orders", 0)].value
+    assert inspection.source is Source.RECORDS
+    inside = inspection.partitions[TopicPartition("orders", 0)].value
     assert [
         (0, 0, OffsetStatus.OPEN, None),
         (1, 2, OffsetStatus.ACKNOWLEDGED, 1),
@@ -104,7 +104,7 @@ async def test_without_either_permission_the_error_names_both(broker, admin):
 async def test_source_coordinator_reads_no_records(broker, admin):
     await a_group(broker, admin)
     forbid(broker, CLUSTER_ACTION)
-    seen = await inspect_group(admin, "billing", source=Source.COORDINATOR)
+    inspection = await inspect_group(admin, "billing", source=Source.COORDINATOR)
 
-    (error,) = seen.partitions.errors.values()
+    (error,) = inspection.partitions.errors.values()
     assert isinstance(error, AuthorizationError)

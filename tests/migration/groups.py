@@ -1,4 +1,4 @@
-"""Consumers of both types of groups, which record what they receive."""
+"""Consumers of both types of groups, which count the records that they receive."""
 
 from collections import Counter
 
@@ -7,15 +7,15 @@ from aiokafka import AIOKafkaConsumer
 
 from sharecons import ShareConsumer
 
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 async def read_classic(kafka, topic, group, count):
-    """Read as many with a classic group, and commit what was read.
+    """Read a number of records with a classic group, and commit their offsets.
 
-    Gives the records as (partition, offset), counted.
+    Returns how often each (partition, offset) was read.
     """
-    seen = Counter()
+    received = Counter()
     consumer = AIOKafkaConsumer(
         topic,
         bootstrap_servers=kafka.bootstrap_servers,
@@ -24,19 +24,26 @@ async def read_classic(kafka, topic, group, count):
         auto_offset_reset="earliest",
         heartbeat_interval_ms=100,
     )
-    with anyio.fail_after(PATIENCE):
+    with anyio.fail_after(TIMEOUT):
         async with consumer:
-            while seen.total() < count:
+            while received.total() < count:
                 record = await consumer.getone()
-                seen[record.partition, record.offset] += 1
+                received[record.partition, record.offset] += 1
             await consumer.commit()
-    return seen
+    return received
 
 
-async def work(kafka, topic, group, decide, count):
-    """Settle records of a share group as `decide` says; gives what became of each."""
-    done = {}
-    with anyio.fail_after(PATIENCE):
+async def acknowledge(kafka, topic, group, choose, count):
+    """Acknowledge a number of records with a share group.
+
+    Args:
+        choose: returns the method of a record to call ("accept", "release" or
+            "reject"), or None to leave it unacknowledged.
+
+    Returns, for each method, how often it was called for each (partition, offset).
+    """
+    acknowledged = {}
+    with anyio.fail_after(TIMEOUT):
         async with ShareConsumer(
             topic,
             group_id=group,
@@ -44,13 +51,12 @@ async def work(kafka, topic, group, decide, count):
             acknowledgement="explicit",
         ) as consumer:
             async for record in consumer:
-                said = decide(record)
-                if said is not None:
-                    getattr(record, said)()
-                    done.setdefault(said, Counter())[
-                        record.partition, record.offset
-                    ] += 1
-                if sum(each.total() for each in done.values()) >= count:
+                method = choose(record)
+                if method is not None:
+                    getattr(record, method)()
+                    offsets = acknowledged.setdefault(method, Counter())
+                    offsets[record.partition, record.offset] += 1
+                if sum(each.total() for each in acknowledged.values()) >= count:
                     break
             await consumer.commit()
-    return done
+    return acknowledged

@@ -20,7 +20,7 @@ def topic(kafka):
 
 @pytest.fixture
 def groups(kafka, topic):
-    """A consumer group that stands at 40, and the name of a share group to be."""
+    """Return a consumer group with offset 40, and the name of a new share group."""
     old, new = (f"{word}-{uuid.uuid4().hex[:12]}" for word in ("old", "new"))
 
     async def commit():
@@ -44,18 +44,18 @@ def migrate(kafka):
     return migrate
 
 
-def test_without_execute_nothing_is_changed(kafka, migrate, groups):
+def test_migrate_without_execute_changes_nothing(kafka, migrate, groups):
     old, new = groups
-    answer = migrate(old, new)
+    result = migrate(old, new)
     again = migrate(old, new, "--dry-run")
 
     async def list_groups():
         async with ShareGroupAdmin(kafka.bootstrap_servers) as admin:
             return await admin.list_groups()
 
-    assert ExitCode.SUCCESS == answer.code == again.code
-    assert answer.out == again.out
-    assert "--execute moves 1 partition." in answer.out
+    assert ExitCode.SUCCESS == result.code == again.code
+    assert result.out == again.out
+    assert "--execute moves 1 partition." in result.out
     assert new not in anyio.run(list_groups).groups
 
 
@@ -112,22 +112,20 @@ def test_report_is_a_table_with_notes(migrate, groups, topic):
     ],
 )
 def test_errors_are_one_line(migrate, groups, more, words):
-    answer = migrate(*groups, *more)
+    result = migrate(*groups, *more)
 
-    assert ExitCode.FAILED == answer.code
-    (line,) = answer.lines
+    assert ExitCode.FAILED == result.code
+    (line,) = result.lines
     assert words in line
 
 
-def test_a_partition_that_is_not_there_is_a_line_beside_the_rest(
-    migrate, groups, topic
-):
-    answer = migrate(*groups, "--topic", f"{topic}:0,9", "--execute")
+def test_unknown_partition_is_reported_and_the_others_are_moved(migrate, groups, topic):
+    result = migrate(*groups, "--topic", f"{topic}:0,9", "--execute")
 
-    assert ExitCode.FAILED == answer.code
-    (line,) = answer.lines
+    assert ExitCode.FAILED == result.code
+    (line,) = result.lines
     assert f"{topic}-9" in line
-    assert "Moved: 1 of 1 partition." in answer.out
+    assert "Moved: 1 of 1 partition." in result.out
 
 
 def test_invalid_options_are_rejected(migrate, groups):
@@ -135,7 +133,7 @@ def test_invalid_options_are_rejected(migrate, groups):
         assert ExitCode.USAGE == migrate(*groups, *more).code
 
 
-def test_a_partition_without_a_position_needs_a_decision(migrate, groups, topic):
+def test_partition_without_a_position_needs_the_missing_option(migrate, groups, topic):
     old, new = groups
     undecided = migrate(old, new, "--execute")
     decided = migrate(old, new, "--execute", "--missing", "leave")

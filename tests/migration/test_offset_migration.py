@@ -27,7 +27,7 @@ def batch(first, last, state, deliveries=1):
     )
 
 
-def share_place(offset, *batches):
+def share_position(offset, *batches):
     return GroupPosition(offset=offset, above=SettledAbove(batches=batches))
 
 
@@ -39,11 +39,11 @@ def to_consumer(source, target=None, log=LOG, **options):
     return plan_move(source, target, log, Direction.TO_CONSUMER_GROUP, **options)
 
 
-def said(moved):
+def notes_of(moved):
     return " / ".join(moved.notes)
 
 
-class TestToAShareGroup:
+class TestToShareGroup:
     def test_the_committed_offset_becomes_the_start_offset(self):
         moved = to_share(GroupPosition(offset=40))
 
@@ -59,27 +59,29 @@ class TestToAShareGroup:
         moved = to_share(GroupPosition(offset=10), log=LogBounds(start=25, end=100))
 
         assert (25, 15, 0) == (moved.offset, moved.missed, moved.twice)
-        assert "15 of the 15 offsets between were removed undelivered" in said(moved)
+        assert "15 of the 15 offsets between were removed undelivered" in notes_of(
+            moved
+        )
 
-    def test_position_beyond_the_end_becomes_the_end_with_unknown_missed(
-        self,
-    ):
+    def test_position_beyond_the_end_becomes_the_end_with_unknown_missed(self):
         moved = to_share(GroupPosition(offset=120))
 
         assert (100, None) == (moved.offset, moved.missed)
-        assert "beyond the log's end 100" in said(moved)
+        assert "beyond the log's end 100" in notes_of(moved)
 
     def test_target_that_was_further_is_rewound(self):
-        moved = to_share(GroupPosition(offset=40), share_place(70))
+        moved = to_share(GroupPosition(offset=40), share_position(70))
 
         assert (40, 30, 0) == (moved.offset, moved.rewound, moved.twice)
         assert (
             "the target was at 70: 30 offsets that it settled are delivered again"
-            in said(moved)
+            in notes_of(moved)
         )
 
     def test_moved_target_delivers_settled_records_above_again(self):
-        target = share_place(30, batch(35, 44, ACKNOWLEDGED), batch(45, 49, ARCHIVED))
+        target = share_position(
+            30, batch(35, 44, ACKNOWLEDGED), batch(45, 49, ARCHIVED)
+        )
 
         assert 10 == to_share(GroupPosition(offset=40), target).rewound
         assert 10 + 15 == to_share(GroupPosition(offset=20), target).rewound
@@ -90,21 +92,21 @@ class TestToAShareGroup:
         moved = to_share(GroupPosition(offset=40), target)
 
         assert moved.rewound is None
-        assert "offsets that it settled above are delivered again" in said(moved)
+        assert "offsets that it settled above are delivered again" in notes_of(moved)
         assert 25 == to_share(GroupPosition(offset=20), target).rewound
 
     def test_target_at_the_position_needs_no_move(self):
-        assert not to_share(GroupPosition(offset=40), share_place(40)).is_needed
-        assert to_share(GroupPosition(offset=40), share_place(39)).is_needed
+        assert not to_share(GroupPosition(offset=40), share_position(40)).is_needed
+        assert to_share(GroupPosition(offset=40), share_position(39)).is_needed
         assert to_share(GroupPosition(offset=0)).is_needed
 
 
-class TestWithoutAPlace:
+class TestWithoutAPosition:
     def test_reset_latest_misses_all_existing_records(self):
         moved = to_share(None, log=LogBounds(start=20, end=100), reset="latest")
 
         assert (None, 80) == (moved.offset, moved.missed)
-        assert "share.auto.offset.reset=latest" in said(moved)
+        assert "share.auto.offset.reset=latest" in notes_of(moved)
 
     def test_reset_earliest_misses_nothing(self):
         assert 0 == to_share(None, reset="earliest").missed
@@ -114,31 +116,31 @@ class TestWithoutAPlace:
         assert to_share(None, reset=reset).missed is None
 
     def test_target_with_a_position_keeps_it(self):
-        moved = to_share(None, share_place(30), reset="latest")
+        moved = to_share(None, share_position(30), reset="latest")
 
         assert (None, None, 0) == (moved.offset, moved.missed, moved.twice)
-        assert "the target stays at 30" in said(moved)
+        assert "the target stays at 30" in notes_of(moved)
 
-    def test_the_start_of_the_log_may_be_chosen(self):
+    def test_missing_policy_earliest_starts_at_the_log_start(self):
         log = LogBounds(start=20, end=100)
         moved = to_share(None, log=log, missing=MissingPolicy.EARLIEST, reset="latest")
 
         assert (20, 0) == (moved.offset, moved.missed)
 
-    def test_the_end_of_the_log_may_be_chosen(self):
+    def test_missing_policy_latest_starts_at_the_log_end(self):
         log = LogBounds(start=20, end=100)
         moved = to_consumer(
             None, GroupPosition(offset=90), log=log, missing=MissingPolicy.LATEST
         )
 
         assert (100, 80) == (moved.offset, moved.missed)
-        assert "the target was at 90" in said(moved)
+        assert "the target was at 90" in notes_of(moved)
 
     def test_consumer_group_starts_by_its_own_reset(self):
         moved = to_consumer(None)
 
         assert (None, None) == (moved.offset, moved.missed)
-        assert "auto.offset.reset" in said(moved)
+        assert "auto.offset.reset" in notes_of(moved)
 
     def test_empty_partition_misses_nothing(self):
         empty = LogBounds(start=7, end=7)
@@ -147,10 +149,10 @@ class TestWithoutAPlace:
         assert 0 == to_share(None, log=empty, reset="latest").missed
 
 
-class TestToAConsumerGroup:
+class TestToConsumerGroup:
     def test_records_settled_above_the_start_offset_are_delivered_twice(self):
         moved = to_consumer(
-            share_place(
+            share_position(
                 40,
                 batch(40, 44, AVAILABLE),
                 batch(45, 54, ACKNOWLEDGED),
@@ -166,19 +168,19 @@ class TestToAConsumerGroup:
             moved.archived,
             moved.missed,
         )
-        assert "13 offsets above it are settled and delivered twice" in said(moved)
-        assert "2 of these are archived" in said(moved)
+        assert "13 offsets above it are settled and delivered twice" in notes_of(moved)
+        assert "2 of these are archived" in notes_of(moved)
         assert (
             "5 offsets were delivered and not settled: they are delivered again"
-            in said(moved)
+            in notes_of(moved)
         )
 
     def test_undelivered_records_are_not_in_the_notes(self):
-        assert () == to_consumer(share_place(40, batch(40, 49, AVAILABLE, 0))).notes
+        assert () == to_consumer(share_position(40, batch(40, 49, AVAILABLE, 0))).notes
 
     def test_removed_settled_records_are_not_delivered_twice(self):
         moved = to_consumer(
-            share_place(10, batch(12, 29, ACKNOWLEDGED), batch(30, 30, ARCHIVED)),
+            share_position(10, batch(12, 29, ACKNOWLEDGED), batch(30, 30, ARCHIVED)),
             log=LogBounds(start=25, end=100),
         )
 
@@ -187,25 +189,25 @@ class TestToAConsumerGroup:
         assert 2 == moved.missed
 
     def test_twice_is_computed_from_the_lag_without_state(self):
-        place = GroupPosition(offset=40, above=SettledAbove(batches=None, count=13))
-        moved = to_consumer(place)
+        position = GroupPosition(offset=40, above=SettledAbove(batches=None, count=13))
+        moved = to_consumer(position)
 
         assert (13, None, None) == (moved.twice, moved.acknowledged, moved.archived)
 
     def test_twice_is_unknown_from_the_lag_if_records_were_removed(self):
-        place = GroupPosition(offset=10, above=SettledAbove(batches=None, count=13))
-        moved = to_consumer(place, log=LogBounds(start=25, end=100))
+        position = GroupPosition(offset=10, above=SettledAbove(batches=None, count=13))
+        moved = to_consumer(position, log=LogBounds(start=25, end=100))
 
         assert (None, None) == (moved.twice, moved.missed)
-        assert "an unknown number of the 15 offsets" in said(moved)
+        assert "an unknown number of the 15 offsets" in notes_of(moved)
 
     def test_twice_is_unknown_without_state_and_lag(self):
-        place = GroupPosition(offset=40, above=SettledAbove(batches=None))
-        moved = to_consumer(place)
+        position = GroupPosition(offset=40, above=SettledAbove(batches=None))
+        moved = to_consumer(position)
 
         assert moved.twice is None
-        assert "unknown" in said(moved)
-        assert "CLUSTER_ACTION" in said(moved)
+        assert "unknown" in notes_of(moved)
+        assert "CLUSTER_ACTION" in notes_of(moved)
 
 
 def planned(*moves, errors=None):
@@ -218,9 +220,9 @@ def planned(*moves, errors=None):
     )
 
 
-class TestAPlan:
+class TestPlan:
     def test_sums_are_of_all_partitions(self):
-        one = to_consumer(share_place(40, batch(41, 43, ACKNOWLEDGED)))
+        one = to_consumer(share_position(40, batch(41, 43, ACKNOWLEDGED)))
         plan = planned(one, one, to_consumer(None, log=LogBounds(start=0, end=0)))
 
         assert (6, 0) == (plan.twice, plan.missed)
@@ -228,12 +230,12 @@ class TestAPlan:
     def test_a_sum_with_an_unknown_number_is_unknown(self):
         unknown = to_consumer(GroupPosition(offset=4, above=SettledAbove(batches=None)))
 
-        assert planned(to_consumer(share_place(1)), unknown).twice is None
+        assert planned(to_consumer(share_position(1)), unknown).twice is None
 
     def test_only_partitions_with_a_new_offset_are_moved(self):
         plan = planned(
             to_share(GroupPosition(offset=5)),
-            to_share(GroupPosition(offset=6), share_place(6)),
+            to_share(GroupPosition(offset=6), share_position(6)),
             to_share(None),
         )
 
@@ -252,7 +254,7 @@ class TestAPlan:
 
     def test_changed_target_is_an_error(self):
         old = planned(to_share(GroupPosition(offset=5)))
-        new = planned(to_share(GroupPosition(offset=5), share_place(9)))
+        new = planned(to_share(GroupPosition(offset=5), share_position(9)))
         (error,) = changed_since(old, new).values()
 
         assert (
@@ -262,7 +264,7 @@ class TestAPlan:
 
     def test_target_at_the_new_offset_is_no_change(self):
         old = planned(to_share(GroupPosition(offset=5)))
-        new = planned(to_share(GroupPosition(offset=5), share_place(5)))
+        new = planned(to_share(GroupPosition(offset=5), share_position(5)))
 
         assert {} == changed_since(old, new)
 

@@ -9,6 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import AdminClient
 
 from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons._record import TopicPartition
@@ -23,7 +24,7 @@ from tests.kafka_plugin import BROKERS, EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def new(old):
     return old.replace("old", "new")
 
 
-def places(topic, *offsets):
+def offsets_of(topic, *offsets):
     return {TopicPartition(topic, n): offset for n, offset in enumerate(offsets)}
 
 
@@ -88,50 +89,53 @@ def read_as_new_consumer(kafka, topic, group, count):
         }
     )
     reader.subscribe([topic])
-    seen = 0
-    while seen < count:
-        seen += len(reader.consume(count - seen, PATIENCE))
+    read = 0
+    while read < count:
+        read += len(reader.consume(count - read, TIMEOUT))
     reader.commit(asynchronous=False)
     reader.close()
 
 
+def delete_records(kafka, topic, before):
+    """Delete the records of partition 0 below an offset."""
+    client = AdminClient({"bootstrap.servers": kafka.bootstrap_servers})
+    (deleted,) = client.delete_records([ConfluentPartition(topic, 0, before)]).values()
+    deleted.result(TIMEOUT)
+
+
 class TestThereAndBack:
-    async def test_a_consumer_groups_offsets_become_start_offsets(
-        self, admin, topic, old, new
-    ):
-        await commit(admin, old, places(topic, 40, 100))
+    async def test_committed_offsets_become_start_offsets(self, admin, topic, old, new):
+        await commit(admin, old, offsets_of(topic, 40, 100))
         planned = await plan(admin, old, new)
         nothing_yet = await admin.list_groups()
         results = await carry_out(admin, planned)
 
         assert Direction.TO_SHARE_GROUP is planned.direction
-        assert places(topic, 40, 100) == planned.offsets == results.found
+        assert offsets_of(topic, 40, 100) == planned.offsets == results.found
         assert new not in nothing_yet.groups
-        assert places(topic, 40, 100) == await started(admin, new)
-        assert places(topic, 40, 100) == await committed(admin, old)
+        assert offsets_of(topic, 40, 100) == await started(admin, new)
+        assert offsets_of(topic, 40, 100) == await committed(admin, old)
 
-    async def test_start_offsets_become_a_consumer_groups_offsets(
-        self, admin, topic, old, new
-    ):
-        await start(admin, new, places(topic, 40, 100))
+    async def test_start_offsets_become_committed_offsets(self, admin, topic, old, new):
+        await start(admin, new, offsets_of(topic, 40, 100))
         planned = await plan(admin, new, old)
         (await carry_out(admin, planned)).check()
 
         assert Direction.TO_CONSUMER_GROUP is planned.direction
         assert (0, None) == (planned.twice, planned.moves[topic, 2].offset)
-        assert places(topic, 40, 100) == await committed(admin, old)
+        assert offsets_of(topic, 40, 100) == await committed(admin, old)
 
-    async def test_a_second_time_nothing_is_left_to_do(self, admin, topic, old, new):
-        await commit(admin, old, places(topic, 40, 100))
+    async def test_second_migration_has_nothing_to_move(self, admin, topic, old, new):
+        await commit(admin, old, offsets_of(topic, 40, 100))
         first = await plan(admin, old, new)
         (await carry_out(admin, first)).check()
 
         assert {} == (await plan(admin, old, new)).offsets
-        # A plan that was carried out may be carried out again.
-        assert places(topic, 40, 100) == (await carry_out(admin, first)).found
+        # Carrying out the same plan again changes nothing.
+        assert offsets_of(topic, 40, 100) == (await carry_out(admin, first)).found
 
-    async def test_only_what_was_named_is_moved(self, admin, topic, old, new):
-        await commit(admin, old, places(topic, 40, 100))
+    async def test_only_named_partitions_are_moved(self, admin, topic, old, new):
+        await commit(admin, old, offsets_of(topic, 40, 100))
         one = TopicPartition(topic, 1)
         planned = await plan(admin, old, new, topics=[one])
         (await carry_out(admin, planned)).check()
@@ -141,24 +145,22 @@ class TestThereAndBack:
     async def test_partitions_without_a_commit_are_noted_and_can_be_set(
         self, admin, topic, old, new
     ):
-        await commit(admin, old, places(topic, 40))
+        await commit(admin, old, offsets_of(topic, 40))
         left = await plan(admin, old, new)
         placed = await plan(admin, old, new, missing=MissingPolicy.EARLIEST)
 
         assert "share.auto.offset.reset=latest" in left.moves[topic, 1].notes[0]
-        assert (100, places(topic, 40)) == (left.missed, left.offsets)
-        assert (0, places(topic, 40, 0, 0)) == (placed.missed, placed.offsets)
+        assert (100, offsets_of(topic, 40)) == (left.missed, left.offsets)
+        assert (0, offsets_of(topic, 40, 0, 0)) == (placed.missed, placed.offsets)
 
     async def test_removed_records_are_counted(self, admin, kafka, topic, old, new):
-        await commit(admin, old, places(topic, 10, 100))
-        there = ConfluentPartition(topic, 0, 25)
-        deleted = kafka.admin._client.delete_records([there])
-        next(iter(deleted.values())).result(PATIENCE)
+        await commit(admin, old, offsets_of(topic, 10, 100))
+        await to_thread.run_sync(delete_records, kafka, topic, 25)
         planned = await plan(admin, old, new)
 
         assert (25, 15) == (planned.moves[topic, 0].offset, planned.missed)
 
-    async def test_a_group_of_the_new_protocol_moves_and_comes_back(
+    async def test_group_of_the_consumer_protocol_moves_there_and_back(
         self, admin, kafka, topic, old, new
     ):
         if isinstance(kafka.started, EmbeddedCluster):
@@ -176,12 +178,12 @@ class TestThereAndBack:
         assert 77 == (await committed(admin, old))[one]
 
 
-class TestRefused:
-    async def test_one_group_does_not_move_to_itself(self, admin, old):
+class TestRejected:
+    async def test_move_of_a_group_to_itself_is_rejected(self, admin, old):
         with pytest.raises(ConfigurationError, match="to itself"):
             await plan(admin, old, old)
 
-    async def test_a_group_that_is_not_there(self, admin, old, new):
+    async def test_unknown_group_is_an_error(self, admin, old, new):
         with pytest.raises(BrokerError, match="there is no such group"):
             await plan(admin, old, new)
 
@@ -192,23 +194,23 @@ class TestRefused:
             (Direction.TO_CONSUMER_GROUP, "from share group '.*': it is a consumer"),
         ],
     )
-    async def test_groups_of_the_wrong_kind(
+    async def test_group_of_the_wrong_type_is_an_error(
         self, admin, topic, old, new, direction, words
     ):
-        await commit(admin, old, places(topic, 40))
-        await commit(admin, new, places(topic, 40))
+        await commit(admin, old, offsets_of(topic, 40))
+        await commit(admin, new, offsets_of(topic, 40))
         with pytest.raises(BrokerError, match=words):
             await plan(admin, old, new, direction=direction)
 
     async def test_unknown_topic_is_an_error(self, admin, topic, old, new):
-        await commit(admin, old, places(topic, 40))
+        await commit(admin, old, offsets_of(topic, 40))
         with pytest.raises(BrokerError, match="'no-such-topic'"):
             await plan(admin, old, new, topics=["no-such-topic"])
 
     async def test_unknown_partition_does_not_affect_others(
         self, admin, topic, old, new
     ):
-        await commit(admin, old, places(topic, 40))
+        await commit(admin, old, offsets_of(topic, 40))
         here, nowhere = TopicPartition(topic, 0), TopicPartition(topic, 9)
         planned = await plan(admin, old, new, topics=[nowhere, here])
         (await carry_out(admin, planned)).check()
@@ -216,18 +218,20 @@ class TestRefused:
         assert [nowhere] == list(planned.errors)
         assert {here: 40} == await started(admin, new)
 
-    async def test_a_group_that_moved_on_since_the_plan(self, admin, topic, old, new):
-        await commit(admin, old, places(topic, 40, 100))
+    async def test_partition_that_changed_since_the_plan_is_not_moved(
+        self, admin, topic, old, new
+    ):
+        await commit(admin, old, offsets_of(topic, 40, 100))
         planned = await plan(admin, old, new)
-        await commit(admin, old, places(topic, 50))
+        await commit(admin, old, offsets_of(topic, 50))
         results = await carry_out(admin, planned)
-        here, there = places(topic, 40, 100)
+        here, there = offsets_of(topic, 40, 100)
 
         assert isinstance(results[here].error, OutdatedPlanError)
         assert {there: 100} == results.found == await started(admin, new)
 
 
-class TestGroupsAtWork:
+class TestGroupsWithMembers:
     @asynccontextmanager
     async def share_member(self, kafka, topic, group):
         consumer = ShareConsumer(
@@ -238,10 +242,10 @@ class TestGroupsAtWork:
                 await consumer.poll(timeout=0.3)
             yield
 
-    async def test_a_share_group_with_members_is_no_source(
+    async def test_share_group_with_members_is_rejected_as_source(
         self, admin, kafka, topic, old, new
     ):
-        await start(admin, new, places(topic, 40, 100))
+        await start(admin, new, offsets_of(topic, 40, 100))
         async with self.share_member(kafka, topic, new):
             planned = await plan(admin, new, old)
             with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
@@ -251,21 +255,21 @@ class TestGroupsAtWork:
         assert f"cannot move from group '{new}': NON_EMPTY_GROUP" in str(obstacle)
         assert "stop its consumers first" in str(obstacle)
 
-    async def test_a_share_group_with_members_is_no_target(
+    async def test_share_group_with_members_is_rejected_as_target(
         self, admin, kafka, topic, old, new
     ):
-        await commit(admin, old, places(topic, 40, 100))
+        await commit(admin, old, offsets_of(topic, 40, 100))
         planned = await plan(admin, old, new)
         async with self.share_member(kafka, topic, new):
             with pytest.raises(BrokerError, match="cannot move to group"):
                 await carry_out(admin, planned)
 
-    async def test_a_classic_group_with_members_is_neither(
+    async def test_classic_group_with_members_is_rejected_as_source_and_target(
         self, admin, kafka, topic, old, new, anyio_backend_name
     ):
         if anyio_backend_name != "asyncio":
-            pytest.skip("aiokafka knows no other")
-        await start(admin, new, places(topic, 40, 100))
+            pytest.skip("aiokafka needs asyncio")
+        await start(admin, new, offsets_of(topic, 40, 100))
         async with AIOKafkaConsumer(
             topic, bootstrap_servers=kafka.bootstrap_servers, group_id=old
         ) as consumer:
@@ -283,22 +287,22 @@ class TestGroupsAtWork:
 async def test_offsets_in_open_transactions_are_awaited(kafka, topic, old, new):
     reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": old})
     producer = kafka.admin.producer(transactional_id=f"t-{old}")
-    producer.init_transactions(PATIENCE)
+    producer.init_transactions(TIMEOUT)
     producer.begin_transaction()
     metadata = reader.consumer_group_metadata()
     producer.send_offsets_to_transaction(
-        [ConfluentPartition(topic, 0, 40)], metadata, PATIENCE
+        [ConfluentPartition(topic, 0, 40)], metadata, TIMEOUT
     )
     async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=1.0) as hasty:
         early = await plan(hasty, old, new, topics=[TopicPartition(topic, 0)])
-    producer.commit_transaction(PATIENCE)
+    producer.commit_transaction(TIMEOUT)
     reader.close()
     async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=20) as patient:
         planned = await plan(patient, old, new, topics=[TopicPartition(topic, 0)])
 
     (error,) = early.errors.values()
     assert "UNSTABLE_OFFSET_COMMIT: a transaction is in progress" in str(error)
-    assert places(topic, 40) == planned.offsets
+    assert offsets_of(topic, 40) == planned.offsets
 
 
 @pytest.mark.skipif(BROKERS == "kafka", reason="faults are the embedded broker's")
@@ -312,7 +316,7 @@ class TestErrors:
     def faults(self, kafka):
         return kafka.cluster.broker.faults
 
-    async def settled_above(self, kafka, topic, group):
+    async def accept_after_five(self, kafka, topic, group):
         async with ShareConsumer(
             topic,
             group_id=group,
@@ -330,8 +334,8 @@ class TestErrors:
     async def test_without_permission_for_states_twice_comes_from_the_lag(
         self, admin, kafka, faults, topic, old, new
     ):
-        await start(admin, new, places(topic, 0))
-        above = await self.settled_above(kafka, topic, new)
+        await start(admin, new, offsets_of(topic, 0))
+        above = await self.accept_after_five(kafka, topic, new)
         fault = faults.on("ReadShareGroupStateSummary", times=None)
         with fault.refuse("CLUSTER_AUTHORIZATION_FAILED"):
             planned = await plan(admin, new, old, topics=[TopicPartition(topic, 0)])
@@ -340,17 +344,17 @@ class TestErrors:
         assert (above, None, None) == (move.twice, move.acknowledged, move.archived)
 
     async def test_lost_response_is_not_a_failure(self, admin, faults, topic, old, new):
-        await commit(admin, old, places(topic, 40, 100))
+        await commit(admin, old, offsets_of(topic, 40, 100))
         planned = await plan(admin, old, new)
         with faults.on("AlterShareGroupOffsets").cut(after=True):
             results = await carry_out(admin, planned)
 
-        assert places(topic, 40, 100) == results.found
+        assert offsets_of(topic, 40, 100) == results.found
 
     async def test_partial_failure_can_be_completed_later(
         self, admin, faults, topic, old, new
     ):
-        await start(admin, new, places(topic, 40, 100))
+        await start(admin, new, offsets_of(topic, 40, 100))
         planned = await plan(admin, new, old)
 
         def refuse_one(request, context):
@@ -370,10 +374,10 @@ class TestErrors:
             results = await carry_out(admin, planned)
         again = await carry_out(admin, await plan(admin, new, old))
 
-        here, there = places(topic, 40, 100)
+        here, there = offsets_of(topic, 40, 100)
         assert [here] == list(results.found)
         assert "INVALID_COMMIT_OFFSET_SIZE" in str(results[there].error)
-        assert places(topic, 40, 100) == again.found == await committed(admin, old)
+        assert offsets_of(topic, 40, 100) == again.found == await committed(admin, old)
 
     @pytest.mark.parametrize(
         ("code", "words"),
@@ -392,7 +396,7 @@ class TestErrors:
     async def test_each_code_of_a_commit_is_one_clear_line(
         self, admin, faults, topic, old, new, code, words
     ):
-        await start(admin, new, places(topic, 40))
+        await start(admin, new, offsets_of(topic, 40))
         planned = await plan(admin, new, old)
         with faults.on("OffsetCommit", times=None).refuse(code):
             results = await carry_out(admin, planned)
@@ -406,7 +410,7 @@ class TestErrors:
     async def test_topic_deleted_meanwhile_is_reported_at_the_timeout(
         self, admin, kafka, faults, topic, old, new
     ):
-        await start(admin, new, places(topic, 40))
+        await start(admin, new, offsets_of(topic, 40))
         fault = faults.on("OffsetCommit", times=None)
         async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=1.0) as hasty:
             planned = await plan(hasty, new, old)
@@ -428,18 +432,18 @@ class TestErrors:
     async def test_retriable_errors_are_retried(
         self, admin, faults, topic, old, new, code, api
     ):
-        await start(admin, new, places(topic, 40))
+        await start(admin, new, offsets_of(topic, 40))
         with faults.on(api).refuse(code, each=True) as fault:
             (await carry_out(admin, await plan(admin, new, old))).check()
             await committed(admin, old)
 
         assert 1 == fault.hits
-        assert places(topic, 40) == await committed(admin, old)
+        assert offsets_of(topic, 40) == await committed(admin, old)
 
     async def test_unreadable_group_raises_authorization_error(
         self, admin, faults, topic, old, new
     ):
-        await commit(admin, old, places(topic, 40))
+        await commit(admin, old, offsets_of(topic, 40))
         with faults.on("OffsetFetch", times=None).refuse(
             "GROUP_AUTHORIZATION_FAILED", each=True
         ):

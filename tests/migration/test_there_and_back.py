@@ -5,7 +5,7 @@ import pytest
 from sharecons import ShareGroupAdmin
 from sharecons._record import TopicPartition
 from sharecons.migration import Direction, carry_out, plan
-from tests.migration.groups import read_classic, work
+from tests.migration.groups import acknowledge, read_classic
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
@@ -15,7 +15,7 @@ RECORDS = 10_000
 
 @pytest.fixture
 def anyio_backend():
-    return "asyncio"  # aiokafka knows no other
+    return "asyncio"  # aiokafka needs it
 
 
 @pytest.fixture
@@ -56,14 +56,14 @@ async def test_only_announced_records_are_delivered_twice_and_none_is_lost(
         before = await read_classic(kafka, topic, classic, 4_000)
         there = await moved(admin, classic, shared)
 
-        # A few early ones are held until the end, so what is above them is settled
+        # Early records stay unacknowledged, so the records above them are acknowledged
         # out of order.
-        def decide(record):
+        def choose(record):
             if record.offset % 500 == 250:
                 return None
             return "reject" if record.offset % 100 == 7 else "accept"
 
-        between = await work(kafka, topic, shared, decide, 3_000)
+        between = await acknowledge(kafka, topic, shared, choose, 3_000)
         back = await moved(admin, shared, classic)
         left = RECORDS - sum(one.offset for one in back.moves.values())
         after = await read_classic(kafka, topic, classic, left)
@@ -88,13 +88,13 @@ async def test_report_names_partitions(kafka, topic):
 
         held = set()
 
-        def decide(record):
+        def choose(record):
             if record.offset not in (3, 9):
                 return "accept"
             held.add((record.partition, record.offset))
             return None
 
-        done = await work(kafka, topic, shared, decide, 1_000)
+        done = await acknowledge(kafka, topic, shared, choose, 1_000)
         back = await plan(admin, shared, classic)
 
     for key, moved in back.moves.items():

@@ -1,7 +1,7 @@
-"""A producer at work, for tests."""
+"""A running producer."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 import anyio
@@ -9,20 +9,33 @@ import anyio
 from sharecons.config.validation import parse_bootstrap
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
+from sharecons.net.io.transport import Network
 from sharecons.net.producer import IdempotentProducer
+from sharecons.testing import EmbeddedBroker
 
-__all__ = ["producing"]
+__all__ = ["producing", "producing_on"]
 
 
 @asynccontextmanager
 async def producing(
-    bootstrap_servers: str, **options: Any
+    bootstrap_servers: str, *, network: Network | None = None, **options: Any
 ) -> AsyncIterator[IdempotentProducer]:
+    """Yield a producer that runs until the block ends."""
     cluster = Cluster(
-        parse_bootstrap(bootstrap_servers), client_id="test", software_version="0"
+        parse_bootstrap(bootstrap_servers),
+        network,
+        client_id="test",
+        software_version="0",
     )
     async with BrokerPool(cluster) as brokers, anyio.create_task_group() as tasks:
         producer = IdempotentProducer(brokers, **options)
         tasks.start_soon(producer.run)
         yield producer
         tasks.cancel_scope.cancel()
+
+
+def producing_on(
+    broker: EmbeddedBroker, **options: Any
+) -> AbstractAsyncContextManager[IdempotentProducer]:
+    """Return `producing` on an embedded broker, over memory."""
+    return producing(broker.bootstrap_servers, network=broker.network, **options)

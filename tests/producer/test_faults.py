@@ -1,4 +1,7 @@
-"""The producer on the embedded broker, with faults: each record is written once."""
+"""The producer on the embedded broker, with faults: each record is written once.
+
+In virtual time.
+"""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -7,15 +10,20 @@ import anyio
 import pytest
 
 from sharecons.errors import BrokerError, ClosedError, RequestTimedOutError
-from sharecons.testing import EmbeddedBroker
-from tests.producer.running import producing
+from sharecons.testing import EmbeddedBroker, virtual_time
+from tests.producer.running import producing_on
 
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
+    return virtual_time.backend(request.param)
+
+
 @pytest.fixture
 async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker() as broker:
+    async with EmbeddedBroker(listen=False) as broker:
         broker.create_topic("orders", partitions=3)
         yield broker
 
@@ -35,8 +43,8 @@ def values(broker: EmbeddedBroker, topic: str = "orders") -> Counter[bytes]:
     ],
     ids=["cut", "cut after", "replicas", "not the leader", "no leader"],
 )
-async def test_passing_fault_is_survived_without_duplicates(broker, fault) -> None:
-    async with producing(broker.bootstrap_servers) as producer:
+async def test_temporary_fault_causes_no_duplicates(broker, fault) -> None:
+    async with producing_on(broker) as producer:
         await producer.send("orders", b"first")
         fault(broker.faults.on("Produce", times=3))
 
@@ -54,7 +62,7 @@ async def test_failed_look_ups_are_repeated(broker, api) -> None:
     broker.faults.on(api, times=2).cut()
 
     with anyio.fail_after(20):
-        async with producing(broker.bootstrap_servers) as producer:
+        async with producing_on(broker) as producer:
             await producer.send("orders", b"a")
 
     assert {b"a": 1} == values(broker)
@@ -63,7 +71,7 @@ async def test_failed_look_ups_are_repeated(broker, api) -> None:
 async def test_record_that_is_not_confirmed_in_time_fails(broker) -> None:
     broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS")
 
-    async with producing(broker.bootstrap_servers, delivery_timeout=0.5) as producer:
+    async with producing_on(broker, delivery_timeout=0.5) as producer:
         with pytest.raises(
             RequestTimedOutError, match="might have been written"
         ) as caught:
@@ -73,20 +81,20 @@ async def test_record_that_is_not_confirmed_in_time_fails(broker) -> None:
 
 
 async def test_topic_that_does_not_exist_fails_after_the_timeout(broker) -> None:
-    async with producing(broker.bootstrap_servers, delivery_timeout=0.5) as producer:
+    async with producing_on(broker, delivery_timeout=0.5) as producer:
         with pytest.raises(RequestTimedOutError, match="'missing'.*UNKNOWN_TOPIC"):
             await producer.send("missing", b"a")
 
 
 async def test_partition_that_does_not_exist_is_named(broker) -> None:
-    async with producing(broker.bootstrap_servers) as producer:
+    async with producing_on(broker) as producer:
         with pytest.raises(BrokerError, match="has no partition 9: it has 3"):
             await producer.send("orders", b"a", partition=9)
 
 
-async def test_cancelled_send_leaves_the_others_alone(broker) -> None:
+async def test_cancelled_send_does_not_affect_later_sends(broker) -> None:
     stalled = broker.faults.on("Produce", times=1).stall()
-    async with producing(broker.bootstrap_servers) as producer:
+    async with producing_on(broker) as producer:
         with anyio.move_on_after(0.2):
             await producer.send("orders", b"cancelled")
         stalled.undo()
@@ -100,7 +108,7 @@ async def test_closed_producer_raises_in_every_waiting_send(broker) -> None:
     broker.faults.on("Produce", times=None).stall()
     errors: list[Exception] = []
     async with anyio.create_task_group() as senders:
-        async with producing(broker.bootstrap_servers) as producer:
+        async with producing_on(broker) as producer:
 
             async def send() -> None:
                 try:
@@ -119,7 +127,7 @@ async def test_closed_producer_raises_in_every_waiting_send(broker) -> None:
 
 async def test_send_waits_while_the_buffer_is_full(broker) -> None:
     stalled = broker.faults.on("Produce", times=None).stall()
-    async with producing(broker.bootstrap_servers, max_buffered=1000) as producer:
+    async with producing_on(broker, max_buffered=1000) as producer:
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(producer.send, "orders", b"x" * 100)

@@ -1,4 +1,4 @@
-"""Records that are submitted without waiting for their outcomes."""
+"""Records that are submitted without waiting for their outcomes, in virtual time."""
 
 from collections.abc import AsyncIterator
 
@@ -8,17 +8,23 @@ import pytest
 from sharecons.errors import ClosedError, Error, RequestTimedOutError
 from sharecons.net.producer import RecordPosition
 from sharecons.records.encoder import NewRecord
-from sharecons.testing import EmbeddedBroker
-from tests.producer.running import producing
+from sharecons.testing import EmbeddedBroker, virtual_time
+from tests.producer.running import producing_on
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 VALUES = [b"%d" % number for number in range(500)]
 
 
+@pytest.fixture(params=virtual_time.BACKENDS)
+def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
+    return virtual_time.backend(request.param)
+
+
 @pytest.fixture
 async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker() as broker:
+    async with EmbeddedBroker(listen=False) as broker:
         broker.create_topic("orders", partitions=1)
         yield broker
 
@@ -28,12 +34,11 @@ async def test_submitted_records_have_the_order_of_the_calls(broker) -> None:
     broker.faults.on("Produce", times=2).cut(after=True)
 
     # The buffer has space for ten records, so most calls wait.
-    async with producing(broker.bootstrap_servers, max_buffered=350) as producer:
+    async with producing_on(broker, max_buffered=350) as producer:
         with anyio.fail_after(20):
             for value in VALUES:
                 await producer.submit("orders", NewRecord(value=value), outcomes.append)
-            while len(outcomes) < len(VALUES):
-                await anyio.sleep(0.01)
+            await until(lambda: len(outcomes) == len(VALUES))
 
     assert VALUES == [record.value for record in broker.records("orders")]
     assert [("orders", 0, n) for n in range(500)] == outcomes
@@ -45,7 +50,7 @@ async def test_every_submitted_record_has_one_outcome_when_the_producer_closes(
     outcomes: list[RecordPosition | Error] = []
     broker.faults.on("Produce", times=None).stall()
 
-    async with producing(broker.bootstrap_servers) as producer:
+    async with producing_on(broker) as producer:
         for value in VALUES:
             await producer.submit("orders", NewRecord(value=value), outcomes.append)
     with pytest.raises(ClosedError):
@@ -57,7 +62,7 @@ async def test_every_submitted_record_has_one_outcome_when_the_producer_closes(
 async def test_cancelled_submit_adds_nothing(broker) -> None:
     stalled = broker.faults.on("Produce", times=None).stall()
     outcomes: list[RecordPosition | Error] = []
-    async with producing(broker.bootstrap_servers, max_buffered=1) as producer:
+    async with producing_on(broker, max_buffered=1) as producer:
         await producer.submit("orders", NewRecord(value=b"first"), outcomes.append)
         with anyio.move_on_after(0.2) as scope:
             await producer.submit("orders", NewRecord(value=b"none"), outcomes.append)
@@ -70,7 +75,7 @@ async def test_cancelled_submit_adds_nothing(broker) -> None:
 
 
 async def test_send_all_writes_one_batch_in_order(broker) -> None:
-    async with producing(broker.bootstrap_servers) as producer:
+    async with producing_on(broker) as producer:
         await producer.send_all("orders", [NewRecord(value=value) for value in VALUES])
         await producer.send_all("orders", [])
 
@@ -80,7 +85,7 @@ async def test_send_all_writes_one_batch_in_order(broker) -> None:
 async def test_send_all_raises_after_the_last_outcome(broker) -> None:
     broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS")
 
-    async with producing(broker.bootstrap_servers, delivery_timeout=0.3) as producer:
+    async with producing_on(broker, delivery_timeout=0.3) as producer:
         with pytest.raises(RequestTimedOutError, match="NOT_ENOUGH_REPLICAS"):
             await producer.send_all("orders", [NewRecord(value=b"a")] * 3)
 

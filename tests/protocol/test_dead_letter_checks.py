@@ -141,7 +141,13 @@ def test_working_settings_are_ok(copy, word):
             "brokers do not create it",
             f"--create --topic dlq.orders --config {DEAD_LETTER_ENABLE}=true",
         ),
-        ({"topic": MISSING, "brokers": {1: FORBIDDEN}}, 1, WARN, "unknown whether", "--create"),
+        (
+            {"topic": MISSING, "brokers": {1: FORBIDDEN}},
+            1,
+            WARN,
+            "unknown whether",
+            "--create",
+        ),
         ({"topic": FORBIDDEN}, 1, WARN, "no right", "DESCRIBE"),
         ({"topic": topic(leader=None)}, 1, FAIL, "no leader for partition 0", "check"),
         (

@@ -9,8 +9,8 @@ producer 77, its epoch 3, base sequence 5, leader epoch 2, transactional.
 `LIBRDKAFKA` is what producers of confluent-kafka 2.16.1 left on librdkafka's mock
 broker.
 
-Those named by a codec, and "append_time", hold the same three records: key, value,
-headers and timestamp are those of `RECORDS`.
+Payloads named by a codec, and "append_time", hold the same three records, with the
+keys, values, headers and timestamps of `RECORDS`.
 """
 
 from typing import Final

@@ -262,12 +262,14 @@ def test_every_acquired_offset_is_in_the_right_part(log, acquired):
     pieces, written, end = log
     decoded = decode_payload(b"".join(pieces), acquired)
 
-    wanted = offsets(acquired)
-    assert wanted == all_offsets(decoded)
-    assert [i for i in wanted if i in written] == [r.offset for r in decoded.records]
-    assert [i for i in wanted if i < end and i not in written] == offsets(decoded.gaps)
+    expected = offsets(acquired)
+    assert expected == all_offsets(decoded)
+    assert [i for i in expected if i in written] == [r.offset for r in decoded.records]
+    assert [i for i in expected if i < end and i not in written] == offsets(
+        decoded.gaps
+    )
     assert [] == decoded.undecodable
-    assert [i for i in wanted if i >= end] == offsets(decoded.unseen)
+    assert [i for i in expected if i >= end] == offsets(decoded.unseen)
 
 
 @given(logs(), spans())

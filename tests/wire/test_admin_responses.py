@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from sharecons._record import TopicPartition
 from sharecons.errors import ProtocolError
-from sharecons.protocol.admin import requests as asking
+from sharecons.protocol.admin import requests
 from sharecons.protocol.admin.models import (
     Broker,
     ClusterDescription,
@@ -220,7 +220,7 @@ def describe_share_group_offsets(version):
     )
     untold = GroupOffset(start_offset=None, leader_epoch=None, lag=None)
     offset = GroupOffset(
-        start_offset=5, leader_epoch=2, lag=7 if version else asking.UNKNOWN_LAG
+        start_offset=5, leader_epoch=2, lag=7 if version else requests.UNKNOWN_LAG
     )
     expected = {
         HERE: ok_reply(offset),
@@ -433,26 +433,26 @@ def describe_cluster(version):
 
 
 RESPONSES = [
-    (asking.ListGroups, list_groups),
-    (asking.DescribeShareGroups, share_group_describe),
-    (asking.DescribeConsumerGroups, consumer_group_describe),
-    (asking.DescribeClassicGroups, describe_groups),
-    (asking.DeleteGroups, delete_groups),
-    (asking.ListShareGroupOffsets, describe_share_group_offsets),
-    (asking.AlterShareGroupOffsets, alter_share_group_offsets),
-    (asking.DeleteShareGroupOffsets, delete_share_group_offsets),
-    (asking.ReadState, read_share_group_state),
-    (asking.ReadStateSummary, read_share_group_state_summary),
-    (asking.DescribeConfigs, describe_configs),
-    (asking.AlterConfigs, incremental_alter_configs),
-    (asking.ListOffsets, list_offsets),
+    (requests.ListGroups, list_groups),
+    (requests.DescribeShareGroups, share_group_describe),
+    (requests.DescribeConsumerGroups, consumer_group_describe),
+    (requests.DescribeClassicGroups, describe_groups),
+    (requests.DeleteGroups, delete_groups),
+    (requests.ListShareGroupOffsets, describe_share_group_offsets),
+    (requests.AlterShareGroupOffsets, alter_share_group_offsets),
+    (requests.DeleteShareGroupOffsets, delete_share_group_offsets),
+    (requests.ReadState, read_share_group_state),
+    (requests.ReadStateSummary, read_share_group_state_summary),
+    (requests.DescribeConfigs, describe_configs),
+    (requests.AlterConfigs, incremental_alter_configs),
+    (requests.ListOffsets, list_offsets),
     (Produce, produce),
     (InitProducerId, init_producer_id),
-    (asking.ListConsumerGroupOffsets, offset_fetch),
-    (asking.AlterConsumerGroupOffsets, offset_commit),
-    (asking.FindCoordinators, find_coordinator),
-    (asking.TopicMetadataRequest, metadata),
-    (asking.DescribeCluster, describe_cluster),
+    (requests.ListConsumerGroupOffsets, offset_fetch),
+    (requests.AlterConsumerGroupOffsets, offset_commit),
+    (requests.FindCoordinators, find_coordinator),
+    (requests.TopicMetadataRequest, metadata),
+    (requests.DescribeCluster, describe_cluster),
 ]
 every_response = pytest.mark.parametrize(
     ("api", "version", "make"),
@@ -526,7 +526,9 @@ def test_features_are_decoded_from_tagged_fields():
         finalized=on, supported=share, apis={78: FeatureRange(lowest=1, highest=2)}
     )
 
-    assert ok_reply(expected) == api_of(asking.DescribeFeatures).read(features(), 0, 4)
+    assert ok_reply(expected) == api_of(requests.DescribeFeatures).read(
+        features(), 0, 4
+    )
 
 
 def test_truncated_features_are_rejected():
@@ -534,11 +536,11 @@ def test_truncated_features_are_rejected():
 
     for length in range(len(data) - 1):
         with pytest.raises(ProtocolError):
-            api_of(asking.DescribeFeatures).read(data[:length], 0, 4)
+            api_of(requests.DescribeFeatures).read(data[:length], 0, 4)
 
 
 def test_features_response_with_an_error():
-    read = api_of(asking.DescribeFeatures).read(from_hex("0023 01 00000000 00"), 0, 4)
+    read = api_of(requests.DescribeFeatures).read(from_hex("0023 01 00000000 00"), 0, 4)
 
     assert Reply(35, None, None) == read
 
@@ -549,7 +551,7 @@ def test_unknown_delivery_state_is_decoded(number, name):
     data = encode_entity(response).replace(
         from_hex("0000000000000009 04"), from_hex("0000000000000009") + bytes([number])
     )
-    reply = api_of(asking.ReadState).read(data, 0, 0)[SHARE_PARTITION]
+    reply = api_of(requests.ReadState).read(data, 0, 0)[SHARE_PARTITION]
     (batch,) = reply.value.batches
 
     assert (number, name) == (batch.state, batch.state.name)
@@ -562,7 +564,7 @@ def test_unknown_resource_type_is_decoded():
         bytes([32]) + from_hex("02 67"), bytes([99]) + from_hex("02 67")
     )
     assert newer != data
-    (resource,) = api_of(asking.DescribeConfigs).read(newer, 0, 4)
+    (resource,) = api_of(requests.DescribeConfigs).read(newer, 0, 4)
 
     assert (99, "UNKNOWN_99") == (resource.kind, resource.kind.name)
 
@@ -579,7 +581,7 @@ def test_dead_group_is_not_found():
     )
     data = encode_entity(v.DescribeGroupsResponse(**NOW, groups=(group,)))
 
-    assert 69 == api_of(asking.DescribeClassicGroups).read(data, 0, 5)["g"].code
+    assert 69 == api_of(requests.DescribeClassicGroups).read(data, 0, 5)["g"].code
 
 
 @pytest.mark.parametrize("data", [SUBSCRIPTION, ASSIGNMENT, b"", b"\0", b"\xff" * 40])
@@ -592,7 +594,9 @@ def test_truncated_member_metadata_is_empty(data):
 
 
 def test_every_request_has_an_api():
-    kinds = [getattr(asking, name) for name in asking.__all__ if name in API_LOCATIONS]
+    kinds = [
+        getattr(requests, name) for name in requests.__all__ if name in API_LOCATIONS
+    ]
 
     assert 19 == len(kinds)
     assert [] == [kind for kind in kinds if not callable(api_of(kind).read)]

@@ -1,7 +1,7 @@
 """Bytes that are no response: ProtocolError, and nothing else, for every API.
 
-Among what must not happen is the process's end: kio reserves room for as many
-elements as an array's count asks for, and where the system refuses, it aborts.
+kio reserves memory for as many elements as the count of an array, and aborts the
+process if the system has less memory. This must not happen either.
 """
 
 from datetime import timedelta

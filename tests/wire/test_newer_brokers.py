@@ -55,7 +55,7 @@ def responses():
 
 
 def unknown_values(entity, path=()):
-    """Return what a newer broker may put into each field."""
+    """Return values of newer brokers for each field."""
     for field in fields(entity):
         value = getattr(entity, field.name)
         here = (*path, field.name)

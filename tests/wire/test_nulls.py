@@ -118,7 +118,7 @@ def nulls(entity, path=()):
 
 @cache
 def nullable(kind):
-    """Copy one of kio's entities into one whose strings and arrays may all be null."""
+    """Copy one of kio's entities into one whose strings and arrays can all be null."""
     return make_dataclass(
         kind.__name__,
         [

@@ -371,7 +371,7 @@ def test_descending_acquired_ranges_are_rejected(
 
 
 def test_null_records_are_empty() -> None:
-    # Not nullable since version 1, but a broker may still send null.
+    # Not nullable since version 1, but a broker can still send null.
     null = from_hex(RESPONSE).replace(b"\x04xyz", b"\x00")
 
     first = read_response(null).partitions[0]

@@ -25,19 +25,19 @@ KAFKA_4_0 = {key: VersionRange(0, 0) for key in KAFKA_4_3}
 
 
 @pytest.mark.parametrize(
-    ("theirs", "expected"),
+    ("broker", "expected"),
     [((1, 2), 2), ((1, 1), 1), ((2, 7), 2), ((0, 1), 1), ((0, 32767), 2)],
 )
-def test_highest_common_version_is_chosen(theirs, expected):
+def test_highest_common_version_is_chosen(broker, expected):
     assert expected == choose_version(
-        SHARE_FETCH, {FETCH: VersionRange(*theirs)}, "b:1"
+        SHARE_FETCH, {FETCH: VersionRange(*broker)}, "b:1"
     )
 
 
-@pytest.mark.parametrize("theirs", [(0, 0), (3, 9), (5, 2), (-1, -1)])
-def test_no_common_version_is_an_error(theirs):
+@pytest.mark.parametrize("broker", [(0, 0), (3, 9), (5, 2), (-1, -1)])
+def test_no_common_version_is_an_error(broker):
     with pytest.raises(UnsupportedVersionError, match="broker b:1 .*ShareFetch"):
-        choose_version(SHARE_FETCH, {FETCH: VersionRange(*theirs)}, "b:1")
+        choose_version(SHARE_FETCH, {FETCH: VersionRange(*broker)}, "b:1")
 
 
 def test_every_api_has_a_version_with_an_equal_broker():

@@ -39,7 +39,7 @@ from tests.bench.report.tables import (
 
 __all__ = ["document"]
 
-# Unacknowledged records that a client may hold at the end of a run: one fetch of whole
+# Unacknowledged records that a client can hold at the end of a run: one fetch of whole
 # producer batches, and the records prefetched from one partition.
 MAX_UNACKNOWLEDGED: Final = 2500
 

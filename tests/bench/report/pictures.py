@@ -42,7 +42,7 @@ Spreads = Mapping[str, Spread]
 
 def draw(measurements: Measurements, directory: Path) -> list[Path]:
     """Draw a picture for each kind of measurement and return the paths."""
-    pyplot.switch_backend("Agg")  # there may be no screen
+    pyplot.switch_backend("Agg")  # works without a screen
     pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.grid": False})
     written = []
     for name, picture in PICTURES.items():

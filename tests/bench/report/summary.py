@@ -132,13 +132,13 @@ def cpu_per_million(measurement: Measurement) -> float | None:
 
 
 def bytes_above_base(measurement: Measurement) -> float | None:
-    """Return the peak memory above that of the process after its imports."""
+    """Return the peak memory above the memory of the process after its imports."""
     base = measurement["base"]
     return None if base is None else measurement["peak"] - base
 
 
 def settled_samples(measurement: Measurement) -> list[int]:
-    """Return a slow consumer's memory samples, without those of its start."""
+    """Return a slow consumer's memory samples, without the first ones."""
     samples: list[int] = measurement["samples"]
     return samples[round(measurement["first"] or 0) + 2 :]
 

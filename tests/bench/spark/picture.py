@@ -43,7 +43,7 @@ def draw(measurements: Measurements, path: Path) -> bool:
     sizes = distinct(found, "size")
     if not sizes:
         return False
-    pyplot.switch_backend("Agg")  # there may be no screen
+    pyplot.switch_backend("Agg")  # works without a screen
     pyplot.rcParams.update({"font.size": 9, "axes.titlesize": 10, "axes.grid": False})
     figure, panels = panel_grid(1, len(sizes), 2 * len(pairs) + 1)
     for axes, size in zip(panels[0], sizes, strict=True):

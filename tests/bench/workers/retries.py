@@ -1,7 +1,7 @@
 """Throughput beside failed records: `python -m tests.bench.workers.retries`.
 
 100 handlers of 50 ms process one partition at up to 2,000 records/s. In every second
-run, 1,000 records ask for a retry after 30 s: they move to a retry topic. The other
+run, 1,000 records request a retry after 30 s: they move to a retry topic. The other
 records' rates of the two runs are compared, in the same period of each.
 """
 
@@ -28,7 +28,7 @@ FAILS_EACH: Final = 10
 
 WARM_UP: Final = 3_000
 MEASURED: Final = 35_000
-"""Records after the warm-up whose rate is measured, without those that fail."""
+"""Records after the warm-up whose rate is measured, without failing records."""
 
 log = logging.getLogger(__name__)
 

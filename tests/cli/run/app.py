@@ -2,7 +2,6 @@
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import anyio
@@ -10,6 +9,7 @@ import anyio
 from sharecons import BatchHandler, ShareConsumer, ShareWorker
 
 LOG = Path(os.environ.get("APP_LOG", os.devnull))
+NEVER = threading.Event()
 
 
 def note(what, record=None):
@@ -22,7 +22,7 @@ def note(what, record=None):
 
 async def handle(record):
     note("begin", record)
-    await anyio.sleep(0.01)
+    await anyio.lowlevel.checkpoint()
     note("end", record)
 
 
@@ -33,7 +33,7 @@ def handle_in_thread(record):
 
 async def handle_slowly(record):
     note("begin", record)
-    await anyio.sleep(1.0)
+    await anyio.sleep(1.0)  # real time: a signal arrives meanwhile
     note("end", record)
 
 
@@ -44,13 +44,13 @@ async def hang(record):
 
 def hang_in_thread(record):
     note("begin", record)
-    time.sleep(3600)
+    NEVER.wait()
 
 
 async def block(record):
-    """Block the event loop, as a handler must not."""
+    """Block the event loop, which a handler must not do."""
     note("begin", record)
-    time.sleep(3600)  # noqa: ASYNC251
+    NEVER.wait()
 
 
 async def fail(record):

@@ -1,20 +1,20 @@
-"""`sharecons run` as a process, with a handler of `app`."""
+"""Run `sharecons run` as a process, with a handler of `app`."""
 
 import json
 import os
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
 from sharecons.testing import EmbeddedBroker
+from tests.waiting import until_true
 
-__all__ = ["PATIENCE", "Command", "new_broker", "running"]
+__all__ = ["TIMEOUT", "Command", "new_broker", "running"]
 
-PATIENCE = 30.0
+TIMEOUT = 30.0
 APP = Path(__file__).with_name("app.py")
 SOON = {
     "group.share.assignment.interval.ms": "0",
@@ -31,14 +31,14 @@ def new_broker(records=0, partitions=4):
 
 
 class Command:
-    """A command that runs; its log lines are those of stderr."""
+    """A command that runs, and writes its log to stderr."""
 
     def __init__(self, process, directory):
         self.process = process
         self.directory = directory
 
     def entries(self, what):
-        """Return what handlers noted: tuples of process id, offset, delivery count."""
+        """Return process id, offset and delivery count of each handler's note."""
         lines = (self.directory / "log").read_text().splitlines()
         words = (line.split() for line in lines)
         return [tuple(map(int, numbers)) for first, *numbers in words if first == what]
@@ -53,21 +53,35 @@ class Command:
         events = [json.loads(line) for line in lines if line.startswith("{")]
         return [event for event in events if event["event"] == name]
 
-    def wait_until(self, is_so, patience=PATIENCE):
-        deadline = time.monotonic() + patience
-        while not (found := is_so()):
-            assert time.monotonic() < deadline, self.stderr[-3000:]
-            assert self.process.poll() is None, self.stderr[-3000:]
-            time.sleep(0.02)
-        return found
+    def wait_until(self, condition):
+        """Wait until a condition is true; fail if the command ends before."""
+
+        def is_true():
+            result = condition()
+            assert result or self.process.poll() is None, "the command has ended"
+            return result
+
+        return self._until_true(is_true)
+
+    def wait_until_ended(self, condition):
+        """Wait until a condition is true, even after the command has ended."""
+        return self._until_true(condition)
+
+    def _until_true(self, condition):
+        try:
+            return until_true(condition, TIMEOUT)
+        except AssertionError as error:
+            error.add_note(self.stderr[-3000:])
+            raise
 
     def wait_for(self, what, count):
-        """Wait until handlers noted this so often."""
+        """Wait until handlers have noted this `count` times."""
         return self.wait_until(lambda: len(self.entries(what)) >= count)
 
-    def stop(self, patience=PATIENCE):
+    def stop(self):
+        """Send SIGTERM; return the exit code."""
         self.process.terminate()
-        return self.process.wait(patience)
+        return self.process.wait(TIMEOUT)
 
     def get(self, path, process=None):
         """Return status and text of a page; None if there is no health port yet."""

@@ -7,7 +7,6 @@ file of its index: start PID, signal NAME, lost.
 import os
 import signal
 import sys
-import time
 from pathlib import Path
 
 from sharecons.cli.run.lifeline import watch_lifeline
@@ -24,7 +23,7 @@ def main(directory: str, index: str, mode: str) -> None:
         write(f"signal {signal.Signals(number).name}")
         if mode == "stubborn":
             return
-        os._exit(0)
+        sys.exit(0)
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)
@@ -33,7 +32,7 @@ def main(directory: str, index: str, mode: str) -> None:
     if mode.startswith("exit"):
         sys.exit(int(mode.removeprefix("exit")))
     while True:
-        time.sleep(0.05)
+        signal.pause()
 
 
 if __name__ == "__main__":

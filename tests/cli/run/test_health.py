@@ -8,6 +8,7 @@ import pytest
 from anyio import to_thread
 
 from sharecons.cli.run.health import LoopWatch, serve_health
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +93,5 @@ async def test_blocked_event_loop_is_a_problem_until_it_runs_again():
         assert watch.problem() is None
         now = 106.0
         assert "blocked for 6 s" in watch.problem()
-        while watch.problem():
-            await anyio.sleep(0.05)
+        await until(lambda: not watch.problem())
         tasks.cancel_scope.cancel()

@@ -21,11 +21,11 @@ def test_crash_loop_waits_twice_as_long_each_time():
     assert [0, 0.5, 1, 2, 4, 8, 16, 30, 30, 30] == found
 
 
-def test_killed_process_is_restarted_at_once():
+def test_killed_process_is_restarted_without_delay():
     assert (Next.RESTART, 0.0) == RestartPolicy().after_end(KILLED, 3600.0)
 
 
-def test_process_that_ran_a_while_is_restarted_at_once_again():
+def test_process_that_ran_long_is_restarted_without_delay():
     assert [0, 0.5, 1, 0, 0.5] == delays(RestartPolicy(), 1, 1, 1, 10.0, 9.9)
 
 

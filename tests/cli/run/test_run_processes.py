@@ -3,11 +3,13 @@
 import os
 import signal
 import time
+from functools import partial
 
 import pytest
 
-from tests.cli.run.running import PATIENCE, new_broker, running
+from tests.cli.run.running import TIMEOUT, new_broker, running
 from tests.scenarios.queue import Queue
+from tests.waiting import until_true
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 
@@ -23,13 +25,19 @@ def members(command):
     return {(e["process"], e["member"]) for e in command.events("assigned")}
 
 
-def work(broker, command, stop):
-    """Produce records until `stop` returns True; return how many."""
+def produce_until(condition, produce, **limits):
+    """Produce batches of 20 records until a condition is true; return their number."""
     count = 0
-    while not stop():
-        broker.produce("orders", [b"x"] * 20)
+
+    def is_true():
+        nonlocal count
+        if condition():
+            return True
+        produce([b"x"] * 20)
         count += 20
-        time.sleep(0.05)
+        return False
+
+    until_true(is_true, **limits)
     return count
 
 
@@ -40,7 +48,9 @@ def pids(command, what="end"):
 def test_processes_are_members_that_share_the_work(broker, tmp_path):
     with running(broker, tmp_path, "app:handle", "--processes", "3") as command:
         command.wait_until(lambda: len(members(command)) == 3)
-        count = work(broker, command, lambda: len(pids(command)) == 3)
+        count = produce_until(
+            lambda: len(pids(command)) == 3, partial(broker.produce, "orders")
+        )
         command.wait_for("end", count)
         code = command.stop()
 
@@ -50,25 +60,18 @@ def test_processes_are_members_that_share_the_work(broker, tmp_path):
         assert 3 == len(command.events("worker ended"))
 
 
-def test_killed_process_works_again_within_4_seconds(any_kafka, tmp_path):
+def test_killed_process_processes_records_again_within_4_seconds(any_kafka, tmp_path):
     queue = Queue(any_kafka.admin, partitions=4)
     names = {"topic": queue.topic, "group": queue.group}
     options = ("--processes", "4")
     with running(any_kafka, tmp_path, "app:handle", *options, **names) as command:
-
-        def work_until(is_so):
-            deadline = time.monotonic() + PATIENCE
-            while not is_so():
-                assert time.monotonic() < deadline, command.stderr[-3000:]
-                queue.produce([b"x"] * 20)
-                time.sleep(0.1)  # producing keeps a processor busy
-
         command.wait_until(lambda: len(members(command)) == 4)
-        work_until(lambda: len(pids(command)) == 4)
+        # The pause leaves time for the processes: producing keeps a processor busy.
+        produce_until(lambda: len(pids(command)) == 4, queue.produce, pause=0.1)
         before = pids(command)
         began = time.monotonic()
         os.kill(min(before), signal.SIGKILL)
-        work_until(lambda: pids(command) - before)
+        produce_until(lambda: pids(command) - before, queue.produce, pause=0.1)
         took = time.monotonic() - began
 
         assert took < 4.0
@@ -82,15 +85,14 @@ def test_processes_stop_when_the_supervisor_is_killed(broker, tmp_path):
         command.wait_until(lambda: len(members(command)) == 2)
         command.process.kill()
         command.process.wait()
-        deadline = time.monotonic() + PATIENCE
-        while len(command.events("worker ended")) < 2:
-            assert time.monotonic() < deadline, command.stderr
-            time.sleep(0.05)
+        command.wait_until_ended(lambda: len(command.events("worker ended")) == 2)
 
         assert 2 == len(command.events("the supervisor has died"))
 
 
-def test_second_signal_stops_all_processes_at_once(broker, tmp_path):
+def test_second_signal_stops_all_processes_without_waiting_for_handlers(
+    broker, tmp_path
+):
     broker.produce("orders", [b"x"] * 100)
     options = ("--processes", "2", "--grace", "600")
     with running(broker, tmp_path, "app:hang_in_thread", *options) as command:
@@ -108,7 +110,7 @@ def test_second_signal_stops_all_processes_at_once(broker, tmp_path):
 def test_error_in_the_module_ends_all_processes(broker, tmp_path):
     options = ("--processes", "2")
     with running(broker, tmp_path, "app:nothing", *options) as command:
-        assert 2 == command.process.wait(PATIENCE)
+        assert 2 == command.process.wait(TIMEOUT)
         assert "app:nothing: module 'app'" in command.stderr
 
 
@@ -139,14 +141,15 @@ def test_changed_module_is_loaded_and_an_error_in_it_waits_for_a_fix(broker, tmp
         app.format(word)
         for app, word in ((APP, "one"), ("syntax error", ""), (APP, "two"))
     )
+    produce = partial(broker.produce, "orders")
     with running(broker, tmp_path, "app:handle", "--reload", app=first) as command:
         path = tmp_path / "app.py"
-        work(broker, command, lambda: command.entries("one"))
+        produce_until(lambda: command.entries("one"), produce)
         path.write_text(broken)
         command.wait_until(lambda: "SyntaxError" in command.stderr)
         command.wait_until(lambda: "it starts again when a file" in command.stderr)
         path.write_text(second)
-        work(broker, command, lambda: command.entries("two"))
+        produce_until(lambda: command.entries("two"), produce)
 
         assert 0 == command.stop()
 

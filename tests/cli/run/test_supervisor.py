@@ -10,9 +10,11 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from tests.waiting import until_true
+
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
 
-PATIENCE = 20.0
+TIMEOUT = 20.0
 
 
 class Supervised:
@@ -31,11 +33,12 @@ class Supervised:
             int(line.split()[1]) for line in self.lines(index) if line[:6] == "start "
         ]
 
-    def wait_until(self, is_so, patience=PATIENCE):
-        deadline = time.monotonic() + patience
-        while not is_so():
-            assert time.monotonic() < deadline, [self.lines(i) for i in range(4)]
-            time.sleep(0.01)
+    def wait_until(self, condition, timeout=TIMEOUT):
+        try:
+            until_true(condition, timeout)
+        except AssertionError as error:
+            error.add_note(str([self.lines(i) for i in range(4)]))
+            raise
 
     def wait_for_starts(self, count, *indexes):
         for index in indexes or (0,):
@@ -43,18 +46,18 @@ class Supervised:
 
     def change_until_started_again(self, path, *indexes):
         """Write a file now and then: watchfiles does not report that it watches."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + TIMEOUT
         while not all(len(self.pids(index)) > 1 for index in indexes):
             assert time.monotonic() < deadline, [self.lines(i) for i in indexes]
             path.write_text(f"x = {time.monotonic()}")
             with suppress(AssertionError):
                 self.wait_until(
-                    lambda: all(len(self.pids(i)) > 1 for i in indexes), patience=1.0
+                    lambda: all(len(self.pids(i)) > 1 for i in indexes), timeout=1.0
                 )
 
     def end(self):
         """Return exit code and output of the supervisor."""
-        out, _ = self.process.communicate(timeout=PATIENCE)
+        out, _ = self.process.communicate(timeout=TIMEOUT)
         return self.process.returncode, out
 
 
@@ -100,7 +103,7 @@ def test_signal_stops_each_process_and_the_supervisor(tmp_path, number):
         assert f"{number.name}: the processes finish their handlers" in out
 
 
-def test_killed_process_is_started_again_at_once(tmp_path):
+def test_killed_process_is_started_again_without_delay(tmp_path):
     with supervise(tmp_path, count=2) as supervised:
         supervised.wait_for_starts(1, 0, 1)
         began = time.monotonic()
@@ -128,7 +131,7 @@ def test_crash_loop_is_slowed_down_and_can_be_stopped(tmp_path):
         ]
 
 
-def test_usage_error_of_one_stops_all(tmp_path):
+def test_usage_error_of_one_process_stops_all(tmp_path):
     with supervise(tmp_path, count=3, mode="exit2") as supervised:
         code, _ = supervised.end()
 
@@ -136,7 +139,7 @@ def test_usage_error_of_one_stops_all(tmp_path):
         assert all(len(supervised.pids(i)) <= 1 for i in range(3))
 
 
-def test_supervisor_ends_when_all_have_finished(tmp_path):
+def test_supervisor_ends_when_all_processes_have_finished(tmp_path):
     with supervise(tmp_path, count=2, mode="exit0") as supervised:
         code, out = supervised.end()
 

@@ -1,6 +1,6 @@
-"""Errors between the admin client and brokers: retried, or reported clearly.
+"""Errors between the admin client and brokers, on the embedded broker.
 
-On the embedded broker, in virtual time.
+Calls retry them or report them. In virtual time.
 """
 
 import anyio
@@ -55,7 +55,7 @@ def admin_of(broker, **options):
     return ShareGroupAdmin(broker.bootstrap_servers, network=broker.network, **options)
 
 
-def asked(broker, api):
+def requests_of(broker, api):
     return [each for each in broker.requests if each.api == api]
 
 
@@ -90,44 +90,44 @@ CHANGES = [
         ),
     ),
 ]
-every_question = pytest.mark.parametrize(
-    ("api", "ask"), [pytest.param(*each, id=each[0]) for each in READS + CHANGES]
+every_call = pytest.mark.parametrize(
+    ("api", "call"), [pytest.param(*each, id=each[0]) for each in READS + CHANGES]
 )
 
 
-def is_well(answer):
-    """True if there is no error in it."""
-    if hasattr(answer, "errors"):
-        inner = getattr(answer, "found", {}).values()
-        return not answer.errors and all(is_well(each) for each in inner)
-    return getattr(answer, "error", None) is None
+def has_no_error(result):
+    """Return whether neither the result nor its parts have an error."""
+    if hasattr(result, "errors"):
+        inner = getattr(result, "found", {}).values()
+        return not result.errors and all(has_no_error(each) for each in inner)
+    return getattr(result, "error", None) is None
 
 
-@every_question
+@every_call
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-async def test_broken_connection_is_reopened(broker, admin, api, ask, after):
+async def test_broken_connection_is_reopened(broker, admin, api, call, after):
     fault = broker.faults.on(api, times=2).cut(after=after)
 
-    assert is_well(await ask(admin))
+    assert has_no_error(await call(admin))
     assert 2 == fault.hits
 
 
-@every_question
-async def test_lost_response_is_requested_again(broker, admin, api, ask):
+@every_call
+async def test_lost_response_is_requested_again(broker, admin, api, call):
     fault = broker.faults.on(api, times=1).lose()
 
-    assert is_well(await ask(admin))
+    assert has_no_error(await call(admin))
     assert 1 == fault.hits
 
 
-@every_question
-async def test_cancelled_call_leaves_the_admin_usable(broker, admin, api, ask):
+@every_call
+async def test_cancelled_call_leaves_the_admin_usable(broker, admin, api, call):
     with broker.faults.on(api).stall():
         with anyio.move_on_after(1) as scope:
-            await ask(admin)
+            await call(admin)
 
     assert scope.cancelled_caught
-    assert is_well(await ask(admin))
+    assert has_no_error(await call(admin))
 
 
 @pytest.mark.parametrize(
@@ -139,15 +139,15 @@ async def test_cancelled_call_leaves_the_admin_usable(broker, admin, api, ask):
     ],
 )
 @pytest.mark.parametrize(
-    ("api", "ask"),
+    ("api", "call"),
     [pytest.param(*each, id=each[0]) for each in (*READS[1:5], *CHANGES[:4])],
 )
 async def test_request_to_an_unready_coordinator_is_retried(
-    broker, admin, api, ask, code
+    broker, admin, api, call, code
 ):
     fault = broker.faults.on(api, times=3).refuse(code)
 
-    assert is_well(await ask(admin))
+    assert has_no_error(await call(admin))
     assert 3 == fault.hits
 
 
@@ -238,17 +238,16 @@ async def test_permanent_retriable_error_ends_at_the_timeout_with_the_last_error
     ) == str(described["g"].error)
 
 
-@every_question
-async def test_no_call_exceeds_its_timeout(broker, admin, api, ask):
+@every_call
+async def test_no_call_exceeds_its_timeout(broker, admin, api, call):
     broker.faults.on(api, times=None).lose()
     began = anyio.current_time()
     try:
-        answer = await ask(admin)
+        result = await call(admin)
     except ConnectionFailedError:
         pass
     else:
-        # That configs were applied is looked at, but no condition of their being set.
-        assert not is_well(answer)
+        assert not has_no_error(result)
     assert anyio.current_time() - began <= 30.1
 
 
@@ -264,7 +263,7 @@ async def test_delete_after_a_lost_response_succeeds(broker, admin):
     broker.faults.on("DeleteGroups").cut(after=True)
 
     assert (await admin.delete_share_groups("g"))["g"].ok
-    assert 2 == len(asked(broker, "DeleteGroups"))
+    assert 2 == len(requests_of(broker, "DeleteGroups"))
 
 
 async def test_stopped_cluster_is_retried_until_the_timeout(broker):
@@ -297,7 +296,7 @@ def deny(broker, kind, name):
 
 GROUP, TOPIC, CLUSTER = "GROUP", "TOPIC", "CLUSTER"
 NAMES = {GROUP: "g", TOPIC: "orders", CLUSTER: "kafka-cluster"}
-QUESTIONS = dict(READS + CHANGES)
+CALLS = dict(READS + CHANGES)
 
 
 @pytest.mark.parametrize(
@@ -319,12 +318,12 @@ QUESTIONS = dict(READS + CHANGES)
         (CLUSTER, "ReadShareGroupStateSummary"),
     ],
 )
-async def test_missing_permission_raises_at_once(broker, admin, kind, api):
+async def test_missing_permission_raises_without_retries(broker, admin, kind, api):
     deny(broker, kind, NAMES[kind])
     began = anyio.current_time()
-    answer = await QUESTIONS[api](admin)
+    result = await CALLS[api](admin)
 
-    error = getattr(answer, "error", None) or next(iter(answer.errors.values()))
+    error = getattr(result, "error", None) or next(iter(result.errors.values()))
     assert isinstance(error, AuthorizationError)
     assert f"{kind}_AUTHORIZATION_FAILED" == error.name
     assert f"no right to the {kind.lower()}" in str(error)
@@ -386,21 +385,21 @@ async def test_closed_admin_raises_closed_error(broker):
 
 
 async def test_concurrent_calls_all_succeed(broker, admin):
-    answers = []
+    results = []
 
-    async def ask(question):
-        answers.append(await question(admin))
+    async def run(call):
+        results.append(await call(admin))
 
     async with anyio.create_task_group() as tasks:
-        for _, question in READS * 3:
-            tasks.start_soon(ask, question)
+        for _, call in READS * 3:
+            tasks.start_soon(run, call)
 
-    assert 3 * len(READS) == len(answers)
-    assert all(map(is_well, answers))
+    assert 3 * len(READS) == len(results)
+    assert all(map(has_no_error, results))
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "call",
     [
         lambda admin: admin.describe_share_groups(""),
         lambda admin: admin.list_groups(types="share"),
@@ -410,9 +409,9 @@ async def test_concurrent_calls_all_succeed(broker, admin):
         lambda admin: admin.list_offsets([("orders", -1)]),
     ],
 )
-async def test_invalid_arguments_are_rejected(admin, ask):
+async def test_invalid_arguments_are_rejected(admin, call):
     with pytest.raises(ConfigurationError):
-        await ask(admin)
+        await call(admin)
 
 
 async def test_calls_without_keys_send_no_requests(broker, admin):
