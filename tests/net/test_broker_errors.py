@@ -35,6 +35,12 @@ from tests.net.scripted import (
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
 STORM = 25
 """More requests of one kind in a second than this are too many."""
 
@@ -142,14 +148,14 @@ async def test_leader_without_share_fetch_ends_the_consumer():
     broker.produce(b"a", partition=1)
     serves = broker.api_versions
 
-    def answer_versions(asked):
+    def send_versions(asked):
         answer = serves(asked)
         if asked.node == 2:
             keys = tuple(api for api in answer.api_keys if api.api_key != FETCH)
             return replace(answer, api_keys=keys)
         return answer
 
-    broker.answers[18] = answer_versions
+    broker.answers[18] = send_versions
     async with consuming(broker) as consumer:
         with pytest.raises(UnsupportedVersionError, match="broker:9092.*ShareFetch"):
             await anext(aiter(consumer))

@@ -28,6 +28,12 @@ from tests.wire.oracle import encode_entity
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
 FAULTS = {
     "empty": lambda right: b"",
     "noise": lambda right: b"\xff" * 50,

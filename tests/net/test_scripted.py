@@ -8,6 +8,11 @@ from tests.net.scripted import ACKNOWLEDGE, FETCH, HEARTBEAT, ScriptedBroker, co
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
 async def take(consumer, count):
     records = []
     async for record in consumer:
