@@ -239,7 +239,7 @@ async def test_connection_that_ends_after_a_response_gets_no_hint_at_tls():
 
 
 async def test_handshake_times_out(authority):
-    async with Server(Peer.gone) as endpoint:
+    async with Server(Peer.closed_by_client) as endpoint:
         with pytest.raises(Error, match="no response in time"):
             await send_request(
                 endpoint, Security.tls(ca_file=authority.ca_file), timeout=0.2
