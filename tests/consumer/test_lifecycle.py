@@ -121,7 +121,7 @@ async def test_fixture_with_a_broker_on_the_same_loop_serves_its_test(
 
 
 @pytest.mark.asyncio
-async def test_fixture_may_be_closed_by_its_test(consumer_in_block):
+async def test_fixture_can_be_closed_by_its_test(consumer_in_block):
     await one(consumer_in_block)
     await consumer_in_block.aclose()
     with pytest.raises(ClosedError):
@@ -202,7 +202,7 @@ async def test_time_limit_around_another_task_ends_no_consumer(broker):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["consumers", "brokers"])
-async def test_first_entered_may_be_left_first(broker, kind):
+async def test_first_entered_can_be_left_first(broker, kind):
     def made():
         return consuming(broker) if kind == "consumers" else EmbeddedBroker()
 
@@ -222,7 +222,7 @@ async def test_first_entered_may_be_left_first(broker, kind):
 
 
 @pytest.mark.anyio
-async def test_admin_may_be_started_and_stopped_by_any_task(broker):
+async def test_admin_can_be_started_and_stopped_by_any_task(broker):
     first = ShareGroupAdmin(broker.bootstrap_servers)
     second = ShareGroupAdmin(broker.bootstrap_servers)
     async with anyio.create_task_group() as tasks:
@@ -243,7 +243,7 @@ async def test_admin_may_be_started_and_stopped_by_any_task(broker):
 
 
 @pytest.mark.anyio
-async def test_broker_may_be_started_and_stopped_by_any_task():
+async def test_broker_can_be_started_and_stopped_by_any_task():
     kafka = EmbeddedBroker(topics={"orders": 1})
     await kafka.stop()
     for _ in range(2):
@@ -277,7 +277,7 @@ async def test_start_and_stop_in_different_tasks(broker):
 
 
 @pytest.mark.asyncio
-async def test_start_of_a_started_consumer_is_refused(broker):
+async def test_start_of_a_started_consumer_is_rejected(broker):
     consumer = consuming(broker)
     await consumer.start()
     with pytest.raises(ConsumerStateError, match="is open"):
@@ -290,7 +290,7 @@ async def test_start_of_a_started_consumer_is_refused(broker):
 
 
 @pytest.mark.asyncio
-async def test_start_while_starting_is_refused(broker):
+async def test_start_while_starting_is_rejected(broker):
     consumer = consuming(broker)
     starting = asyncio.create_task(consumer.start())
     await asyncio.sleep(0)
@@ -345,7 +345,7 @@ async def test_stop_while_starting_ends_the_start(broker):
 
 
 @pytest.mark.anyio
-async def test_failed_start_may_be_repeated(broker):
+async def test_failed_start_can_be_repeated(broker):
     broker.stop_broker(1)
     consumer = consuming(broker, connect_timeout=0.5)
     with pytest.raises(Error):
@@ -518,7 +518,7 @@ async def test_crash_does_not_replace_an_exception_of_the_application(broker, ca
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_crash_ends_a_commit_at_once(share_cluster):
+async def test_crash_ends_a_commit_immediately(share_cluster):
     brokers = share_cluster
     brokers.create_topic("orders")
     brokers.produce("orders", [b"x"])

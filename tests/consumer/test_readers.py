@@ -243,7 +243,7 @@ async def test_a_loop_that_is_left_releases_its_record_and_others_go_on(broker, 
     assert {} == states(broker)
 
 
-async def test_a_record_left_while_others_wait_is_released_at_once(broker):
+async def test_a_record_left_while_others_wait_is_released_immediately(broker):
     produce(broker, 1)
     async with consuming(broker) as consumer:
         first = anyio.CancelScope()

@@ -129,7 +129,7 @@ async def test_verb_sent_by_call_soon_threadsafe_is_applied(broker):
     assert list(range(3, 20)) == unsettled(broker)
 
 
-async def test_many_threads_at_once_change_nothing(broker):
+async def test_many_simultaneous_threads_change_nothing(broker):
     async with consuming(broker) as consumer:
         records = await take(consumer, 10)
         errors = []

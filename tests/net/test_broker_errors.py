@@ -71,7 +71,7 @@ async def next_record(consumer, within=60.0):
 
 
 @pytest.mark.parametrize("key", [HEARTBEAT, FETCH, ACKNOWLEDGE])
-async def test_broker_without_share_groups_raises_at_once(key):
+async def test_broker_without_share_groups_raises_immediately(key):
     broker = ScriptedBroker(1)
     del broker.served[key]
 
@@ -83,7 +83,7 @@ async def test_broker_without_share_groups_raises_at_once(key):
     assert 0 == broker.open
 
 
-async def test_record_limit_with_kafka_4_1_raises_at_once():
+async def test_record_limit_with_kafka_4_1_raises_immediately():
     broker = ScriptedBroker(1)
     broker.served |= {FETCH: (1, 1), ACKNOWLEDGE: (1, 1)}
 
@@ -263,7 +263,7 @@ async def test_persistent_heartbeat_error_causes_no_request_storm(code):
 @pytest.mark.parametrize(
     "code", [ErrorCode.unknown_member_id, ErrorCode.fenced_member_epoch]
 )
-async def test_member_that_is_fenced_joins_again_at_once_under_its_id(code):
+async def test_member_that_is_fenced_joins_again_immediately_under_its_id(code):
     broker = ScriptedBroker()
     async with consuming(broker) as consumer:
         assert await next_record(consumer, within=20) is None
@@ -394,7 +394,7 @@ async def test_persistent_fetch_error_causes_no_request_storm(code):
     assert len(broker.asked(FETCH)) < 60 * 3
 
 
-async def test_full_session_cache_of_a_broker_is_waited_for():
+async def test_full_session_cache_delays_the_consumer():
     """SHARE_SESSION_LIMIT_REACHED asks for patience, not for another session."""
     broker = ScriptedBroker(1)
     limit = saying(ErrorCode.share_session_limit_reached)
@@ -844,7 +844,7 @@ async def test_offset_reset_that_is_set_already_is_not_set_again():
 
 
 @pytest.mark.parametrize("key", [DESCRIBE_CONFIGS, ALTER_CONFIGS])
-async def test_forbidden_offset_reset_raises_at_once(key):
+async def test_forbidden_offset_reset_raises_immediately(key):
     broker = ScriptedBroker(1)
     broker.answers[key] = saying(ErrorCode.group_authorization_failed)
 

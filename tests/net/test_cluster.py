@@ -237,7 +237,7 @@ async def test_a_broker_that_hangs_once_is_tried_again_after_ten_seconds():
         await connection.aclose()
 
 
-async def test_a_broker_that_refuses_the_version_ends_the_retries_at_once():
+async def test_a_broker_that_rejects_the_version_ends_the_retries_immediately():
     class OldCluster(Cluster):
         async def connect(self, endpoint, timeout=10.0):
             if endpoint.host == "b":

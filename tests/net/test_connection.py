@@ -76,7 +76,7 @@ async def test_request_and_response():
         await connection.aclose()
 
 
-async def test_response_may_arrive_byte_by_byte():
+async def test_response_can_arrive_byte_by_byte():
     async def serve(peer):
         await peer.request()
         for byte in versions_response():

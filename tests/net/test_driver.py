@@ -28,7 +28,7 @@ async def time_waited(event, deadline=NEVER):
     return anyio.current_time() - started
 
 
-async def test_event_set_before_the_wait_ends_it_at_once():
+async def test_event_set_before_the_wait_ends_it_immediately():
     event = AutoResetEvent()
     event.set()
 
@@ -54,7 +54,7 @@ async def test_wait_ends_at_its_deadline():
     )
 
 
-async def test_wait_with_a_past_deadline_ends_at_once():
+async def test_wait_with_a_past_deadline_ends_immediately():
     assert 0.0 == await time_waited(AutoResetEvent(), anyio.current_time() - 5)
 
 

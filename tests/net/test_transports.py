@@ -212,7 +212,7 @@ async def exchanged(transport, peer):
     await receive_bytes(peer, 8)
 
 
-async def test_a_close_between_two_requests_is_reported_at_once(pair):
+async def test_a_close_between_two_requests_is_reported_immediately(pair):
     transport, peer = pair
     await exchanged(transport, peer)
 
@@ -224,7 +224,7 @@ async def test_a_close_between_two_requests_is_reported_at_once(pair):
     assert [anyio.EndOfStream] == [type(reason) for reason in reasons]
 
 
-async def test_a_reset_between_two_requests_is_reported_at_once(pair):
+async def test_a_reset_between_two_requests_is_reported_immediately(pair):
     transport, peer = pair
     await exchanged(transport, peer)
 
@@ -237,7 +237,7 @@ async def test_a_reset_between_two_requests_is_reported_at_once(pair):
     assert isinstance(reason, ConnectionResetError | anyio.BrokenResourceError)
 
 
-async def test_bytes_between_two_requests_are_reported_at_once(pair):
+async def test_bytes_between_two_requests_are_reported_immediately(pair):
     transport, peer = pair
     await exchanged(transport, peer)
 
