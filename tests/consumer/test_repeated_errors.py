@@ -7,8 +7,6 @@ from sharecons import ShareConsumer
 from sharecons.errors import AuthorizationError, BrokerError
 from sharecons.protocol.codes import Code
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.handlers import share_fetch
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -32,29 +30,37 @@ async def broker(request):
         yield broker
 
 
-class Leaders:
-    """The errors that leaders return for partitions of a topic, and their number."""
+class FailingLeaders:
+    """Leaders that return an error for partitions of `orders`.
 
-    def __init__(self, topic):
-        self.codes = {}
+    Attributes:
+        returned: the number of errors that they have returned.
+    """
+
+    def __init__(self, broker):
         self.returned = 0
-        self._topic = topic
-        self._find_partition = share_fetch.find_partition
+        self._broker = broker
+        self._fault = None
 
-    def __call__(self, cluster, where):
-        topic = cluster.topics.by_id(where.topic_id)
-        code = self.codes.get(where.partition)
-        if code is None or topic.name != self._topic:
-            return self._find_partition(cluster, where)
+    def fail(self, code, partition=None):
+        """Return an error for one partition, or for all."""
+        fetches = self._broker.faults.on("ShareFetch", times=None)
+        self._fault = fetches.refuse_partitions(
+            code, topic="orders", partition=partition, leader=self._count
+        )
+
+    def recover(self):
+        self._fault.undo()
+
+    def _count(self):
+        """Count an error; its response has no leader."""
         self.returned += 1
-        return None, ErrorCode(int(code))
+        return -1, -1
 
 
 @pytest.fixture
-def leaders(monkeypatch):
-    leaders = Leaders("orders")
-    monkeypatch.setattr(share_fetch, "find_partition", leaders)
-    return leaders
+def leaders(broker):
+    return FailingLeaders(broker)
 
 
 class Reader:
@@ -100,7 +106,7 @@ class Reader:
     ],
 )
 async def test_error_of_all_partitions_is_raised_once(broker, leaders, code):
-    leaders.codes = dict.fromkeys(range(PARTITIONS), code)
+    leaders.fail(code)
     reader = Reader(broker, "orders", "refunds")
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
@@ -114,10 +120,10 @@ async def test_error_of_all_partitions_is_raised_once(broker, leaders, code):
         # After the first requests, each partition is fetched once a second.
         assert leaders.returned - before <= PARTITIONS * (QUIET + 6)
 
-        leaders.codes = {}
+        leaders.recover()
         await reader.gets_all("orders", b"order")
         assert 1 == len(reader.errors)
-        leaders.codes = dict.fromkeys(range(PARTITIONS), code)
+        leaders.fail(code)
         await reader.fails(2)
         await anyio.sleep(QUIET / 3)
         assert [code, code] == [error.code for error in reader.errors]
@@ -125,7 +131,7 @@ async def test_error_of_all_partitions_is_raised_once(broker, leaders, code):
 
 
 async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
-    leaders.codes = {3: Code.CORRUPT_MESSAGE}
+    leaders.fail(Code.CORRUPT_MESSAGE, partition=3)
     reader = Reader(broker, "orders")
     broker.produce("orders", [b"damaged"], partition=3)
     async with reader.consumer, anyio.create_task_group() as tasks:
@@ -137,7 +143,7 @@ async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
 
         assert ["fetching orders-3: CORRUPT_MESSAGE"] == [str(e) for e in reader.errors]
         assert {b"%d" % number for number in range(30)} <= set(reader.values)
-        leaders.codes = {}
+        leaders.recover()
         await reader.gets_all("orders", b"order")
         assert b"damaged" in reader.values
         tasks.cancel_scope.cancel()
@@ -146,7 +152,7 @@ async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
 async def test_error_is_raised_again_after_the_topic_was_assigned_to_another(
     broker, leaders
 ):
-    leaders.codes = dict.fromkeys(range(PARTITIONS), Code.TOPIC_AUTHORIZATION_FAILED)
+    leaders.fail(Code.TOPIC_AUTHORIZATION_FAILED)
     reader = Reader(broker, "orders")
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
@@ -161,7 +167,7 @@ async def test_error_is_raised_again_after_the_topic_was_assigned_to_another(
 
 
 async def test_moved_partitions_do_not_repeat_their_error(broker, leaders):
-    leaders.codes = dict.fromkeys(range(PARTITIONS), Code.TOPIC_AUTHORIZATION_FAILED)
+    leaders.fail(Code.TOPIC_AUTHORIZATION_FAILED)
     reader = Reader(broker, "orders", "refunds")
     nodes = sorted(broker.brokers)
     async with reader.consumer, anyio.create_task_group() as tasks:
@@ -175,9 +181,9 @@ async def test_moved_partitions_do_not_repeat_their_error(broker, leaders):
         await anyio.sleep(QUIET / 3)
         assert 1 == len(reader.errors)
 
-        leaders.codes = {}
+        leaders.recover()
         await reader.gets_all("orders", b"order")
-        leaders.codes = dict.fromkeys(range(PARTITIONS), Code.CORRUPT_MESSAGE)
+        leaders.fail(Code.CORRUPT_MESSAGE)
         await reader.fails(2)
         tasks.cancel_scope.cancel()
 
