@@ -7,7 +7,7 @@ from sharecons import ShareConsumer
 from sharecons.admin import ShareGroupAdmin
 from sharecons.inspection.peek import peek
 from sharecons.testing import EmbeddedBroker
-from tests.net.memory import SlowNetwork
+from tests.net.embedded import SlowNetwork
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
