@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import anyio
 
 from sharecons import ShareConsumer
-from sharecons.testing import EmbeddedBroker
+from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import encode_response
 
@@ -16,6 +16,7 @@ __all__ = [
     "STORM",
     "SlowNetwork",
     "accepted",
+    "accepted_offsets",
     "busiest_second",
     "consuming",
     "limit_versions",
@@ -167,6 +168,19 @@ def busiest_second(broker):
 def accepted(broker):
     """Return the number of records of partition 0 before the first unsettled one."""
     return broker.group(GROUP).partition("orders", 0).start_offset or 0
+
+
+def accepted_offsets(broker):
+    """Return the offsets of partition 0 that are acknowledged.
+
+    Archived ones are included if no record before them is unsettled.
+    """
+    partition = broker.group(GROUP).partition("orders", 0)
+    return set(range(partition.start_offset or 0)) | {
+        each.offset
+        for each in partition.in_flight
+        if each.state == OffsetState.ACKNOWLEDGED
+    }
 
 
 def limit_versions(broker, node=None, **highest):
