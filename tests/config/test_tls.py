@@ -88,10 +88,10 @@ def of_another_host(authority):
 
 
 async def respond_once(peer):
-    await peer.answer_versions()
+    await peer.send_versions()
     await peer.request()
     await peer.stream.send(frame(2, RESPONSE))
-    await peer.gone()
+    await peer.closed_by_client()
 
 
 async def close(peer):
@@ -124,7 +124,7 @@ async def test_frames_longer_than_a_tls_record_are_complete(authority, serving):
         for _ in range(3):
             await peer.request()
             await peer.stream.send(len(content).to_bytes(4, "big") + content)
-        await peer.gone()
+        await peer.closed_by_client()
 
     context = Security.tls(ca_file=authority.ca_file).ssl_context
     async with Server(respond, serving) as endpoint:
@@ -170,7 +170,7 @@ async def test_tls_at_a_listener_of_another_protocol_is_an_error(authority):
     async def respond(peer):
         await peer.stream.receive()
         await peer.stream.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        await peer.gone()
+        await peer.closed_by_client()
 
     async with Server(respond) as endpoint:
         with pytest.raises(ConnectionFailedError, match="does not use TLS"):
@@ -227,7 +227,7 @@ async def test_error_of_tls_client_at_a_plain_broker_has_a_hint(authority):
 
 async def test_error_after_a_response_has_no_hint_at_tls():
     async def go_after_versions(peer):
-        await peer.answer_versions()
+        await peer.send_versions()
         await peer.request()
 
     async with Server(go_after_versions) as endpoint:
@@ -237,7 +237,7 @@ async def test_error_after_a_response_has_no_hint_at_tls():
 
 
 async def test_handshake_times_out(authority):
-    async with Server(Peer.gone) as endpoint:
+    async with Server(Peer.closed_by_client) as endpoint:
         with pytest.raises(Error, match="no response in time"):
             await send_request(
                 endpoint, Security.tls(ca_file=authority.ca_file), timeout=0.2
@@ -246,7 +246,7 @@ async def test_handshake_times_out(authority):
 
 async def test_connection_closed_by_the_broker_is_an_error(authority, serving):
     async def go_after_versions(peer):
-        await peer.answer_versions()
+        await peer.send_versions()
         await peer.request()
 
     async with Server(go_after_versions, serving) as endpoint:
@@ -256,8 +256,8 @@ async def test_connection_closed_by_the_broker_is_an_error(authority, serving):
 
 async def test_closing_ends_pending_requests(authority, serving):
     async def silent(peer):
-        await peer.answer_versions()
-        await peer.gone()
+        await peer.send_versions()
+        await peer.closed_by_client()
 
     security = Security.tls(ca_file=authority.ca_file)
     async with Server(silent, serving) as endpoint:
@@ -299,7 +299,7 @@ async def test_end_of_an_idle_tls_connection_is_reported_without_a_request(
     idle, reasons, news = anyio.Event(), [], anyio.Event()
 
     async def respond_then_end(peer):
-        await peer.answer_versions()
+        await peer.send_versions()
         await peer.request()
         await peer.stream.send(frame(2, RESPONSE))
         await idle.wait()

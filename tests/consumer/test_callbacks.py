@@ -9,12 +9,22 @@ from functools import partial
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from sharecons import Record, Security, ShareConsumer
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import CallbackError, ConnectionFailedError, DeserializationError
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.pytest_plugin import SETTINGS
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
 
 EXCEPTIONS = [
     ValueError("v"),
@@ -47,19 +57,36 @@ class Raising:
         return args[0] if args else "token"
 
 
+def produce(broker):
+    broker.create_topic("orders")
+    broker.produce("orders", [b"%d" % i for i in range(10)])
+
+
 @pytest.fixture
-def broker(share_broker):
-    share_broker.create_topic("orders")
-    share_broker.produce("orders", [b"%d" % i for i in range(10)])
+async def empty_broker():
+    async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(empty_broker):
+    produce(empty_broker)
+    return empty_broker
+
+
+@pytest.fixture
+def threaded_broker(share_broker):
+    produce(share_broker)
     return share_broker
 
 
-def consuming(broker, **options):
+def consuming(broker, *, over_tcp=False, **options):
     return ShareConsumer(
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
+        network=None if over_tcp else broker.network,
         **options,
     )
 
@@ -67,14 +94,14 @@ def consuming(broker, **options):
 async def read_records(consumer, got):
     async for record in consumer:
         got.append(record)
-        await anyio.sleep(0.002)
+        await checkpoint()
 
 
 async def read_next(consumer, got):
     records = aiter(consumer)
     while True:
         got.append(await anext(records))
-        await anyio.sleep(0.002)
+        await checkpoint()
 
 
 async def read_next_in_tasks(consumer, got):
@@ -85,28 +112,27 @@ async def read_next_in_tasks(consumer, got):
             got.append(await asyncio.create_task(anext(records)))
         else:
             got.append(await anext(records))
-        await anyio.sleep(0.002)
+        await checkpoint()
 
 
 async def read_batches(consumer, got):
     async for batch in consumer.batches():
         got += batch
-        await anyio.sleep(0.002)
+        await checkpoint()
 
 
 async def read_rest(read, consumer, got, count):
-    """Read until so many offsets were returned."""
+    """Read until `count` offsets were returned."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read, consumer, got)
-        while len({each.offset for each in got}) < count:
-            await anyio.sleep(0.005)
+        await until(lambda: len({each.offset for each in got}) >= count)
         tasks.cancel_scope.cancel()
 
 
 async def poll(consumer, got):
     while True:
         got += await consumer.poll(timeout=10, max_records=2)
-        await anyio.sleep(0.002)
+        await checkpoint()
 
 
 def _on_asyncio():
@@ -180,14 +206,14 @@ async def test_on_acknowledged_raises_while_closing_is_logged(broker, error, cap
 @raised
 @pytest.mark.parametrize("part", ["key", "value"])
 async def test_deserializer_raises_deserialization_error(
-    share_broker, read, error, part
+    empty_broker, read, error, part
 ):
-    share_broker.create_topic("orders")
-    share_broker.produce("orders", [b"0", b"1", b"2"], keys=[b"k"] * 3)
+    empty_broker.create_topic("orders")
+    empty_broker.produce("orders", [b"0", b"1", b"2"], keys=[b"k"] * 3)
     got = []
     options = {f"{part}_deserializer": Raising(error)}
     with anyio.fail_after(20):
-        async with consuming(share_broker, **options) as consumer:
+        async with consuming(empty_broker, **options) as consumer:
             with pytest.raises(DeserializationError) as caught:
                 await read(consumer, got)
             await read_rest(read, consumer, got, 3)
@@ -200,20 +226,20 @@ async def test_deserializer_raises_deserialization_error(
 
 
 async def test_poll_whose_second_lease_cannot_be_deserialized_returns_the_first(
-    share_broker,
+    empty_broker,
 ):
     """Records that were not returned would be accepted by the next poll."""
-    share_broker.create_topic("orders", partitions=2)
-    share_broker.produce("orders", [b"%d" % i for i in range(4)], partition=0)
-    share_broker.produce("orders", [b"bad"], partition=1)
-    share_broker.produce("orders", [b"%d" % i for i in range(4, 8)], partition=1)
+    empty_broker.create_topic("orders", partitions=2)
+    empty_broker.produce("orders", [b"%d" % i for i in range(4)], partition=0)
+    empty_broker.produce("orders", [b"bad"], partition=1)
+    empty_broker.produce("orders", [b"%d" % i for i in range(4, 8)], partition=1)
     got, errors = [], []
 
     def number(value):
         return int(value)
 
     with anyio.fail_after(20):
-        async with consuming(share_broker, value_deserializer=number) as consumer:
+        async with consuming(empty_broker, value_deserializer=number) as consumer:
             while len(got) < 8:
                 try:
                     got += await consumer.poll(timeout=10)
@@ -238,7 +264,10 @@ async def start_consumer(broker, security):
 
 async def start_admin(broker, security):
     async with ShareGroupAdmin(
-        broker.bootstrap_servers, security=security, connect_timeout=0.5
+        broker.bootstrap_servers,
+        security=security,
+        connect_timeout=0.5,
+        network=broker.network,
     ) as admin:
         await admin.list_groups()
 
@@ -252,7 +281,7 @@ def plain(source):
 
 
 starts = pytest.mark.parametrize("start", [start_consumer, start_admin])
-# GeneratorExit of a coroutine is not told apart from the end of the one that awaits it.
+# A GeneratorExit that a coroutine raises looks like the end of its awaiting coroutine.
 sources = pytest.mark.parametrize(
     ("wrap", "error"),
     [
@@ -288,7 +317,7 @@ async def test_token_source_that_is_cancelled_ends_its_task(broker):
     assert scope.cancelled_caught
 
 
-# KeyboardInterrupt and SystemExit: each test has an event loop of its own to end.
+# KeyboardInterrupt and SystemExit end an event loop, so each test runs its own.
 
 backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 
@@ -296,9 +325,13 @@ backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
 @reads
 @exits
 @backends
-def test_on_acknowledged_raises_an_exit_ends_the_program(broker, backend, read, error):
+def test_on_acknowledged_raises_an_exit_ends_the_program(
+    threaded_broker, backend, read, error
+):
     async def main():
-        async with consuming(broker, on_acknowledged=Raising(error)) as consumer:
+        async with consuming(
+            threaded_broker, over_tcp=True, on_acknowledged=Raising(error)
+        ) as consumer:
             with anyio.fail_after(10):
                 await read(consumer, [])
 
@@ -309,12 +342,16 @@ def test_on_acknowledged_raises_an_exit_ends_the_program(broker, backend, read, 
 @pytest.mark.parametrize("read", [read_records, read_next, read_batches, poll])
 @exits
 @backends
-def test_deserializer_raises_an_exit_releases_the_record(broker, backend, read, error):
+def test_deserializer_raises_an_exit_releases_the_record(
+    threaded_broker, backend, read, error
+):
     got = []
 
     async def main():
         deserialize = Raising(error)
-        async with consuming(broker, value_deserializer=deserialize) as consumer:
+        async with consuming(
+            threaded_broker, over_tcp=True, value_deserializer=deserialize
+        ) as consumer:
             with anyio.fail_after(10), pytest.raises((KeyboardInterrupt, SystemExit)):
                 await read(consumer, got)
             with anyio.fail_after(10):

@@ -34,7 +34,7 @@ NONE = Deserializers(None, None)
 
 
 class Bench:
-    """DeliveryQueue, and leases to put into them; time stands still unless moved."""
+    """A DeliveryQueue and leases for it; the test moves the clock."""
 
     def __init__(
         self,
@@ -79,8 +79,9 @@ class Bench:
         self.deliveries.on_acquired([lease])
         return lease
 
-    async def poll(self, most: int | None = None) -> list[int]:
-        return [record.offset for record in await self.poller.poll(0.0, most)]
+    async def poll(self, max_records: int | None = None) -> list[int]:
+        records = await self.poller.poll(0.0, max_records)
+        return [record.offset for record in records]
 
     def count(self, name: MetricName) -> float:
         return self.recorder.snapshot()[name]
@@ -119,7 +120,7 @@ async def test_closing_reports_no_records_with_deliveries_left(
     bench.acquire(0, 2, delivery_count=4)
     with caplog.at_level(logging.WARNING, logger="sharecons"):
         bench.deliveries.close()
-        bench.acquire(10, 3)  # was under way
+        bench.acquire(10, 3)  # was in flight
 
     assert bench.count("sharecons-records-released-unprocessed-total") == 5
     assert caplog.text == ""
@@ -168,7 +169,7 @@ async def test_unsubscribed_records_are_removed_from_prefetch() -> None:
 
 
 async def test_waiting_loop_has_no_unacknowledged_records() -> None:
-    """So the task that accepts passed records can sleep."""
+    """The task that accepts processed records has nothing to do meanwhile."""
     bench = Bench()
     loop = RecordIterator(bench.deliveries, lambda: None)
     bench.acquire(0, 2)
@@ -178,10 +179,10 @@ async def test_waiting_loop_has_no_unacknowledged_records() -> None:
         assert bench.deliveries.has_unacknowledged
     async with anyio.create_task_group() as tasks:
 
-        async def ask() -> None:
+        async def read_next() -> None:
             await anext(loop)
 
-        tasks.start_soon(ask)
+        tasks.start_soon(read_next)
         while not bench.pace.waiting_readers:
             await checkpoint()
 
@@ -210,7 +211,7 @@ async def test_released_records_leave_no_garbage() -> None:
     finally:
         gc.enable()
 
-    assert alive <= 10, "those in hand; the others went without a collector"
+    assert alive <= 10, "the last ones; the others were freed without a collector"
 
 
 class Job:
@@ -255,7 +256,7 @@ async def test_next_record_as_a_task_cancelled_before_it_ran_loses_nothing() -> 
     assert (await anext(loop)).offset == 1
 
 
-async def test_next_record_may_be_a_task_of_its_own() -> None:
+async def test_next_record_can_be_a_task_of_its_own() -> None:
     bench = Bench()
     loop = RecordIterator(bench.deliveries, lambda: None)
     bench.acquire(0, 3)

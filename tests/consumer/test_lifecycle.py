@@ -1,4 +1,4 @@
-"""A consumer started and stopped in whatever tasks an application does it.
+"""Consumers that different tasks of an application start, use and stop.
 
 The embedded broker runs in a thread of its own, so that every test here has sockets,
 real time and an event loop that only the consumer uses.
@@ -20,6 +20,7 @@ from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError, Error
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.testing import EmbeddedBroker
+from tests.waiting import until
 
 GROUP = "billing"
 
@@ -48,16 +49,16 @@ async def one(consumer):
 
 
 def members(broker, group=GROUP):
-    """The members that the coordinator knows."""
+    """Return the ids of the members that the coordinator knows."""
     known = broker.cluster.groups.get(group)
     return set() if known is None else set(known.members)
 
 
-def tasks_of_others(before):
+def new_tasks(before):
     return {task for task in asyncio.all_tasks() if not task.done()} - before
 
 
-# Fixtures of pytest-asyncio: set up in one task, used in another, ended in a third.
+# Fixtures of pytest-asyncio are set up, used and torn down in three tasks.
 
 
 @pytest_asyncio.fixture
@@ -121,14 +122,14 @@ async def test_fixture_with_a_broker_on_the_same_loop_serves_its_test(
 
 
 @pytest.mark.asyncio
-async def test_fixture_may_be_closed_by_its_test(consumer_in_block):
+async def test_fixture_can_be_closed_by_its_test(consumer_in_block):
     await one(consumer_in_block)
     await consumer_in_block.aclose()
     with pytest.raises(ClosedError):
         await consumer_in_block.poll()
 
 
-# Left by another task, on asyncio.
+# Blocks that another task leaves, on asyncio.
 
 
 async def values(broker) -> AsyncIterator[bytes | None]:
@@ -145,9 +146,7 @@ async def test_async_generator_left_by_break_leaves_the_group(broker):
         break
     gc.collect()  # asyncio closes the generator in a task of its own
 
-    async with asyncio.timeout(20):
-        while tasks_of_others(before):
-            await asyncio.sleep(0.01)
+    await until(lambda: not new_tasks(before), within=20)
     assert set() == members(broker)
 
 
@@ -170,7 +169,7 @@ async def test_exit_stack_closed_by_another_task_closes(broker):
     record.accept()
     await asyncio.create_task(stack.aclose())
 
-    assert set() == tasks_of_others(before)
+    assert set() == new_tasks(before)
     assert "closed" in repr(consumer)
     assert set() == members(broker)
     with pytest.raises(RuntimeError, match="is not running"):
@@ -202,7 +201,7 @@ async def test_time_limit_around_another_task_ends_no_consumer(broker):
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("kind", ["consumers", "brokers"])
-async def test_first_entered_may_be_left_first(broker, kind):
+async def test_first_entered_can_be_left_first(broker, kind):
     def made():
         return consuming(broker) if kind == "consumers" else EmbeddedBroker()
 
@@ -222,7 +221,7 @@ async def test_first_entered_may_be_left_first(broker, kind):
 
 
 @pytest.mark.anyio
-async def test_admin_may_be_started_and_stopped_by_any_task(broker):
+async def test_admin_can_be_started_and_stopped_by_any_task(broker):
     first = ShareGroupAdmin(broker.bootstrap_servers)
     second = ShareGroupAdmin(broker.bootstrap_servers)
     async with anyio.create_task_group() as tasks:
@@ -243,7 +242,7 @@ async def test_admin_may_be_started_and_stopped_by_any_task(broker):
 
 
 @pytest.mark.anyio
-async def test_broker_may_be_started_and_stopped_by_any_task():
+async def test_broker_can_be_started_and_stopped_by_any_task():
     kafka = EmbeddedBroker(topics={"orders": 1})
     await kafka.stop()
     for _ in range(2):
@@ -273,11 +272,11 @@ async def test_start_and_stop_in_different_tasks(broker):
     await asyncio.create_task(consumer.stop())
 
     assert set() == members(broker)
-    assert set() == tasks_of_others(before)
+    assert set() == new_tasks(before)
 
 
 @pytest.mark.asyncio
-async def test_start_of_a_started_consumer_is_refused(broker):
+async def test_start_of_a_started_consumer_is_rejected(broker):
     consumer = consuming(broker)
     await consumer.start()
     with pytest.raises(ConsumerStateError, match="is open"):
@@ -290,7 +289,7 @@ async def test_start_of_a_started_consumer_is_refused(broker):
 
 
 @pytest.mark.asyncio
-async def test_start_while_starting_is_refused(broker):
+async def test_start_while_starting_is_rejected(broker):
     consumer = consuming(broker)
     starting = asyncio.create_task(consumer.start())
     await asyncio.sleep(0)
@@ -336,8 +335,7 @@ async def test_stop_while_starting_ends_the_start(broker):
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(enter)
-            while not broker.requests:
-                await anyio.sleep(0.01)
+            await until(lambda: broker.requests)
             await consumer.stop()
 
     assert [ClosedError] == [type(error) for error in errors]
@@ -345,7 +343,7 @@ async def test_stop_while_starting_ends_the_start(broker):
 
 
 @pytest.mark.anyio
-async def test_failed_start_may_be_repeated(broker):
+async def test_failed_start_can_be_repeated(broker):
     broker.stop_broker(1)
     consumer = consuming(broker, connect_timeout=0.5)
     with pytest.raises(Error):
@@ -364,7 +362,7 @@ async def test_cancelled_start_leaves_no_task(broker):
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(consumer.start(), 0.3)
 
-    assert set() == tasks_of_others(before)
+    assert set() == new_tasks(before)
     assert "new" in repr(consumer)
 
 
@@ -380,7 +378,7 @@ async def test_cancelled_stop_leaves_no_task(broker):
     with pytest.raises(TimeoutError):
         await asyncio.wait_for(consumer.stop(), 0.3)
 
-    assert set() == tasks_of_others(before)
+    assert set() == new_tasks(before)
     assert "closed" in repr(consumer)
 
 
@@ -419,11 +417,11 @@ async def test_second_close_has_its_own_time_limit(broker):
         assert "closed" in repr(consumer)
 
 
-# Background tasks that end by themselves.
+# Background tasks that fail.
 
 
 class BrokenNetwork(TcpNetwork):
-    """Raises what no network should, once it is broken."""
+    """A network that raises ZeroDivisionError once it is broken."""
 
     broken = False
 
@@ -451,9 +449,7 @@ async def crash_unseen(broker, network, consumer, caplog):
     async with consumer:
         await one(consumer)
         crash(broker, network)
-        with anyio.fail_after(20):
-            while not any(r.levelname == "ERROR" for r in caplog.records):
-                await anyio.sleep(0.01)
+        await until(lambda: any(r.levelname == "ERROR" for r in caplog.records))
         yield
 
 
@@ -482,7 +478,7 @@ async def test_crash_reaches_the_loop_and_every_later_call(broker):
         await consumer.aclose()
         assert anyio.current_time() - before < 1
 
-    # The leader's task and the heartbeat's may have failed both.
+    # The task of the leader and the heartbeat can both have failed.
     cause = caught.value.__cause__
     causes = getattr(cause, "exceptions", [cause])
     assert {ZeroDivisionError} == {type(cause) for cause in causes}
@@ -490,7 +486,7 @@ async def test_crash_reaches_the_loop_and_every_later_call(broker):
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_crash_that_no_call_raised_is_raised_by_closing(broker, caplog):
+async def test_crash_that_no_call_has_raised_is_raised_by_closing(broker, caplog):
     network = BrokenNetwork()
     consumer = consuming(broker, network=network)
 
@@ -518,7 +514,7 @@ async def test_crash_does_not_replace_an_exception_of_the_application(broker, ca
 
 @pytest.mark.slow
 @pytest.mark.anyio
-async def test_crash_ends_a_commit_at_once(share_cluster):
+async def test_crash_ends_a_commit_immediately(share_cluster):
     brokers = share_cluster
     brokers.create_topic("orders")
     brokers.produce("orders", [b"x"])
@@ -544,7 +540,7 @@ async def test_tasks_cancelled_by_the_application_end_the_consumer(broker, first
     await consumer.start()
     if first_step:
         await one(consumer)
-    for task in tasks_of_others(before):
+    for task in new_tasks(before):
         task.cancel()
     with pytest.raises(BackgroundTaskError, match="cancelled"):
         await one(consumer)
@@ -581,7 +577,7 @@ def test_program_that_forgets_to_stop_ends_silently(broker):
     assert "Traceback" not in done.stderr
 
 
-# trio: what structured concurrency does not allow.
+# Calls that structured concurrency does not allow, on trio.
 
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
@@ -625,9 +621,7 @@ def test_generator_left_by_break_on_trio_leaves_the_group(broker):
         async for _ in values(broker):
             break
         gc.collect()
-        with trio.fail_after(20):
-            while members(broker):
-                await trio.sleep(0.01)
+        await until(lambda: not members(broker))
 
     with pytest.warns(ResourceWarning, match="aclosing"):
         trio.run(main)

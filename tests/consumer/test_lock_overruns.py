@@ -8,8 +8,15 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
 
 HINT = "s, the lock lasts 1 s: call renew() or raise share.record.lock.duration.ms"
 
@@ -17,7 +24,7 @@ HINT = "s, the lock lasts 1 s: call renew() or raise share.record.lock.duration.
 @pytest.fixture
 async def broker():
     lowest = {"group.share.min.record.lock.duration.ms": 1000}
-    async with EmbeddedBroker(settings=lowest) as broker:
+    async with EmbeddedBroker(settings=lowest, listen=False) as broker:
         broker.create_topic("orders")
         broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
         yield broker
@@ -34,6 +41,7 @@ def consuming(broker, **options):
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
         auto_offset_reset="earliest",
         **options,
     )
@@ -48,19 +56,17 @@ def processing_seconds(text):
 
 async def test_late_acknowledgement_is_explained(broker, warnings):
     broker.produce("orders", [b"0"])
-    seen = []
+    results = []
     async with consuming(
-        broker, acknowledgement="explicit", on_acknowledged=seen.extend
+        broker, acknowledgement="explicit", on_acknowledged=results.extend
     ) as consumer:
         record = await anext(aiter(consumer))
         consumer.unsubscribe()  # so that it does not acquire the record again
         await anyio.sleep(2.2)
         record.accept()
-        with anyio.fail_after(10):
-            while not seen:
-                await anyio.sleep(0.02)
+        await until(lambda: results, within=10)
 
-    (result,) = seen
+    (result,) = results
     assert result.error.name == "INVALID_RECORD_STATE"
     assert processing_seconds(result.error.message) >= 2.2
     assert HINT in result.error.message

@@ -8,8 +8,15 @@ import pytest
 from sharecons import ShareConsumer
 from sharecons.errors import ProtocolError
 from sharecons.testing import EmbeddedBroker
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
 
 RECORDS = 20
 
@@ -34,7 +41,7 @@ NULLS = {
 
 @pytest.fixture
 async def broker():
-    async with EmbeddedBroker(topics={"orders": 2}) as broker:
+    async with EmbeddedBroker(topics={"orders": 2}, listen=False) as broker:
         broker.set_group_config("billing", {"share.heartbeat.interval.ms": 1000})
         for partition in range(2):
             values = [b"%d" % number for number in range(partition, RECORDS, 2)]
@@ -47,25 +54,25 @@ def consuming(broker):
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
         auto_offset_reset="earliest",
     )
 
 
 async def consume(broker, fault):
-    """Consume all records, and wait until the fault has had its requests."""
+    """Consume all records, and wait until the fault has taken all its requests."""
     seen = Counter()
     with anyio.fail_after(30):
         async with consuming(broker) as consumer:
             async for record in consumer:
                 seen[record.value] += 1
                 if len(seen) == RECORDS - 1:
-                    # Alone, so that its acknowledgement does not ride on a fetch.
+                    # Send a ShareAcknowledge: later ones are part of a ShareFetch.
                     await consumer.commit()
                 if len(seen) == RECORDS:
                     break
             await consumer.commit()
-            while not fault.is_exhausted:
-                await anyio.sleep(0.05)
+            await until(lambda: fault.is_exhausted)
             assert consumer.connected
     return seen
 

@@ -8,13 +8,19 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
+@pytest.fixture
 async def cluster():
-    async with EmbeddedBroker() as cluster:
+    async with EmbeddedBroker(listen=False) as cluster:
         cluster.create_topic("orders", partitions=4)
         cluster.set_group_config("billing", {"share.heartbeat.interval.ms": 1000})
         yield cluster
@@ -37,15 +43,10 @@ def consuming(broker, **options):
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
         auto_offset_reset="earliest",
         **options,
     )
-
-
-async def until(condition, seconds=15):
-    with anyio.fail_after(seconds):
-        while not condition():
-            await anyio.sleep(0.02)
 
 
 async def test_unreachable_broker_is_logged_once_and_when_it_is_back(cluster, logged):
@@ -91,7 +92,7 @@ async def test_connected_follows_the_heartbeats(cluster):
     assert not consumer.connected
 
 
-async def test_connected_is_false_when_heartbeats_are_not_answered(cluster):
+async def test_connected_is_false_when_heartbeats_have_no_response(cluster):
     async with consuming(cluster) as consumer:
         await until(lambda: consumer.connected)
         cluster.faults.on("ShareGroupHeartbeat", times=None).stall()

@@ -18,19 +18,33 @@ from sharecons.errors import (
     DeserializationError,
     Error,
 )
-from sharecons.testing import OffsetState
+from sharecons.testing import EmbeddedBroker, OffsetState, virtual_time
+from sharecons.testing.pytest_plugin import SETTINGS
+from tests.net.waits import other_tasks_have_run
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
 
 GROUP = "billing"
 TASKS = 5
 
+asyncio_only = pytest.mark.parametrize(
+    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
+)
+
 
 @pytest.fixture
-def broker(share_broker):
-    share_broker.create_topic("orders")
-    share_broker.set_group_config(GROUP, {"share.auto.offset.reset": "earliest"})
-    return share_broker
+async def broker():
+    async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
+        broker.create_topic("orders")
+        broker.set_group_config(GROUP, {"share.auto.offset.reset": "earliest"})
+        yield broker
 
 
 def produce(broker, count, topic="orders"):
@@ -39,7 +53,11 @@ def produce(broker, count, topic="orders"):
 
 def consuming(broker, **options):
     return ShareConsumer(
-        "orders", group_id=GROUP, bootstrap_servers=broker.bootstrap_servers, **options
+        "orders",
+        group_id=GROUP,
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+        **options,
     )
 
 
@@ -107,7 +125,7 @@ class Reading:
 
 
 async def read_all(consumer, tasks, reading):
-    """Run the tasks until all was read; then close the consumer, and await them."""
+    """Run the tasks until all records are read; then close the consumer."""
     with anyio.fail_after(30):
         async with anyio.create_task_group() as group:
             for index, task in enumerate(tasks):
@@ -230,9 +248,9 @@ async def test_a_loop_that_is_left_releases_its_record_and_others_go_on(broker, 
                 await left.wait()
                 group.start_soon(reading.loop, "a")
                 group.start_soon(reading.loop, "b")
-                # All but the one in hand, or all.
-                while len(reading.read) < (9 if way == "cancel" else 10):
-                    await anyio.sleep(0.01)
+                # A cancelled loop still has its record; the others have released it.
+                expected = 9 if way == "cancel" else 10
+                await until(lambda: len(reading.read) >= expected)
                 scope.cancel()
                 await reading.done.wait()
                 await anyio.sleep(0.1)
@@ -243,7 +261,7 @@ async def test_a_loop_that_is_left_releases_its_record_and_others_go_on(broker, 
     assert {} == states(broker)
 
 
-async def test_a_record_left_while_others_wait_is_released_at_once(broker):
+async def test_a_record_left_while_others_wait_is_released_immediately(broker):
     produce(broker, 1)
     async with consuming(broker) as consumer:
         first = anyio.CancelScope()
@@ -336,7 +354,7 @@ async def test_fatal_error_is_raised_in_each_loop(broker):
 
 
 async def test_loops_end_when_the_consumer_closes_as_they_start(broker):
-    """Each of them had passed its check, let others run, and then waited forever."""
+    """They have passed their check for a closed consumer, and wait only afterwards."""
     async with consuming(broker) as consumer:
         ended = []
 
@@ -372,7 +390,7 @@ async def test_a_record_that_cannot_be_deserialized_ends_its_own_loop_only(broke
                         good.append(record.value)  # noqa: PERF401
                     return
                 except DeserializationError as error:
-                    await anyio.sleep(0.01)  # others ask meanwhile
+                    await anyio.sleep(0.01)  # the other loops read meanwhile
                     error.record.reject()
                     odd.append(error.record.offset)
 
@@ -380,8 +398,7 @@ async def test_a_record_that_cannot_be_deserialized_ends_its_own_loop_only(broke
             async with anyio.create_task_group() as group:
                 for _ in range(3):
                     group.start_soon(read)
-                while len(odd) + len(good) < 10:
-                    await anyio.sleep(0.01)
+                await until(lambda: len(odd) + len(good) >= 10)
                 await anyio.sleep(0.1)
                 await consumer.aclose()
 
@@ -401,7 +418,7 @@ async def test_two_tasks_in_one_loop_raise(broker):
         with anyio.fail_after(20):
             async with anyio.create_task_group() as group:
                 group.start_soon(wait)
-                await anyio.wait_all_tasks_blocked()
+                await other_tasks_have_run()
                 with pytest.raises(
                     ConsumerStateError, match="a separate `async for` loop in each"
                 ):
@@ -409,7 +426,7 @@ async def test_two_tasks_in_one_loop_raise(broker):
                 group.cancel_scope.cancel()
 
 
-# poll(): each task has its own records in hand.
+# poll(): each task has its own unacknowledged records.
 
 
 async def test_poll_accepts_records_of_the_previous_poll_in_the_task(broker):
@@ -422,7 +439,9 @@ async def test_poll_accepts_records_of_the_previous_poll_in_the_task(broker):
             assert 0 == record.offset
             got.set()
             await polled.wait()
-            assert record.held, "the other task's polls did not accept it"
+            assert record.held, (
+                "the polls of the other task accept only its own records"
+            )
             record.reject()
 
         with anyio.fail_after(20):
@@ -455,7 +474,7 @@ async def test_polled_records_are_released_when_the_task_ends(broker):
     assert 2 == record.delivery_count
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_only
 async def test_poll_in_wait_for_accepts_records_of_the_previous_poll(broker):
     """On Python 3.11, wait_for() runs each poll() in a task of its own."""
     produce(broker, 3)
@@ -472,7 +491,7 @@ async def test_poll_in_wait_for_accepts_records_of_the_previous_poll(broker):
     assert {} == states(broker)
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_only
 async def test_polls_gathered_as_tasks_all_return_records(broker):
     async with consuming(broker, max_records=1) as consumer:
         polls = [consumer.poll(timeout=10, max_records=1) for _ in range(3)]
@@ -488,9 +507,9 @@ async def test_polls_gathered_as_tasks_all_return_records(broker):
     assert {} == states(broker)
 
 
-@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@asyncio_only
 async def test_reader_of_a_referenced_task_is_removed_when_it_ends(broker):
-    """The application may refer to an ended task of asyncio."""
+    """The application still refers to a task that has ended."""
     produce(broker, 1)
     async with consuming(broker) as consumer:
 

@@ -7,46 +7,60 @@ from sharecons import ShareConsumer
 from sharecons.errors import AuthorizationError, BrokerError
 from sharecons.protocol.codes import Code
 from sharecons.testing import EmbeddedBroker
-from sharecons.testing.broker.codec import ErrorCode
-from sharecons.testing.broker.handlers import share_fetch
+from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
 
 PARTITIONS = 5
-CALM = 2.0
+QUIET = 2.0
+"""Seconds in which no further error is raised."""
 
 
 @pytest.fixture(params=[1, 3], ids=["one broker", "three brokers"])
 async def broker(request):
-    async with EmbeddedBroker(brokers=request.param) as broker:
+    async with EmbeddedBroker(brokers=request.param, listen=False) as broker:
         for topic in ("orders", "refunds"):
             broker.create_topic(topic, partitions=PARTITIONS)
         yield broker
 
 
-class Leaders:
-    """The errors that leaders return for a topic's partitions, and how often."""
+class FailingLeaders:
+    """Leaders that return an error for partitions of `orders`.
 
-    def __init__(self, topic):
-        self.codes = {}
-        self.said = 0
-        self._topic = topic
-        self._find_partition = share_fetch.find_partition
+    Attributes:
+        returned: the number of errors that they have returned.
+    """
 
-    def __call__(self, cluster, where):
-        topic = cluster.topics.by_id(where.topic_id)
-        code = self.codes.get(where.partition)
-        if code is None or topic.name != self._topic:
-            return self._find_partition(cluster, where)
-        self.said += 1
-        return None, ErrorCode(int(code))
+    def __init__(self, broker):
+        self.returned = 0
+        self._broker = broker
+        self._fault = None
+
+    def fail(self, code, partition=None):
+        """Return an error for one partition, or for all."""
+        fetches = self._broker.faults.on("ShareFetch", times=None)
+        self._fault = fetches.refuse_partitions(
+            code, topic="orders", partition=partition, leader=self._count
+        )
+
+    def recover(self):
+        self._fault.undo()
+
+    def _count(self):
+        """Count an error; its response has no leader."""
+        self.returned += 1
+        return -1, -1
 
 
 @pytest.fixture
-def leaders(monkeypatch):
-    leaders = Leaders("orders")
-    monkeypatch.setattr(share_fetch, "find_partition", leaders)
-    return leaders
+def leaders(broker):
+    return FailingLeaders(broker)
 
 
 class Reader:
@@ -58,6 +72,7 @@ class Reader:
             *topics,
             group_id="billing",
             bootstrap_servers=broker.bootstrap_servers,
+            network=broker.network,
             auto_offset_reset="earliest",
         )
 
@@ -74,14 +89,11 @@ class Reader:
         values = [b"%b-%d" % (word, index) for index in range(PARTITIONS)]
         for index, value in enumerate(values):
             self.broker.produce(topic, [value], partition=index)
-        with anyio.fail_after(10):
-            while not set(values) <= set(self.values):
-                await anyio.sleep(0.02)
+        await until(lambda: set(values) <= set(self.values), within=10)
 
     async def fails(self, count):
-        with anyio.fail_after(10):
-            while len(self.errors) < count:
-                await anyio.sleep(0.02)
+        """Wait until `count` errors were raised."""
+        await until(lambda: len(self.errors) >= count, within=10)
 
 
 @pytest.mark.parametrize(
@@ -94,32 +106,32 @@ class Reader:
     ],
 )
 async def test_error_of_all_partitions_is_raised_once(broker, leaders, code):
-    leaders.codes = dict.fromkeys(range(PARTITIONS), code)
+    leaders.fail(code)
     reader = Reader(broker, "orders", "refunds")
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
         await reader.fails(1)
-        said = leaders.said
+        before = leaders.returned
         for number in range(3):
             await reader.gets_all("refunds", b"refund-%d" % number)
-            await anyio.sleep(CALM / 3)
+            await anyio.sleep(QUIET / 3)
 
         assert [code] == [error.code for error in reader.errors]
-        # One request a second asks for each partition, after the first few.
-        assert leaders.said - said <= PARTITIONS * (CALM + 6)
+        # After the first requests, each partition is fetched once a second.
+        assert leaders.returned - before <= PARTITIONS * (QUIET + 6)
 
-        leaders.codes = {}
+        leaders.recover()
         await reader.gets_all("orders", b"order")
         assert 1 == len(reader.errors)
-        leaders.codes = dict.fromkeys(range(PARTITIONS), code)
+        leaders.fail(code)
         await reader.fails(2)
-        await anyio.sleep(CALM / 3)
+        await anyio.sleep(QUIET / 3)
         assert [code, code] == [error.code for error in reader.errors]
         tasks.cancel_scope.cancel()
 
 
 async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
-    leaders.codes = {3: Code.CORRUPT_MESSAGE}
+    leaders.fail(Code.CORRUPT_MESSAGE, partition=3)
     reader = Reader(broker, "orders")
     broker.produce("orders", [b"damaged"], partition=3)
     async with reader.consumer, anyio.create_task_group() as tasks:
@@ -127,11 +139,11 @@ async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
         await reader.fails(1)
         for number in range(30):
             broker.produce("orders", [b"%d" % number], partition=number % 3)
-            await anyio.sleep(CALM / 30)
+            await anyio.sleep(QUIET / 30)
 
         assert ["fetching orders-3: CORRUPT_MESSAGE"] == [str(e) for e in reader.errors]
         assert {b"%d" % number for number in range(30)} <= set(reader.values)
-        leaders.codes = {}
+        leaders.recover()
         await reader.gets_all("orders", b"order")
         assert b"damaged" in reader.values
         tasks.cancel_scope.cancel()
@@ -140,7 +152,7 @@ async def test_corrupt_partition_does_not_hold_up_its_topic(broker, leaders):
 async def test_error_is_raised_again_after_the_topic_was_assigned_to_another(
     broker, leaders
 ):
-    leaders.codes = dict.fromkeys(range(PARTITIONS), Code.TOPIC_AUTHORIZATION_FAILED)
+    leaders.fail(Code.TOPIC_AUTHORIZATION_FAILED)
     reader = Reader(broker, "orders")
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
@@ -149,13 +161,13 @@ async def test_error_is_raised_again_after_the_topic_was_assigned_to_another(
         await reader.gets_all("refunds", b"refund")
         reader.consumer.subscribe("orders")
         await reader.fails(2)
-        await anyio.sleep(CALM / 3)
+        await anyio.sleep(QUIET / 3)
         assert 2 == len(reader.errors)
         tasks.cancel_scope.cancel()
 
 
 async def test_moved_partitions_do_not_repeat_their_error(broker, leaders):
-    leaders.codes = dict.fromkeys(range(PARTITIONS), Code.TOPIC_AUTHORIZATION_FAILED)
+    leaders.fail(Code.TOPIC_AUTHORIZATION_FAILED)
     reader = Reader(broker, "orders", "refunds")
     nodes = sorted(broker.brokers)
     async with reader.consumer, anyio.create_task_group() as tasks:
@@ -166,12 +178,12 @@ async def test_moved_partitions_do_not_repeat_their_error(broker, leaders):
             broker.move_leader("orders", turn, to)
             broker.move_leader("refunds", turn, to)
             await reader.gets_all("refunds", b"refund-%d" % turn)
-        await anyio.sleep(CALM / 3)
+        await anyio.sleep(QUIET / 3)
         assert 1 == len(reader.errors)
 
-        leaders.codes = {}
+        leaders.recover()
         await reader.gets_all("orders", b"order")
-        leaders.codes = dict.fromkeys(range(PARTITIONS), Code.CORRUPT_MESSAGE)
+        leaders.fail(Code.CORRUPT_MESSAGE)
         await reader.fails(2)
         tasks.cancel_scope.cancel()
 
@@ -184,7 +196,7 @@ async def test_rejected_heartbeats_raise_one_error(broker):
         with fault.refuse("TOPIC_AUTHORIZATION_FAILED") as rejected:
             tasks.start_soon(reader.read)
             await reader.fails(1)
-            await anyio.sleep(CALM)
+            await anyio.sleep(QUIET)
             assert [AuthorizationError] == [type(error) for error in reader.errors]
             assert "READ on the group and on its topics" in str(reader.errors[0])
             assert 3 <= rejected.hits <= 20

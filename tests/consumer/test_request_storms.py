@@ -7,8 +7,16 @@ from sharecons import ShareConsumer
 from sharecons.admin import ShareGroupAdmin
 from sharecons.inspection.peek import peek
 from sharecons.testing import EmbeddedBroker
+from tests.net.embedded import SlowNetwork
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
 
 SECONDS = 4.0
 LATEST = -1
@@ -16,7 +24,7 @@ LATEST = -1
 
 @pytest.fixture
 async def broker():
-    async with EmbeddedBroker() as broker:
+    async with EmbeddedBroker(listen=False) as broker:
         broker.create_topic("orders")
         yield broker
 
@@ -26,19 +34,14 @@ def consuming(broker, **options):
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
+        network=SlowNetwork(broker),
         auto_offset_reset="earliest",
         **options,
     )
 
 
-async def until(condition, seconds=10):
-    with anyio.fail_after(seconds):
-        while not condition():
-            await anyio.sleep(0.02)
-
-
 class Reading:
-    """Reads a consumer in a task; notes when each record came."""
+    """Reads a consumer in a task."""
 
     def __init__(self, consumer):
         self._consumer = consumer
@@ -49,6 +52,7 @@ class Reading:
             self.values.append(record.value)
 
     async def arrives(self, broker, value, within):
+        """Produce a record, and wait until it is read: less than `within` seconds."""
         broker.produce("orders", [value])
         began = anyio.current_time()
         await until(lambda: value in self.values)
@@ -98,7 +102,7 @@ async def test_two_empty_fetch_responses_delay_no_record(broker):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reading.run)
             await reading.arrives(broker, b"before", 5)
-            await anyio.sleep(0.6)  # it waits at the broker now
+            await anyio.sleep(0.6)  # the fetch waits at the broker now
             broker.faults.on("ShareFetch", times=2).respond(empty)
             await anyio.sleep(0.6)
             await reading.arrives(broker, b"after", 0.1)
@@ -142,20 +146,20 @@ async def test_member_that_holds_records_does_not_leave_for_empty_responses(brok
         assert rebalances == consumer.metrics()["rebalance-total"]
 
 
-@pytest.mark.parametrize(("milliseconds", "most"), [(0, 3), (1, 45)])
+@pytest.mark.parametrize(("milliseconds", "max_hits"), [(0, 3), (1, 45)])
 async def test_invalid_heartbeat_interval_causes_no_request_storm(
-    broker, milliseconds, most
+    broker, milliseconds, max_hits
 ):
     async with consuming(broker) as consumer:
         reading = Reading(consumer)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(reading.run)
             await reading.arrives(broker, b"before", 5)
-            at = broker.faults.on("ShareGroupHeartbeat", times=None)
-            fault = at.respond(heartbeat(milliseconds))
-            await until(lambda: fault.hits)  # after the interval of 5 s
+            heartbeats = broker.faults.on("ShareGroupHeartbeat", times=None)
+            fault = heartbeats.respond(heartbeat(milliseconds))
+            await until(lambda: fault.hits)  # after the heartbeat interval of 5 s
             await anyio.sleep(SECONDS)
-            assert fault.hits <= most
+            assert fault.hits <= max_hits
             await reading.arrives(broker, b"after", 0.2)
             tasks.cancel_scope.cancel()
 
@@ -177,14 +181,14 @@ async def test_coordinator_that_rejects_heartbeats_causes_no_request_storm(broke
     async with consuming(broker) as consumer:
         reading = Reading(consumer)
         async with anyio.create_task_group() as tasks:
-            denial = broker.faults.on("ShareGroupHeartbeat", times=None)
-            denies = denial.refuse("NOT_COORDINATOR")
-            looks = broker.faults.on("FindCoordinator", times=None).delay(0.0)
+            heartbeats = broker.faults.on("ShareGroupHeartbeat", times=None)
+            rejected = heartbeats.refuse("NOT_COORDINATOR")
+            lookups = broker.faults.on("FindCoordinator", times=None).delay(0.0)
             tasks.start_soon(reading.run)
             await anyio.sleep(SECONDS)
-            assert looks.hits < 20
-            assert denies.hits < 20
-            denies.undo()
+            assert lookups.hits < 20
+            assert rejected.hits < 20
+            rejected.undo()
             await reading.arrives(broker, b"after", 3)
             tasks.cancel_scope.cancel()
 
@@ -250,7 +254,9 @@ def one_record(request, context):
 async def test_peek_at_logs_without_records_causes_no_request_storm(broker):
     broker.produce("orders", [b"1", b"2"])
     fault = broker.faults.on("Fetch", times=None).respond(no_records)
-    async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(
+        broker.bootstrap_servers, network=SlowNetwork(broker)
+    ) as admin:
         with anyio.fail_after(10):
             peeked = await peek(admin, "orders")
 
@@ -268,7 +274,9 @@ async def test_missing_state_records_cause_no_request_storm(broker):
     broker.create_topic("__share_group_state")
     broker.faults.on("ListOffsets", times=None).respond(one_record)
     fault = broker.faults.on("Fetch", times=None).respond(no_records)
-    async with ShareGroupAdmin(broker.bootstrap_servers, timeout=3) as admin:
+    async with ShareGroupAdmin(
+        broker.bootstrap_servers, timeout=3, network=SlowNetwork(broker)
+    ) as admin:
         results = await admin.read_state_records("billing")
 
     (error,) = results.errors.values()

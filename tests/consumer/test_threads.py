@@ -46,7 +46,7 @@ def consuming(broker, **options):
     )
 
 
-async def elsewhere(call):
+async def in_thread(call):
     """Run a call in a worker thread; return the exception that it raises, or None."""
     try:
         await anyio.to_thread.run_sync(call)
@@ -78,7 +78,7 @@ async def test_verb_in_a_worker_thread_is_rejected_and_changes_nothing(broker, v
     async with consuming(broker) as consumer:
         # Only the first call finds a batch without acknowledgements.
         for record in await take(consumer, 4):
-            error = await elsewhere(getattr(record, verb))
+            error = await in_thread(getattr(record, verb))
             assert isinstance(error, WrongThreadError), error
             assert f"{verb} orders-0@{record.offset}" in str(error)
             assert "call_soon_threadsafe" in str(error)
@@ -97,7 +97,7 @@ async def test_verb_in_a_worker_thread_is_rejected_and_changes_nothing(broker, v
 async def test_verb_of_a_batch_in_a_worker_thread_is_rejected(broker, verb):
     async with consuming(broker) as consumer:
         batch = await anext(consumer.batches())
-        error = await elsewhere(getattr(batch, verb))
+        error = await in_thread(getattr(batch, verb))
         assert isinstance(error, WrongThreadError), error
         batch.accept()
         with anyio.fail_after(10):
@@ -110,7 +110,7 @@ async def test_verb_sent_to_the_event_loop_by_a_thread_is_applied(broker):
     async with consuming(broker) as consumer:
         for record in await take(consumer, 3):
             send = partial(anyio.from_thread.run_sync, record.accept)
-            assert await elsewhere(send) is None
+            assert await in_thread(send) is None
         with anyio.fail_after(10):
             await consumer.commit()
 
@@ -129,7 +129,7 @@ async def test_verb_sent_by_call_soon_threadsafe_is_applied(broker):
     assert list(range(3, 20)) == unsettled(broker)
 
 
-async def test_many_threads_at_once_change_nothing(broker):
+async def test_many_simultaneous_threads_change_nothing(broker):
     async with consuming(broker) as consumer:
         records = await take(consumer, 10)
         errors = []
@@ -147,7 +147,7 @@ async def test_many_threads_at_once_change_nothing(broker):
             thread.start()
         for record in records:
             record.accept()
-            await anyio.sleep(0.01)
+            await anyio.sleep(0.01)  # real time: the threads run meanwhile
         for thread in threads:
             await anyio.to_thread.run_sync(thread.join)
         with anyio.fail_after(10):
@@ -191,10 +191,10 @@ async def test_call_in_another_event_loop_is_rejected(broker, call, other):
                 await AWAITED[call](consumer)
 
         with anyio.fail_after(10):
-            error = await elsewhere(partial(anyio.run, main, backend=other))
+            error = await in_thread(partial(anyio.run, main, backend=other))
         assert isinstance(error, WrongThreadError), error
         assert "event loop" in str(error)
-        await goes_on(consumer, record)
+        await check_consumer_continues(consumer, record)
 
     assert list(range(2, 20)) == unsettled(broker)
 
@@ -203,14 +203,14 @@ async def test_call_in_another_event_loop_is_rejected(broker, call, other):
 async def test_call_in_a_worker_thread_is_rejected(broker, call):
     async with consuming(broker) as consumer:
         (record,) = await take(consumer, 1)
-        error = await elsewhere(partial(PLAIN[call], consumer))
+        error = await in_thread(partial(PLAIN[call], consumer))
         assert isinstance(error, WrongThreadError), error
-        await goes_on(consumer, record)
+        await check_consumer_continues(consumer, record)
 
     assert list(range(2, 20)) == unsettled(broker)
 
 
-async def goes_on(consumer, record):
+async def check_consumer_continues(consumer, record):
     assert ("orders",) == consumer.subscription
     record.accept()
     (record,) = await take(consumer, 1)
@@ -231,19 +231,19 @@ async def test_metrics_and_properties_are_read_from_any_thread(broker):
             assert record.lock_deadline > 0
             assert "open" in repr(consumer)
 
-        assert await elsewhere(read) is None
+        assert await in_thread(read) is None
 
 
 async def test_consumer_started_in_one_loop_is_not_closed_in_another(broker):
     consumer = consuming(broker)
     async with consumer:
-        error = await elsewhere(partial(anyio.run, consumer.aclose))
+        error = await in_thread(partial(anyio.run, consumer.aclose))
         assert isinstance(error, WrongThreadError)
         assert "open" in repr(consumer)
     assert "closed" in repr(consumer)
 
 
-# Closing takes its time limit at most.
+# Closing takes no longer than its time limit.
 
 
 async def test_close_from_a_task_that_a_callback_started(broker):
@@ -278,7 +278,7 @@ async def test_callback_that_raises_does_not_hold_up_closing(broker):
     assert anyio.current_time() - before < 5
 
 
-async def test_peer_that_never_answers_holds_up_closing_until_its_time_limit(broker):
+async def test_broker_without_responses_holds_up_closing_until_its_time_limit(broker):
     async with consuming(broker) as consumer:
         (record,) = await take(consumer, 1)
         for api in ("ShareFetch", "ShareAcknowledge", "ShareGroupHeartbeat"):
@@ -293,7 +293,7 @@ async def test_admin_used_in_another_event_loop_is_rejected(broker):
     async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
         await admin.describe_topics()
         for call in (admin.describe_topics, admin.aclose):
-            error = await elsewhere(partial(anyio.run, call))
+            error = await in_thread(partial(anyio.run, call))
             assert isinstance(error, WrongThreadError), error
             assert "another admin" in str(error)
         assert "orders" in await admin.describe_topics()

@@ -11,10 +11,10 @@ Cancel = Callable[[], None]
 
 
 class Interrupted:
-    """Awaits something; cancels when it suspends for the given time, from 1 on.
+    """Awaits something, and cancels it when it suspends for the nth time, from 1.
 
-    This stands between the coroutine and the event loop and passes on what one says
-    to the other, so that it works alike on asyncio and trio.
+    It passes everything between the coroutine and the event loop on, so that it works
+    on asyncio and on trio.
     """
 
     def __init__(self, awaitable, step, cancel):
@@ -29,29 +29,29 @@ class Interrupted:
 
     def __await__(self):
         inner = self._awaitable.__await__()
-        go_on, what = inner.send, None
+        resume, value = inner.send, None
         while True:
             try:
-                trap = go_on(what)
+                trap = resume(value)
             except StopIteration as end:
                 return end.value
             self.suspended += 1
             if self.suspended == self._step:
                 self._cancel()
             try:
-                go_on, what = inner.send, (yield trap)
+                resume, value = inner.send, (yield trap)
             except BaseException as error:
-                go_on, what = inner.throw, error
+                resume, value = inner.throw, error
 
 
 async def interruptions(
     attempt: Callable[[Callable[[Awaitable], Awaitable]], Awaitable],
 ) -> AsyncIterator[int]:
-    """Run an attempt again and again, cancelled one suspension later each time.
+    """Run an attempt repeatedly, and cancel it one suspension later each time.
 
-    The attempt is given a function through which it awaits what is to be cancelled.
-    After each attempt that was cancelled this yields how many there were; it ends with
-    the attempt that was through before the cancellation was due.
+    The argument of the attempt is a function; the attempt awaits with it whatever this
+    cancels. Yields the number of attempts after each cancelled one, and ends after the
+    first attempt that finishes before its cancellation.
     """
     for step in itertools.count(1):
         reached = False
@@ -68,5 +68,5 @@ async def interruptions(
         await attempt(interrupted)
         if not reached:
             return
-        assert step < 1000, "it never ends"
+        assert step < 1000, "the attempt never ends"
         yield step

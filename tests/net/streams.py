@@ -1,83 +1,22 @@
-"""Byte streams in memory, and scripted peers at their other end."""
+"""Connections over memory, with a test's own function at the broker's end."""
 
 from datetime import timedelta
 
 import anyio
-from anyio.abc import ByteStream
 from kio.schema.errors import ErrorCode
 
 from sharecons.net.io.transport import StreamTransport
+from sharecons.testing.broker.memory import memory_pipe
 from tests.wire.oracle import encode_entity, schema
 
-__all__ = ["MemoryNetwork", "MemoryStream", "Peer", "frame", "pair", "versions_answer"]
-
-
-class _Way:
-    """Bytes on their way from one end to the other."""
-
-    def __init__(self):
-        self.data = bytearray()
-        self.ended = False
-        self._news = anyio.Event()
-
-    def changed(self):
-        self._news.set()
-        self._news = anyio.Event()
-
-    async def wait(self):
-        await self._news.wait()
-
-
-class MemoryStream(ByteStream):
-    """One end of a connection; what it says is there at once, however much it is."""
-
-    def __init__(self, outbound, inbound):
-        self._outbound = outbound
-        self._inbound = inbound
-        self.closed = False
-
-    async def send(self, item):
-        await anyio.lowlevel.checkpoint()
-        if self.closed:
-            raise anyio.ClosedResourceError
-        if self._outbound.ended:
-            raise anyio.BrokenResourceError
-        self._outbound.data += item
-        self._outbound.changed()
-
-    async def receive(self, max_bytes=65536):
-        await anyio.lowlevel.checkpoint()
-        while not self._inbound.data:
-            if self.closed:
-                raise anyio.ClosedResourceError
-            if self._inbound.ended:
-                raise anyio.EndOfStream
-            await self._inbound.wait()
-        data = bytes(self._inbound.data[:max_bytes])
-        del self._inbound.data[:max_bytes]
-        return data
-
-    async def send_eof(self):
-        self._outbound.ended = True
-        self._outbound.changed()
-
-    async def aclose(self):
-        self.closed = True
-        for way in (self._outbound, self._inbound):
-            way.ended = True
-            way.changed()
-        await anyio.lowlevel.checkpoint()
-
-
-def pair():
-    there, back = _Way(), _Way()
-    return MemoryStream(there, back), MemoryStream(back, there)
+__all__ = ["MemoryNetwork", "Peer", "frame", "versions_response"]
 
 
 class MemoryNetwork:
-    """Connects to peers: each connection's other end goes to `serve`, in a task.
+    """Connects a client to peers over memory.
 
-    `serve` may be one function, or a mapping of them by host; who is not in it refuses.
+    `serve(peer)` runs in a task for each connection. It is one function for all hosts,
+    or a mapping from hosts to functions; other hosts refuse the connection.
     """
 
     def __init__(self, tasks, serve):
@@ -94,14 +33,14 @@ class MemoryNetwork:
             if endpoint.host not in serve:
                 raise ConnectionRefusedError(111, "Connection refused")
             serve = serve[endpoint.host]
-        ours, theirs = pair()
-        self.streams.append(ours)
-        self._tasks.start_soon(_serve, serve, Peer(theirs))
-        return StreamTransport(ours)
+        client, broker = memory_pipe()
+        self.streams.append(client)
+        self._tasks.start_soon(_serve, serve, Peer(broker))
+        return StreamTransport(client)
 
     @property
     def open(self):
-        """How many of the connections were not closed by the client."""
+        """The number of connections that the client has not closed."""
         return sum(not stream.closed for stream in self.streams)
 
 
@@ -109,7 +48,7 @@ async def _serve(serve, peer):
     try:
         await serve(peer)
     except (anyio.EndOfStream, anyio.BrokenResourceError):
-        pass  # the client has gone
+        pass  # the client has closed the connection
     finally:
         await peer.stream.aclose()
 
@@ -122,7 +61,7 @@ class Peer:
         self._received = b""
 
     async def request(self):
-        """The next request: header, and the body's bytes."""
+        """Return the bytes of the next request: its header and its body."""
         while len(self._received) < 4:
             self._received += await self.stream.receive()
         length = 4 + int.from_bytes(self._received[:4], "big")
@@ -131,19 +70,24 @@ class Peer:
         data, self._received = self._received[4:length], self._received[length:]
         return data
 
-    async def answer_versions(self, **changes):
+    @property
+    def unread(self):
+        """The bytes that were received after the last request."""
+        return self._received
+
+    async def send_versions(self, **changes):
         request = await self.request()
         assert 18 == int.from_bytes(request[:2], "big")
-        await self.stream.send(versions_answer(**changes))
+        await self.stream.send(versions_response(**changes))
 
-    async def gone(self):
+    async def closed_by_client(self):
         """Wait until the client has closed the connection."""
         while True:
             await self.stream.receive()
 
 
 def frame(correlation_id, body, *, header=b"\x00"):
-    """An answer; for ApiVersions the header is empty."""
+    """Return the bytes of a response; for ApiVersions the header is empty."""
     content = correlation_id.to_bytes(4, "big") + header + body
     return len(content).to_bytes(4, "big") + content
 
@@ -160,7 +104,7 @@ SERVED = {
 }
 
 
-def versions_answer(correlation_id=1, served=SERVED):
+def versions_response(correlation_id=1, served=SERVED):
     v = schema("api_versions", 3).response
     entity = v.ApiVersionsResponse(
         error_code=ErrorCode.none,

@@ -20,19 +20,25 @@ from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
 REQUEST = FindCoordinator(group_id="billing")
 RESPONSE = from_hex("00000000 02 08 'billing' 00000001 03 'b1' 00002384 0000 00 00 00")
 
 
-async def answering(peer):
-    await peer.answer_versions()
+async def responding(peer):
+    await peer.send_versions()
     for number in range(2, 1000):
         await peer.request()
         await peer.stream.send(frame(number, RESPONSE))
 
 
 async def silent(peer):
-    await peer.gone()
+    await peer.closed_by_client()
 
 
 async def closing(peer):
@@ -56,7 +62,7 @@ def cluster_of(network, *hosts):
 
 async def test_first_broker_that_responds_is_used():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, {"b": closing, "c": answering, "d": answering})
+        network = MemoryNetwork(tasks, {"b": closing, "c": responding, "d": responding})
 
         connection = await cluster_of(network, "a", "b", "c", "d").connect_any()
 
@@ -101,7 +107,7 @@ async def test_error_names_each_address_and_its_reason():
 
 @pytest.mark.parametrize("hosts", ["s", "st", "sa", "as", "stuvw"])
 async def test_silent_brokers_take_no_longer_than_the_timeout(hosts):
-    serve = {"a": answering, **dict.fromkeys("stuvw", silent)}
+    serve = {"a": responding, **dict.fromkeys("stuvw", silent)}
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, serve)
         started = anyio.current_time()
@@ -121,7 +127,7 @@ async def test_silent_brokers_take_no_longer_than_the_timeout(hosts):
 def slow(seconds):
     async def serve(peer):
         await anyio.sleep(seconds)
-        await answering(peer)
+        await responding(peer)
 
     return serve
 
@@ -149,13 +155,13 @@ async def test_one_of_two_hundred_slow_brokers_is_reached(retry):
         connection = await cluster_of(network, "a").connect_any(known, retry=retry)
 
         assert 1.2 == pytest.approx(anyio.current_time() - started, abs=0.01)
-        assert 1 == network.open, "those that came too late are closed"
+        assert 1 == network.open, "connections that opened too late are closed"
         await connection.aclose()
 
 
 async def test_silent_brokers_delay_the_next_attempt_by_a_second_each():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, {"c": answering, "a": silent, "b": silent})
+        network = MemoryNetwork(tasks, {"c": responding, "a": silent, "b": silent})
         started = anyio.current_time()
 
         connection = await cluster_of(network, "a", "b", "c").connect_any(timeout=10)
@@ -173,7 +179,7 @@ async def test_a_broker_that_starts_later_is_reached_by_retries(caplog):
 
         async def start():
             await anyio.sleep(2)
-            serve["b"] = answering
+            serve["b"] = responding
 
         tasks.start_soon(start)
         with caplog.at_level("WARNING", "sharecons"):
@@ -218,7 +224,7 @@ async def test_a_broker_that_hangs_once_is_tried_again_after_ten_seconds():
 
     async def hang_once(peer):
         attempts.append(anyio.current_time())
-        await (silent if len(attempts) == 1 else answering)(peer)
+        await (silent if len(attempts) == 1 else responding)(peer)
 
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, hang_once)
@@ -231,7 +237,7 @@ async def test_a_broker_that_hangs_once_is_tried_again_after_ten_seconds():
         await connection.aclose()
 
 
-async def test_a_broker_that_refuses_the_version_ends_the_retries_at_once():
+async def test_a_broker_that_rejects_the_version_ends_the_retries_immediately():
     class OldCluster(Cluster):
         async def connect(self, endpoint, timeout=10.0):
             if endpoint.host == "b":
@@ -283,7 +289,7 @@ async def test_other_errors_of_a_network_are_raised_unchanged():
 @pytest.mark.parametrize("retry", [False, True])
 async def test_cancelled_at_each_await_while_looking_for_a_broker(retry):
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, {"b": http, "c": answering})
+        network = MemoryNetwork(tasks, {"b": http, "c": responding})
 
         async def attempt(interrupted):
             cluster = cluster_of(network, "a", "b", "c")
@@ -301,7 +307,7 @@ async def test_cancelled_at_each_await_while_looking_for_a_broker(retry):
 async def test_cancelled_at_each_moment_of_its_attempts(retry):
     ended = 0
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, {"b": http, "c": answering, "d": answering})
+        network = MemoryNetwork(tasks, {"b": http, "c": responding, "d": responding})
         for moment in range(60):
             async with anyio.create_task_group() as attempts:
 
@@ -321,11 +327,11 @@ async def test_cancelled_at_each_moment_of_its_attempts(retry):
     assert 0 < ended < 60
 
 
-# Links.
+# Connections that reopen.
 
 
-class Lines:
-    """Opens connections; the next function serves each of them."""
+class Connections:
+    """Opens connections; each of the functions serves one of them, in order."""
 
     def __init__(self, tasks, *serves):
         self._serves = list(serves)
@@ -339,8 +345,8 @@ class Lines:
         return await self._cluster.connect_any()
 
 
-async def answer(count, peer):
-    await peer.answer_versions()
+async def respond_times(count, peer):
+    await peer.send_versions()
     for number in range(2, 2 + count):
         await peer.request()
         await peer.stream.send(frame(number, RESPONSE))
@@ -348,117 +354,116 @@ async def answer(count, peer):
 
 async def test_connection_opens_at_the_first_request_only():
     async with anyio.create_task_group() as tasks:
-        lines = Lines(tasks, answering)
-        link = ReconnectingConnection(lines.connect)
-        assert [] == lines.network.connects
+        connections = Connections(tasks, responding)
+        connection = ReconnectingConnection(connections.connect)
+        assert [] == connections.network.connects
 
         for _ in range(3):
-            assert 1 == (await link.send(REQUEST, 1.0)).node_id
+            assert 1 == (await connection.send(REQUEST, 1.0)).node_id
 
-        assert 1 == len(lines.network.connects)
-        await link.aclose()
-        assert 0 == lines.network.open
+        assert 1 == len(connections.network.connects)
+        await connection.aclose()
+        assert 0 == connections.network.open
 
 
 async def test_connection_opens_again_after_a_loss():
     async with anyio.create_task_group() as tasks:
-        lines = Lines(tasks, partial(answer, 1), answering)
-        link = ReconnectingConnection(lines.connect)
-        await link.send(REQUEST, 1.0)
+        connections = Connections(tasks, partial(respond_times, 1), responding)
+        connection = ReconnectingConnection(connections.connect)
+        await connection.send(REQUEST, 1.0)
 
         with pytest.raises(ConnectionFailedError):
-            await link.send(REQUEST, 1.0)
-        assert 1 == (await link.send(REQUEST, 1.0)).node_id
+            await connection.send(REQUEST, 1.0)
+        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
 
-        assert 2 == len(lines.network.connects)
-        assert 1 == lines.network.open
-        await link.aclose()
+        assert 2 == len(connections.network.connects)
+        assert 1 == connections.network.open
+        await connection.aclose()
 
 
 async def test_connection_opens_again_after_a_missing_response():
     async def silent_after_versions(peer):
-        await peer.answer_versions()
-        await peer.gone()
+        await peer.send_versions()
+        await peer.closed_by_client()
 
     async with anyio.create_task_group() as tasks:
-        lines = Lines(tasks, silent_after_versions, answering)
-        link = ReconnectingConnection(lines.connect)
+        connections = Connections(tasks, silent_after_versions, responding)
+        connection = ReconnectingConnection(connections.connect)
 
         with pytest.raises(RequestTimedOutError):
-            await link.send(REQUEST, 1.0)
-        assert 1 == (await link.send(REQUEST, 1.0)).node_id
-        await link.aclose()
+            await connection.send(REQUEST, 1.0)
+        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
+        await connection.aclose()
 
 
 async def test_connection_opens_again_after_a_failed_attempt():
     async with anyio.create_task_group() as tasks:
-        lines = Lines(tasks, http, answering)
-        link = ReconnectingConnection(lines.connect)
+        connections = Connections(tasks, http, responding)
+        connection = ReconnectingConnection(connections.connect)
 
         with pytest.raises(ConnectionFailedError):
-            await link.send(REQUEST, 1.0)
-        assert 1 == (await link.send(REQUEST, 1.0)).node_id
-        await link.aclose()
+            await connection.send(REQUEST, 1.0)
+        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
+        await connection.aclose()
 
 
 async def test_connection_opens_again_after_a_cancelled_request():
     async with anyio.create_task_group() as tasks:
-        lines = Lines(tasks, *[answering] * 100)
-        link = ReconnectingConnection(lines.connect)
+        connections = Connections(tasks, *[responding] * 100)
+        connection = ReconnectingConnection(connections.connect)
 
         async def attempt(interrupted):
-            await interrupted(link.send(REQUEST, 1.0))
-            assert 1 == (await link.send(REQUEST, 1.0)).node_id
-            assert 1 == lines.network.open
+            await interrupted(connection.send(REQUEST, 1.0))
+            assert 1 == (await connection.send(REQUEST, 1.0)).node_id
+            assert 1 == connections.network.open
 
         assert [step async for step in interruptions(attempt)]
-        await link.aclose()
+        await connection.aclose()
 
 
 async def test_concurrent_requests_take_turns():
-    under_way, most, asked = 0, 0, 0
+    in_flight, max_in_flight, received = 0, 0, 0
 
     async def serve(peer):
-        nonlocal under_way, most, asked
-        await peer.answer_versions()
+        nonlocal in_flight, max_in_flight, received
+        await peer.send_versions()
         for number in range(2, 7):
             await peer.request()
-            under_way, asked = under_way + 1, asked + 1
-            most = max(most, under_way)
+            in_flight, received = in_flight + 1, received + 1
+            max_in_flight = max(max_in_flight, in_flight)
             await anyio.sleep(0.1)
-            # A second request that came early would be found here.
-            assert not peer._received
-            under_way -= 1
+            assert not peer.unread, "a second request came too early"
+            in_flight -= 1
             await peer.stream.send(frame(number, RESPONSE))
 
     async with anyio.create_task_group() as tasks:
-        lines = Lines(tasks, serve)
-        link = ReconnectingConnection(lines.connect)
-        async with anyio.create_task_group() as askers:
+        connections = Connections(tasks, serve)
+        connection = ReconnectingConnection(connections.connect)
+        async with anyio.create_task_group() as senders:
             for _ in range(5):
-                askers.start_soon(link.send, REQUEST, 1.0)
+                senders.start_soon(connection.send, REQUEST, 1.0)
 
-        assert (1, 5, 1) == (most, asked, len(lines.network.connects))
-        await link.aclose()
+        assert (1, 5, 1) == (max_in_flight, received, len(connections.network.connects))
+        await connection.aclose()
 
 
 async def test_connection_that_is_passed_is_used():
     async with anyio.create_task_group() as tasks:
-        lines = Lines(tasks, answering)
-        connection = await lines.connect()
-        link = ReconnectingConnection(lines.connect)
-        link.use(connection)
+        connections = Connections(tasks, responding)
+        opened = await connections.connect()
+        connection = ReconnectingConnection(connections.connect)
+        connection.use(opened)
 
-        await link.send(REQUEST, 1.0)
+        await connection.send(REQUEST, 1.0)
 
-        assert 1 == len(lines.network.connects)
-        await link.aclose()
-        assert connection.closed
+        assert 1 == len(connections.network.connects)
+        await connection.aclose()
+        assert opened.closed
 
 
 async def test_unused_connection_closes():
     async with anyio.create_task_group() as tasks:
-        await ReconnectingConnection(Lines(tasks).connect).aclose()
+        await ReconnectingConnection(Connections(tasks).connect).aclose()
 
 
 async def test_error_of_the_protocol_is_one_of_the_connection():

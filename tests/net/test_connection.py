@@ -19,10 +19,16 @@ from sharecons.protocol.messages import (
     ShareFetch,
 )
 from tests.net.interrupts import interruptions
-from tests.net.streams import MemoryNetwork, frame, versions_answer
+from tests.net.streams import MemoryNetwork, frame, versions_response
 from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
 
 HERE = Endpoint("broker", 9092)
 REQUEST = FindCoordinator(group_id="billing")
@@ -38,26 +44,22 @@ async def connected(network, timeout=10.0):
     )
 
 
-async def answering(peer, *answers):
-    """Answer for the versions, then give these bytes after a request each."""
-    await peer.answer_versions()
-    for answer in answers:
-        await peer.request()
-        await peer.stream.send(answer)
-    await peer.gone()
+def responding(*responses):
+    """Return a peer that sends its versions, then one of the responses per request."""
 
+    async def serve(peer):
+        await peer.send_versions()
+        for response in responses:
+            await peer.request()
+            await peer.stream.send(response)
+        await peer.closed_by_client()
 
-def served(*answers):
-    return partial(_answering, answers)
-
-
-async def _answering(answers, peer):
-    await answering(peer, *answers)
+    return serve
 
 
 async def test_versions_are_requested_first_and_kept():
     async with anyio.create_task_group() as tasks:
-        connection = await connected(MemoryNetwork(tasks, served()))
+        connection = await connected(MemoryNetwork(tasks, responding()))
 
         assert (1, 2) == connection.served[78]
         assert "broker:9092" == connection.broker
@@ -65,24 +67,24 @@ async def test_versions_are_requested_first_and_kept():
 
 
 async def test_request_and_response():
-    answers = [frame(number, RESPONSE) for number in (2, 3, 4)]
+    responses = [frame(number, RESPONSE) for number in (2, 3, 4)]
     async with anyio.create_task_group() as tasks:
-        connection = await connected(MemoryNetwork(tasks, served(*answers)))
+        connection = await connected(MemoryNetwork(tasks, responding(*responses)))
 
-        for _ in answers:
+        for _ in responses:
             assert COORDINATOR == await connection.send(REQUEST, 1.0)
         await connection.aclose()
 
 
-async def test_response_may_arrive_byte_by_byte():
+async def test_response_can_arrive_byte_by_byte():
     async def serve(peer):
         await peer.request()
-        for byte in versions_answer():
+        for byte in versions_response():
             await peer.stream.send(bytes((byte,)))
         await peer.request()
         for byte in frame(2, RESPONSE):
             await peer.stream.send(bytes((byte,)))
-        await peer.gone()
+        await peer.closed_by_client()
 
     async with anyio.create_task_group() as tasks:
         connection = await connected(MemoryNetwork(tasks, serve))
@@ -92,15 +94,15 @@ async def test_response_may_arrive_byte_by_byte():
 
 
 async def test_response_cut_after_every_byte_raises():
-    answer = frame(2, RESPONSE)
+    response = frame(2, RESPONSE)
 
     async def serve(length, peer):
-        await peer.answer_versions()
+        await peer.send_versions()
         await peer.request()
-        await peer.stream.send(answer[:length] or b"\x00")
+        await peer.stream.send(response[:length] or b"\x00")
         await peer.stream.aclose()
 
-    for length in range(len(answer)):
+    for length in range(len(response)):
         async with anyio.create_task_group() as tasks:
             network = MemoryNetwork(tasks, partial(serve, length))
             connection = await connected(network)
@@ -117,10 +119,10 @@ async def test_response_cut_after_every_byte_raises():
 async def test_versions_response_cut_after_every_byte_raises():
     async def serve(length, peer):
         await peer.request()
-        await peer.stream.send(versions_answer()[:length] or b"\x00")
+        await peer.stream.send(versions_response()[:length] or b"\x00")
         await peer.stream.aclose()
 
-    for length in range(len(versions_answer())):
+    for length in range(len(versions_response())):
         async with anyio.create_task_group() as tasks:
             network = MemoryNetwork(tasks, partial(serve, length))
 
@@ -136,13 +138,13 @@ GARBAGE = {
     "tls alert": bytes.fromhex("15030300020250"),
     "length of nothing": bytes(4),
     "negative length": b"\xff" * 4,
-    "another request's answer": frame(99, RESPONSE),
+    "another request's response": frame(99, RESPONSE),
     "tagged fields in the header": frame(2, RESPONSE, header=b"\x01\x00\x00"),
     "no header": frame(2, b"", header=b""),
     "half a body": frame(2, RESPONSE[:10]),
     "more than a body": frame(2, RESPONSE + b"\x00"),
     "bytes after the frame": frame(2, RESPONSE) + b"\x00",
-    "two answers": frame(2, RESPONSE) * 2,
+    "two responses": frame(2, RESPONSE) * 2,
     "body of something else": frame(2, b"\xff" * 40),
 }
 
@@ -150,7 +152,7 @@ GARBAGE = {
 @pytest.mark.parametrize("garbage", GARBAGE.values(), ids=GARBAGE.keys())
 async def test_garbage_closes_the_connection(garbage):
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served(garbage))
+        network = MemoryNetwork(tasks, responding(garbage))
         connection = await connected(network)
 
         with pytest.raises(ProtocolError, match="^FindCoordinator to broker:9092: "):
@@ -162,11 +164,11 @@ async def test_garbage_closes_the_connection(garbage):
 VERSIONS_GARBAGE = {
     "http": b"HTTP/1.1 400 Bad Request\r\n\r\n",
     "length of nothing": bytes(4),
-    "another request's answer": versions_answer(7),
+    "another request's response": versions_response(7),
     "an error": frame(1, b"\x00\x1f", header=b""),
     "an unknown error": frame(1, b"\x27\x0f", header=b""),
-    "half a body": frame(1, versions_answer()[8:20], header=b""),
-    "more than a body": frame(1, versions_answer()[8:] + b"\x00", header=b""),
+    "half a body": frame(1, versions_response()[8:20], header=b""),
+    "more than a body": frame(1, versions_response()[8:] + b"\x00", header=b""),
     "empty body": frame(1, b"", header=b""),
 }
 
@@ -178,7 +180,7 @@ async def test_garbage_in_place_of_versions_leaves_no_connection(garbage):
     async def serve(peer):
         await peer.request()
         await peer.stream.send(garbage)
-        await peer.gone()
+        await peer.closed_by_client()
 
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, serve)
@@ -191,7 +193,7 @@ async def test_garbage_in_place_of_versions_leaves_no_connection(garbage):
 
 async def test_response_timeout_closes_the_connection_and_names_request_and_broker():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served(b""))
+        network = MemoryNetwork(tasks, responding(b""))
         connection = await connected(network)
         started = anyio.current_time()
 
@@ -206,7 +208,7 @@ async def test_response_timeout_closes_the_connection_and_names_request_and_brok
 
 async def test_versions_timeout_raises():
     async def serve(peer):
-        await peer.gone()
+        await peer.closed_by_client()
 
     async with anyio.create_task_group() as tasks:
         network = MemoryNetwork(tasks, serve)
@@ -220,7 +222,7 @@ async def test_versions_timeout_raises():
 
 async def test_partial_response_times_out():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served(frame(2, RESPONSE)[:-1]))
+        network = MemoryNetwork(tasks, responding(frame(2, RESPONSE)[:-1]))
         connection = await connected(network)
 
         with pytest.raises(RequestTimedOutError):
@@ -239,7 +241,7 @@ async def test_refused_connection_raises():
 
 async def test_cancelled_at_each_await_while_connecting():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served())
+        network = MemoryNetwork(tasks, responding())
         done = []
 
         async def attempt(interrupted):
@@ -258,27 +260,27 @@ async def test_cancelled_at_each_await_while_connecting():
 
 async def test_request_cancelled_at_each_await():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served(frame(2, RESPONSE)))
-        answers = []
+        network = MemoryNetwork(tasks, responding(frame(2, RESPONSE)))
+        responses = []
 
         async def attempt(interrupted):
             connection = await connected(network)
-            answer = await interrupted(connection.send(REQUEST, 1.0))
-            answers.append(answer)
-            assert connection.closed == (answer is None)
+            response = await interrupted(connection.send(REQUEST, 1.0))
+            responses.append(response)
+            assert connection.closed == (response is None)
             await connection.aclose()
             assert 0 == network.open
 
         steps = [step async for step in interruptions(attempt)]
 
     assert len(steps) >= 2, "at least: send, receive"
-    assert COORDINATOR == answers[-1]
-    assert {None, COORDINATOR} == set(answers)
+    assert COORDINATOR == responses[-1]
+    assert {None, COORDINATOR} == set(responses)
 
 
 async def test_request_on_a_closed_connection_raises():
     async with anyio.create_task_group() as tasks:
-        connection = await connected(MemoryNetwork(tasks, served()))
+        connection = await connected(MemoryNetwork(tasks, responding()))
         await connection.aclose()
         await connection.aclose()
 
@@ -288,7 +290,7 @@ async def test_request_on_a_closed_connection_raises():
 
 async def test_request_on_a_connection_closed_by_the_broker_raises():
     async def serve(peer):
-        await peer.answer_versions()
+        await peer.send_versions()
         await peer.stream.aclose()
 
     async with anyio.create_task_group() as tasks:
@@ -304,10 +306,10 @@ async def test_request_on_a_connection_closed_by_the_broker_raises():
 
 async def test_unsupported_request_is_not_sent_and_leaves_the_connection_open():
     async def serve(peer):
-        await peer.answer_versions(served={10: (4, 4)})
+        await peer.send_versions(served={10: (4, 4)})
         await peer.request()
         await peer.stream.send(frame(2, RESPONSE))
-        await peer.gone()
+        await peer.closed_by_client()
 
     fetch = ShareFetch(
         group_id="g",
@@ -334,7 +336,7 @@ async def test_unsupported_request_is_not_sent_and_leaves_the_connection_open():
 
 async def test_client_id_that_cannot_be_sent_leaves_nothing_open():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served())
+        network = MemoryNetwork(tasks, responding())
 
         with pytest.raises(ProtocolError, match="cannot write a request's header"):
             await Connection.open(
@@ -350,7 +352,7 @@ async def test_client_id_that_cannot_be_sent_leaves_nothing_open():
 
 async def test_closing_ends_a_waiting_request():
     async with anyio.create_task_group() as tasks:
-        network = MemoryNetwork(tasks, served(b""))
+        network = MemoryNetwork(tasks, responding(b""))
         connection = await connected(network)
 
         async def close_soon():

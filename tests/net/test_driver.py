@@ -10,6 +10,12 @@ from tests.net.interrupts import interruptions
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
 NEVER = float("inf")
 
 
@@ -22,7 +28,7 @@ async def time_waited(event, deadline=NEVER):
     return anyio.current_time() - started
 
 
-async def test_event_set_before_the_wait_ends_it_at_once():
+async def test_event_set_before_the_wait_ends_it_immediately():
     event = AutoResetEvent()
     event.set()
 
@@ -48,7 +54,7 @@ async def test_wait_ends_at_its_deadline():
     )
 
 
-async def test_wait_with_a_past_deadline_ends_at_once():
+async def test_wait_with_a_past_deadline_ends_immediately():
     assert 0.0 == await time_waited(AutoResetEvent(), anyio.current_time() - 5)
 
 
@@ -92,44 +98,44 @@ async def test_event_after_a_cancelled_wait_works():
     assert 0.0 == await time_waited(event, anyio.current_time() + 5)
 
 
-# The loop. A script has the machine's requests; a log records the calls.
+# The loop that runs a machine.
 
 
-class Scripted:
-    """A machine that sends the requests of its script, and ends with the script.
+class Machine:
+    """A state machine that sends the requests of its script, and ends with the script.
 
-    An entry is a number (seconds to wait) or a word (a request).
+    Each entry is a number (seconds to wait) or a word (a request).
     """
 
     def __init__(self, *script, log=None):
         self.log = [] if log is None else log
         self.next_calls = 0
-        self._script = list(script)
-        self._due = 0.0
+        self.due = 0.0
+        self.script = list(script)
 
     @property
     def finished(self):
-        return not self._script
+        return not self.script
 
     def next_request(self, now):
         self.next_calls += 1
-        if self._script and isinstance(self._script[0], float):
-            self._due = now + self._script.pop(0)
-        if now < self._due or not self._script:
+        if self.script and isinstance(self.script[0], float):
+            self.due = now + self.script.pop(0)
+        if now < self.due or not self.script:
             return None
-        self.log.append(f"ask {self._script[0]}")
-        return self._script[0]
+        self.log.append(f"request {self.script[0]}")
+        return self.script[0]
 
     def next_deadline(self, now):
-        return self._due
+        return self.due
 
     def on_response(self, request, response, now):
-        self._script.pop(0)
-        self.log.append(f"answered {request}: {response}")
+        self.script.pop(0)
+        self.log.append(f"response to {request}: {response}")
 
     def on_error(self, request, error, now):
-        self._script.pop(0)
-        self.log.append(f"failed {request}: {error}")
+        self.script.pop(0)
+        self.log.append(f"error of {request}: {error}")
 
     def on_change(self):
         if not self.log or self.log[-1] != "on_change":
@@ -143,24 +149,24 @@ async def send(request):
     return request.upper()
 
 
-async def test_requests_are_answered_or_failed_each_before_the_next():
-    machine = Scripted("a", "fails", "b")
+async def test_each_request_has_its_response_or_error_before_the_next_request():
+    machine = Machine("a", "fails", "b")
 
     await drive(machine, send, AutoResetEvent(), machine.on_change)
 
     calls = [line for line in machine.log if line != "on_change"]
     assert [
-        "ask a",
-        "answered a: A",
-        "ask fails",
-        "failed fails: gone",
-        "ask b",
-        "answered b: B",
+        "request a",
+        "response to a: A",
+        "request fails",
+        "error of fails: gone",
+        "request b",
+        "response to b: B",
     ] == calls
 
 
 async def test_on_change_runs_after_each_request_and_response():
-    machine = Scripted("a", "fails")
+    machine = Machine("a", "fails")
 
     await drive(machine, send, AutoResetEvent(), machine.on_change)
 
@@ -170,7 +176,7 @@ async def test_on_change_runs_after_each_request_and_response():
 
 
 async def test_finished_machine_has_no_requests():
-    machine = Scripted()
+    machine = Machine()
 
     await drive(machine, send, AutoResetEvent(), machine.on_change)
 
@@ -178,9 +184,9 @@ async def test_finished_machine_has_no_requests():
 
 
 async def test_machine_that_finishes_in_next_request_ends_the_loop():
-    class Ending(Scripted):
+    class Ending(Machine):
         def next_request(self, now):
-            self._script.clear()
+            self.script.clear()
             return None
 
     machine = Ending(5.0)
@@ -190,24 +196,24 @@ async def test_machine_that_finishes_in_next_request_ends_the_loop():
     assert ["on_change"] == machine.log
 
 
-async def test_deadline_is_waited_for_without_spinning():
-    machine = Scripted(3600.0, "a")
+async def test_wait_for_a_deadline_does_not_spin():
+    machine = Machine(3600.0, "a")
     started = anyio.current_time()
 
     await drive(machine, send, AutoResetEvent(), machine.on_change)
 
     assert 3600 == pytest.approx(anyio.current_time() - started)
-    # Twice for the wait, once for the request; the clock may wake one a bit early.
+    # Two calls for the wait and one for the request; the clock can wake it early.
     assert machine.next_calls <= 4
 
 
 async def test_wakeup_ends_the_wait():
     event = AutoResetEvent()
-    machine = Scripted(NEVER, "a")
+    machine = Machine(NEVER, "a")
 
     async def set_event():
         await anyio.sleep(7)
-        machine._due = 0.0
+        machine.due = 0.0
         event.set()
 
     started = anyio.current_time()
@@ -221,13 +227,13 @@ async def test_wakeup_ends_the_wait():
 
 async def test_wakeup_during_a_request_is_not_lost():
     event = AutoResetEvent()
-    machine = Scripted("a", NEVER, "b")
+    machine = Machine("a", NEVER, "b")
 
     async def slow(request):
         await anyio.sleep(1)
         if request == "a":
             event.set()
-            machine._script[1] = 0.0
+            machine.script[1] = 0.0
         return request
 
     with anyio.fail_after(10):
@@ -235,39 +241,39 @@ async def test_wakeup_during_a_request_is_not_lost():
 
 
 async def test_other_exceptions_are_bugs_and_propagate():
-    machine = Scripted("a")
+    machine = Machine("a")
 
     async def buggy(request):
         raise ValueError("a bug")
 
     with pytest.raises(ValueError, match="a bug"):
         await drive(machine, buggy, AutoResetEvent(), machine.on_change)
-    assert "failed a: a bug" not in machine.log
+    assert "error of a: a bug" not in machine.log
 
 
 async def test_every_library_error_is_passed_to_the_machine():
-    machine = Scripted("a")
+    machine = Machine("a")
 
     async def failing(request):
-        raise Error("ours")
+        raise Error("of the library")
 
     await drive(machine, failing, AutoResetEvent(), machine.on_change)
 
-    assert "failed a: ours" in machine.log
+    assert "error of a: of the library" in machine.log
 
 
 async def test_cancelled_at_each_await():
     """A machine receives each outcome at most once, and none after a cancel."""
 
     async def attempt(interrupted):
-        machine = Scripted("a", 1.0, "fails", "b")
+        machine = Machine("a", 1.0, "fails", "b")
         await interrupted(drive(machine, send, AutoResetEvent(), machine.on_change))
 
         calls = [line for line in machine.log if line != "on_change"]
-        requests = [line for line in calls if line.startswith("ask")]
+        requests = [line for line in calls if line.startswith("request")]
         assert len(requests) - 1 <= len(calls) - len(requests) <= len(requests)
         for request, outcome in zip(calls[::2], calls[1::2], strict=False):
-            assert request.split()[1] == outcome.split()[1].rstrip(":")
+            assert request.split()[1] == outcome.split()[2].rstrip(":")
 
     steps = [step async for step in interruptions(attempt)]
 

@@ -8,181 +8,173 @@ import anyio
 import pytest
 
 from sharecons.errors import ConnectionFailedError
-from tests.net.scripted import (
-    ACKNOWLEDGE,
-    CUT,
-    DESCRIBE_CONFIGS,
-    FETCH,
-    FIND_COORDINATOR,
-    HEARTBEAT,
-    METADATA,
-    SILENCE,
-    VERSIONS,
-    Late,
-    Parked,
-    ScriptedBroker,
+from tests.net.embedded import (
+    STORM,
+    SlowNetwork,
+    accepted_offsets,
+    busiest_second,
     consuming,
-    first,
+    running,
 )
-from tests.wire.oracle import encode_entity
 
 pytestmark = pytest.mark.anyio
 
-FAULTS = {
-    "empty": lambda right: b"",
-    "noise": lambda right: b"\xff" * 50,
-    "zeros": lambda right: b"\x00" * 50,
-    "truncated": lambda right: encode_entity(right)[:-2],
-    "trailing": lambda right: encode_entity(right) + b"\x00",
-    "cut": lambda right: CUT,
-    "silence": lambda right: SILENCE,
-    "late": lambda right: Late(29.0, right),
-}
-KEYS = {
-    "Metadata": METADATA,
-    "FindCoordinator": FIND_COORDINATOR,
-    "DescribeConfigs": DESCRIBE_CONFIGS,
-    "ShareGroupHeartbeat": HEARTBEAT,
-    "ShareFetch": FETCH,
-    "ShareAcknowledge": ACKNOWLEDGE,
-}
-STORM = 25
-"""More requests of one kind in a second than this are too many."""
 
-every_key = pytest.mark.parametrize("key", KEYS.values(), ids=KEYS.keys())
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
+def with_content(frame, content):
+    """Return a response with another content after its correlation id."""
+    changed = frame[4:8] + content
+    return len(changed).to_bytes(4, "big") + changed
+
+
+def with_body(body):
+    """Return a fault: the response has another body."""
+    header = b"\x00"  # no tagged fields
+    return lambda fault: fault.corrupt(lambda frame: with_content(frame, header + body))
+
+
+# The broker handles the request, whatever it then sends.
+FAULTS = {
+    "empty": with_body(b""),
+    "noise": with_body(b"\xff" * 50),
+    "zeros": with_body(b"\x00" * 50),
+    "truncated": lambda fault: fault.corrupt(
+        lambda frame: with_content(frame, frame[8:-2])
+    ),
+    "trailing": lambda fault: fault.corrupt(
+        lambda frame: with_content(frame, frame[8:] + b"\x00")
+    ),
+    "cut": lambda fault: fault.cut(after=True),
+    "no response": lambda fault: fault.lose(),
+    "late": lambda fault: fault.delay(29.0),
+}
+APIS = [
+    "Metadata",
+    "FindCoordinator",
+    "DescribeConfigs",
+    "ShareGroupHeartbeat",
+    "ShareFetch",
+    "ShareAcknowledge",
+]
+
+every_api = pytest.mark.parametrize("api", APIS)
 every_fault = pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS.keys())
 
 
-def with_fault(broker, key, fault):
-    """An answer that is spoilt; what the right one would do is done all the same."""
-    right = broker.answers[key]
-
-    def answer(asked):
-        whole = right(asked)
-        if isinstance(whole, Parked):
-            return Late(0.5, fault(broker.fetched(asked, {}, {})))
-        return fault(whole)
-
-    return answer
-
-
-async def consume_all(broker, consumer, seen):
-    """A slow application, so that acknowledgements go by themselves too."""
-    async for record in consumer:
-        seen.append(record.offset)
-        await anyio.sleep(0.3)
-        if len(broker.accepted) == len(broker.shares[0].records) - 1:
-            break
-
-
-@every_key
+@every_api
 @every_fault
-async def test_invalid_response_that_ends_is_recovered(key, fault):
-    broker = ScriptedBroker(8)
-    right = broker.answers[key]
-    broker.answers[key] = first(3, with_fault(broker, key, fault), right)
-    seen = []
-    async with consuming(broker) as consumer:
-        with anyio.move_on_after(400):
-            await consume_all(broker, consumer, seen)
+async def test_invalid_response_that_ends_is_recovered(api, fault):
+    read = []
+    async with running(8) as broker:
+        fault(broker.faults.on(api, times=3))
+        network = SlowNetwork(broker)
+        async with consuming(broker, network=network) as consumer:
+            with anyio.move_on_after(400):
+                async for record in consumer:
+                    read.append(record.offset)
+                    # So slow that acknowledgements are sent without a fetch.
+                    await anyio.sleep(0.3)
+                    if len(accepted_offsets(broker)) == 7:
+                        break
 
-    assert set(range(8)) == set(seen)
-    # The last one was in hand, and is not accepted by going.
-    assert set(broker.accepted) >= set(range(8)) - {seen[-1]}
-    assert broker.busiest_second() <= STORM
-    assert 0 == broker.open
+        assert set(range(8)) == set(read)
+        # Leaving the loop does not accept its last record.
+        assert accepted_offsets(broker) >= set(range(8)) - {read[-1]}
+        assert busiest_second(broker) <= STORM
+        assert 0 == network.open
 
 
-@every_key
-@pytest.mark.parametrize("name", ["noise", "cut", "silence", "late"])
-async def test_persistent_invalid_response_causes_no_request_storm(key, name):
-    broker = ScriptedBroker(8)
-    broker.answers[key] = with_fault(broker, key, FAULTS[name])
-    async with consuming(broker) as consumer:
-        with anyio.move_on_after(70):
-            async for _ in consumer:
-                await anyio.sleep(0.3)
-        started = anyio.current_time()
+@every_api
+@pytest.mark.parametrize("name", ["noise", "cut", "no response", "late"])
+async def test_persistent_invalid_response_causes_no_request_storm(api, name):
+    async with running(8) as broker:
+        FAULTS[name](broker.faults.on(api, times=None))
+        network = SlowNetwork(broker)
+        async with consuming(broker, network=network) as consumer:
+            with anyio.move_on_after(70):
+                async for _ in consumer:
+                    await anyio.sleep(0.3)
+            started = anyio.current_time()
 
-    assert anyio.current_time() - started <= 10.1, "closing is bounded"
-    assert broker.busiest_second() <= STORM
-    assert len(broker.log) < 70 * 10
-    assert len(broker.connects) < 70 * 3
-    assert 0 == broker.open
+        assert anyio.current_time() - started <= 10.1, "closing is bounded"
+        assert busiest_second(broker) <= STORM
+        assert len(broker.requests) < 70 * 10
+        assert len(network.connects) < 70 * 3
+        assert 0 == network.open
 
 
 @pytest.mark.parametrize("name", [name for name in FAULTS if name != "late"])
 async def test_broker_without_versions_cannot_be_entered(name):
-    broker = ScriptedBroker(8)
-    broker.answers[VERSIONS] = with_fault(broker, VERSIONS, FAULTS[name])
-    started = anyio.current_time()
+    async with running(8) as broker:
+        FAULTS[name](broker.faults.on("ApiVersions", times=None))
+        network = SlowNetwork(broker)
+        started = anyio.current_time()
 
-    with pytest.raises(ConnectionFailedError, match="broker:9091"):
-        async with consuming(broker, connect_timeout=5.0):
-            pass
+        with pytest.raises(ConnectionFailedError, match=r"127\.0\.0\.1:9092"):
+            async with consuming(broker, network=network, connect_timeout=5.0):
+                pass
 
-    assert anyio.current_time() - started <= 5.01
-    assert 0 == broker.open
-
-
-async def test_all_responses_invalid_after_entering():
-    broker = ScriptedBroker(8)
-    async with consuming(broker) as consumer:
-        for key in broker.answers:
-            broker.answers[key] = lambda asked: b"\xff" * 20
-        broker.cut()
-        with anyio.move_on_after(30):
-            await anext(aiter(consumer))
-
-    assert broker.busiest_second() <= STORM
-    assert 0 == broker.open
+        assert anyio.current_time() - started <= 5.01
+        assert 0 == network.open
 
 
-@every_key
-async def test_connection_that_ends_after_each_request_of_a_type(key):
-    """The answer comes, then the connection ends."""
-    broker = ScriptedBroker(30)
-    right = broker.answers[key]
+async def test_invalid_responses_of_every_api_cause_no_request_storm():
+    async with running(8) as broker:
+        network = SlowNetwork(broker)
+        async with consuming(broker, network=network) as consumer:
+            for api in ("ApiVersions", *APIS, "IncrementalAlterConfigs"):
+                with_body(b"\xff" * 20)(broker.faults.on(api, times=None))
+            broker.stop_broker(1)
+            broker.start_broker(1)
+            with anyio.move_on_after(30):
+                await anext(aiter(consumer))
 
-    def answer_and_hang_up(asked):
-        broker.hang_up(asked.stream)
-        return right(asked)
+        assert busiest_second(broker) <= STORM
+        assert 0 == network.open
 
-    broker.answers[key] = first(5, answer_and_hang_up, right)
-    seen = set()
-    async with consuming(broker) as consumer:
-        with anyio.move_on_after(300):
-            async for record in consumer:
-                seen.add(record.offset)
-                await anyio.sleep(0.05)
-                if len(seen) == 30 and len(broker.accepted) >= 29:
-                    break
 
-    assert set(range(30)) == seen
-    assert broker.busiest_second() <= STORM
-    assert 0 == broker.open
+@every_api
+async def test_connection_that_ends_after_responses_is_opened_again(api):
+    read = set()
+    async with running(30) as broker:
+        broker.faults.on(api, times=5).hang_up()
+        network = SlowNetwork(broker)
+        async with consuming(broker, network=network) as consumer:
+            with anyio.move_on_after(300):
+                async for record in consumer:
+                    read.add(record.offset)
+                    await anyio.sleep(0.05)
+                    if len(read) == 30 and len(accepted_offsets(broker)) >= 29:
+                        break
+
+        assert set(range(30)) == read
+        assert busiest_second(broker) <= STORM
+        assert 0 == network.open
 
 
 async def test_broker_that_restarts_is_used_again():
-    broker = ScriptedBroker(10)
-    nodes = dict(broker.nodes)
-    seen = set()
-    async with consuming(broker) as consumer:
-        loop = aiter(consumer)
-        while len(seen) < 5:
-            seen.add((await anext(loop)).offset)
-        broker.nodes.clear()
-        broker.cut()
-        with anyio.move_on_after(60):
-            while True:
-                seen.add((await anext(loop)).offset)
-        gone = len(broker.connects)
-        broker.nodes.update(nodes)
-        back = anyio.current_time()
-        while len(seen) < 10:
-            seen.add((await anext(loop)).offset)
+    read = set()
+    async with running(10) as broker:
+        network = SlowNetwork(broker)
+        async with consuming(broker, network=network) as consumer:
+            loop = aiter(consumer)
+            while len(read) < 5:
+                read.add((await anext(loop)).offset)
+            broker.stop_broker(1)
+            with anyio.move_on_after(60):
+                while True:
+                    read.add((await anext(loop)).offset)
+            connects = len(network.connects)
+            broker.start_broker(1)
+            started_at = anyio.current_time()
+            while len(read) < 10:
+                read.add((await anext(loop)).offset)
 
-        # The pauses between two tries are no longer than a second or two.
-        assert anyio.current_time() - back < 5
-    assert gone < 60 * 5
-    assert broker.busiest_second() <= STORM
+            # The pauses between two attempts are no longer than a second or two.
+            assert anyio.current_time() - started_at < 5
+        assert connects < 60 * 5
+        assert busiest_second(broker) <= STORM

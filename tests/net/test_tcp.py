@@ -54,14 +54,14 @@ class Server:
             async with stream:
                 await self._serve(Peer(stream))
         except (anyio.EndOfStream, anyio.BrokenResourceError):
-            pass  # the client has gone
+            pass  # the client has closed the connection
 
 
-async def answer_once(answer, peer):
-    await peer.answer_versions()
+async def respond_once(response, peer):
+    await peer.send_versions()
     await peer.request()
-    await peer.stream.send(answer)
-    await peer.gone()
+    await peer.stream.send(response)
+    await peer.closed_by_client()
 
 
 async def connected(endpoint, timeout=5.0):
@@ -71,7 +71,7 @@ async def connected(endpoint, timeout=5.0):
 
 
 async def test_request_and_response():
-    async with Server(partial(answer_once, frame(2, RESPONSE))) as here:
+    async with Server(partial(respond_once, frame(2, RESPONSE))) as here:
         connection = await connected(here)
 
         assert 1 == (await connection.send(REQUEST, 5.0)).node_id
@@ -87,20 +87,20 @@ async def test_response_of_many_segments():
     body = resource + varint + b"x" * length + from_hex("00 00 00 01 00 00 00 00 00")
     from sharecons.protocol.messages import DescribeGroupConfig
 
-    async with Server(partial(answer_once, frame(2, body))) as here:
+    async with Server(partial(respond_once, frame(2, body))) as here:
         connection = await connected(here)
 
-        answer = await connection.send(
+        response = await connection.send(
             DescribeGroupConfig(group_id="billing", name="n"), 5.0
         )
 
-        assert "x" * length == answer.value
+        assert "x" * length == response.value
         await connection.aclose()
 
 
 async def test_broker_that_closes_instead_of_responding():
     async def serve(peer):
-        await peer.answer_versions()
+        await peer.send_versions()
         await peer.request()
 
     async with Server(serve) as here:
@@ -113,7 +113,7 @@ async def test_broker_that_closes_instead_of_responding():
 
 async def test_broker_that_resets_instead_of_responding():
     async def serve(peer):
-        await peer.answer_versions()
+        await peer.send_versions()
         await peer.request()
         raw = peer.stream.extra(anyio.abc.SocketAttribute.raw_socket)
         # Closing with this sends RST where FIN would be polite.
@@ -146,7 +146,7 @@ async def test_listener_that_speaks_http():
 
 
 async def test_listener_that_never_responds_times_out():
-    async with Server(Peer.gone) as here:
+    async with Server(Peer.closed_by_client) as here:
         with pytest.raises(RequestTimedOutError, match=f"connecting to {here}"):
             await connected(here, timeout=0.05)
 
@@ -161,7 +161,7 @@ async def test_name_that_does_not_resolve():
 async def test_first_of_several_brokers_that_responds_is_used():
     async with Server(None) as unused:
         pass
-    async with Server(partial(answer_once, frame(2, RESPONSE))) as here:
+    async with Server(partial(respond_once, frame(2, RESPONSE))) as here:
         cluster = Cluster(
             [unused, here], TcpNetwork(), client_id="me", software_version="1"
         )

@@ -15,7 +15,7 @@ from sharecons.net.io.transport import ErrorMapping
 
 
 def raised(error):
-    with pytest.raises(BaseException) as caught, ErrorMapping("asking b:1"):
+    with pytest.raises(BaseException) as caught, ErrorMapping("connecting to b:1"):
         raise error
     return caught.value
 
@@ -39,7 +39,7 @@ def test_stream_errors_become_connection_errors(error, expected):
     got = raised(error)
 
     assert type(got) is ConnectionFailedError
-    assert str(got).startswith("asking b:1: ")
+    assert str(got).startswith("connecting to b:1: ")
     assert expected in str(got)
     assert error is got.__cause__
 
@@ -48,7 +48,7 @@ def test_timeout_becomes_request_timed_out():
     got = raised(TimeoutError())
 
     assert type(got) is RequestTimedOutError
-    assert "asking b:1: no response in time" == str(got)
+    assert "connecting to b:1: no response in time" == str(got)
 
 
 def test_innermost_system_error_is_reported():
@@ -57,12 +57,16 @@ def test_innermost_system_error_is_reported():
         "several", [ConnectionRefusedError(111, "Connection refused"), OSError("b")]
     )
 
-    assert "asking b:1: Connection refused" == str(raised(outer))
+    assert "connecting to b:1: Connection refused" == str(raised(outer))
 
 
 @pytest.mark.parametrize(
     "error",
-    [ConfigurationError("ours"), ConnectionFailedError("ours"), ValueError("a bug")],
+    [
+        ConfigurationError("of the library"),
+        ConnectionFailedError("lost"),
+        ValueError("a bug"),
+    ],
 )
 def test_library_errors_and_bugs_pass_unchanged(error):
     assert error is raised(error)

@@ -6,6 +6,7 @@ import struct
 
 import anyio
 import pytest
+from anyio.lowlevel import checkpoint
 
 from sharecons.errors import ProtocolError
 from tests.net.transports import TRANSPORTS, framed, is_closed, receive_bytes, send_all
@@ -27,6 +28,23 @@ def kind(request):
 @pytest.fixture
 def anyio_backend(kind):
     return kind[1]
+
+
+@pytest.fixture
+async def pair(kind):
+    """Return a transport, and the non-blocking socket at its other end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        client = socket.create_connection(server.getsockname())
+        peer, _ = server.accept()
+    client.setblocking(False)
+    peer.setblocking(False)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # as brokers do
+    transport = await kind[0](client)
+    with peer:
+        yield transport, peer
+        await transport.aclose()
+        # asyncio closes its sockets in the next round.
+        await checkpoint()
 
 
 async def respond(peer, request, response):
@@ -54,8 +72,8 @@ async def test_request_of_twenty_megabytes(pair):
     transport, peer = pair
     content = bytes(range(256)) * (20 << 12)
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(respond, peer, content, b"answer")
-        assert b"answer" == await transport.exchange(content, 30)
+        tasks.start_soon(respond, peer, content, b"response")
+        assert b"response" == await transport.exchange(content, 30)
 
 
 async def test_response_in_chunks(pair):
@@ -65,7 +83,7 @@ async def test_response_in_chunks(pair):
         await receive_bytes(peer, 8)
         for byte in framed(b"in pieces"):
             await send_all(peer, bytes((byte,)))
-            await anyio.sleep(0.001)
+            await other_tasks_have_run()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(serve)
@@ -106,7 +124,7 @@ async def test_invalid_frame_raises(pair):
 async def test_unexpected_second_frame_raises(pair):
     transport, peer = pair
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(send_all, peer, framed(b"answer") + framed(b"another"))
+        tasks.start_soon(send_all, peer, framed(b"response") + framed(b"another"))
         with pytest.raises(ProtocolError, match="unexpected bytes"):
             await transport.exchange(b"question", 10)
 
@@ -158,7 +176,7 @@ async def test_calls_on_a_closed_transport_raise(pair):
 @protocols_only
 async def test_unrequested_bytes_end_a_protocol_transport(pair):
     transport, peer = pair
-    await send_all(peer, framed(b"unasked"))
+    await send_all(peer, framed(b"unrequested"))
     with anyio.fail_after(5):
         assert await is_closed(peer)
 
@@ -170,31 +188,31 @@ async def test_unrequested_bytes_end_a_protocol_transport(pair):
 
 
 async def ends_idle(transport, end_it):
-    """Return what `idle` reports when the other end does something meanwhile."""
-    reasons, news = [], anyio.Event()
+    """Return the reasons that `idle` reports while the other end runs `end_it`."""
+    reasons, reported = [], anyio.Event()
 
     def lost(reason):
         reasons.append(reason)
-        news.set()
+        reported.set()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(transport.idle, news.wait, lost)
+        tasks.start_soon(transport.idle, reported.wait, lost)
         await other_tasks_have_run()
         await end_it()
         with anyio.fail_after(5):
-            await news.wait()
+            await reported.wait()
     return reasons
 
 
 async def exchanged(transport, peer):
-    """One exchange, so that all of the wire has run."""
+    """Exchange a request and a response, so that all of the transport has run."""
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(send_all, peer, framed(b"answer"))
+        tasks.start_soon(send_all, peer, framed(b"response"))
         await transport.exchange(b"question", 10)
     await receive_bytes(peer, 8)
 
 
-async def test_a_close_between_two_requests_is_reported_at_once(pair):
+async def test_a_close_between_two_requests_is_reported_immediately(pair):
     transport, peer = pair
     await exchanged(transport, peer)
 
@@ -206,7 +224,7 @@ async def test_a_close_between_two_requests_is_reported_at_once(pair):
     assert [anyio.EndOfStream] == [type(reason) for reason in reasons]
 
 
-async def test_a_reset_between_two_requests_is_reported_at_once(pair):
+async def test_a_reset_between_two_requests_is_reported_immediately(pair):
     transport, peer = pair
     await exchanged(transport, peer)
 
@@ -219,7 +237,7 @@ async def test_a_reset_between_two_requests_is_reported_at_once(pair):
     assert isinstance(reason, ConnectionResetError | anyio.BrokenResourceError)
 
 
-async def test_bytes_between_two_requests_are_reported_at_once(pair):
+async def test_bytes_between_two_requests_are_reported_immediately(pair):
     transport, peer = pair
     await exchanged(transport, peer)
 
@@ -277,12 +295,12 @@ async def test_timeout_of_an_exchange_does_not_end_the_next_one(pair):
 
         async def serve(pause=pause):
             await receive_bytes(peer, 8)
-            await anyio.sleep(pause)
-            await send_all(peer, framed(b"answer"))
+            await anyio.sleep(pause)  # real time: until the first timeout has passed
+            await send_all(peer, framed(b"response"))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(serve)
-            assert b"answer" == await transport.exchange(b"question", timeout)
+            assert b"response" == await transport.exchange(b"question", timeout)
 
 
 async def test_transport_can_be_closed_after_a_cancelled_exchange(pair):
@@ -290,7 +308,7 @@ async def test_transport_can_be_closed_after_a_cancelled_exchange(pair):
     with anyio.move_on_after(0.01) as scope:
         await transport.exchange(b"question", math.inf)
     assert scope.cancelled_caught
-    await send_all(peer, framed(b"answer"))
+    await send_all(peer, framed(b"response"))
     await transport.aclose()
 
     await receive_bytes(peer, 8)

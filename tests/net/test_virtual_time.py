@@ -1,4 +1,4 @@
-"""The virtual clock that the other tests of this directory use."""
+"""The virtual clock of sharecons.testing."""
 
 import time
 
@@ -6,6 +6,11 @@ import anyio
 import pytest
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
 
 
 async def test_an_hour_takes_no_time():

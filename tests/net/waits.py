@@ -1,7 +1,5 @@
 """Waiting in tests without real time."""
 
-import asyncio
-
 from anyio.lowlevel import checkpoint
 
 
@@ -14,15 +12,9 @@ async def wait_and_end(waiter, deadline):
 
 
 async def other_tasks_have_run():
-    """Let every task that is ready now run, and callbacks that they schedule.
+    """Let every task run that is ready now, and then the callbacks of these tasks.
 
     trio runs the tasks of one round in random order: after two rounds each has run.
     """
     for _ in range(3):
         await checkpoint()
-
-
-async def buffered(wire, size):
-    """Wait until an asyncio transport has received this much of a large frame."""
-    while wire._buffer._received < size:
-        await asyncio.sleep(0)

@@ -1,25 +1,30 @@
 """The actions of faults: what happens to a request instead of a normal response."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 import anyio
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, response_fields
-from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.context import Context, PartitionFault
 from sharecons.testing.broker.error_responses import error_response
 from sharecons.testing.broker.exchange import Exchange
 from sharecons.testing.broker.signals import Signal
 
 __all__ = [
     "Action",
+    "Change",
     "Responder",
+    "change",
     "corrupt",
     "cut",
     "delay",
     "garble",
+    "hang_up",
     "lose",
     "refuse",
+    "refuse_partitions",
     "respond",
     "respond_twice",
     "stall",
@@ -32,6 +37,10 @@ Responder: TypeAlias = Callable[
 """A test's own handler; returns the fields of the response, or None for none."""
 
 
+Change: TypeAlias = Callable[[Response, Context], Response | Awaitable[Response]]
+"""Returns the fields of the response to send instead of the broker's."""
+
+
 class Action(Protocol):
     async def __call__(self, exchange: Exchange, undone: Signal, /) -> None:
         """Handle a request; `undone` is notified when the fault is removed."""
@@ -41,6 +50,11 @@ class Action(Protocol):
 async def cut(exchange: Exchange, undone: Signal, /, *, after: bool) -> None:
     if after:
         await exchange.handle()
+    exchange.context.connection.cut()
+
+
+async def hang_up(exchange: Exchange, undone: Signal, /) -> None:
+    await exchange.answer()
     exchange.context.connection.cut()
 
 
@@ -66,6 +80,13 @@ async def refuse(
     await exchange.send(error_response(exchange.request, header, code, each=each))
 
 
+async def refuse_partitions(
+    exchange: Exchange, undone: Signal, /, *, fault: PartitionFault
+) -> None:
+    context = replace(exchange.context, partition_fault=fault)
+    await replace(exchange, context=context).answer()
+
+
 async def throttle(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
     """Respond with a throttle time and read nothing for that long (KIP-219)."""
     response = await exchange.handle()
@@ -88,6 +109,15 @@ async def respond_twice(exchange: Exchange, undone: Signal, /) -> None:
 async def respond(exchange: Exchange, undone: Signal, /, *, by: Responder) -> None:
     response = by(exchange.request, exchange.context)
     await exchange.send(await response if isinstance(response, Awaitable) else response)
+
+
+async def change(exchange: Exchange, undone: Signal, /, *, by: Change) -> None:
+    response = await exchange.handle()
+    if response is not None:
+        changed = by(response, exchange.context)
+        await exchange.send(
+            await changed if isinstance(changed, Awaitable) else changed
+        )
 
 
 async def corrupt(

@@ -1,20 +1,37 @@
 """The context of a handler: the cluster, the connection, the time."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import anyio
 
 from sharecons.testing.broker.cluster import Broker, Cluster
-from sharecons.testing.broker.codec import Header, Response
+from sharecons.testing.broker.codec import ErrorCode, Header, Response
 from sharecons.testing.broker.connection import Connection
 from sharecons.testing.broker.signals import Signal, wait_for_any
 
-__all__ = ["ClientDisconnectedError", "Context"]
+__all__ = ["ClientDisconnectedError", "Context", "PartitionFault"]
 
 
 class ClientDisconnectedError(Exception):
     """The client has disconnected and waits for no response."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFault:
+    """An error that a leader returns for partitions instead of handling them."""
+
+    code: ErrorCode
+    topic: str | None = None
+    """The topic; None for every topic."""
+    partition: int | None = None
+    """The partition; None for every partition."""
+    leader: Callable[[], tuple[int, int]] | None = None
+    """Returns the leader and epoch in the response; None for the actual ones."""
+
+    def matches(self, topic: str, partition: int) -> bool:
+        """Return whether a partition has the error."""
+        return self.topic in (None, topic) and self.partition in (None, partition)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +42,7 @@ class Context:
     cluster: Cluster
     node_id: int
     connection: Connection
+    partition_fault: PartitionFault | None = None
 
     @property
     def version(self) -> int:

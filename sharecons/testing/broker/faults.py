@@ -17,10 +17,10 @@ from types import TracebackType
 from typing import Final, Self, TypeAlias
 
 from sharecons.testing.broker import actions
-from sharecons.testing.broker.actions import Action, Responder
+from sharecons.testing.broker.actions import Action, Change, Responder
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import ErrorCode, Request
-from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.context import Context, PartitionFault
 from sharecons.testing.broker.error_responses import error_code
 from sharecons.testing.broker.exchange import Exchange
 from sharecons.testing.broker.signals import Signal
@@ -34,6 +34,7 @@ Run: TypeAlias = Callable[[Callable[[], None]], None]
 """Runs a function on the event loop of the brokers, from any thread."""
 
 NAMES: Final = frozenset(api.name for api in APIS.values())
+SHARE_SESSION_APIS: Final = ("ShareFetch", "ShareAcknowledge")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,10 @@ class RequestMatcher:
     def cut(self, *, after: bool = False) -> "Fault":
         """Close the connection: `after` handling the request, or instead of it."""
         return self.add(self, partial(actions.cut, after=after))
+
+    def hang_up(self) -> "Fault":
+        """Handle the request, send the response, and close the connection."""
+        return self.add(self, actions.hang_up)
 
     def lose(self) -> "Fault":
         """Handle the request, and send no response."""
@@ -73,6 +78,33 @@ class RequestMatcher:
         refusing = partial(actions.refuse, code=error_code(code), each=each)
         return self.add(self, refusing)
 
+    def refuse_partitions(
+        self,
+        code: ErrorCode | int | str,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        leader: Callable[[], tuple[int, int]] | None = None,
+    ) -> "Fault":
+        """Handle a ShareFetch or ShareAcknowledge with an error for its partitions.
+
+        The share session continues, and nothing is acquired from these partitions or
+        acknowledged.
+
+        Args:
+            topic: the topic of the partitions; None for every topic.
+            partition: the partition; None for every partition.
+            leader: returns the node id and the epoch of the leader in the response. By
+                default it is the actual leader, after an error for a moved leader.
+
+        Raises:
+            ValueError: other APIs have no share session.
+        """
+        if self.api not in SHARE_SESSION_APIS:
+            raise ValueError(f"{self.api} has no share session")
+        fault = PartitionFault(error_code(code), topic, partition, leader)
+        return self.add(self, partial(actions.refuse_partitions, fault=fault))
+
     def throttle(self, seconds: float) -> "Fault":
         """Respond with a throttle time, during which the broker reads nothing."""
         return self.add(self, partial(actions.throttle, seconds=seconds))
@@ -84,6 +116,14 @@ class RequestMatcher:
     def respond(self, by: Responder) -> "Fault":
         """Respond with the fields that `by(request, context)` returns."""
         return self.add(self, partial(actions.respond, by=by))
+
+    def change(self, by: Change) -> "Fault":
+        """Handle the request, and send the fields that `by(response, context)` returns.
+
+        The response is a mapping with the names of Kafka's message definitions. `by`
+        can be an async function.
+        """
+        return self.add(self, partial(actions.change, by=by))
 
     def corrupt(self, change: Callable[[bytes], bytes] = actions.garble) -> "Fault":
         """Change the bytes of the response; by default all of them."""

@@ -70,7 +70,6 @@ def _session(request: Request, context: Context) -> Session:
 def _response(
     request: Request, context: Context, results: dict[TopicPartition, PartitionResult]
 ) -> Response:
-    cluster = context.cluster
     topics: dict[object, list[Response]] = {}
     for topic_partition, result in results.items():
         code = result.code if isinstance(result, PartitionError) else ErrorCode.none
@@ -80,11 +79,11 @@ def _response(
                 "partition_index": topic_partition.partition,
                 "error_code": code,
                 "error_message": message,
-                "current_leader": leader_if_moved(cluster, topic_partition, code),
+                "current_leader": leader_if_moved(context, topic_partition, code),
             }
         )
     leaders = [each["current_leader"] for parts in topics.values() for each in parts]
-    settings = cluster.share_partitions.group_settings(request.group_id)
+    settings = context.cluster.share_partitions.group_settings(request.group_id)
     return {
         "acquisition_lock_timeout": settings.lock_duration,
         "responses": [

@@ -180,7 +180,7 @@ def _sources(
     partitions = context.cluster.share_partitions
     sources = []
     for topic_partition in session.rotated(request.share_session_epoch):
-        partition, code = find_partition(context.cluster, topic_partition)
+        partition, code = find_partition(context, topic_partition)
         if partition is not None and partition.leader != context.node_id:
             partition, code = None, ErrorCode.not_leader_or_follower
         share_partition = None
@@ -303,7 +303,7 @@ def _partition(context: Context, where: TopicPartition, result: _Result) -> Resp
         "partition_index": where.partition,
         "error_code": result.code,
         "acknowledge_error_code": result.acknowledge_code.value,
-        "current_leader": leader_if_moved(context.cluster, where, result.code),
+        "current_leader": leader_if_moved(context, where, result.code),
         "records": result.fetched.records,
         "acquired_records": [part._asdict() for part in result.fetched.acquired],
     }

@@ -62,12 +62,15 @@ def request_error(request: Request, context: Context) -> ErrorCode | None:
 
 
 def find_partition(
-    cluster: Cluster, topic_partition: TopicPartition
+    context: Context, topic_partition: TopicPartition
 ) -> tuple[Partition | None, ErrorCode]:
     """Return a partition, or None and the error."""
+    cluster, fault = context.cluster, context.partition_fault
     topic = cluster.topics.by_id(topic_partition.topic_id)
     if topic is None:
         return None, ErrorCode.unknown_topic_id
+    if fault is not None and fault.matches(topic.name, topic_partition.partition):
+        return None, fault.code
     if cluster.authorizer.denies("READ", "TOPIC", topic.name):
         return None, ErrorCode.topic_authorization_failed
     partition = topic.partition(topic_partition.partition)
@@ -107,7 +110,7 @@ def check_acknowledgements(
     results: dict[TopicPartition, PartitionResult] = {}
     empty: dict[TopicPartition, PartitionResult] = {}
     for topic_partition, batches in entries.items():
-        partition, error = find_partition(context.cluster, topic_partition)
+        partition, error = find_partition(context, topic_partition)
         if _is_malformed(batches, may_renew):
             results[topic_partition] = PartitionError(ErrorCode.invalid_request)
         elif partition is None:
@@ -150,10 +153,14 @@ def apply_acknowledgements(
 
 
 def leader_if_moved(
-    cluster: Cluster, topic_partition: TopicPartition, code: ErrorCode
+    context: Context, topic_partition: TopicPartition, code: ErrorCode
 ) -> Response:
     """Return a partition's leader, if the error says that another broker leads."""
-    topic = cluster.topics.by_id(topic_partition.topic_id)
+    fault = context.partition_fault
+    if fault is not None and fault.leader is not None and code is fault.code:
+        leader, epoch = fault.leader()
+        return {"leader_id": leader, "leader_epoch": epoch}
+    topic = context.cluster.topics.by_id(topic_partition.topic_id)
     partition = (
         topic.partition(topic_partition.partition) if topic is not None else None
     )

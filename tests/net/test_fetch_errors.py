@@ -1,0 +1,202 @@
+"""Consumers whose leaders return errors for fetches."""
+
+import anyio
+import pytest
+
+from sharecons.errors import AuthorizationError, BrokerError
+from tests.net.embedded import (
+    STORM,
+    busiest_second,
+    consuming,
+    next_record,
+    no_leader,
+    read_records,
+    record_requests,
+    requests,
+    respond_with_error_9999,
+    running,
+)
+
+pytestmark = pytest.mark.anyio
+
+FETCH = "ShareFetch"
+
+PASSING = [
+    "SHARE_SESSION_NOT_FOUND",
+    "INVALID_SHARE_SESSION_EPOCH",
+    "SHARE_SESSION_LIMIT_REACHED",
+    "UNKNOWN_SERVER_ERROR",
+    "KAFKA_STORAGE_ERROR",
+    "REQUEST_TIMED_OUT",
+    9999,
+]
+PARTITION_RAISED = {
+    "TOPIC_AUTHORIZATION_FAILED": AuthorizationError,
+    "CORRUPT_MESSAGE": BrokerError,
+    "INVALID_REQUEST": BrokerError,
+}
+PARTITION_RETRIABLE = [
+    "UNKNOWN_TOPIC_OR_PARTITION",
+    "UNKNOWN_TOPIC_ID",
+    "INCONSISTENT_TOPIC_ID",
+    "NOT_LEADER_OR_FOLLOWER",
+    "FENCED_LEADER_EPOCH",
+    "LEADER_NOT_AVAILABLE",
+    "KAFKA_STORAGE_ERROR",
+    "UNKNOWN_SERVER_ERROR",
+]
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
+def reject_fetches(broker, code, times=None):
+    fetches = broker.faults.on(FETCH, times=times)
+    if code == 9999:
+        fetches.respond(respond_with_error_9999)
+    else:
+        fetches.refuse(code)
+
+
+async def test_forbidden_group_in_a_fetch_is_raised_by_every_call():
+    async with running(1) as broker:
+        reject_fetches(broker, "GROUP_AUTHORIZATION_FAILED")
+        async with consuming(broker) as consumer:
+            for _ in range(3):
+                with pytest.raises(
+                    AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"
+                ):
+                    await anext(aiter(consumer))
+            await anyio.sleep(30)
+
+        assert 1 == len(requests(broker, FETCH))
+
+
+@pytest.mark.parametrize("code", PASSING)
+async def test_fetch_error_that_ends_is_recovered(code):
+    async with running(3) as broker:
+        reject_fetches(broker, code, times=4)
+        async with consuming(broker) as consumer:
+            records = await read_records(consumer, 3)
+
+        assert [0, 1, 2] == [record.offset for record in records]
+        assert {1} == {record.delivery_count for record in records}
+        assert busiest_second(broker) <= STORM
+
+
+@pytest.mark.parametrize("code", PASSING)
+async def test_persistent_fetch_error_causes_no_request_storm(code):
+    async with running(3) as broker:
+        reject_fetches(broker, code)
+        async with consuming(broker) as consumer:
+            assert await next_record(consumer) is None
+
+        assert busiest_second(broker) <= STORM
+        assert len(requests(broker, FETCH)) < 60 * 3
+
+
+async def test_full_session_cache_of_a_broker_delays_the_first_record():
+    """After SHARE_SESSION_LIMIT_REACHED the consumer opens no other connection."""
+    async with running(1) as broker:
+        fetches = record_requests(broker, FETCH)
+        reject_fetches(broker, "SHARE_SESSION_LIMIT_REACHED", times=8)
+        async with consuming(broker) as consumer:
+            started = anyio.current_time()
+            assert 0 == (await next_record(consumer)).offset
+
+            assert anyio.current_time() - started < 15
+        epochs = [request.share_session_epoch for request, _ in fetches]
+        assert {0} == set(epochs[:9])
+        assert 1 == len({id(context.connection) for _, context in fetches})
+
+
+@pytest.mark.parametrize(
+    "code", ["SHARE_SESSION_NOT_FOUND", "INVALID_SHARE_SESSION_EPOCH"]
+)
+async def test_lost_session_is_opened_again(code):
+    async with running(2) as broker:
+        async with consuming(broker) as consumer:
+            loop = aiter(consumer)
+            await anext(loop)
+            await anext(loop)
+            reject_fetches(broker, code, times=1)
+            broker.produce("orders", [b"c"])
+            with anyio.fail_after(60):
+                while (await anext(loop)).offset != 2:
+                    pass
+
+        assert busiest_second(broker) <= STORM
+
+
+# Errors of partitions.
+
+
+@pytest.mark.parametrize(("code", "kind"), PARTITION_RAISED.items())
+async def test_partition_error_that_ends_is_raised_and_recovered(code, kind):
+    async with running(1) as broker:
+        broker.faults.on(FETCH).refuse_partitions(code)
+        async with consuming(broker) as consumer:
+            with pytest.raises(kind, match=f"orders-0: {code}"):
+                await next_record(consumer)
+            assert 0 == (await next_record(consumer)).offset
+
+
+@pytest.mark.parametrize("code", PARTITION_RAISED)
+async def test_persistent_partition_error_causes_no_request_storm(code):
+    errors = []
+    async with running(1) as broker:
+        broker.faults.on(FETCH, times=None).refuse_partitions(code)
+        async with consuming(broker) as consumer:
+            with anyio.move_on_after(60):
+                while True:
+                    with pytest.raises(BrokerError) as caught:
+                        await anext(aiter(consumer))
+                    errors.append(caught.value)
+
+        assert 1 == len(errors)
+        assert busiest_second(broker) <= STORM
+        assert len(requests(broker, FETCH)) < 60 * 3
+
+
+@pytest.mark.parametrize("code", PARTITION_RETRIABLE)
+async def test_retriable_partition_error_is_recovered_without_raising(code):
+    async with running(1) as broker:
+        broker.faults.on(FETCH, times=3).refuse_partitions(code, leader=no_leader)
+        async with consuming(broker) as consumer:
+            assert 0 == (await next_record(consumer)).offset
+        assert busiest_second(broker) <= STORM
+
+
+@pytest.mark.parametrize("code", PARTITION_RETRIABLE)
+async def test_persistent_retriable_partition_error_causes_no_request_storm(code):
+    async with running(1) as broker:
+        broker.faults.on(FETCH, times=None).refuse_partitions(code, leader=no_leader)
+        async with consuming(broker) as consumer:
+            assert await next_record(consumer) is None
+
+        assert busiest_second(broker) <= STORM
+        assert len(broker.requests) < 60 * 8
+
+
+# Throttling.
+
+
+@pytest.mark.parametrize("api", ["ShareGroupHeartbeat", FETCH, "ShareAcknowledge"])
+async def test_throttle_times_are_obeyed(api):
+    async with running(50) as broker:
+        # The broker reads on: a request that is sent too early is seen.
+        broker.faults.on(api, times=None).change(
+            lambda response, context: {**response, "throttle_time": 7}
+        )
+        async with consuming(broker, acknowledgement="explicit") as consumer:
+            with anyio.move_on_after(60):
+                async for record in consumer:
+                    record.accept()
+                    await anyio.sleep(0.5)
+
+            times = [request.at for request in requests(broker, api)]
+            assert len(times) >= 3
+            for before, after in zip(times, times[1:], strict=False):
+                assert after - before >= 6.999

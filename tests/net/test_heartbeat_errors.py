@@ -1,0 +1,187 @@
+"""Consumers whose coordinator returns errors."""
+
+import anyio
+import pytest
+
+from sharecons.errors import AuthorizationError, BrokerError, GroupError
+from sharecons.testing.broker.codec import ErrorCode
+from tests.net.embedded import (
+    STORM,
+    busiest_second,
+    consuming,
+    next_record,
+    record_requests,
+    requests,
+    respond_with_error_9999,
+    running,
+)
+
+pytestmark = pytest.mark.anyio
+
+HEARTBEAT = "ShareGroupHeartbeat"
+
+FATAL_ERRORS = {
+    "GROUP_AUTHORIZATION_FAILED": AuthorizationError,
+    "GROUP_MAX_SIZE_REACHED": GroupError,
+    "INCONSISTENT_GROUP_PROTOCOL": GroupError,
+    "INVALID_GROUP_ID": GroupError,
+    "GROUP_ID_NOT_FOUND": GroupError,
+    "INVALID_REQUEST": BrokerError,
+}
+PASSING = [
+    "COORDINATOR_LOAD_IN_PROGRESS",
+    "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR",
+    "UNKNOWN_MEMBER_ID",
+    "FENCED_MEMBER_EPOCH",
+    "UNKNOWN_SERVER_ERROR",
+    "REQUEST_TIMED_OUT",
+    "STALE_MEMBER_EPOCH",
+    "TOPIC_AUTHORIZATION_FAILED",
+    9999,
+]
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
+def reject_heartbeats(broker, code, times=None):
+    heartbeats = broker.faults.on(HEARTBEAT, times=times)
+    if code == 9999:
+        heartbeats.respond(respond_with_error_9999)
+    else:
+        heartbeats.refuse(code)
+
+
+@pytest.mark.parametrize(("code", "kind"), FATAL_ERRORS.items())
+async def test_fatal_heartbeat_error_is_raised_by_every_call(code, kind):
+    """No further heartbeat is sent."""
+    number = ErrorCode[code.lower()]
+    async with running(1) as broker:
+        broker.faults.on(HEARTBEAT, times=None).respond(
+            lambda request, context: {"error_code": number, "error_message": "because"}
+        )
+        async with consuming(broker) as consumer:
+            with pytest.raises(kind, match=f"billing.*{code}.*because"):
+                await anext(aiter(consumer))
+            for call in (
+                lambda: anext(aiter(consumer)),
+                lambda: anext(consumer.batches()),
+                lambda: consumer.poll(timeout=1),
+                lambda: consumer.commit(),
+            ):
+                with pytest.raises(kind) as caught:
+                    await call()
+                assert number.value == caught.value.code
+            await anyio.sleep(30)
+
+        assert 1 == len(requests(broker, HEARTBEAT))
+
+
+async def test_fatal_error_wakes_waiting_readers():
+    async with running() as broker:
+        heartbeats = broker.faults.on(HEARTBEAT, after=3, times=None)
+        heartbeats.refuse("GROUP_AUTHORIZATION_FAILED")
+        async with consuming(broker) as consumer:
+            with anyio.fail_after(60), pytest.raises(AuthorizationError):
+                await anext(aiter(consumer))
+
+
+@pytest.mark.parametrize("code", PASSING)
+async def test_heartbeat_error_that_ends_is_recovered(code):
+    async with running(1) as broker:
+        reject_heartbeats(broker, code, times=4)
+        async with consuming(broker) as consumer:
+            try:
+                record = await next_record(consumer)
+            except AuthorizationError:
+                assert code == "TOPIC_AUTHORIZATION_FAILED"
+                record = await next_record(consumer)
+
+            assert 0 == record.offset
+        assert busiest_second(broker) <= STORM
+
+
+@pytest.mark.parametrize("code", PASSING)
+async def test_persistent_heartbeat_error_causes_no_request_storm(code):
+    raised = 0
+    async with running(1) as broker:
+        reject_heartbeats(broker, code)
+        async with consuming(broker) as consumer:
+            with anyio.move_on_after(60):
+                while True:
+                    try:
+                        await anext(aiter(consumer))
+                    except AuthorizationError:
+                        raised += 1
+
+        assert (code == "TOPIC_AUTHORIZATION_FAILED") == raised
+        assert busiest_second(broker) <= STORM
+        assert len(requests(broker, HEARTBEAT)) < 60 * 3
+
+
+@pytest.mark.parametrize("code", ["UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"])
+async def test_fenced_member_joins_again_immediately_under_its_id(code):
+    async with running() as broker:
+        heartbeats = record_requests(broker, HEARTBEAT)
+        async with consuming(broker) as consumer:
+            assert await next_record(consumer, within=20) is None
+            before = list(heartbeats)
+            reject_heartbeats(broker, code, times=1)
+            await anyio.sleep(6)
+            broker.produce("orders", [b"a"])
+            record = await next_record(consumer)
+
+            later = [request for request, _ in heartbeats[len(before) :]]
+            assert 0 == record.offset
+            (join,) = [request for request in later if request.member_epoch == 0]
+            assert join.member_id == before[0][0].member_id
+            assert ("orders",) == join.subscribed_topic_names
+
+
+# The lookup of the coordinator.
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "COORDINATOR_NOT_AVAILABLE",
+        "COORDINATOR_LOAD_IN_PROGRESS",
+        "UNKNOWN_SERVER_ERROR",
+    ],
+)
+async def test_unavailable_coordinator_is_looked_up_again(code):
+    async with running(1) as broker:
+        broker.faults.on("FindCoordinator", times=4).refuse(code)
+        async with consuming(broker) as consumer:
+            assert 0 == (await next_record(consumer)).offset
+        assert busiest_second(broker) <= STORM
+
+
+async def test_forbidden_group_in_the_coordinator_lookup_is_raised():
+    async with running(1) as broker:
+        lookups = broker.faults.on("FindCoordinator", times=None)
+        lookups.refuse("GROUP_AUTHORIZATION_FAILED")
+        async with consuming(broker) as consumer:
+            for _ in range(2):
+                with pytest.raises(
+                    AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"
+                ):
+                    await anext(aiter(consumer))
+        assert 1 == len(requests(broker, "FindCoordinator"))
+
+
+async def test_moved_coordinator_is_followed():
+    async with running(1, brokers=2) as broker:
+        async with consuming(broker) as consumer:
+            await next_record(consumer)
+            broker.move_coordinator("billing", to=2)
+            moved_at = anyio.current_time()
+            await anyio.sleep(20)
+
+            assert 1 == len(requests(broker, HEARTBEAT, moved_at, node=1))
+            assert requests(broker, HEARTBEAT, moved_at, node=2)
+            # The assignment outlives the move: the member has not left the group.
+            assert consumer.assignment
