@@ -24,6 +24,7 @@ from sharecons.net.background import Background
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import LoopGuard
+from sharecons.net.io.transport import Network
 from sharecons.net.producer import IdempotentProducer
 from sharecons.taskiq.messages import headers_of, key_of
 from sharecons.taskiq.task_source import TaskSource
@@ -74,6 +75,7 @@ class ShareGroupBroker(AsyncBroker):
         connect_timeout: seconds for a worker to connect to a first broker.
         client_id: for the brokers' logs and quotas.
         client_rack: for brokers that assign by rack.
+        network: opens connections, for tests.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -94,6 +96,7 @@ class ShareGroupBroker(AsyncBroker):
         connect_timeout: float = 10.0,
         client_id: str = "sharecons-taskiq",
         client_rack: str | None = None,
+        network: Network | None = None,
     ) -> None:
         super().__init__()
         check_count("max_records", max_records, 1)
@@ -113,6 +116,7 @@ class ShareGroupBroker(AsyncBroker):
         self._connect_timeout = connect_timeout
         self._client_id = check_string("client_id", client_id)
         self._client_rack = client_rack
+        self._network = network
         self._producer: IdempotentProducer | None = None
         self._producing: Background | None = None
         self._source: TaskSource | None = None
@@ -216,6 +220,7 @@ class ShareGroupBroker(AsyncBroker):
             client_id=self._client_id,
             software_version=VERSION,
             security=self._security,
+            network=self._network,
         )
         brokers = BrokerPool(cluster)
         self._guard = LoopGuard("broker")
@@ -258,6 +263,7 @@ class ShareGroupBroker(AsyncBroker):
             client_rack=self._client_rack,
             connect_timeout=self._connect_timeout,
             security=self._security,
+            network=self._network,
         )
 
     async def _stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Which held task the receiver gets next."""
+"""Which held task the receiver receives next."""
 
 import math
 from typing import Any

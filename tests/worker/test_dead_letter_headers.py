@@ -172,7 +172,7 @@ def test_damaged_number_of_redrives_is_zero(value: bytes | None) -> None:
 
 @pytest.mark.anyio
 async def test_dead_letter_of_a_redriven_record_keeps_only_the_count() -> None:
-    """Other headers of a source topic, which anyone may write, are not trusted."""
+    """Other headers of a source topic, which any client can write, are not trusted."""
     sent: list[Any] = []
 
     class Producer:

@@ -19,13 +19,20 @@ from sharecons import (
     ShareWorker,
 )
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.outcomes import Rejected, RetryAfter
 from sharecons.worker.window import DEFAULT_WINDOW, USABLE
 from tests.guides import Guide
-from tests.worker.working import settled, until, working
+from tests.waiting import until
+from tests.worker.working import on_real_clock, settled, working
 
 GUIDE = Guide("worker.md")
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
 
 
 class Reply:
@@ -45,9 +52,11 @@ def test_every_program_compiles() -> None:
     assert GUIDE.compile() == 9
 
 
+@on_real_clock
 @pytest.mark.anyio
-async def test_quick_start_charges_every_record(broker: EmbeddedBroker) -> None:
-    broker.produce("orders", [b"1", b"2", b"3"])
+async def test_quick_start_charges_every_record(share_broker: EmbeddedBroker) -> None:
+    share_broker.create_topic("orders", partitions=1)
+    share_broker.produce("orders", [b"1", b"2", b"3"])
     charged: list[bytes] = []
 
     async def charge_customer(value: bytes) -> None:
@@ -56,14 +65,15 @@ async def test_quick_start_charges_every_record(broker: EmbeddedBroker) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(
             GUIDE.program("main", charge_customer=charge_customer),
-            broker.bootstrap_servers,
+            share_broker.bootstrap_servers,
         )
-        await until(lambda: settled(broker, 3))
+        await until(lambda: settled(share_broker, 3))
         tasks.cancel_scope.cancel()
 
     assert [b"1", b"2", b"3"] == sorted(charged)
 
 
+@on_real_clock
 @pytest.mark.anyio
 async def test_plain_function_is_a_handler(broker: EmbeddedBroker) -> None:
     broker.produce("orders", [b"1", b"2"])
@@ -155,10 +165,10 @@ async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
         broker.create_topic(topic)
     for topic in topics:
         broker.produce(topic, [b"1"])
-    seen: list[str] = []
+    received_from: list[str] = []
 
     async def handle(record: Record[Any, Any]) -> None:
-        seen.append(record.topic)
+        received_from.append(record.topic)
 
     new_worker = GUIDE.program(
         "new_worker", ShareWorker=ShareWorker, RetryPolicy=RetryPolicy
@@ -166,10 +176,10 @@ async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
     worker = new_worker(consumer_of(broker), handle)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
-        await until(lambda: len(seen) == 3)
+        await until(lambda: len(received_from) == 3)
         worker.stop()
 
-    assert topics == sorted(seen)
+    assert topics == sorted(received_from)
 
 
 @pytest.fixture
@@ -223,7 +233,7 @@ async def test_spans_have_errors_and_outcomes(broker: EmbeddedBroker) -> None:
     currents: list[Any] = []
 
     async def handle(record: Record[Any, Any]) -> None:
-        await anyio.sleep(0.01)
+        await anyio.lowlevel.checkpoint()
         currents.append((record.offset, trace.get_current_span()))
         if [offset for offset, _ in currents].count(0) == 1 and record.offset == 0:
             raise TimeoutError("slow")
@@ -252,6 +262,7 @@ async def test_spans_have_errors_and_outcomes(broker: EmbeddedBroker) -> None:
     }
 
 
+@on_real_clock
 @pytest.mark.anyio
 async def test_test_of_a_worker_passes(share_broker: EmbeddedBroker) -> None:
     test = GUIDE.program(
@@ -281,4 +292,5 @@ def consumer_of(broker: EmbeddedBroker) -> ShareConsumer[Any, Any]:
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
+        network=broker.network,
     )

@@ -1,4 +1,4 @@
-"""Fetching records before handlers are free, or not."""
+"""When records are prefetched, before handlers are free."""
 
 from sharecons.worker.pace import FetchPace
 
@@ -10,16 +10,18 @@ def pace(*seconds: float) -> FetchPace:
     return found
 
 
-def test_nothing_is_fetched_ahead_until_a_handler_has_ended() -> None:
+def test_no_record_is_prefetched_before_a_handler_has_ended() -> None:
     assert not pace().fetches_ahead(30.0, 0.0)
     assert pace(0.1).fetches_ahead(30.0, 0.0)
 
 
-def test_nothing_is_fetched_ahead_until_the_lock_is_known() -> None:
+def test_no_record_is_prefetched_while_the_lock_duration_is_unknown() -> None:
     assert not pace(0.1).fetches_ahead(0.0, 0.0)
 
 
-def test_slow_handlers_are_a_quarter_of_the_lock() -> None:
+def test_records_are_prefetched_if_handlers_take_less_than_a_quarter_of_the_lock() -> (
+    None
+):
     assert pace(7.4).fetches_ahead(30.0, 0.0)
     assert not pace(7.6).fetches_ahead(30.0, 0.0)
 
@@ -30,7 +32,7 @@ def test_one_long_call_among_many_changes_little() -> None:
     assert found.fetches_ahead(30.0, 0.0)
 
 
-def test_busy_handlers_end_fetching_ahead_after_an_eighth_of_the_lock() -> None:
+def test_prefetching_ends_after_handlers_are_busy_for_an_eighth_of_the_lock() -> None:
     found = pace(0.1)
     found.on_capacity(0, 100.0)
     found.on_capacity(0, 102.0)

@@ -24,7 +24,7 @@ NONE = RetryTopics([])
 TOPICS = RetryTopics([RetryTopic("minute", 60.0), RetryTopic("seconds", 10.0)])
 
 
-def test_record_waits_in_place_where_it_stalls_nothing() -> None:
+def test_record_that_can_wait_waits_in_place() -> None:
     assert RETRY == place_retry(RETRY, can_wait=True, topics=TOPICS)
     assert RETRY == place_retry(RETRY, can_wait=True, topics=NONE)
 
@@ -35,7 +35,7 @@ def test_record_that_would_stall_its_partition_waits_in_a_topic() -> None:
     assert Spilled("seconds", 10.0, 2, ERROR) == found
 
 
-def test_record_without_a_place_is_released() -> None:
+def test_record_that_cannot_wait_without_a_retry_topic_is_released() -> None:
     found = place_retry(RETRY, can_wait=False, topics=NONE)
 
     assert (
@@ -44,11 +44,11 @@ def test_record_without_a_place_is_released() -> None:
     )
 
 
-def test_record_of_a_lane_stays() -> None:
+def test_record_with_key_order_waits_in_place() -> None:
     assert RETRY == place_retry(RETRY, can_wait=False, topics=TOPICS, key_order=True)
 
 
-def test_stopping_worker_keeps_nothing() -> None:
+def test_stopping_worker_holds_no_record() -> None:
     found = place_retry(RETRY, can_wait=True, topics=TOPICS, stopping=True)
     assert Spilled("seconds", 10.0, 2, ERROR) == found
     for topics, key_order in ((NONE, False), (TOPICS, True)):
@@ -62,7 +62,9 @@ def test_stopping_worker_keeps_nothing() -> None:
     ("delay", "topic"),
     [(0.0, "seconds"), (15.0, "seconds"), (15.1, "minute"), (3600.0, "minute")],
 )
-def test_delay_has_the_topic_that_is_just_long_enough(delay: float, topic: str) -> None:
+def test_topic_for_a_delay_is_the_shortest_that_is_long_enough(
+    delay: float, topic: str
+) -> None:
     assert topic == TOPICS.topic_for(delay)
 
 
@@ -100,5 +102,5 @@ def test_batch_starts_when_its_first_record_has_waited() -> None:
     assert not gate.is_open(1, 6.5), "the rest begins to wait"
 
 
-def test_single_records_start_at_once() -> None:
+def test_batch_of_one_record_starts_immediately() -> None:
     assert BatchGate(1, 0.0).is_open(1, 0.0)

@@ -26,7 +26,7 @@ class Locks:
         return self.schedule.take_due(now, self.deadlines.__getitem__)
 
     def run(self, *, confirm: bool) -> list[tuple[float, str]]:
-        """Let time pass until all locks are lost; return what is done when."""
+        """Let time pass until all locks are lost; return the time of each action."""
         done: list[tuple[float, str]] = []
         while (now := self.schedule.next_check()) < math.inf:
             renewed, lost = self.take_due(now)
@@ -73,7 +73,7 @@ def test_record_is_not_renewed_after_its_longest_lease() -> None:
     ] == locks.run(confirm=True)
 
 
-def test_renewed_lock_is_renewed_at_half_of_it_also_if_it_was_delivered_late() -> None:
+def test_lock_of_a_late_delivery_is_renewed_at_half_of_its_renewed_duration() -> None:
     locks = Locks()
     item = WorkItem("late", 10)
     locks.schedule.add(item, deadline=2.0, duration=2.0, now=0.0)
@@ -107,8 +107,8 @@ def test_records_that_arrived_together_are_renewed_together() -> None:
     assert (items, []) == locks.take_due(15.0)
 
 
-def test_records_of_one_arrival_are_confirmed_apart() -> None:
-    """A renewal of some is lost; one that arrives later has its own deadline."""
+def test_records_that_arrived_together_are_confirmed_separately() -> None:
+    """Two of four renewals fail; a record that arrives later has its own deadline."""
     locks = Locks()
     items = [locks.add(f"r{number}") for number in range(4)]
     assert (items, []) == locks.take_due(15.0)

@@ -1,4 +1,4 @@
-"""When a failed record is tried again, and when it is given up."""
+"""When a failed record is retried, and when the worker gives up."""
 
 import math
 
@@ -32,7 +32,7 @@ def test_delays_grow_up_to_the_maximum() -> None:
     assert [0.5, 1.0, 2.0, 3.0, 3.0] == [policy.delay(n, 0.5) for n in range(1, 6)]
 
 
-def test_jitter_varies_a_delay_to_both_sides() -> None:
+def test_jitter_makes_a_delay_shorter_or_longer() -> None:
     policy = RetryPolicy(initial=10.0, maximum=10.0, jitter=0.25)
 
     assert [7.5, 10.0, 12.5] == [policy.delay(1, chance) for chance in (0.0, 0.5, 1.0)]
@@ -72,7 +72,7 @@ def test_single_attempt_is_never_retried() -> None:
     assert DeadLettered("failed after 1 attempt: ValueError: bad", error) == found
 
 
-def test_handler_decides_by_exceptions() -> None:
+def test_exception_of_a_handler_decides_the_outcome() -> None:
     assert Rejected("no customer") == decided(PLAIN, Reject("no customer"))
     assert DeadLettered("strange") == decided(PLAIN, DeadLetter("strange"))
     assert Rejected("strange") == decided(PLAIN, DeadLetter("strange"), queue=False)
@@ -82,7 +82,7 @@ def test_handler_decides_by_exceptions() -> None:
     assert RetryAfter(1.0, 2, some_time) == decided(PLAIN, some_time)
 
 
-def test_retry_of_the_last_attempt_gives_the_record_up() -> None:
+def test_retry_in_the_last_attempt_is_a_dead_letter() -> None:
     error = Retry(after=1)
 
     found = decided(PLAIN, error, 3)
@@ -91,7 +91,7 @@ def test_retry_of_the_last_attempt_gives_the_record_up() -> None:
     assert DeadLettered(reason, error) == found
 
 
-def test_nearest_class_of_an_exception_has_its_policy() -> None:
+def test_policy_is_that_of_the_nearest_exception_class() -> None:
     often, once = RetryPolicy(max_attempts=9), RetryPolicy(max_attempts=1)
     policy = RetryPolicy(
         max_attempts=3, by_exception={OSError: often, ConnectionResetError: once}

@@ -1,4 +1,4 @@
-"""Which record is processed next, and how many are taken."""
+"""The scheduler: which record is processed next, and how many are fetched."""
 
 import math
 from collections import defaultdict
@@ -39,7 +39,7 @@ def test_records_start_in_order_up_to_the_concurrency() -> None:
     assert ["c"] == started(found)
 
 
-def test_capacity_is_what_could_start_at_once() -> None:
+def test_capacity_is_the_number_of_free_slots() -> None:
     found, items = scheduler("a", concurrency=3)
     assert 2 == found.capacity(0.0)
     started(found)
@@ -88,7 +88,7 @@ def test_lane_runs_one_record_at_a_time_through_all_attempts() -> None:
     assert ["k:2"] == started(found, 4.0)
 
 
-def test_lane_behind_a_record_is_what_waits_for_it() -> None:
+def test_lane_behind_a_record_has_the_later_records_of_its_key() -> None:
     found, items = scheduler("k:1", "k:2", "j:1", "k:3", "none")
 
     assert [items[1], items[3]] == found.lane_behind(items[0])
@@ -103,7 +103,7 @@ def test_blocked_records_let_others_be_taken_up_to_the_limit() -> None:
     assert 1 == found.capacity(0.0)
     found.add(WorkItem("k:4", 10, lane=b"k"))
 
-    assert 0 == found.capacity(0.0), "as many as may be held"
+    assert 0 == found.capacity(0.0), "the maximum is held"
 
 
 def test_bytes_limit_what_is_taken() -> None:
@@ -164,7 +164,7 @@ def test_wait_that_ends_early_leaves_the_record_closing() -> None:
 
 
 class SchedulerMachine(RuleBasedStateMachine):
-    """Random use; `running` and the lanes are kept a second time, in a plainer way."""
+    """Random use, compared with a plain list of running items and one list per lane."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -259,9 +259,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 TestScheduler = SchedulerMachine.TestCase
-TestScheduler.settings = settings(
-    max_examples=100, stateful_step_count=50, deadline=None
-)
+TestScheduler.settings = settings(stateful_step_count=50)
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=30))

@@ -1,4 +1,4 @@
-"""The worker on the embedded broker: handlers, locks, ends."""
+"""A worker on the embedded broker: handlers, locks, dead letters, stopping."""
 
 import threading
 import time
@@ -8,13 +8,27 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import DeadLetter, DeadLetterQueue, Record, Reject, Retry
+from sharecons import (
+    DeadLetter,
+    DeadLetterQueue,
+    Record,
+    Reject,
+    Retry,
+    ShareGroupAdmin,
+)
 from sharecons.dead_letters import DeadLetters, SourceStatus
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
-from tests.worker.working import Handled, settled, until, working
+from tests.waiting import until
+from tests.worker.working import Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
 
 
 async def test_records_are_handled_and_accepted(broker: EmbeddedBroker) -> None:
@@ -35,28 +49,29 @@ async def test_handlers_run_concurrently_up_to_the_limit(broker) -> None:
     async with working(broker, handled, concurrency=20):
         await until(lambda: len(handled.calls) == 60)
 
-    assert 15 <= handled.most_running <= 20
+    assert 15 <= handled.max_running <= 20
 
 
+@on_real_clock
 async def test_plain_function_runs_in_threads(broker: EmbeddedBroker) -> None:
     broker.produce("orders", [b"%d" % number for number in range(20)])
     threads: set[int] = set()
     running: list[int] = []
-    most_running = 0
+    max_running = 0
 
     def handle(record: Record[Any, Any]) -> None:
-        nonlocal most_running
+        nonlocal max_running
         threads.add(threading.get_ident())
         running.append(record.offset)
-        most_running = max(most_running, len(running))
-        time.sleep(0.05)
+        max_running = max(max_running, len(running))
+        time.sleep(0.05)  # real time: a handler in a thread
         running.remove(record.offset)
 
     async with working(broker, handle, concurrency=10):
         await until(lambda: settled(broker, 20))
 
     assert threading.get_ident() not in threads
-    assert 1 < most_running <= 10
+    assert 1 < max_running <= 10
 
 
 async def test_failed_record_is_tried_again_without_another_delivery(broker) -> None:
@@ -148,9 +163,10 @@ async def test_dead_letter_that_is_too_large_is_a_reference(broker) -> None:
     (letter,) = broker.records("small.dead")
     assert (None, None) == (letter.key, letter.value)
     assert ("sharecons.reference", b"too large") == letter.headers[-1]
-    async with DeadLetters(
-        "small.dead", bootstrap_servers=broker.bootstrap_servers
-    ) as letters:
+    async with ShareGroupAdmin(
+        broker.bootstrap_servers, network=broker.network
+    ) as admin:
+        letters = DeadLetters.of_admin(admin, "small.dead")
         (found,) = [each async for each in letters.read()]
     assert (SourceStatus.FETCHED, b"k", value, (("trace", b"1"),)) == (
         found.status,
@@ -160,7 +176,9 @@ async def test_dead_letter_that_is_too_large_is_a_reference(broker) -> None:
     )
 
 
-async def test_handler_may_reject(broker, caplog) -> None:
+async def test_record_that_the_handler_rejects_is_settled_and_logged(
+    broker, caplog
+) -> None:
     broker.produce("orders", [b"a", b"b"])
 
     async def reject_first(record: Record[Any, Any]) -> None:
@@ -200,11 +218,11 @@ async def test_lock_is_renewed_while_the_handler_runs(broker) -> None:
     broker.produce("orders", [b"long"])
     deliveries: list[int] = []
 
-    async def take_long(record: Record[Any, Any]) -> None:
+    async def run_long(record: Record[Any, Any]) -> None:
         deliveries.append(record.delivery_count)
         await anyio.sleep(6.0)
 
-    async with working(broker, take_long):
+    async with working(broker, run_long):
         await until(lambda: settled(broker, 1))
 
     assert [1] == deliveries
@@ -237,7 +255,7 @@ async def test_handler_is_cancelled_before_its_record_is_handled_again(broker) -
     running: set[int] = set()
     deliveries: Counter[int] = Counter()
 
-    async def take_long(record: Record[Any, Any]) -> None:
+    async def run_long(record: Record[Any, Any]) -> None:
         assert record.offset not in running
         running.add(record.offset)
         try:
@@ -246,14 +264,16 @@ async def test_handler_is_cancelled_before_its_record_is_handled_again(broker) -
         finally:
             running.remove(record.offset)
 
-    async with working(broker, take_long, concurrency=20) as worker:
+    async with working(broker, run_long, concurrency=20) as worker:
         await until(lambda: settled(broker, 20))
         assert 1 == renewal.hits
         assert 0 == worker.stats.failed
         assert worker.stats.locks_lost == deliveries[2] > 0
 
 
-async def test_stopped_worker_finishes_what_runs_and_releases_the_rest(broker) -> None:
+async def test_stopped_worker_finishes_running_handlers_and_releases_other_records(
+    broker,
+) -> None:
     broker.produce("orders", [b"%d" % number for number in range(10)])
     handled = Handled(lambda record: anyio.sleep(0.3))
 
@@ -265,7 +285,9 @@ async def test_stopped_worker_finishes_what_runs_and_releases_the_rest(broker) -
     assert handled.running == 0
 
 
-async def test_handler_that_exceeds_the_grace_is_cancelled_and_released(broker) -> None:
+async def test_handler_that_exceeds_the_grace_is_cancelled_and_its_record_released(
+    broker,
+) -> None:
     broker.produce("orders", [b"a"])
     handled = Handled(lambda record: anyio.sleep(60))
 

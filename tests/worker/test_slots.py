@@ -6,10 +6,17 @@ import anyio
 import pytest
 
 from sharecons.net.io.event_loop import running_clock
+from sharecons.testing.virtual_time import Backend
 from sharecons.worker.scheduler import ItemState, WorkItem
 from sharecons.worker.slots import CallSlots
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
 
 
 class Calls:
@@ -49,14 +56,12 @@ async def test_idle_slot_survives_the_lost_lock_of_its_last_record() -> None:
         async with anyio.create_task_group() as tasks:
             calls.items.append(waiting)
             calls.slots.start_calls(tasks)
-            while calls.ended != [1]:
-                await anyio.sleep(0.01)
+            await until(lambda: calls.ended == [1])
             lose(waiting)  # it waits for its next attempt
-            await anyio.sleep(0.01)
+            await anyio.wait_all_tasks_blocked()
             calls.items.append(other)
             calls.slots.start_calls(tasks)
-            while calls.ended != [1, 2]:
-                await anyio.sleep(0.01)
+            await until(lambda: calls.ended == [1, 2])
             calls.slots.end()
 
 
@@ -91,7 +96,7 @@ async def test_slot_of_a_lost_call_is_replaced() -> None:
 
 
 async def started_slots(handle: Callable[[], Awaitable[object]], limit: int) -> int:
-    """Call `handle` for ten records; return how many slots were started."""
+    """Call `handle` for ten records; return the number of slots that were started."""
     items = [WorkItem(number, 1) for number in range(10)]
     used: set[object] = set()
     ended = 0
@@ -112,8 +117,7 @@ async def started_slots(handle: Callable[[], Awaitable[object]], limit: int) -> 
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
             slots.start_calls(tasks)
-            while ended < 10:
-                await anyio.sleep(0.01)
+            await until(lambda: ended == 10)
             slots.end()
     return len(used)
 
@@ -125,18 +129,18 @@ async def test_handlers_that_never_wait_share_a_slot() -> None:
     assert 1 == await started_slots(handle, limit=4)
 
 
-async def test_call_that_waits_starts_all_that_may_start() -> None:
-    running = most = 0
+async def test_call_that_waits_starts_calls_up_to_the_limit() -> None:
+    running = max_running = 0
 
     async def handle() -> None:
-        nonlocal running, most
+        nonlocal running, max_running
         running += 1
-        most = max(most, running)
+        max_running = max(max_running, running)
         await anyio.sleep(0.05)
         running -= 1
 
     assert 4 == await started_slots(handle, limit=4)
-    assert 4 == most
+    assert 4 == max_running
 
 
 async def test_only_the_call_that_waits_lets_others_start() -> None:

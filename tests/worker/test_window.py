@@ -10,7 +10,7 @@ P1 = TopicPartition("orders", 1)
 
 
 def at_rate(per_second: int, seconds: int = 10) -> tuple[WindowTracker, float]:
-    """Return a tracker that has seen a partition at this rate, and the time."""
+    """Return a tracker of a partition with this rate, and the time."""
     tracker = WindowTracker()
     for number in range(per_second * seconds):
         now = number / per_second
@@ -43,7 +43,7 @@ def test_offsets_passed_already_count() -> None:
     assert tracker.can_wait(P0, 2500, 10.0, later)
 
 
-def test_partition_that_stands_still_keeps_the_rate_of_before_for_a_while() -> None:
+def test_partition_that_stands_still_keeps_its_rate_for_a_while() -> None:
     tracker, now = at_rate(1000)
     offset = 10_000
     tracker.on_delivered(P0, offset, now)
@@ -52,7 +52,7 @@ def test_partition_that_stands_still_keeps_the_rate_of_before_for_a_while() -> N
     assert tracker.can_wait(P0, offset, 3.0, now + 30.0)
 
 
-def test_first_records_of_a_partition_are_not_taken_for_a_high_rate() -> None:
+def test_first_records_of_a_partition_do_not_count_as_a_high_rate() -> None:
     tracker = WindowTracker()
     for offset in range(5000, 5100):
         tracker.on_delivered(P0, offset, 0.0)
@@ -60,7 +60,7 @@ def test_first_records_of_a_partition_are_not_taken_for_a_high_rate() -> None:
     assert tracker.can_wait(P0, 5000, 10.0, 0.001)
 
 
-def test_partitions_have_rates_of_their_own() -> None:
+def test_each_partition_has_its_own_rate() -> None:
     tracker, now = at_rate(2000)
     tracker.on_delivered(P0, 20_000, now)
     tracker.on_delivered(P1, 7, now)
@@ -84,7 +84,7 @@ def test_partition_is_held_up_by_its_oldest_record() -> None:
     assert [] == tracker.held_up(10.0)
 
 
-def test_redelivered_record_is_held_from_its_new_delivery_on() -> None:
+def test_redelivered_record_is_held_since_its_new_delivery() -> None:
     tracker = WindowTracker(window=10)
     tracker.on_delivered(P0, 5, 1.0)
     tracker.on_done(P0, 5)

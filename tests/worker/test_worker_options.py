@@ -19,16 +19,23 @@ from sharecons import (
 )
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.handlers import HandlerBatch
 from sharecons.worker.outcomes import Outcome, Rejected, RetryAfter
 from sharecons.worker.slots import CallSlots
-from tests.worker.working import Handled, settled, until, working
+from tests.waiting import until
+from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
 
 
-async def test_batches_are_filled_and_the_rest_starts_after_the_wait(
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+async def test_last_batch_starts_after_max_wait_without_being_full(
     broker: EmbeddedBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(250)])
@@ -46,7 +53,7 @@ async def test_batches_are_filled_and_the_rest_starts_after_the_wait(
     assert 10 > len(sizes)
 
 
-async def test_failed_records_of_a_batch_are_tried_again_alone(
+async def test_only_the_failed_records_of_a_batch_are_retried(
     broker: EmbeddedBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(20)])
@@ -66,8 +73,8 @@ async def test_failed_records_of_a_batch_are_tried_again_alone(
     assert {1} == {*calls.values()}
 
 
-class Notes(WorkerHooks):
-    """Hooks that note their calls."""
+class RecordingHooks(WorkerHooks):
+    """Hooks that record their calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[Any, ...]] = []
@@ -88,17 +95,17 @@ class Faulty(WorkerHooks):
         raise LookupError("no tracer")
 
 
-async def test_hooks_see_each_attempt_and_its_outcome(
+async def test_hooks_are_called_for_each_attempt_with_its_outcome(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
     broker.produce("orders", [b"a"])
-    notes = Notes()
+    recording = RecordingHooks()
     errors: list[Exception] = [ValueError("bad"), Reject("old")]
 
     async def fail_twice(record: Record[Any, Any]) -> None:
         raise errors.pop(0)
 
-    async with working(broker, fail_twice, hooks=[Faulty(), notes]) as worker:
+    async with working(broker, fail_twice, hooks=[Faulty(), recording]) as worker:
         await until(lambda: settled(broker, 1))
 
     assert [
@@ -107,7 +114,7 @@ async def test_hooks_see_each_attempt_and_its_outcome(
         ("after", b"a", RetryAfter),
         ("before", b"a", 2),
         ("after", b"a", Rejected),
-    ] == notes.calls
+    ] == recording.calls
     assert "no tracer" in caplog.text
     assert (1, 1, 1) == (
         worker.stats.failed,
@@ -144,20 +151,24 @@ async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> 
         ),
     ],
 )
-async def test_undeserializable_record_is_given_up_and_others_go_on(
+async def test_undeserializable_record_is_not_handled_but_others_are(
     broker: EmbeddedBroker, options: dict[str, Any], letters: int
 ) -> None:
     broker.produce("orders", [b"1", b"not a number", b"3"], keys=[b"k"] * 3)
-    handled, notes = Handled(), Notes()
+    handled, recording = Handled(), RecordingHooks()
 
     async with working(
-        broker, handled, consumer={"value_deserializer": int}, hooks=[notes], **options
+        broker,
+        handled,
+        consumer={"value_deserializer": int},
+        hooks=[recording],
+        **options,
     ):
         await until(lambda: settled(broker, 3))
 
     assert [1, 3] == sorted(handled.calls)
     assert [b"not a number"] == [
-        call[1] for call in notes.calls if call[0] == "failure"
+        call[1] for call in recording.calls if call[0] == "failure"
     ]
     written = broker.records("orders.dead")
     assert letters == len(written)
@@ -188,7 +199,7 @@ async def test_dead_letter_of_a_deserialized_record_has_its_bytes(
     assert (b"key", b"1") == (letter.key, letter.value)
 
 
-async def test_unhashable_deserialized_keys_may_have_an_order(
+async def test_unhashable_deserialized_keys_are_processed_in_order(
     broker: EmbeddedBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % n for n in range(20)], keys=[b"a", b"b"] * 10)
@@ -237,9 +248,11 @@ async def test_damaged_batch_does_not_end_the_worker(
     assert "records not received" in caplog.text
 
 
-async def test_contexts_of_hooks_reach_the_handler(broker: EmbeddedBroker) -> None:
+async def test_context_variable_set_by_a_hook_reaches_the_handler(
+    broker: EmbeddedBroker,
+) -> None:
     trace: ContextVar[bytes] = ContextVar("trace")
-    seen: list[tuple[bytes, bytes]] = []
+    handled: list[tuple[bytes, bytes]] = []
 
     class Tracing(WorkerHooks):
         def before(self, record: Any, attempt: int) -> None:
@@ -247,21 +260,23 @@ async def test_contexts_of_hooks_reach_the_handler(broker: EmbeddedBroker) -> No
 
     async def handle(record: Record[Any, Any]) -> None:
         await anyio.sleep(0.01)
-        seen.append((record.value, trace.get()))
+        handled.append((record.value, trace.get()))
 
     broker.produce("orders", [b"%d" % number for number in range(9)])
     async with working(broker, handle, hooks=[Tracing()]):
         await until(lambda: settled(broker, 9))
 
-    assert all(value == traced for value, traced in seen)
+    assert all(value == traced for value, traced in handled)
 
 
-async def test_contexts_of_handlers_reach_no_other(broker: EmbeddedBroker) -> None:
+async def test_context_variable_set_by_a_handler_does_not_reach_other_handlers(
+    broker: EmbeddedBroker,
+) -> None:
     user: ContextVar[bytes] = ContextVar("user")
-    seen: list[bytes | None] = []
+    received: list[bytes | None] = []
 
     async def handle(record: Record[Any, Any]) -> None:
-        seen.append(user.get(None))
+        received.append(user.get(None))
         user.set(record.value)
         await anyio.sleep(0.001)
         assert record.value == user.get()
@@ -271,10 +286,10 @@ async def test_contexts_of_handlers_reach_no_other(broker: EmbeddedBroker) -> No
         await until(lambda: settled(broker, 9))
         assert 9 == worker.stats.accepted
 
-    assert [None] * 9 == seen
+    assert [None] * 9 == received
 
 
-async def test_worker_runs_once(broker: EmbeddedBroker) -> None:
+async def test_second_run_of_a_worker_is_an_error(broker: EmbeddedBroker) -> None:
     async with working(broker, Handled()) as worker:
         await until(lambda: worker.consumer.connected)
 
@@ -282,7 +297,7 @@ async def test_worker_runs_once(broker: EmbeddedBroker) -> None:
         await worker.run()
 
 
-def test_consumer_has_one_worker() -> None:
+def test_second_worker_of_a_consumer_is_an_error() -> None:
     consumer = ShareConsumer("orders", group_id="billing")
     ShareWorker(consumer, Handled())
 
@@ -317,13 +332,14 @@ def test_stats_of_a_new_worker_are_zero() -> None:
 async def test_busy_handlers_leave_the_event_loop_idle(
     broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, batches: bool
 ) -> None:
-    """Batches and retries that are due wait for a handler to end."""
+    """While all handlers run, due batches and retries do not wake the worker."""
     starts = 0
     start_calls = CallSlots.start_calls
 
     def count_starts(self: CallSlots, tasks: Any) -> None:
         nonlocal starts
         starts += 1
+        assert starts < 60, "the worker runs without waiting"
         start_calls(self, tasks)
 
     monkeypatch.setattr(CallSlots, "start_calls", count_starts)
@@ -332,7 +348,8 @@ async def test_busy_handlers_leave_the_event_loop_idle(
     async def handle(record: Record[Any, Any]) -> None:
         calls[record.value] += 1
         if calls[record.value] == 1:
-            raise Retry(after=0.3)
+            # The first retry runs while the others become due, one after the other.
+            raise Retry(after=0.3 + 0.01 * record.offset)
         await anyio.sleep(0.5)
 
     async def handle_batch(batch: HandlerBatch[Any, Any]) -> None:
@@ -345,4 +362,4 @@ async def test_busy_handlers_leave_the_event_loop_idle(
     async with working(broker, handler, concurrency=1):
         await until(lambda: settled(broker, 4))
 
-    assert starts < 60
+    assert starts > 0

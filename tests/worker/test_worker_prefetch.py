@@ -8,13 +8,20 @@ import pytest
 
 from sharecons import Record
 from sharecons.testing import EmbeddedBroker
-from tests.worker.working import Handled, settled, until, working
+from sharecons.testing.virtual_time import Backend
+from tests.waiting import until
+from tests.worker.working import settled, working
 
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
 class Deliveries:
-    """A handler that takes `seconds`, and notes delivery counts."""
+    """A handler that takes `seconds`, and counts deliveries by delivery count."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -25,6 +32,7 @@ class Deliveries:
         await anyio.sleep(self.seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("renewals", ["true", "false"])
 @pytest.mark.parametrize(("seconds", "count"), [(1.2, 20), (0.3, 100)])
 async def test_slow_handlers_receive_each_record_once(
@@ -54,6 +62,7 @@ async def test_slow_handlers_receive_each_record_once(
     assert "acknowledgements failed" not in caplog.text
 
 
+@pytest.mark.slow
 async def test_records_fetched_ahead_keep_their_locks_when_handlers_hang(
     broker: EmbeddedBroker,
 ) -> None:
@@ -78,10 +87,18 @@ async def test_records_fetched_ahead_keep_their_locks_when_handlers_hang(
     assert {1: 2000} == counts
 
 
-async def test_window_of_the_group_is_read(broker: EmbeddedBroker) -> None:
-    broker.set_group_config("billing", {"share.partition.max.record.locks": 300})
+@pytest.mark.parametrize("window", [100, 2000])
+async def test_record_holds_up_its_partition_when_the_window_of_the_group_is_full(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture, window: int
+) -> None:
+    broker.set_group_config("billing", {"share.partition.max.record.locks": window})
+    broker.produce("orders", [b"record"] * 200, batch=10)
 
-    async with working(broker, Handled()) as worker:
-        await until(
-            lambda: worker._runner is not None and worker._runner._window.window == 300
-        )
+    async def hang_at_first(record: Record[Any, Any]) -> None:
+        if record.offset == 0:
+            await anyio.sleep(2)  # the window is checked once a second
+
+    async with working(broker, hang_at_first, concurrency=10):
+        await until(lambda: settled(broker, 200))
+
+    assert (window == 100) == ("a record holds up its partition" in caplog.text)

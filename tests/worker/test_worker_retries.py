@@ -3,6 +3,7 @@
 import time
 from typing import Any
 
+import anyio
 import pytest
 
 from sharecons import (
@@ -15,32 +16,48 @@ from sharecons import (
     ShareWorker,
 )
 from sharecons.errors import ConfigurationError
+from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
 from sharecons.worker import window
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.retry_topics import read_retry_state
-from tests.worker.working import Handled, settled, until, working
+from tests.waiting import until
+from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
 
 RETRY_TOPICS = [RetryTopic("orders.retry", 0.5)]
 SLOW = RetryPolicy(max_attempts=3, initial=0.5, maximum=0.5, jitter=0.0)
 
 
 @pytest.fixture
+async def wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the wall clock, with which due times are written, follow the virtual one."""
+    clock, start = running_clock(), time.time()
+    monkeypatch.setattr(time, "time", lambda: start + clock())
+
+
+@pytest.fixture
 def small_window(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make partitions of more than a few records too fast to wait in."""
+    """Let failed records wait in place only within ten offsets."""
     monkeypatch.setattr(window, "USABLE", 10 / window.DEFAULT_WINDOW)
 
 
 async def fail_one(record: Record[Any, Any]) -> None:
-    """Fail for a record in the middle: by then, the rate is known."""
+    """Fail for record 50: by then, the worker has measured the rate."""
     if record.value == b"50":
         raise Retry(after=0.5)
 
 
 async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
-    broker: EmbeddedBroker, small_window: None
+    broker: EmbeddedBroker, small_window: None, wall_clock: None
 ) -> None:
     broker.produce(
         "orders",
@@ -53,7 +70,7 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
 
     async def fail_once(record: Record[Any, Any]) -> None:
         if record.value == b"50":
-            calls.append((record.topic, time.monotonic()))
+            calls.append((record.topic, anyio.current_time()))
             origins.append(worker.origin(record)[:3])
             if len(calls) == 1:
                 raise TimeoutError("slow")
@@ -85,7 +102,7 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
     assert [("orders", 0, 50), ("orders", 0, 50)] == origins
 
 
-async def test_attempts_in_the_retry_topic_count_until_the_record_is_given_up(
+async def test_attempts_in_the_retry_topic_count_towards_the_maximum(
     broker: EmbeddedBroker, small_window: None
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(100)])
@@ -211,7 +228,7 @@ async def test_stopping_worker_moves_waiting_records_to_the_retry_topic(
     ) as worker:
         await until(lambda: worker.stats.waiting == 1)
 
-    # A fetch in flight may return the copy, which then moves to the topic's end.
+    # A fetch in flight can return the copy, which then moves to the topic's end.
     assert 1 <= worker.stats.spilled <= 2
     state = read_retry_state(broker.records("orders.retry")[-1].headers)
     assert state is not None
@@ -226,6 +243,7 @@ async def test_stopping_worker_moves_waiting_records_to_the_retry_topic(
     assert settled(broker, 1)
 
 
+@pytest.mark.slow
 async def test_undue_records_of_a_retry_topic_block_no_others(
     broker: EmbeddedBroker,
 ) -> None:
@@ -270,7 +288,7 @@ async def test_copy_that_cannot_be_written_leaves_the_record_held(
         await until(lambda: worker.stats.spilled == 1)
 
 
-async def test_copy_that_the_retry_topic_does_not_take_is_released(
+async def test_record_that_the_retry_topic_rejects_is_released(
     broker: EmbeddedBroker, small_window: None
 ) -> None:
     broker.create_topic("small", config={"max.message.bytes": 500})
@@ -292,7 +310,7 @@ async def test_copy_that_the_retry_topic_does_not_take_is_released(
     assert [1, 2] == deliveries
 
 
-def test_delays_longer_than_those_of_all_retry_topics_are_an_error() -> None:
+def test_delay_longer_than_every_retry_topic_is_an_error() -> None:
     consumer = ShareConsumer("orders", group_id="billing")
 
     with pytest.raises(ConfigurationError, match=r"can wait 72 s.*'orders.retry' with"):
@@ -313,7 +331,7 @@ def test_retry_topics_must_differ(topics: list[RetryTopic]) -> None:
         ShareWorker(consumer, Handled(), retry_topics=topics)
 
 
-def test_retry_topic_may_not_be_a_source_topic() -> None:
+def test_retry_topic_that_is_a_source_topic_is_an_error() -> None:
     consumer = ShareConsumer("orders", group_id="billing")
 
     with pytest.raises(ConfigurationError, match="duplicates: orders"):

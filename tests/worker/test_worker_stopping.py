@@ -13,9 +13,16 @@ from anyio import to_thread
 
 from sharecons import Record, Retry, ShareConsumer, ShareWorker
 from sharecons.testing import EmbeddedBroker
-from tests.worker.working import QUICK, Handled, settled, until, working
+from sharecons.testing.virtual_time import Backend
+from tests.waiting import until
+from tests.worker.working import QUICK, Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
 
 
 def new_worker(
@@ -27,18 +34,19 @@ def new_worker(
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         max_wait=0.1,
+        network=broker.network,
     )
     return ShareWorker(consumer, handler, retry=QUICK, **options)
 
 
 async def deliveries(broker: EmbeddedBroker, count: int) -> Counter[int]:
-    """Return how many of the group's next records have which delivery count."""
+    """Handle the next `count` records; return how many have each delivery count."""
     handled: list[int] = []
 
-    async def note(record: Record[Any, Any]) -> None:
+    async def handle(record: Record[Any, Any]) -> None:
         handled.append(record.delivery_count)
 
-    async with working(broker, note):
+    async with working(broker, handle):
         await until(lambda: len(handled) == count)
     return Counter(handled)
 
@@ -83,23 +91,34 @@ async def test_second_signal_cancels_handlers(broker: EmbeddedBroker) -> None:
     assert 1 == worker.stats.released
 
 
-async def test_worker_in_a_thread_runs_without_signals(broker: EmbeddedBroker) -> None:
-    broker.produce("orders", [b"a"])
-    threads: list[Any] = []
+@on_real_clock
+async def test_worker_in_a_thread_runs_without_signals(
+    share_broker: EmbeddedBroker,
+) -> None:
+    share_broker.create_topic("orders", partitions=1)
+    share_broker.produce("orders", [b"a"])
+    threads: list[int] = []
 
     async def handle(record: Record[Any, Any]) -> None:
-        threads.append(worker)
+        threads.append(threading.get_ident())
         worker.stop()
 
-    worker = new_worker(broker, handle)
+    consumer = ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=share_broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+    )
+    worker = ShareWorker(consumer, handle)
     with anyio.fail_after(20):
         await to_thread.run_sync(partial(anyio.run, worker.run))
 
-    assert [worker] == threads
-    assert settled(broker, 1)
+    assert 1 == len(threads)
+    assert threading.get_ident() not in threads
+    assert settled(share_broker, 1)
 
 
-async def test_worker_without_handle_signals_leaves_signals_alone(
+async def test_worker_with_handle_signals_false_sets_no_signal_handler(
     broker: EmbeddedBroker,
 ) -> None:
     received: list[int] = []
@@ -119,6 +138,7 @@ async def test_worker_without_handle_signals_leaves_signals_alone(
     assert [signal.SIGTERM] == received
 
 
+@pytest.mark.slow
 async def test_stopping_under_load_uses_up_no_delivery(broker: EmbeddedBroker) -> None:
     count = 3000
     for first in range(0, count, 100):
@@ -134,6 +154,7 @@ async def test_stopping_under_load_uses_up_no_delivery(broker: EmbeddedBroker) -
     assert {1: count - first} == await deliveries(broker, count - first)
 
 
+@on_real_clock
 async def test_thread_that_exceeds_the_grace_is_left(broker: EmbeddedBroker) -> None:
     broker.produce("orders", [b"a"])
     started, leave = threading.Event(), threading.Event()
@@ -159,7 +180,7 @@ async def test_stop_before_the_start_ends_the_run(broker: EmbeddedBroker) -> Non
         await worker.run()
 
 
-async def test_cancelled_run_releases_what_is_not_settled(
+async def test_cancelled_run_releases_the_records_that_are_not_settled(
     broker: EmbeddedBroker,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(50)])
@@ -177,7 +198,9 @@ async def test_cancelled_run_releases_what_is_not_settled(
     assert {1, 2} >= {*found}
 
 
-async def test_cancelled_handler_receives_the_reason(broker: EmbeddedBroker) -> None:
+async def test_cancelled_handler_has_the_lost_lock_as_the_reason(
+    broker: EmbeddedBroker,
+) -> None:
     broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
     broker.produce("orders", [b"a", b"b"])
     reasons: list[str] = []

@@ -6,30 +6,34 @@ from types import MappingProxyType
 from typing import Any
 
 import anyio
+import pytest
 
 from sharecons import Record, RetryPolicy, ShareConsumer, ShareWorker
 from sharecons.testing import EmbeddedBroker
 
-__all__ = ["QUICK", "Handled", "settled", "until", "working"]
+__all__ = ["QUICK", "Handled", "on_real_clock", "settled", "working"]
 
 QUICK = RetryPolicy(max_attempts=3, initial=0.05, maximum=0.2)
 
+on_real_clock = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+"""For tests with threads, in modules whose other tests have a virtual clock."""
+
 
 class Handled:
-    """A handler that notes its calls, and runs `act` for each record."""
+    """A handler that records its calls, and runs `act` for each record."""
 
     def __init__(
         self, act: Callable[[Record[Any, Any]], Awaitable[object]] | None = None
     ) -> None:
         self.calls: list[bytes] = []
         self.running = 0
-        self.most_running = 0
+        self.max_running = 0
         self._act = act
 
     async def __call__(self, record: Record[Any, Any]) -> None:
         self.calls.append(record.value)
         self.running += 1
-        self.most_running = max(self.most_running, self.running)
+        self.max_running = max(self.max_running, self.running)
         try:
             if self._act is not None:
                 await self._act(record)
@@ -46,15 +50,16 @@ async def working(
     **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
     """Run a worker until the block ends; then it stops."""
-    un_entered: ShareConsumer[Any, Any] = ShareConsumer(
+    not_entered: ShareConsumer[Any, Any] = ShareConsumer(
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         max_wait=0.1,
+        network=broker.network,
         **consumer,
     )
-    worker = ShareWorker(un_entered, handler, **{"retry": QUICK, **options})
+    worker = ShareWorker(not_entered, handler, **{"retry": QUICK, **options})
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
@@ -62,12 +67,6 @@ async def working(
                 yield worker
             finally:
                 worker.stop()
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    with anyio.fail_after(15):
-        while not condition():
-            await anyio.sleep(0.01)
 
 
 def settled(broker: EmbeddedBroker, count: int) -> bool:
