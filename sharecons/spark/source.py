@@ -92,7 +92,18 @@ class ShareGroupDataSource(DataSource):
             check_schema(schema, include_headers=options.include_headers)
         except ConfigurationError as error:
             return InvalidStreamReader(str(error))
-        return ShareGroupStreamReader(options, self._load_id)
+        return self.create_stream_reader(options, self._load_id)
+
+    def create_stream_reader(
+        self, options: SourceOptions, load_id: str
+    ) -> "ShareGroupStreamReader":
+        """Return the reader of a stream; subclasses can return a reader of their own.
+
+        Args:
+            options: the source's options, which are valid.
+            load_id: the id of this `load()`.
+        """
+        return ShareGroupStreamReader(options, load_id)
 
 
 class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -148,14 +159,16 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             # report the EOFError over that connection, and print a stack trace.
             sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (until this process ends)
 
+    def open_query(self) -> Query:
+        """Open the ledger and join the group, or attach to the query's first reader."""
+        if self._load_id is None:
+            return StreamQuery(self._options)
+        return open_query(self._options, self._load_id)
+
     def _get_query(self) -> Query:
         if self._query is None:
-            self._query = (
-                open_query(self._options, self._load_id)
-                if self._load_id is not None
-                else StreamQuery(self._options)
-            )
-            _stop_on_sigterm(self._query)
+            self._query = self.open_query()
+            stop_on_sigterm(self._query)
         return self._query
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -180,7 +193,7 @@ class InvalidStreamReader(ShareGroupStreamReader):
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
         raise ConfigurationError(self._reason)
 
-    def _get_query(self) -> Query:
+    def open_query(self) -> Query:
         raise ConfigurationError(self._reason)
 
     def __getstate__(self) -> Mapping[str, Any]:
@@ -188,14 +201,18 @@ class InvalidStreamReader(ShareGroupStreamReader):
 
 
 class ShareGroupBatchReader(DataSourceReader):
-    """The reader of a batch; its first planning acquires records."""
+    """The reader of a batch; its first planning acquires records.
+
+    Attributes:
+        load_id: the id of the `load()` in the ledger.
+    """
 
     def __init__(self, options: SourceOptions, load_id: str) -> None:
         self._options = options
-        self._load_id = load_id
+        self.load_id = load_id
 
     def partitions(self) -> Sequence[InputPartition]:
-        tasks = BatchQuery(self._options, self._load_id).plan_tasks()
+        tasks = BatchQuery(self._options, self.load_id).plan_tasks()
         # For an empty list Spark would plan one task with None.
         return [RangesPartition(task) for task in tasks] or [RangesPartition([])]
 
@@ -204,7 +221,7 @@ class ShareGroupBatchReader(DataSourceReader):
         return read_partition(partition, self._options)
 
     def __getstate__(self) -> Mapping[str, Any]:
-        return {"_options": options_for_tasks(self._options), "_load_id": self._load_id}
+        return {"_options": options_for_tasks(self._options), "load_id": self.load_id}
 
 
 def default_limit(options: SourceOptions) -> ReadLimit:
@@ -232,7 +249,7 @@ def _batch_limits(
     return None, None
 
 
-def _stop_on_sigterm(query: Query) -> None:
+def stop_on_sigterm(query: Query) -> None:
     """Make SIGTERM stop the member; this process ends when Spark closes the socket.
 
     By default SIGTERM ends the process immediately. The acquired records would be

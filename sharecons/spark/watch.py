@@ -118,7 +118,7 @@ class GroupWatch:
         async with self._refresh_lock:
             group_lag = await self._read_group_lag()
             async with self._pause_writes():
-                self._apply_lag(group_lag)
+                self.apply_lag(group_lag)
             topics = await self._topics.describe(TOPIC_TIMEOUT)
             if not self._allow_topic_loss:
                 # With it, the ledger accepts a recreated topic at its first records.
@@ -154,7 +154,12 @@ class GroupWatch:
     async def _read_group_lag(self) -> GroupLag:
         return await read_group_lag(self._admin, self._group_id, self._ledger.topics)
 
-    def _apply_lag(self, group_lag: GroupLag) -> None:
+    def apply_lag(self, group_lag: GroupLag) -> None:
+        """Apply the group's offsets to the ledger and the target.
+
+        No write to the ledger may be running. Offsets of a topic that was recreated
+        after they were read are ignored.
+        """
         self.group_lag = group_lag
         with self._changed:
             for (topic, partition), start in group_lag.start_offsets.items():

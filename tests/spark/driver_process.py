@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,29 +33,44 @@ class DriverProcess:
             start_new_session=True,
         )
         self.printed = []
+        self.has_ended = False
+        self.changed = threading.Condition()
         # Always read to the end: a full pipe would block Spark.
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
 
     def _read(self):
         for line in self.process.stdout:
-            self.printed.append(line)
+            with self.changed:
+                self.printed.append(line)
+                self.changed.notify_all()
+        self.process.wait()
+        with self.changed:
+            self.has_ended = True
+            self.changed.notify_all()
 
     def start_query(self):
         """Start the query; wait until it runs, or was killed at its point."""
         self.wait_for("ready")
         self.process.stdin.write("go\n")
         self.process.stdin.flush()
-        self.wait_for("running", may_be_killed=self.kill_at is not None)
+        self.wait_for("running", allow_kill=self.kill_at is not None)
 
-    def wait_for(self, line, timeout=300, may_be_killed=False):
-        end = time.monotonic() + timeout
-        while f"{line}\n" not in self.printed:
-            if may_be_killed and self.process.poll() == -signal.SIGKILL:
-                return
-            assert self.process.poll() is None, self.output()
-            assert time.monotonic() < end, f"no {line!r}, but {self.output()}"
-            time.sleep(0.05)
+    def wait_for(self, line, timeout=300, allow_kill=False):
+        """Wait until the program has printed a line.
+
+        Args:
+            allow_kill: also return if the program was killed.
+        """
+
+        def is_over():
+            return self.has_ended or f"{line}\n" in self.printed
+
+        with self.changed:
+            assert self.changed.wait_for(is_over, timeout), self.output()
+            if f"{line}\n" not in self.printed:
+                assert allow_kill, self.output()
+                assert self.process.returncode == -signal.SIGKILL, self.output()
 
     def wait(self, timeout):
         try:

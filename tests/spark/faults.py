@@ -11,15 +11,16 @@ SHARECONS_TEST_CHANCE   the probability with which a task fails, or kills its wo
 import os
 import random
 import signal
-import time
 from pathlib import Path
 
 from sharecons.spark.acquirer import Acquirer
+from sharecons.spark.local_storage import LocalStorage
 from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
+from tests.waiting import until_true
 
-__all__ = ["POINTS", "FaultySource", "wait_for_tasks"]
+__all__ = ["POINTS", "FaultySource", "kill_at", "wait_for_tasks"]
 
 # Where a driver is killed: before or after a call of a method.
 POINTS = {
@@ -29,23 +30,22 @@ POINTS = {
     "after latest offset": (StreamQuery, "latest_offset", "after"),
     "after planning": (StreamQuery, "plan_tasks", "after"),
     "before commit": (StreamQuery, "commit", "before"),
-    "before removal": (Store, "_remove_oldest", "before"),
+    "before removal": (LocalStorage, "remove", "before"),
     "after commit": (StreamQuery, "commit", "after"),
 }
 
 
 class FaultySource(ShareGroupDataSource):
-    def streamReader(self, schema):  # noqa: N802
-        reader = super().streamReader(schema)
-        return FaultyReader(reader._options, reader._load_id)
+    def create_stream_reader(self, options, load_id):
+        return FaultyReader(options, load_id)
 
 
 class FaultyReader(ShareGroupStreamReader):
-    def _get_query(self):
-        if self._query is None and (kill := os.environ.get("SHARECONS_TEST_KILL")):
+    def open_query(self):
+        if kill := os.environ.get("SHARECONS_TEST_KILL"):
             point, times = kill.split(":")
-            _kill_at(*POINTS[point], int(times))
-        return super()._get_query()
+            kill_at(*POINTS[point], int(times))
+        return super().open_query()
 
     def read(self, partition):
         chance = float(os.environ.get("SHARECONS_TEST_CHANCE", "0"))
@@ -55,7 +55,12 @@ class FaultyReader(ShareGroupStreamReader):
         _fail_with(chance)
 
 
-def _kill_at(owner, name, when, times):
+def kill_program():
+    """Kill the program, its JVM and this process; Spark's daemon ends with the JVM."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
+
+
+def kill_at(owner, name, when, times, kill=kill_program):
     """Make the nth call of a method kill the program."""
     method = getattr(owner, name)
     left = times
@@ -64,23 +69,18 @@ def _kill_at(owner, name, when, times):
         nonlocal left
         left -= 1
         if not left and when == "before":
-            _kill()
+            kill()
         result = method(self, *args, **kwargs)
         if name == "latest_offset" and result == args[0]:
             left += 1  # there was no new offset
         elif left <= 0:
-            _kill()
+            kill()
         return result
 
     setattr(owner, name, killing)
     if owner is Acquirer:
         # Without a callback the member does not report successful acknowledgements.
         owner.has_ack_callback = property(lambda _: True)
-
-
-def _kill():
-    # The program, its JVM and this process; Spark's daemon ends with the JVM.
-    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _fail_with(chance):
@@ -94,10 +94,6 @@ def _fail_with(chance):
 
 
 def wait_for_tasks(directory, count):
-    """Wait until so many tasks are running, each in a process of its own."""
+    """Wait until `count` tasks are running, each in a process of its own."""
     (Path(directory) / str(os.getpid())).touch()
-    end = time.monotonic() + 60
-    while len(os.listdir(directory)) < count:
-        if time.monotonic() > end:
-            raise TimeoutError(f"{len(os.listdir(directory))} tasks are running")
-        time.sleep(0.02)
+    until_true(lambda: len(os.listdir(directory)) >= count, 60, what="each task runs")

@@ -38,9 +38,9 @@ class Logs(NamedTuple):
         )
 
     def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
-        wanted = [TopicPartition(topic, partition, offset)]
+        ends = [TopicPartition(topic, partition, offset)]
         admin = self._admin()
-        for deleted in admin.delete_records(wanted).values():
+        for deleted in admin.delete_records(ends).values():
             deleted.result(10)
 
     def batches(self, ranges: Iterable[AcquiredRange], **options: Any) -> Iterator[Any]:

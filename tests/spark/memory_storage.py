@@ -12,7 +12,7 @@ class MemoryStorage(Storage):
 
     Attributes:
         fault: what happens to the next file that is created.
-        removals_left: files that may be removed before the process is killed.
+        removals_left: how many files are removed before the process is killed.
     """
 
     def __init__(self):

@@ -23,25 +23,37 @@ ROOT = Path(__file__).parent.parent.parent
 MASTER = "local[4,4]"  # four tasks at a time, each tried four times
 
 
+# kio imports Hypothesis where it is installed: half a second for each process.
+NO_HYPOTHESIS = 'raise ImportError("Spark starts many processes, and none needs it")\n'
+
+# Spark's programs are short: their start counts, and fully optimized code does not.
+SUBMIT_ARGUMENTS = (
+    "--conf spark.ui.enabled=false "
+    "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
+)
+
+
 @cache
-def _tests():
-    """A directory with nothing but `tests` in it."""
+def _modules():
+    """Return a directory with the modules of Spark's processes: `tests` only."""
     directory = tempfile.TemporaryDirectory(prefix="sharecons-tests-")
     (Path(directory.name) / "tests").symlink_to(ROOT / "tests")
+    (Path(directory.name) / "hypothesis.py").write_text(NO_HYPOTHESIS)
     return directory
 
 
 def environment():
     """Return the environment variables of Spark and its workers.
 
-    The installed `sharecons` is tested, which may be compiled. Without these variables
-    workers would import that of the checkout, in which they start.
+    The tests use the installed `sharecons`, which can be compiled. Without these
+    variables workers would import it from the checkout, in which they start.
     """
     return {
-        "PYTHONPATH": _tests().name,
+        "PYTHONPATH": _modules().name,
         "PYTHONSAFEPATH": "1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYSPARK_SUBMIT_ARGS": SUBMIT_ARGUMENTS,
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
 
@@ -67,8 +79,8 @@ def session(master=MASTER):
 
         spark = (
             SparkSession.builder.master(master)
-            .config("spark.ui.enabled", "false")
-            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.python.daemon.module", "tests.spark.preloaded_daemon")
+            .config("spark.sql.shuffle.partitions", "1")
             .config("spark.log.level", "ERROR")
             .getOrCreate()
         )
@@ -88,6 +100,8 @@ class Query:
             "kafka.share.group.id": group,
             "kafka.share.auto.offset.reset": "earliest",
             "ledgerLocation": str(self.base / "ledger"),
+            # The end of a query waits for the fetch that the broker holds.
+            "kafka.fetch.max.wait.ms": "50",
             **options,
         }
 

@@ -1,5 +1,6 @@
 """The driver: its member and its ledger, on the embedded broker."""
 
+import socket
 import subprocess
 import sys
 import threading
@@ -15,6 +16,8 @@ from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.watch import GroupWatch
+from tests.spark.broker_requests import count_requests, wait_for_requests
+from tests.waiting import until_true
 
 GROUP = "billing"
 
@@ -35,6 +38,8 @@ def options(broker, tmp_path):
                 "subscribe": "orders",
                 "kafka.share.group.id": GROUP,
                 "ledgerLocation": str(tmp_path / "ledger"),
+                # Stopping waits for the fetch that the broker holds.
+                "kafka.fetch.max.wait.ms": "50",
             }
             | more
         )
@@ -57,13 +62,6 @@ def start_driver():
         driver.stop()
 
 
-def until(done, within=10.0):
-    end = time.monotonic() + within
-    while not done() and time.monotonic() < end:
-        time.sleep(0.01)
-    return done()
-
-
 def ledger_offsets(driver):
     """Return partition, offset and delivery count of each offset in the ledger."""
     return [
@@ -82,16 +80,18 @@ def test_acquired_records_are_in_the_ledger_and_accepted(broker, options, start_
     produce(broker, 20, partition=1)
     driver = start_driver(options())
 
-    assert until(lambda: driver.end == 50)
+    until_true(lambda: driver.end == 50)
     assert sorted(ledger_offsets(driver)) == [
         *((0, offset, 1) for offset in range(30)),
         *((1, offset, 1) for offset in range(20)),
     ]
     driver.stop()
     after = start_driver(options())
-    time.sleep(1.5)
-    assert after.end == 50
-    assert after.stats()["acquired"] == 0
+    # Records that were not accepted would be acquired before these.
+    for partition in (0, 1):
+        produce(broker, 1, partition)
+    until_true(lambda: after.end == 52)
+    assert after.stats()["acquired"] == 2
 
 
 @pytest.mark.parametrize("point", ["before write", "after write", "accepted"])
@@ -104,26 +104,24 @@ def test_driver_reaches_the_points_at_which_other_tests_kill_it(
     owner, name, when = faults.POINTS[point]
     for each in {name, "has_ack_callback"} & vars(owner).keys():
         monkeypatch.setattr(owner, each, vars(owner)[each])  # restored after the test
-    died = threading.Event()
-    monkeypatch.setattr(faults, "_kill", died.set)
-    faults._kill_at(owner, name, when, 1)
+    reached = threading.Event()
+    faults.kill_at(owner, name, when, 1, kill=reached.set)
     produce(broker, 30)
     driver = start_driver(options())
-    reached = died.wait(10)
-    driver.stop()  # no call may be running when `_kill` is restored
+    is_reached = reached.wait(10)
+    driver.stop()  # before the method is restored
 
-    assert reached
+    assert is_reached
 
 
 def test_wait_beyond_returns_when_records_arrive(broker, options, start_driver):
     driver = start_driver(options())
     produce(broker, 5)
 
-    assert driver.wait_beyond(0, 10) == 5
-    began = time.monotonic()
-    threading.Timer(0.2, produce, [broker, 3]).start()
-    assert driver.wait_beyond(5, 10) == 8
-    assert time.monotonic() - began < 2
+    # The test has a shorter timeout than these calls.
+    assert driver.wait_beyond(0, 1000) == 5
+    threading.Timer(0.1, produce, [broker, 3]).start()
+    assert driver.wait_beyond(5, 1000) == 8
 
 
 def test_wait_beyond_returns_after_its_timeout(options, start_driver):
@@ -174,7 +172,7 @@ def test_driver_that_fails_before_accepting_loses_and_repeats_nothing(
 
     again = start_driver(options())
     assert again.end == 10
-    assert until(lambda: again.stats()["redelivered"] == 10, within=40)
+    until_true(lambda: again.stats()["redelivered"] == 10, within=40)
     assert again.end == 10
     produce(broker, 1)
     assert again.wait_beyond(10, 10) == 11
@@ -184,11 +182,11 @@ def test_stop_uses_up_no_delivery(broker, options, start_driver):
     driver = start_driver(options(maxOffsetsAhead="100"))
     for _ in range(20):
         produce(broker, 100)
-    assert until(lambda: driver.end > 0)
+    until_true(lambda: driver.end > 0)
     driver.stop()
 
     after = start_driver(options())
-    assert until(lambda: after.end == 2000)
+    until_true(lambda: after.end == 2000)
     assert {count for _, _, count in ledger_offsets(after)} == {1}
 
 
@@ -198,8 +196,8 @@ def test_acquiring_pauses_at_max_offsets_ahead(broker, options, start_driver):
     driver = start_driver(
         options(**{"maxOffsetsAhead": "500", "kafka.max.poll.records": "100"})
     )
-    assert until(lambda: driver.end >= 500)
-    time.sleep(0.5)
+    until_true(lambda: driver.end >= 500)
+    wait_for_requests(broker, "ShareGroupHeartbeat", 4)
 
     assert driver.end < 1500
     waiting = driver.end
@@ -207,20 +205,41 @@ def test_acquiring_pauses_at_max_offsets_ahead(broker, options, start_driver):
     assert driver.wait_beyond(waiting, 5) > waiting
 
 
-def test_available_now_continues_after_a_long_batch(broker, options, start_driver):
+class AdjustableClock:
+    """The monotonic clock, plus the time for which `advance` was called."""
+
+    def __init__(self):
+        self.advanced = 0.0
+
+    def monotonic(self):
+        return time.monotonic() + self.advanced
+
+    def advance(self, seconds):
+        self.advanced += seconds
+
+
+def test_available_now_continues_after_a_long_batch(
+    broker, options, start_driver, monkeypatch
+):
+    clock = AdjustableClock()
+    monkeypatch.setattr("sharecons.spark.driver.time", clock)
     for _ in range(20):
         produce(broker, 50)
-    slow = {"maxOffsetsAhead": "100", "idleTimeout": "2s"}
+    given = {"maxOffsetsAhead": "100", "idleTimeout": "10s"}
+    driver = start_driver(options(**given, **{"kafka.max.poll.records": "50"}))
     query = StreamQuery(
-        options(**slow, **{"kafka.max.poll.records": "50"}),
-        opener=lambda given, _: OpenedDriver(start_driver(given), "ledger"),
+        options(**given),
+        opener=lambda *_: OpenedDriver(driver, "ledger"),
+        clock=clock.monotonic,
     )
     query.end_when_drained()
     ends = [query.initial_offset()]
     while len(ends) < 3:
         ends.append(query.latest_offset(ends[-1], max_offsets=100, min_offsets=None))
         assert ends[-1]["position"] > ends[-2]["position"]
-        time.sleep(2.5)  # the batch runs, and the ledger gets full
+        # The batch runs for longer than idleTimeout, and the ledger gets full.
+        until_true(lambda: driver.is_full)
+        clock.advance(15)
 
     while ends[-1] != ends[-2]:
         ends.append(query.latest_offset(ends[-1], max_offsets=None, min_offsets=None))
@@ -230,7 +249,7 @@ def test_available_now_continues_after_a_long_batch(broker, options, start_drive
 def test_trim_drops_committed_ranges_only(broker, options, start_driver):
     produce(broker, 10)
     driver = start_driver(options())
-    assert until(lambda: driver.end == 10)
+    until_true(lambda: driver.end == 10)
     driver.trim(7)
 
     assert driver.begin == 7
@@ -244,18 +263,16 @@ def test_entries_are_removed_after_a_commit(broker, options, start_driver):
     driver = start_driver(options())
     for number in range(1, 4):
         produce(broker, 10)
-        assert until(lambda end=number * 10: driver.end == end)
+        until_true(lambda end=number * 10: driver.end == end)
     before = len(list(kept.glob("*.jsonl")))
     driver.trim(30)
 
     # Only the snapshot is left.
     assert before >= 4
-    assert until(lambda: len(list(kept.glob("*.jsonl"))) == 1)
+    until_true(lambda: len(list(kept.glob("*.jsonl"))) == 1)
 
 
-def test_second_driver_on_a_ledger_is_rejected_at_once(
-    options, start_driver, monkeypatch
-):
+def test_second_driver_on_a_ledger_is_rejected(options, start_driver, monkeypatch):
     monkeypatch.setattr("sharecons.spark.factory.TAKEOVER_TIMEOUT", 0.2)
     start_driver(options())
 
@@ -274,7 +291,7 @@ def test_recreated_topic_is_an_error_unless_loss_is_allowed(
 ):
     produce(broker, 10)
     driver = start_driver(options())
-    assert until(lambda: driver.end == 10)
+    until_true(lambda: driver.end == 10)
     driver.stop()
     broker.delete_topic("orders")
     broker.create_topic("orders", partitions=2)
@@ -295,16 +312,15 @@ def test_wait_after_request_stop_raises_closed_error(options, start_driver):
 
 def test_unreachable_cluster_is_named_in_the_error(options, unused_port):
     where = f"127.0.0.1:{unused_port}"
+    given = {"kafka.bootstrap.servers": where, "kafka.request.timeout.ms": "500"}
 
     with pytest.raises(ConnectionFailedError) as caught:
-        open_driver(options(**{"kafka.bootstrap.servers": where}))
+        open_driver(options(**given))
     assert where in str(caught.value)
 
 
 @pytest.fixture
 def unused_port():
-    import socket
-
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
@@ -316,22 +332,22 @@ def test_target_is_reached_when_all_records_are_acquired(broker, options, start_
     driver = start_driver(options())
 
     assert driver.target.expected_end == 50
-    assert until(lambda: driver.target.is_reached)
+    until_true(lambda: driver.target.is_reached)
     assert driver.end == 50
 
 
 def test_acquiring_continues_after_a_leader_has_restarted(
-    broker, options, start_driver
+    broker, options, start_driver, caplog
 ):
     produce(broker, 5)
     driver = start_driver(options())
-    assert until(lambda: driver.end == 5)
+    until_true(lambda: driver.end == 5)
     broker.stop_broker(1)
-    time.sleep(0.3)
+    until_true(lambda: "unreachable, retrying" in caplog.text)
     broker.start_broker(1)
     produce(broker, 5)
 
-    assert until(lambda: driver.end == 10, within=20)
+    until_true(lambda: driver.end == 10, within=20)
     assert [offset for _, offset, _ in ledger_offsets(driver)] == list(range(10))
 
 
@@ -340,14 +356,15 @@ def test_record_that_arrives_during_stop_is_in_the_ledger(
 ):
     produce(broker, 5)
     driver = start_driver(options(**{"kafka.fetch.max.wait.ms": "1000"}))
-    assert until(lambda: driver.end == 5)
-    time.sleep(0.1)  # the next fetch waits at the broker
+    until_true(lambda: driver.end == 5)
+    # The broker holds the second fetch for a second.
+    until_true(lambda: count_requests(broker, "ShareFetch") >= 2)
     driver.request_stop()
     produce(broker, 7)
     driver.stop()
 
     after = start_driver(options())
-    assert until(lambda: after.end == 12)
+    until_true(lambda: after.end == 12)
     assert {count for _, _, count in ledger_offsets(after)} == {1}
 
 
@@ -413,7 +430,7 @@ def test_start_offsets_are_not_applied_during_a_write(
 ):
     monkeypatch.setattr("sharecons.spark.watch.REFRESH_INTERVAL", 0.02)
     writes, goes_on, applied = threading.Event(), threading.Event(), []
-    append, apply_lag = Store.append, GroupWatch._apply_lag
+    append, apply_lag = Store.append, GroupWatch.apply_lag
 
     def wait(store, segment):
         writes.set()
@@ -426,12 +443,12 @@ def test_start_offsets_are_not_applied_during_a_write(
         apply_lag(watch, group_lag)
 
     monkeypatch.setattr(Store, "append", wait)
-    monkeypatch.setattr(GroupWatch, "_apply_lag", record)
+    monkeypatch.setattr(GroupWatch, "apply_lag", record)
     driver = start_driver(options())
     produce(broker, 5)
     assert writes.wait(20)
-    time.sleep(0.3)
+    wait_for_requests(broker, "ShareGroupHeartbeat", 3)
 
     assert applied == []
     goes_on.set()
-    assert until(lambda: applied and driver.end == 5)
+    until_true(lambda: applied and driver.end == 5)

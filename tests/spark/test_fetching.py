@@ -64,11 +64,11 @@ def test_records_of_several_partitions_are_in_order(any_kafka, logs, compression
 def test_only_records_of_the_ranges_are_read(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(300))
-    wanted = [(3, 3), (10, 19), (21, 40), (250, 260), (299, 299)]
+    spans = [(3, 3), (10, 19), (21, 40), (250, 260), (299, 299)]
 
-    rows = logs.rows(*(logs.acquired(topic, *each) for each in reversed(wanted)))
+    rows = logs.rows(*(logs.acquired(topic, *span) for span in reversed(spans)))
 
-    expected = [n for first, last in wanted for n in range(first, last + 1)]
+    expected = [n for first, last in spans for n in range(first, last + 1)]
     assert [(0, n) for n in expected] == offsets(rows)
     assert [b"%d" % n for n in expected] == [row["value"] for row in rows]
 
@@ -76,9 +76,9 @@ def test_only_records_of_the_ranges_are_read(any_kafka, logs):
 def test_reading_ranges_again_returns_the_same_rows(any_kafka, logs):
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(100))
-    wanted = logs.acquired(topic, 20, 79)
+    acquired = logs.acquired(topic, 20, 79)
 
-    assert logs.rows(wanted) == logs.rows(wanted)
+    assert logs.rows(acquired) == logs.rows(acquired)
 
 
 def test_headers_are_rows_of_key_and_value(any_kafka, logs):
@@ -153,7 +153,8 @@ def test_offset_beyond_the_log_is_lost(any_kafka, logs):
 
 
 @pytest.mark.slow
-def test_offset_at_the_end_of_the_log_is_awaited(any_kafka, logs):
+def test_offset_at_the_end_of_the_log_is_awaited(any_kafka, logs, monkeypatch):
+    monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_WAIT", 0.05)
     topic = any_kafka.admin.create_topic()
     any_kafka.admin.produce(topic, values(5))
 
@@ -207,13 +208,13 @@ def test_temporary_faults_lose_no_row(api, fault):
 def test_moved_leader_is_followed():
     with embedded(brokers=3, topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(90), batch=10)
-        wanted = logs.acquired("t", 0, 89)
+        acquired = logs.acquired("t", 0, 89)
         old = broker.leader("t")
         move = broker.faults.on("Fetch").refuse("NOT_LEADER_OR_FOLLOWER")
         broker.move_leader("t", 0, to=old % 3 + 1)
         broker.forget_requests()
 
-        rows = logs.rows(wanted)
+        rows = logs.rows(acquired)
         nodes = {each.node_id for each in broker.requests if each.api == "Fetch"}
 
     assert move.hits
@@ -239,11 +240,11 @@ def test_reading_continues_after_a_leader_has_stopped(monkeypatch):
 def test_unreachable_brokers_fail_the_read_after_its_timeout():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(5))
-        wanted = logs.acquired("t", 0, 4)
+        acquired = logs.acquired("t", 0, 4)
     began = time.monotonic()
 
     with pytest.raises(RequestTimedOutError, match="t-0: reading offset 0 failed"):
-        logs.rows(wanted, timeout=0.5)
+        logs.rows(acquired, timeout=0.5)
 
     assert time.monotonic() - began < 10
 
@@ -254,17 +255,17 @@ def test_recreated_topic_is_data_loss(monkeypatch):
         "sharecons.protocol.log_reader.reader.UNKNOWN_TOPIC_TIMEOUT", 0.2
     )
     with embedded(topics={"t": 1}) as (broker, logs):
-        wanted = logs.acquired("t", 0, 4)
+        acquired = logs.acquired("t", 0, 4)
         broker.delete_topic("t")
         broker.create_topic("t")
         broker.produce("t", values(5))
 
         with pytest.raises(DataLostError, match="topic was deleted"):
-            logs.rows(wanted)
-        assert [] == logs.rows(wanted, fail_on_data_loss=False)
+            logs.rows(acquired)
+        assert [] == logs.rows(acquired, fail_on_data_loss=False)
 
 
-def test_forbidden_topic_fails_at_once():
+def test_forbidden_topic_fails_immediately():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(5))
         broker.faults.on("Fetch").refuse("TOPIC_AUTHORIZATION_FAILED", each=True)
@@ -300,6 +301,9 @@ def test_partitions_of_one_leader_share_a_request():
     assert len(fetches) <= 3
 
 
+PAUSED_FETCH = ("Fetch", "paused")
+
+
 @pytest.mark.slow
 def test_fetching_pauses_while_the_queue_is_full(monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_BYTES", 100_000)
@@ -308,27 +312,29 @@ def test_fetching_pauses_while_the_queue_is_full(monkeypatch):
         broker.produce("t", [bytes(1000)] * 3000, batch=50)
         broker.forget_requests()
 
-        batches = logs.batches([logs.acquired("t", 0, 2999)])
+        ranges = [logs.acquired("t", 0, 2999)]
+        batches = logs.batches(ranges, client_id="paused")
         first = next(batches)
-        time.sleep(0.5)
-        fetches = len([each for each in broker.requests if each.api == "Fetch"])
+        # Meanwhile another client reads everything.
+        assert 3000 == len(logs.rows(*ranges))
+        fetches = [r for r in broker.requests if (r.api, r.client_id) == PAUSED_FETCH]
         rest = sum(batch.num_rows for batch in batches)
 
-    assert fetches < 8
+    assert len(fetches) < 8
     assert 3000 == first.num_rows + rest
 
 
 def test_no_thread_is_left_after_reading():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(50), batch=10)
-        wanted = logs.acquired("t", 0, 49)
+        acquired = logs.acquired("t", 0, 49)
 
         def abandoned():
-            batches = logs.batches([wanted])
+            batches = logs.batches([acquired])
             next(batches)
             batches.close()
 
-        assert [] == threads_left_by(lambda: logs.rows(wanted))
+        assert [] == threads_left_by(lambda: logs.rows(acquired))
         assert [] == threads_left_by(abandoned)
 
 
@@ -344,7 +350,7 @@ print(next(batches).num_rows > 0)
 
 
 @pytest.mark.slow
-def test_process_ends_though_rows_were_not_taken():
+def test_process_ends_though_rows_are_not_read():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(10_000)] * 3000, batch=50)
         command = [sys.executable, "-c", PARTIAL_READER]
@@ -368,9 +374,9 @@ def test_slow_task_loses_no_row():
         ranges = [logs.acquired("t", 0, 1999, partition=p) for p in range(2)]
 
         rows = 0
-        for batch in logs.batches(ranges, timeout=0.2):
+        for batch in logs.batches(ranges, timeout=0.05):
             rows += batch.num_rows
-            time.sleep(0.3)
+            time.sleep(0.1)  # real time: the fetches run in another thread
 
     assert 4000 == rows
 
@@ -389,10 +395,10 @@ def test_unknown_isolation_is_rejected_before_connecting():
 def test_columns_follow_the_requested_schema():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [b"x"])
-        wanted = logs.acquired("t", 0, 0)
-        (plain,) = logs.batches([wanted])
-        (headed,) = logs.batches([wanted], schema=SCHEMA_WITH_HEADERS)
-        (few,) = logs.batches([wanted], schema=pa.schema([SCHEMA.field("offset")]))
+        acquired = logs.acquired("t", 0, 0)
+        (plain,) = logs.batches([acquired])
+        (headed,) = logs.batches([acquired], schema=SCHEMA_WITH_HEADERS)
+        (few,) = logs.batches([acquired], schema=pa.schema([SCHEMA.field("offset")]))
 
     assert (SCHEMA, SCHEMA_WITH_HEADERS) == (plain.schema, headed.schema)
     assert [{"offset": 0}] == few.to_pylist()

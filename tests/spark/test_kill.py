@@ -30,6 +30,7 @@ from tests.kafka_plugin import HALVES
 from tests.spark.driver_process import DriverProcess
 from tests.spark.faults import POINTS
 from tests.spark.spark_session import committed_rows
+from tests.waiting import until_true
 
 pytestmark = [
     pytest.mark.slow,
@@ -46,7 +47,7 @@ MASTER = os.environ.get("SHARECONS_SPARK_MASTER", "local[2,4]")
 SEED = int(os.environ.get("SHARECONS_SPARK_SEED", "1"))
 
 PARTS = 6  # of the records that are produced during one program
-PRODUCE_INTERVAL = 1.0  # seconds; parts produced at once would be one fetch
+PRODUCE_INTERVAL = 1.0  # seconds; without it all parts would be one fetch
 
 AVAILABLE_NOW = {"trigger": {"availableNow": True}}
 
@@ -90,7 +91,7 @@ class Scene:
         """Run a program to the end, and return all rows of the query."""
         program.start_query()
         if not program.finish():
-            # A worker has ten seconds to start, which a slow machine may exceed.
+            # A worker has ten seconds to start, which is too short on a slow machine.
             assert "Python worker failed to connect back" in program.output()
             return self.finish(self.program(**AVAILABLE_NOW))
         return committed_rows(self.base / "out")
@@ -176,7 +177,7 @@ class BrokerRestarter(Background):
             node_id = kafka.admin.leader(self.scene.topic, times % 3)
             if node_id in kafka.cluster.running:
                 kafka.cluster.kill(node_id)
-                time.sleep(2)
+                self.over.wait(2)
                 kafka.cluster.start_broker(node_id)
                 times += 1
 
@@ -202,7 +203,7 @@ class OtherMember(Background):
             with anyio.move_on_after(seconds):
                 async for record in consumer:
                     self.values[int(record.value)] += 1
-                    await anyio.sleep(0.002)
+                    await anyio.sleep(0.002)  # real time: beside real queries
 
 
 def kill_plan(chance):
@@ -334,7 +335,7 @@ def test_restarted_query_uses_up_no_delivery(embedded_kafka, scene):
     program = here.program()
     program.start_query()
     last = here.program(**AVAILABLE_NOW)
-    time.sleep(3)
+    until_true(lambda: committed_rows(here.base / "out"), 60)
     program.kill(signal.SIGTERM)
     producer.write()
     producer.end()

@@ -40,7 +40,7 @@ def test_offsets_on_both_sides_of_a_known_range_are_new():
     assert [acquired(5, 9), acquired(20, 24)] == ledger.select_new([acquired(5, 24)])
 
 
-def test_offsets_acquired_twice_at_once_are_new_once():
+def test_offsets_acquired_twice_in_one_call_are_new_once():
     assert [acquired(0, 9)] == Ledger().select_new(
         [acquired(0, 9), acquired(3, 7, count=2)]
     )

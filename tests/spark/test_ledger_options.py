@@ -1,7 +1,6 @@
 """Values of `ledger.*` options, and their use by the filesystem."""
 
 import json
-import sys
 import traceback
 
 import pytest
@@ -60,12 +59,12 @@ def test_invalid_json_is_rejected_without_showing_it(text):
 
 
 @pytest.fixture
-def store(monkeypatch):
-    """A file system class that records its arguments."""
-    memory = pytest.importorskip("fsspec.implementations.memory")
+def store():
+    """The file system class of `memory:` URLs, which records its arguments."""
+    fsspec = pytest.importorskip("fsspec")
+    memory = fsspec.get_filesystem_class("memory")
 
-    class Recording(memory.MemoryFileSystem):
-        protocol = "s3"
+    class Recording(memory):
         arguments = None
 
         def __init__(self, **options):
@@ -74,10 +73,9 @@ def store(monkeypatch):
                 raise ValueError(f"no account for {options['secret']} in {options}")
             super().__init__()
 
-    # `fsspec.registry` is a read-only view of this dictionary.
-    known = sys.modules["fsspec.registry"]._registry
-    monkeypatch.setitem(known, "s3", Recording)
-    return Recording
+    fsspec.register_implementation("memory", Recording, clobber=True)
+    yield Recording
+    fsspec.register_implementation("memory", memory, clobber=True)
 
 
 def test_filesystem_is_created_with_the_parsed_options(store):
@@ -85,7 +83,7 @@ def test_filesystem_is_created_with_the_parsed_options(store):
     options = read_options(
         NEEDED
         | {
-            "ledgerLocation": "s3://bucket/ledger",
+            "ledgerLocation": "memory://bucket/ledger",
             "ledger.anon": "true",
             "ledger.client_kwargs": json.dumps(inner),
             "ledger.key": '"123"',
@@ -100,7 +98,7 @@ def test_filesystem_error_is_shown_without_secrets(store):
     given = {"secret": "s3cret-key", "client_kwargs": {"aws_token": "s3cret"}}
 
     with pytest.raises(ConfigurationError) as caught:
-        open_storage("s3://bucket/ledger", given)
+        open_storage("memory://bucket/ledger", given)
 
     assert "no account for ***" in str(caught.value)
     assert "s3cret" not in "".join(traceback.format_exception(caught.value))

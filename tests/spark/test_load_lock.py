@@ -5,7 +5,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 
 import pytest
 
@@ -41,14 +40,18 @@ def test_lock_file_is_readable_by_its_user_only(directory):
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_acquire_waits_for_the_lock():
+def test_acquire_waits_for_the_lock(rejections):
     first, second = LoadLock("one"), LoadLock("one")
     first.acquire()
-    threading.Timer(0.3, first.release).start()
-    began = time.monotonic()
-    second.acquire()
+    waiting = threading.Thread(target=second.acquire)
+    waiting.start()
+    for _ in range(2):
+        assert rejections.acquire(timeout=30)
+    assert waiting.is_alive()
+    first.release()
+    waiting.join(30)
 
-    assert time.monotonic() - began >= 0.2
+    assert not waiting.is_alive()
 
 
 def test_locks_of_two_loads_are_independent():
@@ -68,7 +71,8 @@ def test_release_removes_the_lock_file(directory):
     assert LoadLock("one").try_acquire() is None
 
 
-def test_lock_has_one_holder_at_a_time():
+def test_lock_has_one_holder_at_a_time(monkeypatch):
+    monkeypatch.setattr("sharecons.spark.load_lock.RETRY", 0.001)
     inside, maximum, done = 0, 0, 0
     counting = threading.Lock()
 
@@ -80,7 +84,8 @@ def test_lock_has_one_holder_at_a_time():
             with counting:
                 inside += 1
                 maximum = max(maximum, inside)
-            time.sleep(0.005)
+            # Another lock of this load cannot be acquired meanwhile.
+            assert LoadLock("one").try_acquire() is not None
             with counting:
                 inside -= 1
                 done += 1
@@ -128,21 +133,25 @@ def test_symbolic_link_of_another_user_is_not_followed(directory):
     target = directory / "target-file"
     target.write_text("content")
     lock = LoadLock("one")
-    lock._path.symlink_to(target)
+    lock.acquire()
+    (path,) = directory.glob(".sharecons-*.lock")
+    lock.release()
+    path.symlink_to(target)
     lock.acquire()
     lock.release()
 
     assert target.read_text() == "content"
 
 
-def test_load_lock_excludes_processes_on_a_storage_without_locks():
+def test_load_lock_excludes_processes_on_a_storage_without_locks(rejections):
     storage = MemoryStorage()
     store = Store(storage, lock=LoadLock("one"))
     store.open("billing")
     other = Store(storage, lock=LoadLock("one"))
     waiting = threading.Thread(target=other.open, args=("billing",))
     waiting.start()
-    waiting.join(0.3)
+    for _ in range(2):
+        assert rejections.acquire(timeout=30)
 
     assert waiting.is_alive()
     store.check_ownership()

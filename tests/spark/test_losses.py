@@ -1,6 +1,5 @@
 """Queries whose topics have lost records: a clear error, or a skip on request."""
 
-import time
 import uuid
 
 import pytest
@@ -11,6 +10,7 @@ from pyspark.errors import AnalysisException
 
 from tests.spark.fetch_helpers import Logs
 from tests.spark.spark_session import Query, committed_rows
+from tests.waiting import until_true
 
 # tests/spark/test_fetching.py has the same for tasks, on the embedded broker.
 pytestmark = [
@@ -92,11 +92,11 @@ def test_topic_recreated_during_a_query_is_read(spark, query, kafka):
     kafka.admin.produce(topic, values(0, 50))
     running = query.start(query.read(spark, **SKIP), processingTime="0 seconds")
     try:
-        until(running, lambda: numbers(query) == list(range(50)))
+        wait_while_active(running, lambda: numbers(query) == list(range(50)))
         kafka.admin.delete_topic(topic)
         kafka.admin.create_topic(name=topic)
         kafka.admin.produce(topic, values(100, 120))
-        until(running, lambda: len(numbers(query)) >= 70)
+        wait_while_active(running, lambda: len(numbers(query)) >= 70)
     finally:
         running.stop()
     kafka.admin.produce(topic, values(120, 130))
@@ -118,10 +118,11 @@ def test_missing_or_forbidden_topic_is_named_in_the_error(spark, query, kafka):
     assert f"topic '{secret}' is not readable" in text
 
 
-def until(running, done):
-    """Wait until the query has written its rows."""
-    end = time.monotonic() + 60
-    while not done():
+def wait_while_active(running, condition):
+    """Wait for a condition; fail if the query ends before."""
+
+    def check():
         assert running.isActive, running.exception()
-        assert time.monotonic() < end
-        time.sleep(0.1)
+        return condition()
+
+    until_true(check, within=60, pause=0.1)

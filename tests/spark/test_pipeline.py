@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -17,7 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
-from sharecons.spark.pipeline import __main__ as program
+from sharecons.spark.pipeline.__main__ import main
 from sharecons.spark.pipeline.chart import draw_chart
 from sharecons.spark.pipeline.session import qualify_location
 from sharecons.spark.pipeline.settings import parse_arguments
@@ -25,6 +24,7 @@ from sharecons.spark.pipeline.stats import BatchStats, format_table
 from sharecons.spark.store import Store
 from sharecons.testing.kafka.ports import free_ports
 from tests.spark.spark_session import environment
+from tests.waiting import until_true
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
 NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
@@ -175,7 +175,7 @@ def test_valid_records_are_rows_and_others_are_quarantined(
     bad = ["not json", '{"amount": 1.0}', '{"id": "seven"}', None]
     share_broker.produce("orders", [*good, *bad], partition=0)
 
-    code = program.main([*arguments, "--partition-by", "country"])
+    code = main([*arguments, "--partition-by", "country"])
 
     assert code == 0
     rows = read(tmp_path / "lake" / "rows")
@@ -206,14 +206,14 @@ def test_valid_records_are_rows_and_others_are_quarantined(
 @spark_test
 def test_next_run_adds_new_records(spark, share_broker, arguments, tmp_path):
     share_broker.produce("orders", ['{"id": 1}'])
-    program.main(arguments)
+    main(arguments)
     share_broker.produce("orders", ['{"id": 2}'])
-    program.main(arguments)
+    main(arguments)
     # A new ledger for the same group, as some errors advise.
     for name in ("checkpoint", "ledger"):
         shutil.rmtree(tmp_path / "lake" / name)
     share_broker.produce("orders", ['{"id": 3}'])
-    program.main(arguments)
+    main(arguments)
 
     rows = read(tmp_path / "lake" / "rows")
     assert sorted(rows["id"].to_pylist()) == [1, 2, 3]
@@ -239,7 +239,7 @@ def test_framed_avro_is_decoded_and_own_columns_are_prefixed(
     share_broker.produce("orders", [framed, framed[5:], b"\xff\xff", b""])
     more = ["--framing", "confluent", "--prefix", "k_", "--partition-by", "batch"]
 
-    code = program.main([*arguments, *more, "--format", "avro", "--schema", schema])
+    code = main([*arguments, *more, "--format", "avro", "--schema", schema])
 
     assert code == 0
     (row,) = read(tmp_path / "lake" / "rows").to_pylist()
@@ -279,7 +279,7 @@ def test_values_of_all_types_are_unchanged_in_any_time_zone(
     before = spark.conf.get("spark.sql.session.timeZone")
     spark.conf.set("spark.sql.session.timeZone", "Europe/Oslo")
     try:
-        assert program.main([*arguments, "--schema", schema]) == 0
+        assert main([*arguments, "--schema", schema]) == 0
         rows = str(tmp_path / "lake" / "rows")
         (row,) = (
             spark.read.parquet(rows).selectExpr("*", "string(at) AS text").collect()
@@ -315,7 +315,7 @@ def test_invalid_settings_print_one_line_and_exit_with_2(spark, arguments, capsy
         (["--prefix", "a b"], "--prefix 'a b'"),
         (["--picture", "/nowhere/run.svg"], "--picture /nowhere/run.svg"),
     ]:
-        code = program.main([*arguments, *more])
+        code = main([*arguments, *more])
 
         assert code == 2, message
         error = capsys.readouterr().err
@@ -331,7 +331,7 @@ def test_failures_print_one_line_and_exit_with_their_code(
     store = Store(f"{tmp_path}/lake/ledger")
     store.open("lake")
     try:
-        code = program.main(arguments)
+        code = main(arguments)
     finally:
         store.close()
 
@@ -340,7 +340,7 @@ def test_failures_print_one_line_and_exit_with_their_code(
     assert error.startswith("pipeline: the ledger in ")
     assert len(error.splitlines()) == 1
     (port,) = free_ports(1)
-    code = program.main([*arguments, "--bootstrap-servers", f"127.0.0.1:{port}"])
+    code = main([*arguments, "--bootstrap-servers", f"127.0.0.1:{port}"])
     assert code == 3
     assert "Connection refused" in capsys.readouterr().err
 
@@ -363,9 +363,8 @@ def test_locations_are_qualified_by_hadoop_configuration(spark, tmp_path, monkey
 
 # As a service.
 
-START_TIMEOUT = (
-    200  # seconds for Spark to start and write a batch, on a machine that is busy
-)
+START_TIMEOUT = 200.0
+"""Seconds for Spark to start and write a batch, on a busy machine."""
 
 
 @contextmanager
@@ -389,12 +388,14 @@ def service(arguments, tmp_path):
         process.communicate()
 
 
-def wait_until(condition, process):
-    deadline = time.monotonic() + START_TIMEOUT
-    while not condition():
+def wait_for_file(path, process):
+    """Wait until a running service has created a file."""
+
+    def exists():
         assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+        return path.exists()
+
+    until_true(exists, START_TIMEOUT, what=f"{path} exists", pause=0.05)
 
 
 @spark_test
@@ -412,18 +413,18 @@ def test_signal_stops_the_service_without_loss(
 ):
     base = tmp_path / "lake"
     share_broker.produce("orders", [json.dumps({"id": n}) for n in range(1000)])
-    waited = {
-        "idle": lambda: (base / "checkpoint" / "commits" / "0").exists(),
-        "in a batch": lambda: (base / "rows").exists(),
-        "starting": lambda: (base / "ledger").exists(),
+    file = {
+        "idle": base / "checkpoint" / "commits" / "0",
+        "in a batch": base / "rows",
+        "starting": base / "ledger",
     }[when]
     with service(arguments, tmp_path) as process:
-        wait_until(waited, process)
+        wait_for_file(file, process)
         process.send_signal(number)
         _, error = process.communicate(timeout=60)
 
     assert process.returncode == 0, error
     assert len(error.splitlines()) < 10, error
     # The next run writes what is missing, and nothing again.
-    assert program.main(arguments) == 0
+    assert main(arguments) == 0
     assert sorted(read(base / "rows")["id"].to_pylist()) == list(range(1000))

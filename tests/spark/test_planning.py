@@ -61,7 +61,7 @@ def group_offset(start, lag=None):
     return GroupOffset(start_offset=start, leader_epoch=3, lag=lag)
 
 
-def test_target_of_empty_topics_is_reached_at_once():
+def test_target_of_empty_topics_is_reached():
     assert AvailableNowTarget({}, {}, 7).is_reached
     assert AvailableNowTarget({P0: (0, 0)}, {}, 7).is_reached
     assert AvailableNowTarget({P0: (5, 5)}, {P0: group_offset(5)}, 7).is_reached

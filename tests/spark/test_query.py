@@ -79,7 +79,7 @@ class FakeDriver:
 
     def wait_beyond(self, position, timeout):
         if self.fails_at is not None and position >= self.fails_at:
-            raise ConnectionFailedError("no broker answers")
+            raise ConnectionFailedError("no broker responds")
         if self.end <= position:
             self.now += timeout
             if self.arrivals and self.arrivals[0][0] <= self.now:
@@ -309,7 +309,7 @@ def test_available_now_batches_have_at_most_max_offsets():
     assert run_available_now(driver, max_offsets=40) == [40, 80, 100]
 
 
-def test_available_now_without_records_ends_at_once():
+def test_available_now_without_records_ends_immediately():
     driver = FakeDriver()
 
     assert run_available_now(driver) == []
@@ -359,11 +359,11 @@ class LedgerQueries:
     def __init__(self):
         self.storage = MemoryStorage()
 
-    def load(self, driver, load_id="one", **options):
+    def load(self, driver, load_id="one", *, store=None, **options):
         return BatchQuery(
             read_options(NEEDED | options, streaming=False),
             load_id,
-            store=Store(self.storage),
+            store=store or Store(self.storage),
             driver_factory=lambda _, store, ledger: driver.attach(store, ledger),
             clock=lambda: driver.now,
         )
@@ -611,14 +611,14 @@ def test_unfinished_load_committed_by_a_stream_is_rejected():
 
 def test_load_planned_by_another_process_meanwhile_is_read():
     queries = LedgerQueries()
-    made = queries.load(driver_for(50))
-    load = made._store.open
+    store = Store(queries.storage)
+    open_store = store.open
 
     def open_late(*given, **more):
         # Another planning gets the lock first.
         queries.load(driver_for(20)).plan_tasks()
-        return load(*given, **more)
+        return open_store(*given, **more)
 
-    made._store.open = open_late
+    store.open = open_late
 
-    assert spans(made.plan_tasks()) == [(0, 19)]
+    assert spans(queries.load(driver_for(50), store=store).plan_tasks()) == [(0, 19)]

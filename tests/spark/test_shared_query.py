@@ -118,13 +118,13 @@ def test_no_reader_attaches_after_the_first_offset(shared, call):
 def test_overlapping_calls_split_the_query_and_the_owner_continues(shared, query):
     other = shared.attach()
 
-    def ask():
+    def call():
         with pytest.raises(LedgerTakenError, match="two queries use it"):
             latest(shared, other, 0)
 
     def overlap():
         query.during = None
-        thread = threading.Thread(target=ask)
+        thread = threading.Thread(target=call)
         thread.start()
         thread.join()
 

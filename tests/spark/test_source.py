@@ -6,7 +6,6 @@ import pickle
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -23,6 +22,7 @@ from pyspark.sql.types import StructType
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark import ShareGroupDataSource
+from sharecons.spark.options import read_options
 from sharecons.spark.source import InvalidStreamReader, default_limit
 from sharecons.spark.tasks import RangesPartition
 
@@ -136,7 +136,7 @@ def test_table_without_options_is_explained():
     ],
 )
 def test_default_limit_follows_the_options(options, limit):
-    assert default_limit(reader(**options)._options) == limit
+    assert default_limit(read_options(NEEDED | options)) == limit
 
 
 def test_reader_is_picklable_without_broker_and_ledger():
@@ -182,8 +182,7 @@ def load_id(**options):
     """Return the load id that each unpickled copy of a plan has."""
     made = pickle.loads(pickle.dumps(source(**options)))
     ids = {
-        pickle.loads(pickle.dumps(made)).reader(made.schema())._load_id
-        for _ in range(2)
+        pickle.loads(pickle.dumps(made)).reader(made.schema()).load_id for _ in range(2)
     }
     (only,) = ids
     return only
@@ -202,7 +201,7 @@ def test_first_task_freezes_existing_objects():
         frozen = gc.get_freeze_count()
         more = [[] for _ in range(1000)]
         assert [] == list(made.read(RangesPartition([])))
-        # Not equal: frozen objects may be freed meanwhile.
+        # Not equal: frozen objects can be freed meanwhile.
         assert 0 < gc.get_freeze_count() < frozen + len(more)
     finally:
         gc.unfreeze()
@@ -217,7 +216,7 @@ class Query:
     def request_stop(self):
         print("stopping", flush=True)
 
-source._stop_on_sigterm(Query())
+source.stop_on_sigterm(Query())
 print("ready", flush=True)
 sys.stdin.read()
 print("ends", flush=True)
@@ -231,7 +230,6 @@ print("ends", flush=True)
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
     assert process.stdout.readline() == "stopping\n"
-    time.sleep(0.1)
     printed, _ = process.communicate(timeout=20)
 
     assert printed == "ends\n"

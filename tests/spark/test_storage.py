@@ -147,9 +147,13 @@ class Hdfs:
 
 
 @pytest.fixture
-def hdfs(tmp_path):
-    fs = pytest.importorskip("pyarrow.fs")
-    return RenamingStorage(Hdfs(fs), str(tmp_path / "ledger"))
+def hdfs_files():
+    return Hdfs(pytest.importorskip("pyarrow.fs"))
+
+
+@pytest.fixture
+def hdfs(hdfs_files, tmp_path):
+    return RenamingStorage(hdfs_files, str(tmp_path / "ledger"))
 
 
 def test_rename_does_not_overwrite_an_existing_file(hdfs):
@@ -162,12 +166,12 @@ def test_rename_does_not_overwrite_an_existing_file(hdfs):
     assert ["a"] == hdfs.list_names()
 
 
-def test_other_error_of_a_rename_is_raised(hdfs):
+def test_other_error_of_a_rename_is_raised(hdfs, hdfs_files):
     def fail(source, target):
         raise OSError("no space left")
 
     hdfs.list_names()
-    hdfs._files.move = fail
+    hdfs_files.move = fail
     with pytest.raises(OSError, match="no space left"):
         hdfs.create("a", b"first")
 
@@ -212,17 +216,17 @@ def test_file_is_synced_before_and_its_name_after_linking(tmp_path, monkeypatch)
 
 
 def test_file_system_without_hard_links_is_an_error(tmp_path, monkeypatch):
-    def refuse(source, target):
+    def fail(source, target):
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(local_storage.os, "link", refuse)
+    monkeypatch.setattr(local_storage.os, "link", fail)
 
     with pytest.raises(LedgerError, match="making a hard link failed"):
         Store(str(tmp_path)).open("billing")
     assert [".driver"] == os.listdir(tmp_path)
 
 
-def test_second_driver_on_this_machine_is_rejected_at_once(tmp_path):
+def test_second_driver_on_this_machine_is_rejected(tmp_path):
     first = Store(str(tmp_path))
     first.open("billing")
 

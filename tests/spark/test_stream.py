@@ -17,6 +17,7 @@ from sharecons.spark.source import ShareGroupDataSource, ShareGroupStreamReader
 from sharecons.spark.store import Store
 from tests.spark.faults import wait_for_tasks
 from tests.spark.spark_session import Query, committed_rows, self_join
+from tests.waiting import until_true
 
 pytestmark = [
     pytest.mark.slow,
@@ -114,31 +115,26 @@ def test_running_query_reads_new_records_and_stops_without_using_a_delivery(
     spark, queue
 ):
     query = queue.start(queue.read(spark), processingTime="100 milliseconds")
-    for _ in range(5):
+    for count in (100, 200, 300):
         queue.produce(100)
-        time.sleep(0.5)
-    deadline = time.monotonic() + 30
-    while (
-        offset_counts(rows_so_far(queue)) != exactly_once({0: 500})
-        and time.monotonic() < deadline
-    ):
-        time.sleep(0.2)
+        wait_for(count, queue, query)
     query.stop()
     queue.produce(10)
     queue.run(spark)
 
     table = committed_rows(queue.out)
-    assert offset_counts(table) == exactly_once({0: 510})
+    assert offset_counts(table) == exactly_once({0: 310})
     assert set(table["deliveryCount"].to_pylist()) == {1}
 
 
 def wait_for(count, queue, query):
-    """Wait until the output of a query that runs has so many rows."""
-    deadline = time.monotonic() + 60
-    while offset_counts(rows_so_far(queue)).total() < count:
+    """Wait until the output of a running query has `count` rows."""
+
+    def has_rows():
         assert query.isActive, query.exception()
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+        return offset_counts(rows_so_far(queue)).total() >= count
+
+    until_true(has_rows, within=60, what=f"{count} rows are written", pause=0.05)
 
 
 def rows_so_far(queue):
@@ -166,7 +162,7 @@ def test_workers_import_the_tested_sharecons(spark):
     assert row["where"] == sharecons.records.columns.__file__
 
 
-def test_one_partition_is_read_by_four_tasks_at_once(spark, queue, tmp_path):
+def test_one_partition_is_read_by_four_tasks_in_parallel(spark, queue, tmp_path):
     running = tmp_path / "running"
     running.mkdir()
     directory = str(running)
@@ -180,8 +176,8 @@ def test_one_partition_is_read_by_four_tasks_at_once(spark, queue, tmp_path):
             yield from rows
 
     class Source(ShareGroupDataSource):
-        def streamReader(self, schema):  # noqa: N802
-            return Reader(super().streamReader(schema)._options)
+        def create_stream_reader(self, options, load_id):
+            return Reader(options, load_id)
 
     spark.dataSource.register(Source)
     queue.produce(4000)
@@ -236,9 +232,7 @@ def test_second_query_on_a_ledger_is_rejected(spark, queue):
     queue.produce(10)
     first = queue.start(queue.read(spark), processingTime="100 milliseconds")
     try:
-        deadline = time.monotonic() + 60
-        while not first.recentProgress and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until_true(lambda: first.recentProgress, within=60)
         second = queue.start(queue.read(spark), "other", availableNow=True)
         assert "ledger" in failure(second)
         assert first.isActive
@@ -287,9 +281,7 @@ def test_second_query_on_a_load_is_rejected(spark, queue):
     first = queue.start(frame, processingTime="100 milliseconds")
     second = queue.start(frame, "other", processingTime="100 milliseconds")
     try:
-        deadline = time.monotonic() + 60
-        while first.isActive and second.isActive and time.monotonic() < deadline:
-            time.sleep(0.1)
+        until_true(lambda: not (first.isActive and second.isActive), within=60)
         active, failed = (first, second) if first.isActive else (second, first)
         assert "two queries use it" in failure(failed)
         active.processAllAvailable()
@@ -320,8 +312,9 @@ def test_checkpoint_without_its_ledger_is_rejected(spark, queue):
 
 
 def test_ledger_of_another_group_is_rejected(spark, queue):
-    queue.produce(10)
-    queue.run(spark)
+    store = Store(str(queue.base / "ledger"))
+    store.open(queue.group)
+    store.close()
 
     other = queue.read(spark, **{"kafka.share.group.id": "other-group"})
     text = failure(queue.start(other, availableNow=True))

@@ -1,7 +1,6 @@
 """Missing, forbidden, deleted and recreated topics fail a query or are logged."""
 
 import threading
-import time
 import uuid
 from importlib import import_module
 from types import SimpleNamespace
@@ -14,9 +13,7 @@ from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.models import GroupOffset, Topic, TopicPartitionInfo
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
-from sharecons.spark import acquirer as acquirer_module
 from sharecons.spark import watch
-from sharecons.spark.acquirer import Acquirer
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
 from sharecons.spark.factory import create_driver, open_driver
@@ -26,6 +23,8 @@ from sharecons.spark.options import read_options
 from sharecons.spark.stream import StreamQuery
 from sharecons.spark.topics import classify_topics
 from sharecons.spark.watch import GroupWatch
+from tests.spark.broker_requests import wait_for_requests
+from tests.waiting import until_true
 
 ID = bytes(range(16))
 confluent = import_module("confluent_kafka.admin")
@@ -114,9 +113,9 @@ def test_group_offsets_of_a_replaced_topic_are_ignored():
         )
     }
 
-    group_watch._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": ID}))
+    group_watch.apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": ID}))
     assert list(ledger.redeliverable.values()) == [[(0, 9)]]
-    group_watch._apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": new_id}))
+    group_watch.apply_lag(GroupLag(offsets=offsets, topic_ids={"orders": new_id}))
     assert ledger.redeliverable == {}
 
 
@@ -141,6 +140,8 @@ class Queries:
             "kafka.share.auto.offset.reset": "earliest",
             "ledgerLocation": str(base / "ledger"),
             "idleTimeout": "2s",
+            # Stopping waits for the fetch that the broker holds.
+            "kafka.fetch.max.wait.ms": "50",
         }
         self.drivers = []
         self.on_start = lambda driver: None  # called after a driver has started
@@ -230,13 +231,6 @@ def poll_until_error(query, at):
         query.latest_offset({"position": at}, max_offsets=None, min_offsets=None)
 
 
-def until(done, within=10.0):
-    end = time.monotonic() + within
-    while not done() and time.monotonic() < end:
-        time.sleep(0.01)
-    return done()
-
-
 @both_ways
 def test_missing_topic_is_named_in_the_error(
     share_broker, queries, short_timeouts, way
@@ -271,7 +265,7 @@ def test_missing_topic_is_read_once_it_exists(share_broker, queries, short_timeo
     share_broker.create_topic("bills")
     share_broker.produce("bills", [b"x"] * 3)
 
-    assert until(lambda: query.report_latest_offset()["position"] == 3)
+    until_true(lambda: query.report_latest_offset()["position"] == 3)
     query.stop()
 
 
@@ -283,7 +277,7 @@ def test_topic_created_a_moment_later_is_not_missing(share_broker, queries):
     make.join()
     share_broker.produce("bills", [b"x"] * 3)
 
-    assert until(lambda: query.report_latest_offset()["position"] == 3)
+    until_true(lambda: query.report_latest_offset()["position"] == 3)
 
 
 # Forbidden topics and groups, on both brokers.
@@ -318,7 +312,7 @@ def test_topic_forbidden_during_a_query_ends_it(any_kafka, acl_queries, what):
     secret = admin.create_topic()
     admin.produce(secret, [b"x"] * 5)
     query = acl_queries.stream(secret, **SKIP)
-    assert until(lambda: query.report_latest_offset()["position"] == 5, within=30)
+    until_true(lambda: query.report_latest_offset()["position"] == 5, within=30)
     FORBIDDING[what](admin, secret)
     try:
         with pytest.raises(AuthorizationError, match=f"'{secret}' is not readable"):
@@ -336,7 +330,8 @@ def test_forbidden_group_is_an_authorization_error(any_kafka, acl_queries, way):
     where = (confluent.ResourceType.GROUP, group, confluent.ResourcePatternType.LITERAL)
     who = ("User:ANONYMOUS", "*", confluent.AclOperation.READ)
     denial = confluent.AclBinding(*where, *who, confluent.AclPermissionType.DENY)
-    admin._client.create_acls([denial])[denial].result(30)
+    client = confluent.AdminClient({"bootstrap.servers": admin.bootstrap_servers})
+    client.create_acls([denial])[denial].result(30)
 
     with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
         acl_queries.read(way, orders, **SKIP)
@@ -366,10 +361,11 @@ def test_deleted_topic_is_a_warning_if_loss_is_allowed(
     def warnings():
         return sum("missing" in each.getMessage() for each in caplog.records)
 
-    assert until(lambda: warnings() == 1)
+    until_true(lambda: warnings() == 1)
     share_broker.produce("orders", [b"x"] * 3)
-    assert until(lambda: query.report_latest_offset()["position"] == 3)
-    time.sleep(1)
+    until_true(lambda: query.report_latest_offset()["position"] == 3)
+    # The topics are described several times more.
+    wait_for_requests(share_broker, "Metadata", 4)
     assert warnings() == 1
 
 
@@ -384,7 +380,7 @@ def test_topic_deleted_before_the_end_fails_the_query(
     share_broker.produce("orders", [b"x"] * 5)
 
     def delete(driver):
-        assert until(lambda: driver.target.is_reached)
+        until_true(lambda: driver.target.is_reached)
         share_broker.delete_topic("bills")
 
     queries.on_start = delete
@@ -400,7 +396,7 @@ def test_records_acquired_before_a_topic_was_deleted_are_read_first(
     share_broker.produce("orders", [b"x"] * 5)
     query = queries.stream("orders", "bills")
     query.end_when_drained()
-    assert until(lambda: query.report_latest_offset()["position"] == 5)
+    until_true(lambda: query.report_latest_offset()["position"] == 5)
     share_broker.delete_topic("bills")
 
     end = query.latest_offset(
@@ -415,7 +411,7 @@ def test_recreated_topic_ends_the_query(share_broker, queries, short_timeouts):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
     query = queries.stream("orders")
-    assert until(lambda: query.report_latest_offset()["position"] == 5)
+    until_true(lambda: query.report_latest_offset()["position"] == 5)
     share_broker.delete_topic("orders")
     share_broker.create_topic("orders")
 
@@ -440,14 +436,14 @@ def test_recreated_topic_is_read_if_loss_is_allowed(
     share_broker.produce("orders", [b"x"] * 9)
     query = queries.stream("orders", **SKIP)
     driver = queries.drivers[-1]
-    assert until(lambda: query.report_latest_offset()["position"] == 9)
+    until_true(lambda: query.report_latest_offset()["position"] == 9)
     query.commit({"position": 4})
     share_broker.delete_topic("orders")
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 6)
-    assert until(lambda: query.report_latest_offset()["position"] == 15, within=20)
+    until_true(lambda: query.report_latest_offset()["position"] == 15, within=20)
     share_broker.produce("orders", [b"x"] * 2)
-    assert until(lambda: query.report_latest_offset()["position"] == 17, within=20)
+    until_true(lambda: query.report_latest_offset()["position"] == 17, within=20)
     found = ledger_offsets(driver)
 
     (old, new) = dict.fromkeys(topic_id for topic_id, _ in found)
@@ -462,7 +458,7 @@ def test_recreated_topic_is_read_if_loss_is_allowed(
 
     again = queries.stream("orders", **SKIP)
     share_broker.produce("orders", [b"x"])
-    assert until(lambda: again.report_latest_offset()["position"] == 18)
+    until_true(lambda: again.report_latest_offset()["position"] == 18)
     assert ledger_offsets(queries.drivers[-1]) == [(new, 8)]
 
 
@@ -474,7 +470,7 @@ def test_target_includes_a_recreated_topic(
     share_broker.produce("orders", [b"x"] * 5)
 
     def replace(driver):
-        assert until(lambda: driver.target.is_reached)
+        until_true(lambda: driver.target.is_reached)
         share_broker.delete_topic("orders")
         share_broker.create_topic("orders")
         share_broker.produce("orders", [b"x"] * 7)
@@ -496,7 +492,7 @@ def test_added_partition_is_read_before_the_end(
     admin = confluent.AdminClient({"bootstrap.servers": share_broker.bootstrap_servers})
 
     def add(driver):
-        assert until(lambda: driver.target.is_reached)
+        until_true(lambda: driver.target.is_reached)
         added = confluent.NewPartitions("orders", 2)
         admin.create_partitions([added])["orders"].result(10)
         share_broker.produce("orders", [b"x"] * 4, partition=1)
@@ -540,19 +536,15 @@ def test_partition_is_awaited_until_its_leader_returns(leaderless, short_timeout
     back.join()
 
 
-def test_fetch_error_fails_the_query(share_broker, queries, monkeypatch):
-    monkeypatch.setattr(Acquirer, "on_acquired", lambda *_: False)
-    monkeypatch.setattr(acquirer_module, "CLOSE_TIMEOUT", 0.5)
+@both_ways
+def test_fetch_error_fails_the_query(share_broker, queries, way):
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
-    drain = queries.available_now("orders", idleTimeout="1s")
-    acquirer = queries.drivers[-1]._acquirer
-    assert until(lambda: acquirer._member and acquirer._member.membership.assignment)
-    error = BrokerError("fetching orders-0: UNKNOWN", code=-1, name="UNKNOWN")
-    acquirer.on_error(error)
+    fetches = share_broker.faults.on("ShareFetch", times=None)
+    fetches.refuse("CORRUPT_MESSAGE", each=True)
 
-    with pytest.raises(BrokerError, match="fetching orders-0"):
-        drain()
+    with pytest.raises(BrokerError, match="orders-0.*CORRUPT_MESSAGE"):
+        queries.read(way, "orders", idleTimeout="1s")
 
 
 @both_ways
@@ -567,13 +559,10 @@ def test_query_without_assigned_partitions_fails(share_broker, queries, way):
 
 
 @both_ways
-def test_query_that_cannot_join_fails(share_broker, queries, monkeypatch, way):
-    async def fail(acquirer):
-        raise ConnectionFailedError("the coordinator is away")
-
-    monkeypatch.setattr(Acquirer, "_join", fail)
+def test_query_that_cannot_join_fails(share_broker, queries, way):
+    share_broker.faults.on("DescribeConfigs", times=None).cut()
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
 
-    with pytest.raises(ConnectionFailedError, match="the coordinator is away"):
+    with pytest.raises(ConnectionFailedError, match="DescribeConfigs"):
         queries.read(way, "orders", idleTimeout="1s")
