@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # pytest puts the checkout first in sys.path, for `tests`. The tests use the installed
-# `sharecons`, which may be compiled.
+# `sharecons`, which can be compiled.
 ROOT = str(Path(__file__).parent.parent)
 sys.path[:] = [path for path in sys.path if path != ROOT] + [ROOT]
 

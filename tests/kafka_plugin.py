@@ -1,21 +1,22 @@
-"""Kafkas for tests: the fixtures `kafka` and `kafka3`, and what they give.
+"""Kafka brokers for tests: the fixtures `kafka` and `kafka3`, and their `Admin`.
 
-A real one; `any_kafka` and `any_kafka3` are first that and then the embedded broker,
-so that who asks for them runs on both. The real half is marked `kafka`.
+`kafka` and `kafka3` are real Kafka clusters of one and three brokers. `any_kafka` and
+`any_kafka3` run a test twice: on the real cluster (marked `kafka`) and on the embedded
+broker.
 
-SHARECONS_TEST_BOOTSTRAP      a Kafka that runs already, to be used for `kafka`
-SHARECONS_TEST_KAFKA_VERSION  which to start, 4.3.0 if not set
-SHARECONS_TEST_DOCKER=1       start the one of `kafka` as a container
-SHARECONS_TEST_BROKER         kafka, embedded, or both: what `any_kafka` is; both if not
-                              set, but for another version than the embedded one is of
+SHARECONS_TEST_BOOTSTRAP      bootstrap servers of a running Kafka to use as `kafka`
+SHARECONS_TEST_KAFKA_VERSION  the version to start, by default 4.3.0
+SHARECONS_TEST_DOCKER=1       start `kafka` in a container
+SHARECONS_TEST_BROKER         the brokers of `any_kafka`: kafka, embedded or both. The
+                              default is both, or kafka if the version is not the one
+                              that the embedded broker implements
 
-A Kafka that does not come up fails the tests that asked for it.
+Tests that use a Kafka fail if it does not start.
 """
 
 import io
 import os
 import socket
-import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -52,11 +53,12 @@ from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.admin_requests import registered_brokers
 from sharecons.testing.kafka.ports import HOST, free_ports
 from sharecons.testing.kafka.settings import TEST_SETTINGS, defaults
+from tests.waiting import until_true
 
 Address = tuple[str, int]
-AnswerT = TypeVar("AnswerT")
+ResponseT = TypeVar("ResponseT")
 
-EMBEDDED: Final = "4.3.0"  # whose behaviour the embedded broker has
+EMBEDDED: Final = "4.3.0"  # the version that the embedded broker implements
 VERSION: Final = os.environ.get("SHARECONS_TEST_KAFKA_VERSION", EMBEDDED)
 BROKERS: Final = os.environ.get(
     "SHARECONS_TEST_BROKER", "both" if VERSION == EMBEDDED else "kafka"
@@ -64,15 +66,15 @@ BROKERS: Final = os.environ.get(
 OUTSIDE: Final = os.environ.get("SHARECONS_TEST_BOOTSTRAP")
 IN_DOCKER: Final = os.environ.get("SHARECONS_TEST_DOCKER") == "1"
 
-PATIENCE: Final = 30.0  # seconds for whatever Kafka does
+TIMEOUT: Final = 30.0  # seconds for one request or change
 PAUSE: Final = 0.02
 GROUP: Final = i8(32)  # the resource type of a group's settings (KIP-848)
 SET: Final = i8(0)
 READ: Final = 3  # AclOperation
 
-# Its stubs hide the half of what it exports.
+# Its stubs declare half of its exports.
 confluent: Any = import_module("confluent_kafka.admin")
-reader: Any = entity_reader  # it takes kio's own types only, and so would _ask
+reader: Any = entity_reader  # its type variable accepts only kio's own types
 
 
 class Admin:
@@ -90,23 +92,23 @@ class Admin:
         replication: int = 1,
         config: Mapping[str, str] | None = None,
     ) -> str:
-        """Create a topic, under a name of its own if none is given."""
+        """Create a topic, by default with a unique name."""
         topic = name or f"topic-{uuid.uuid4().hex[:12]}"
-        wanted = confluent.NewTopic(
+        new_topic = confluent.NewTopic(
             topic, partitions, replication, config=dict(config or {})
         )
-        self._client.create_topics([wanted])[topic].result(PATIENCE)
+        self._client.create_topics([new_topic])[topic].result(TIMEOUT)
         self._created.add(topic)
         self._until(f"topic {topic} has leaders", lambda at: _has_leaders(at, topic))
         return topic
 
     def delete_topic(self, topic: str) -> None:
-        self._client.delete_topics([topic])[topic].result(PATIENCE)
+        self._client.delete_topics([topic])[topic].result(TIMEOUT)
         self._created.discard(topic)
         self._until(f"topic {topic} is gone", lambda at: _topic(at, topic) is None)
 
     def delete_created(self) -> None:
-        """Leave a Kafka that is not ours without our topics."""
+        """Delete the topics of this test run, in a Kafka that keeps running."""
         for topic in sorted(self._created):
             with suppress(KafkaException):
                 self.delete_topic(topic)
@@ -121,7 +123,7 @@ class Admin:
         compression: str = "none",
         **producer_config: Any,
     ) -> None:
-        """Write records, and wait until every one is acknowledged.
+        """Write records, and wait until each is acknowledged.
 
         All records get the headers. Settings of the producer are written with
         underscores: `linger_ms=5`.
@@ -138,24 +140,29 @@ class Admin:
             key = None if keys is None else keys[number]
             what = {**where, "value": value, "key": key, "headers": list(headers)}
             _queued(producer, topic, {**what, "on_delivery": delivered})
-        left = producer.flush(PATIENCE)
-        assert not left, f"{left} records were not acknowledged in {PATIENCE:g} s"
-        assert not errors, f"{len(errors)} records were refused: {errors[0]}"
+        left = producer.flush(TIMEOUT)
+        assert not left, f"{left} records were not acknowledged in {TIMEOUT:g} s"
+        assert not errors, f"{len(errors)} records were rejected: {errors[0]}"
 
     def producer(self, **config: Any) -> Producer:
-        """Make a producer for what `produce` does not do, such as transactions."""
+        """Return a producer, for example for transactions."""
         settings = {name.replace("_", "."): value for name, value in config.items()}
         return Producer({**self._settings(), **settings})
+
+    def delete_records(self, topic: str, before: int, partition: int = 0) -> None:
+        """Delete the records of a partition before an offset."""
+        where = TopicPartition(topic, partition, before)
+        self._client.delete_records([where])[where].result(TIMEOUT)
 
     def set_group_config(self, group: str, config: Mapping[str, object]) -> None:
         """Set a group's own settings, such as share.record.lock.duration.ms.
 
-        By hand, since librdkafka knows no groups among the resources.
+        librdkafka cannot do this: it has no resource type for groups.
         """
-        wanted = {name: str(value) for name, value in config.items()}
+        expected = {name: str(value) for name, value in config.items()}
         settings = tuple(
             alteration.AlterableConfig(name=name, config_operation=SET, value=value)
-            for name, value in wanted.items()
+            for name, value in expected.items()
         )
         resource = alteration.AlterConfigsResource(
             resource_type=GROUP, resource_name=group, configs=settings
@@ -163,11 +170,13 @@ class Admin:
         request = alteration.IncrementalAlterConfigsRequest(
             resources=(resource,), validate_only=False
         )
-        answer = _ask(self._any_broker(), request, IncrementalAlterConfigsResponse)
-        _check(answer.responses[0])
+        response = send_request(
+            self._any_broker(), request, IncrementalAlterConfigsResponse
+        )
+        _check(response.responses[0])
         self._until(
-            f"group {group} has {wanted}",
-            lambda at: wanted.items() <= _group_config(at, group).items(),
+            f"group {group} has {expected}",
+            lambda at: expected.items() <= _group_config(at, group).items(),
         )
 
     def group_config(self, group: str) -> dict[str, str | None]:
@@ -184,16 +193,18 @@ class Admin:
             entries=(quota.EntryData(entity=(entity,), ops=(limit,)),),
             validate_only=False,
         )
-        answer = _ask(self._any_broker(), request, AlterClientQuotasResponse)
-        _check(answer.entries[0])
+        response = send_request(self._any_broker(), request, AlterClientQuotasResponse)
+        _check(response.entries[0])
 
     def group_coordinator(self, group: str) -> int:
         """Return the node id of a group's coordinator; the first call assigns it."""
-        wanted = FindCoordinatorRequest(coordinator_keys=(group,))
+        request = FindCoordinatorRequest(coordinator_keys=(group,))
 
         def coordinator() -> int | None:
-            answer = _ask(self._any_broker(), wanted, FindCoordinatorResponse)
-            found = answer.coordinators[0]
+            response = send_request(
+                self._any_broker(), request, FindCoordinatorResponse
+            )
+            found = response.coordinators[0]
             return None if found.error_code else int(found.node_id)
 
         return _result(f"a coordinator of {group}", coordinator)
@@ -203,7 +214,7 @@ class Admin:
         return _leaders(self._any_broker(), topic).get(partition, -1)
 
     def move_leader(self, topic: str, partition: int, node_id: int) -> None:
-        """Make a broker the leader: the first replica, then elected as the first is."""
+        """Make a broker the leader: the first replica, which the election prefers."""
         self._put_first(topic, partition, node_id)
         where = [TopicPartition(topic, partition)]
 
@@ -214,7 +225,7 @@ class Admin:
             # An error means not needed or not possible yet; the check below decides.
             with suppress(KafkaException):
                 election = self._client.elect_leaders(ElectionType.PREFERRED, where)
-                election.result(PATIENCE)
+                election.result(TIMEOUT)
             return self._everywhere(moved) or None
 
         _result(f"{topic}-{partition} is led by {node_id}", elected)
@@ -222,26 +233,26 @@ class Admin:
     def deny_topic(self, topic: str) -> None:
         """Forbid a topic to all clients."""
         denial = _denial(confluent.AclBinding, topic)
-        self._client.create_acls([denial])[denial].result(PATIENCE)
+        self._client.create_acls([denial])[denial].result(TIMEOUT)
         self._until(f"{topic} is denied", lambda at: _is_denied(at, topic))
 
     def allow_topic(self, topic: str) -> None:
-        """Take `deny_topic` back."""
+        """Undo `deny_topic`."""
         denial = _denial(confluent.AclBindingFilter, topic)
-        self._client.delete_acls([denial])[denial].result(PATIENCE)
+        self._client.delete_acls([denial])[denial].result(TIMEOUT)
         self._until(f"{topic} is allowed", lambda at: not _is_denied(at, topic))
 
     def hide_records(self, topic: str) -> None:
-        """Allow all clients to describe a topic, and so nothing else."""
+        """Allow all clients to describe a topic, but not to read it."""
         allowance = _allowance(confluent.AclBinding, topic)
-        self._client.create_acls([allowance])[allowance].result(PATIENCE)
-        self._until(f"{topic} is hidden", lambda at: not _may_read(at, topic))
+        self._client.create_acls([allowance])[allowance].result(TIMEOUT)
+        self._until(f"{topic} is hidden", lambda at: not _is_readable(at, topic))
 
     def show_records(self, topic: str) -> None:
-        """Take `hide_records` back."""
+        """Undo `hide_records`."""
         allowance = _allowance(confluent.AclBindingFilter, topic)
-        self._client.delete_acls([allowance])[allowance].result(PATIENCE)
-        self._until(f"{topic} is shown", lambda at: _may_read(at, topic))
+        self._client.delete_acls([allowance])[allowance].result(TIMEOUT)
+        self._until(f"{topic} is shown", lambda at: _is_readable(at, topic))
 
     def _settings(self) -> dict[str, Any]:
         # Errors are raised. librdkafka would also log that brokers are unreachable
@@ -264,9 +275,11 @@ class Admin:
                 ),
             ),
         )
-        answer = _ask(self._any_broker(), request, AlterPartitionReassignmentsResponse)
-        _check(answer)
-        _check(answer.responses[0].partitions[0])
+        response = send_request(
+            self._any_broker(), request, AlterPartitionReassignmentsResponse
+        )
+        _check(response)
+        _check(response.responses[0].partitions[0])
 
     def _until(self, what: str, check: Callable[[Address], bool]) -> None:
         _result(what, lambda: self._everywhere(check) or None)
@@ -282,15 +295,17 @@ class Admin:
         for server in self.bootstrap_servers.split(","):
             host, _, port = server.strip().rpartition(":")
             with suppress(OSError):
-                answer = _metadata((host, int(port)), None)
-                listed = [(broker.host, int(broker.port)) for broker in answer.brokers]
+                response = _metadata((host, int(port)), None)
+                listed = [
+                    (broker.host, int(broker.port)) for broker in response.brokers
+                ]
                 if living := [address for address in listed if _listens(address)]:
                     return living
         raise AssertionError(f"no broker of {self.bootstrap_servers} can be reached")
 
 
 class EmbeddedCluster:
-    """Embedded brokers, to be treated as `KafkaCluster` is."""
+    """Embedded brokers with the methods of `KafkaCluster` that tests use."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
         self.broker = broker
@@ -320,7 +335,7 @@ class EmbeddedCluster:
 
 @dataclass(frozen=True, slots=True)
 class Kafka:
-    """A Kafka that runs, and the means to work on it."""
+    """A running Kafka and its administration."""
 
     bootstrap_servers: str
     admin: Admin
@@ -329,7 +344,7 @@ class Kafka:
 
     @property
     def cluster(self) -> KafkaCluster | EmbeddedCluster:
-        """The brokers, to be killed and looked into."""
+        """The brokers, which a test can stop and inspect."""
         if self.started is None:
             pytest.skip("this needs a Kafka that the tests have started themselves")
         return self.started
@@ -343,7 +358,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def real_kafka() -> Iterator[Kafka]:
     if OUTSIDE:
         admin = Admin(OUTSIDE)
-        admin.living_brokers()  # or fail at once
+        admin.living_brokers()  # fail now if there is none
         yield Kafka(OUTSIDE, admin)
         admin.delete_created()
     elif IN_DOCKER:
@@ -404,13 +419,13 @@ def embedded_kafka3() -> Iterator[Kafka]:
 
 @pytest.fixture(scope="session")
 def kafka(real_kafka: Kafka) -> Kafka:
-    """One broker, shared by all tests: take topics and groups of your own."""
+    """One real broker for all tests, each with its own topics and groups."""
     return real_kafka
 
 
 @pytest.fixture(scope="session")
 def kafka3(real_kafka3: Kafka) -> Kafka:
-    """Three brokers, to be killed: whatever a test leaves down is started again."""
+    """Three real brokers. Brokers that a test stops are started again after it."""
     return real_kafka3
 
 
@@ -418,7 +433,7 @@ def kafka3(real_kafka3: Kafka) -> Kafka:
 def _heal_kafka3(request: pytest.FixtureRequest) -> Iterator[None]:
     yield
     if "kafka3" in request.fixturenames:
-        with suppress(pytest.skip.Exception):  # there is none, so the test was skipped
+        with suppress(pytest.skip.Exception):  # no such cluster: the test was skipped
             cluster = request.getfixturevalue("kafka3").cluster
             if missing := cluster.brokers.keys() - cluster.running:
                 cluster.start_broker(*missing)
@@ -428,24 +443,24 @@ def _of(cluster: KafkaCluster | EmbeddedCluster) -> Kafka:
     return Kafka(cluster.bootstrap_servers, Admin(cluster.bootstrap_servers), cluster)
 
 
-AT_ONCE: Final = {"group.share.assignment.interval.ms": "100"}
-"""A second less for each member that joins; Kafka's default is for the real one."""
+FAST_ASSIGNMENT: Final = {"group.share.assignment.interval.ms": "100"}
+"""Saves a second for each member that joins; the real Kafka has the default."""
 
 
 @contextmanager
 def _embedded(brokers: int) -> Iterator[Kafka]:
     with EmbeddedBroker(
-        brokers=brokers, settings={**TEST_SETTINGS, **AT_ONCE}
+        brokers=brokers, settings={**TEST_SETTINGS, **FAST_ASSIGNMENT}
     ) as broker:
         yield _of(EmbeddedCluster(broker))
 
 
 @contextmanager
 def _container() -> Iterator[str]:
-    """Run Kafka's own image, of 4.2 or newer: in 4.1 share groups are to be turned on.
+    """Run Kafka's own image of 4.2 or newer: in 4.1, share groups are disabled.
 
-    testcontainers' KafkaContainer starts another company's image only. Inside
-    and outside the port is the same: the broker also connects to itself.
+    testcontainers' KafkaContainer starts only another company's image. The port is the
+    same inside and outside, because the broker also connects to itself.
     """
     (port,) = free_ports(1)
     containers = import_module("testcontainers.core.container")
@@ -502,7 +517,7 @@ def _is_denied(address: Address, topic: str) -> bool:
     return found.error_code is ErrorCode.topic_authorization_failed
 
 
-def _may_read(address: Address, topic: str) -> bool:
+def _is_readable(address: Address, topic: str) -> bool:
     (found,) = _metadata(address, topic).topics
     return bool(found.topic_authorized_operations & 1 << READ)
 
@@ -524,13 +539,13 @@ def _topic(address: Address, topic: str) -> MetadataResponseTopic | None:
 
 
 def _metadata(address: Address, topic: str | None) -> MetadataResponse:
-    wanted = MetadataRequestTopic(topic_id=None, name=TopicName(topic or ""))
+    requested = MetadataRequestTopic(topic_id=None, name=TopicName(topic or ""))
     request = MetadataRequest(
-        topics=(wanted,) if topic else (),
+        topics=(requested,) if topic else (),
         allow_auto_topic_creation=False,
         include_topic_authorized_operations=True,
     )
-    return _ask(address, request, MetadataResponse)
+    return send_request(address, request, MetadataResponse)
 
 
 def _group_config(address: Address, group: str) -> dict[str, str | None]:
@@ -538,18 +553,22 @@ def _group_config(address: Address, group: str) -> dict[str, str | None]:
         resource_type=GROUP, resource_name=group, configuration_keys=None
     )
     request = description.DescribeConfigsRequest(resources=(resource,))
-    answer = _ask(address, request, DescribeConfigsResponse)
-    _check(answer.results[0])
-    return {config.name: config.value for config in answer.results[0].configs}
+    response = send_request(address, request, DescribeConfigsResponse)
+    _check(response.results[0])
+    return {config.name: config.value for config in response.results[0].configs}
 
 
-def _check(answer: Any) -> None:
-    code = answer.error_code
-    assert not code, f"Kafka refused: {code.name}: {answer.error_message}"
+def _check(response: Any) -> None:
+    code = response.error_code
+    assert not code, (
+        f"Kafka rejected the request: {code.name}: {response.error_message}"
+    )
 
 
-def _ask(address: Address, request: Any, answer: type[AnswerT]) -> AnswerT:
-    """Ask a broker one thing, on a connection of its own."""
+def send_request(
+    address: Address, request: Any, response: type[ResponseT]
+) -> ResponseT:
+    """Send a request on a new connection, and return the decoded response."""
     frame = io.BytesIO()
     header = RequestHeader(
         request_api_key=i16(request.__api_key__),
@@ -560,32 +579,33 @@ def _ask(address: Address, request: Any, answer: type[AnswerT]) -> AnswerT:
     entity_writer(RequestHeader)(frame, header)
     entity_writer(type(request))(frame, request)
     content = frame.getvalue()
-    with socket.create_connection(address, timeout=PATIENCE) as connection:
+    with socket.create_connection(address, timeout=TIMEOUT) as connection:
         connection.sendall(len(content).to_bytes(4, "big") + content)
         with connection.makefile("rb") as stream:
             received = stream.read(int.from_bytes(stream.read(4), "big"))
     # The body comes after the correlation id and an empty set of tagged fields.
-    entity: AnswerT = reader(answer)(received, 5)[0]
+    entity: ResponseT = reader(response)(received, 5)[0]
     return entity
 
 
 def _listens(address: Address) -> bool:
     try:
-        socket.create_connection(address, timeout=PATIENCE).close()
+        socket.create_connection(address, timeout=TIMEOUT).close()
     except OSError:
         return False
     return True
 
 
 def _result(
-    what: str, look: Callable[[], AnswerT | None], patience: float = PATIENCE
-) -> AnswerT:
-    """Look again and again until there is something to be seen."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        # A broker may go while it is asked: that is what some tests are about.
+    what: str, read: Callable[[], ResponseT | None], timeout: float = TIMEOUT
+) -> ResponseT:
+    """Call `read` until its result is not None, and return the result."""
+
+    def attempt() -> list[ResponseT]:
+        # Some tests stop a broker, which can break this request's connection.
         with suppress(OSError):
-            if (seen := look()) is not None:
-                return seen
-        time.sleep(PAUSE)
-    raise AssertionError(f"not so in {patience:g} s: {what}")
+            if (result := read()) is not None:
+                return [result]
+        return []
+
+    return until_true(attempt, timeout, what=what, pause=PAUSE)[0]

@@ -8,7 +8,7 @@ from kio.schema.read_share_group_state import v0 as read_state
 from kio.schema.read_share_group_state.v0.request import PartitionData, ReadStateData
 from kio.static.primitive import i8, i32
 
-from tests.kafka_plugin import _ask as ask
+from tests.kafka_plugin import send_request
 
 SHARE = i8(2)
 LEADER_EPOCH = i32(0)
@@ -24,7 +24,7 @@ def share_group_state(
     host, port = bootstrap.split(",")[0].rsplit(":", 1)
     topic_text = base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
     key = f"{group}:{topic_text}:{partition}"
-    found = ask(
+    found = send_request(
         (host, int(port)),
         find_coordinator.FindCoordinatorRequest(
             key_type=SHARE, coordinator_keys=(key,)
@@ -32,7 +32,7 @@ def share_group_state(
         find_coordinator.FindCoordinatorResponse,
     ).coordinators[0]
     wanted = PartitionData(partition=i32(partition), leader_epoch=LEADER_EPOCH)
-    answer = ask(
+    response = send_request(
         (found.host, int(found.port)),
         read_state.ReadShareGroupStateRequest(
             group_id=group,
@@ -42,7 +42,7 @@ def share_group_state(
         ),
         read_state.ReadShareGroupStateResponse,
     )
-    (result,) = answer.results[0].partitions
+    (result,) = response.results[0].partitions
     assert not result.error_code, result
     return [
         (b.first_offset, b.last_offset, b.delivery_state, b.delivery_count)
