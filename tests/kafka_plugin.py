@@ -80,6 +80,9 @@ reader: Any = entity_reader  # its type variable accepts only kio's own types
 class Admin:
     """Administration of a Kafka by tests; each method waits until all brokers agree."""
 
+    network: None = None
+    """The `network` of consumers: None is TCP."""
+
     def __init__(self, bootstrap_servers: str) -> None:
         self.bootstrap_servers = bootstrap_servers
         self._client: Any = confluent.AdminClient(self._settings())

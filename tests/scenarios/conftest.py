@@ -1,10 +1,15 @@
 """Fixtures of the scenarios, which run on a real Kafka and on the embedded broker."""
 
+from collections.abc import AsyncIterator
 from itertools import zip_longest
+from typing import Any
 
 import pytest
 
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.kafka.settings import TEST_SETTINGS
 from tests.kafka_plugin import Admin, Kafka
+from tests.scenarios.embedded_admin import AnyAdmin, EmbeddedAdmin
 
 
 @pytest.fixture(scope="session")
@@ -15,7 +20,7 @@ def kafka(any_kafka: Kafka) -> Kafka:
 
 @pytest.fixture(scope="session")
 def kafka3(any_kafka3: Kafka) -> Kafka:
-    """Three brokers that tests may kill; stopped brokers are restarted afterwards."""
+    """Three brokers that tests can kill; stopped brokers are restarted afterwards."""
     return any_kafka3
 
 
@@ -29,6 +34,25 @@ def admin(kafka: Kafka) -> Admin:
 def admin3(kafka3: Kafka) -> Admin:
     """The admin client of the three brokers."""
     return kafka3.admin
+
+
+@pytest.fixture
+def real_admin(request: pytest.FixtureRequest, anyio_backend: Any) -> Admin | None:
+    """The admin of a real Kafka; None on an event loop with a virtual clock."""
+    if not isinstance(anyio_backend, str):
+        return None
+    kafka: Kafka = request.getfixturevalue("real_kafka")
+    return kafka.admin
+
+
+@pytest.fixture
+async def any_admin(real_admin: Admin | None) -> AsyncIterator[AnyAdmin]:
+    """The admin of a real Kafka, or of an embedded broker in virtual time."""
+    if real_admin is not None:
+        yield real_admin
+        return
+    async with EmbeddedBroker(settings=TEST_SETTINGS, listen=False) as broker:
+        yield EmbeddedAdmin(broker)
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,4 +1,4 @@
-"""A handler of one partition's records that notes what becomes of them."""
+"""A handler of one partition's records that notes their deliveries and results."""
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -57,6 +57,6 @@ class Handled:
 
 
 async def hang_at_first(record: Record[Any, Any]) -> None:
-    """Take an hour in the first delivery, and no time in others."""
+    """Never return from the first delivery, and return immediately from others."""
     if record.delivery_count == 1:
-        await anyio.sleep(3600)
+        await anyio.sleep_forever()

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 
 from sharecons import Record, ShareConsumer
-from tests.kafka_plugin import Admin
+from tests.scenarios.embedded_admin import AnyAdmin
 
 __all__ = ["Queue", "offsets", "remaining_records", "take"]
 
@@ -15,7 +15,7 @@ class Queue:
     """A topic with one share group."""
 
     def __init__(
-        self, admin: Admin, partitions: int = 1, replication: int = 1, **config: str
+        self, admin: AnyAdmin, partitions: int = 1, replication: int = 1, **config: str
     ) -> None:
         self.admin = admin
         self.topic = admin.create_topic(partitions=partitions, replication=replication)
@@ -32,7 +32,7 @@ class Queue:
             self.topic,
             group_id=self.group,
             bootstrap_servers=self.admin.bootstrap_servers,
-            **options,
+            **{"network": self.admin.network, **options},
         )
 
 

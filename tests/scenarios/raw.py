@@ -1,9 +1,7 @@
-"""A group member that sends only the requests that a test calls for."""
+"""A group member that sends only the requests that a test calls."""
 
 from collections.abc import Iterable
 from typing import Any
-
-import anyio
 
 from sharecons.config.validation import member_id_of, parse_bootstrap
 from sharecons.net.connection import Connection
@@ -22,6 +20,7 @@ from sharecons.protocol.messages import (
     ShareFetchResponse,
     SharePartition,
 )
+from tests.scenarios.repeating import repeat
 
 ACCEPT, RELEASE, REJECT = b"\1", b"\2", b"\3"
 
@@ -91,16 +90,15 @@ class RawMember:
         await self.leader.aclose()
 
     async def find_coordinator(self) -> FindCoordinatorResponse:
-        while True:
-            found: FindCoordinatorResponse = await self.coordinator.send(
-                FindCoordinator(group_id=self.group), 10
-            )
-            if found.error == Code.NONE:
-                return found
-            await anyio.sleep(0.05)
+        request = FindCoordinator(group_id=self.group)
+        found: FindCoordinatorResponse = await repeat(
+            lambda: self.coordinator.send(request, 10),
+            until=lambda response: response.error == Code.NONE,
+        )
+        return found
 
     async def heartbeat(self, epoch: int, *topics: str) -> HeartbeatResponse:
-        answer: HeartbeatResponse = await self.coordinator.send(
+        response: HeartbeatResponse = await self.coordinator.send(
             Heartbeat(
                 group_id=self.group,
                 member_id=self.member,
@@ -110,22 +108,27 @@ class RawMember:
             ),
             10,
         )
-        if answer.error == Code.NONE:
-            self.member_epoch = answer.member_epoch
-            if answer.assignment is not None:
-                self.assignment = answer.assignment
-        return answer
+        if response.error == Code.NONE:
+            self.member_epoch = response.member_epoch
+            if response.assignment is not None:
+                self.assignment = response.assignment
+        return response
 
     async def join(self, topic: str) -> list[SharePartition]:
         """Join, and send heartbeats until there is an assignment."""
         await self.find_coordinator()
-        # A new coordinator may still be loading the group.
-        while (await self.heartbeat(0, topic)).error in _LOADING:
-            await anyio.sleep(0.05)
-        while not self.assignment:
-            await anyio.sleep(0.05)
-            await self.heartbeat(self.member_epoch)
+        await self.join_without_assignment(topic)
+        await repeat(
+            lambda: self.heartbeat(self.member_epoch), until=lambda _: self.assignment
+        )
         return sorted(self.assignment)
+
+    async def join_without_assignment(self, topic: str) -> HeartbeatResponse:
+        """Send the first heartbeat again while the coordinator loads the group."""
+        return await repeat(
+            lambda: self.heartbeat(0, topic),
+            until=lambda response: response.error not in _LOADING,
+        )
 
     async def reconnect(self) -> None:
         await self.leader.aclose()
@@ -158,24 +161,28 @@ class RawMember:
 
     async def fetch(self, *added: SharePartition, **options: Any) -> ShareFetchResponse:
         request = self.fetch_request(*added, **options)
-        answer: ShareFetchResponse = await self.leader.send(request, 20)
-        if answer.error == Code.NONE and request.share_session_epoch >= 0:
+        response: ShareFetchResponse = await self.leader.send(request, 20)
+        if response.error == Code.NONE and request.share_session_epoch >= 0:
             self.session_epoch = request.share_session_epoch + 1
-        return answer
+        return response
 
     async def fetch_one(
         self, partition: SharePartition, **options: Any
     ) -> PartitionResponse | None:
         """Fetch once; return the partition's part of the response, or None."""
         added = () if self.session_epoch else (partition,)
-        answer = await self.fetch(*added, **options)
-        assert Code.NONE == answer.error
+        response = await self.fetch(*added, **options)
+        assert Code.NONE == response.error
         return next(
-            (p for p in answer.partitions if p.share_partition == partition), None
+            (p for p in response.partitions if p.share_partition == partition), None
         )
 
     async def acknowledge(
-        self, what: Acks, *, epoch: int | None = None, on: Connection | None = None
+        self,
+        acknowledgements: Acks,
+        *,
+        epoch: int | None = None,
+        on: Connection | None = None,
     ) -> ShareAcknowledgeResponse:
         number = self.session_epoch if epoch is None else epoch
         request = ShareAcknowledge(
@@ -183,9 +190,9 @@ class RawMember:
             member_id=self.member,
             share_session_epoch=number,
             is_renew_ack=False,
-            acknowledgements=what,
+            acknowledgements=acknowledgements,
         )
-        answer: ShareAcknowledgeResponse = await (on or self.leader).send(request, 20)
-        if answer.error == Code.NONE and number >= 0:
+        response: ShareAcknowledgeResponse = await (on or self.leader).send(request, 20)
+        if response.error == Code.NONE and number >= 0:
             self.session_epoch = number + 1
-        return answer
+        return response

@@ -12,7 +12,7 @@ PLANS: Final = {
     11: "wait",
     13: "fail once",
 }
-"""By the number modulo CYCLE; others succeed at once."""
+"""By the number modulo CYCLE; others succeed at their first attempt."""
 
 CYCLE: Final = 20
 
@@ -23,7 +23,7 @@ NEVER_DONE: Final = frozenset(["fail", "dead letter"])
 def plan_of(number: int) -> str:
     """Return the plan of a record.
 
-    "fail once" fails at its first attempt, "wait" asks at its first attempt for another
-    one after a while, "fail" fails each time, "dead letter" gives up.
+    "fail once" fails at its first attempt, "wait" raises `Retry` at its first attempt,
+    "fail" fails at each attempt, and "dead letter" raises `DeadLetter`.
     """
     return PLANS.get(number % CYCLE, "succeed")

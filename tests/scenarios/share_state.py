@@ -31,13 +31,13 @@ def share_group_state(
         ),
         find_coordinator.FindCoordinatorResponse,
     ).coordinators[0]
-    wanted = PartitionData(partition=i32(partition), leader_epoch=LEADER_EPOCH)
+    requested = PartitionData(partition=i32(partition), leader_epoch=LEADER_EPOCH)
     response = send_request(
         (found.host, int(found.port)),
         read_state.ReadShareGroupStateRequest(
             group_id=group,
             topics=(
-                ReadStateData(topic_id=UUID(bytes=topic_id), partitions=(wanted,)),
+                ReadStateData(topic_id=UUID(bytes=topic_id), partitions=(requested,)),
             ),
         ),
         read_state.ReadShareGroupStateResponse,

@@ -15,7 +15,6 @@ What a handler does depends on the number: see `RecordPlan`.
 import faulthandler
 import json
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -47,11 +46,11 @@ class Program:
     """The options of a program.
 
     Attributes:
-        member: the member id, so that a restarted process joins at once.
+        member: the member id, with which a restarted process rejoins without a wait.
         seconds: the time of a handler.
-        plans: records fail as their numbers plan it; otherwise all succeed.
-        window: records that may wait behind another one, instead of 80 % of Kafka's
-            window.
+        plans: True if records fail as their numbers plan it; otherwise all succeed.
+        window: the number of records that can wait behind another one; by default 80 %
+            of Kafka's window.
     """
 
     bootstrap: str
@@ -87,7 +86,7 @@ class Handler:
 
     async def __call__(self, record: Record[Any, Any]) -> None:
         self._note("start", record)
-        await anyio.sleep(self._program.seconds)
+        await anyio.sleep(self._program.seconds)  # real time: a handler's work
         if self._program.plans:
             self._fail_as_planned(int(record.value))
         self._note("end", record)
@@ -151,6 +150,6 @@ async def main(program: Program) -> None:
 
 
 if __name__ == "__main__":
-    faulthandler.register(signal.SIGUSR1)  # dumps the stacks of a hanging process
+    faulthandler.enable()  # SIGABRT prints the stacks of a hanging process
     options = Program(**json.loads(sys.argv[1]))
     anyio.run(main, options, backend=options.backend)

@@ -1,21 +1,30 @@
-"""Processes of share workers, and what their logs say."""
+"""Processes of share workers, and their logs."""
 
 import json
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
 
-from sharecons import Record, ShareConsumer
+from sharecons import Record, ShareConsumer, ShareGroupAdmin, TopicPartition
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, take
+from tests.scenarios.repeating import repeat
+from tests.waiting import until_true
 
-__all__ = ["Entry", "Position", "WorkerProcesses", "all_records", "unsettled"]
+__all__ = [
+    "Entry",
+    "Position",
+    "WorkerProcesses",
+    "all_records",
+    "unsettled",
+    "wait_until_settled",
+]
 
 PROGRAM = "tests.scenarios.share_worker_program"
 
@@ -30,9 +39,9 @@ class Entry(NamedTuple):
     """A line of a log.
 
     Attributes:
-        run: the number of the process, from 0 on.
-        at: where the record was delivered from.
-        origin: which record it was at first.
+        run: the number of the process; the first is 0.
+        at: the position that the record was delivered from.
+        origin: the position of the original, if the record is a copy.
     """
 
     run: int
@@ -65,13 +74,13 @@ class WorkerProcesses:
         return process
 
     def stop(self, process: subprocess.Popen[bytes], within: float) -> None:
-        """Send SIGTERM; the process must end without an error in so many seconds."""
+        """Send SIGTERM; the process must end without an error, in `within` seconds."""
         process.send_signal(signal.SIGTERM)
         try:
             assert 0 == process.wait(within)
         except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGUSR1)
-            time.sleep(1.0)  # it prints its stacks
+            process.send_signal(signal.SIGABRT)  # it prints its stacks
+            process.wait()
             raise
 
     def kill_all(self) -> None:
@@ -96,12 +105,20 @@ class WorkerProcesses:
         return sum(line.startswith(f"{kind} ") for line in lines)
 
     def wait_for(self, kind: str, count: int, *, within: float = 40.0) -> None:
-        """Wait until the last run has logged so many lines of a kind."""
-        end = time.monotonic() + within
-        while (found := self.count(kind)) < count:
+        """Wait until the log of the last run has `count` lines of a kind."""
+        what = f"{count} lines of {kind}"
+        self.wait_until(lambda: self.count(kind) >= count, within=within, what=what)
+
+    def wait_until(
+        self, condition: Callable[[], bool], *, within: float, what: str
+    ) -> None:
+        """Wait until the condition is true, while the last process runs."""
+
+        def is_true() -> bool:
             assert self.processes[-1].poll() is None, "the process has ended"
-            assert time.monotonic() < end, f"only {found} lines of {kind}"
-            time.sleep(0.02)
+            return condition()
+
+        until_true(is_true, within, what=what, pause=0.02)
 
     def _log(self, run: int) -> Path:
         return self._directory / f"run-{run}"
@@ -125,8 +142,35 @@ def _entry(run: int, line: str) -> Entry:
     )
 
 
+async def wait_until_settled(
+    admin: Admin, group: str, partitions: Mapping[str, int], *, within: float = 60.0
+) -> None:
+    """Wait until every record of some topics is acknowledged or archived.
+
+    A record of the first topic can have a copy in the next one, so the topics are read
+    in this order. `partitions` has the number of partitions of each topic.
+    """
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        for topic, count in partitions.items():
+            keys = [TopicPartition(topic, number) for number in range(count)]
+
+            async def read_lags(keys: list[TopicPartition] = keys) -> list[int | None]:
+                ends = (await client.list_offsets(keys)).found
+                listed = await client.list_share_group_offsets(group, partitions=keys)
+                offsets = listed[group].value.found
+                # The lag is None until the first acknowledgement.
+                return [
+                    ends[key].offset if offsets[key].lag is None else offsets[key].lag
+                    for key in keys
+                ]
+
+            await repeat(
+                read_lags, until=lambda lags: lags == [0] * len(lags), within=within
+            )
+
+
 async def all_records(admin: Admin, topic: str) -> list[Record[Any, Any]]:
-    """Return all records of a topic of up to 2,000."""
+    """Return all records of a topic with at most 2,000."""
     reader = f"reader-{time.monotonic_ns()}"
     admin.set_group_config(reader, {"share.auto.offset.reset": "earliest"})
     return await unsettled(admin, reader, topic)

@@ -28,7 +28,7 @@ def note(what: str, number: int) -> None:
 @broker.task(task_name="work")
 async def work(number: int, seconds: float) -> None:
     note("start", number)
-    await asyncio.sleep(seconds)
+    await asyncio.sleep(seconds)  # real time: a task's work
     note("end", number)
 
 

@@ -1,12 +1,11 @@
-"""Dead letters on both brokers: those of Kafka 4.4, and what redrives rely on."""
+"""Dead letters of Kafka 4.4, and the rules that redrives rely on, on both brokers."""
 
 import random
 
-import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
-from sharecons.dead_letters import DeadLetters, SourceStatus
+from sharecons.dead_letters import DeadLetterRecord, DeadLetters, SourceStatus
 from sharecons.errors import BrokerError
 from sharecons.protocol.codes import Code
 from sharecons.protocol.produce.messages import ProducerIdentity
@@ -16,6 +15,7 @@ from tests.dead_letters.letters import records_of
 from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
 from tests.producer.running import producing
 from tests.scenarios.queue import Queue, take
+from tests.scenarios.repeating import repeat
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +37,7 @@ async def test_dead_letters_of_the_broker_are_read_and_redriven(
     kafka: Kafka, copy: str
 ) -> None:
     if kafka.version < "4.4" and not isinstance(kafka.started, EmbeddedCluster):
-        pytest.skip("Kafka 4.4 brought them")
+        pytest.skip("requires Kafka 4.4")
     admin = kafka.admin
     letters = admin.create_topic(
         1, f"dlq.{random.getrandbits(48):x}", config={ENABLE: "true"}
@@ -49,11 +49,11 @@ async def test_dead_letters_of_the_broker_are_read_and_redriven(
     async with DeadLetters(
         letters, bootstrap_servers=admin.bootstrap_servers
     ) as dead_letters:
-        with anyio.fail_after(30):
-            found = [each async for each in dead_letters.read()]
-            while len(found) < 2:
-                await anyio.sleep(0.1)
-                found = [each async for each in dead_letters.read()]
+
+        async def read() -> list[DeadLetterRecord]:
+            return [each async for each in dead_letters.read()]
+
+        found = await repeat(read, until=lambda letters: len(letters) == 2)
         summary = await dead_letters.redrive()
 
     assert [(b"k0", b"v0", TRACE), (b"k1", b"v1", TRACE)] == [
@@ -75,7 +75,7 @@ async def test_dead_letters_of_the_broker_are_read_and_redriven(
 async def write(
     admin: Admin, topic: str, identity: ProducerIdentity, first: int, *values: bytes
 ) -> int:
-    """Write one batch; return the code of its error."""
+    """Write one batch; return the error code of the response."""
     async with producing(
         admin.bootstrap_servers,
         identity=identity,
@@ -95,7 +95,7 @@ async def write(
 async def test_leader_appends_batches_of_only_one_of_two_processes(
     admin: Admin,
 ) -> None:
-    """Both use one producer id: an interrupted redrive, and the one that continues."""
+    """An interrupted redrive and its successor use one producer id."""
     topic = admin.create_topic()
     identity = ProducerIdentity(random.getrandbits(48), 0)
     codes = [
@@ -115,10 +115,10 @@ async def test_leader_appends_batches_of_only_one_of_two_processes(
     assert [b"1", b"2", b"3", b"4"] == values
 
 
-async def test_unknown_producer_may_start_with_any_sequence_number(
+async def test_unknown_producer_starts_with_any_sequence_number(
     admin: Admin,
 ) -> None:
-    """As after the broker has removed the state of an old redrive's producer id."""
+    """The broker removes the state of an old redrive's producer id after some time."""
     topic = admin.create_topic()
     identity = ProducerIdentity(random.getrandbits(48), 0)
 

@@ -1,4 +1,4 @@
-"""Consumers that are cancelled at each await, on a real broker."""
+"""Consumers that are cancelled at each await, on both brokers."""
 
 import itertools
 from collections.abc import Callable
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
 
 ATTEMPTS = 3
-"""Attempts per group: each may use one of the five deliveries of a record."""
+"""Attempts per group: each can use one of the five deliveries of a record."""
 
 
 class LeakCheckingNetwork(TcpNetwork):
@@ -77,13 +77,13 @@ async def test_consumer_cancelled_at_any_await_leaks_and_loses_nothing(
         await interrupted(live(queues[-1]))
         assert not network.open, "a connection was left behind"
 
-    async def see(queue: Queue) -> None:
+    async def read_rest(queue: Queue) -> None:
         rest.extend([record.value for record in await remaining_records(queue)])
 
     steps = [step async for step in interruptions(attempt)]
     async with anyio.create_task_group() as tasks:
         for queue in queues:
-            tasks.start_soon(see, queue)
+            tasks.start_soon(read_rest, queue)
 
     assert len(steps) >= 8, "joining alone has that many awaits"
     assert set(produced) - set(handled) <= set(rest), "accepted without being delivered"

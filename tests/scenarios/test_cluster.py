@@ -1,7 +1,7 @@
 """Three brokers: leaders that move, and brokers that are killed and restarted."""
 
-import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -10,6 +10,7 @@ import pytest
 
 from sharecons import ShareConsumer
 from tests.kafka_plugin import Admin, Kafka
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -35,7 +36,7 @@ class Stream:
         self.group = f"group-{self.topic}"
         admin.set_group_config(self.group, {"share.auto.offset.reset": "earliest"})
         self.produced = 0
-        self.seen: set[int] = set()
+        self.consumed: set[int] = set()
 
     def consumer(self) -> ShareConsumer[Any, Any]:
         return ShareConsumer(
@@ -47,7 +48,7 @@ class Stream:
 
     async def consume(self, consumer: ShareConsumer[Any, Any]) -> None:
         async for record in consumer:
-            self.seen.add(int(record.value))
+            self.consumed.add(int(record.value))
 
     async def produce(self) -> None:
         numbers = range(self.produced, self.produced + EACH)
@@ -62,11 +63,10 @@ class Stream:
         )
 
     async def wait_for_all(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while len(self.seen) < self.produced:
-            missing = self.produced - len(self.seen)
-            assert time.monotonic() < end, f"{missing} of {self.produced} missing"
-            await anyio.sleep(0.05)
+        with suppress(TimeoutError):
+            await until(lambda: len(self.consumed) == self.produced, within=seconds)
+        missing = self.produced - len(self.consumed)
+        assert not missing, f"{missing} of {self.produced} missing"
 
 
 async def consume_during(stream: Stream, *events: Callable[[], Any]) -> None:
@@ -87,7 +87,7 @@ async def consume_during(stream: Stream, *events: Callable[[], Any]) -> None:
                 await stream.wait_for_all(60)
             tasks.cancel_scope.cancel()
 
-    assert stream.seen == set(range(stream.produced))
+    assert stream.consumed == set(range(stream.produced))
 
 
 async def test_consumption_continues_when_leaders_move(

@@ -1,6 +1,5 @@
-"""Invalid input and failures, on a real broker."""
+"""Invalid input and failures, on both brokers."""
 
-import logging
 import socket
 
 import anyio
@@ -15,9 +14,12 @@ from sharecons.errors import (
     GroupError,
     NotSubscribedError,
 )
+from sharecons.net.io.transport import FrameTransport, TcpNetwork
+from sharecons.protocol.messages import Endpoint
 from sharecons.testing import EmbeddedBroker
 from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
-from tests.scenarios.queue import Queue, take
+from tests.scenarios.queue import Queue
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -45,10 +47,21 @@ async def test_unreachable_brokers_raise_after_connect_timeout() -> None:
     assert 1 <= anyio.current_time() - began < 3
 
 
+class CountingNetwork(TcpNetwork):
+    """A TCP network that counts the attempts to connect."""
+
+    attempts = 0
+
+    async def connect(self, endpoint: Endpoint) -> FrameTransport:
+        self.attempts += 1
+        return await super().connect(endpoint)
+
+
 async def test_consumer_waits_for_broker_that_starts_later() -> None:
     port = free_port()
+    network = CountingNetwork()
     consumer: ShareConsumer = ShareConsumer(
-        "t", group_id="g", bootstrap_servers=f"127.0.0.1:{port}"
+        "t", group_id="g", bootstrap_servers=f"127.0.0.1:{port}", network=network
     )
 
     async def enter() -> None:
@@ -58,7 +71,7 @@ async def test_consumer_waits_for_broker_that_starts_later() -> None:
     entered = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(enter)
-        await anyio.sleep(0.5)
+        await until(lambda: network.attempts > 1)
         assert not entered.is_set()
         async with EmbeddedBroker(port=port):
             with anyio.fail_after(5):
@@ -101,27 +114,6 @@ async def test_group_id_of_consumer_group_raises(admin: Admin) -> None:
                         await anext(aiter(consumer))
     finally:
         classic.close()
-
-
-async def test_consumer_waits_for_missing_topic(
-    admin: Admin, caplog: pytest.LogCaptureFixture
-) -> None:
-    missing = f"later-{admin.create_topic(partitions=1)}"
-    group = f"group-{missing}"
-    admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
-    consumer: ShareConsumer = ShareConsumer(
-        missing, group_id=group, bootstrap_servers=admin.bootstrap_servers
-    )
-    with caplog.at_level(logging.WARNING, logger="sharecons"):
-        async with consumer:
-            assert await take(aiter(consumer), 1, within=3) == []
-            admin.create_topic(partitions=1, name=missing)
-            admin.produce(missing, [b"x"])
-            records = await take(aiter(consumer), 1, within=15)
-
-    assert [record.value for record in records] == [b"x"]
-    warnings = [r for r in caplog.records if "waiting for topic" in r.getMessage()]
-    assert len(warnings) == 1
 
 
 async def test_forbidden_topic_raises(admin: Admin) -> None:
@@ -182,32 +174,3 @@ def corrupt_batch(
     with log.open("r+b") as file:
         file.seek(content.index(old))
         file.write(new)
-
-
-async def test_commit_after_topic_deletion_returns_error(admin: Admin) -> None:
-    queue = Queue(admin)
-    queue.produce([b"x"])
-    async with queue.consumer(acknowledgement="explicit") as consumer:
-        (record,) = await take(aiter(consumer), 1)
-        admin.delete_topic(queue.topic)
-        await anyio.sleep(0.5)
-        record.accept()
-        results = await consumer.commit(timeout=20)
-
-    assert [r.error is not None for r in results] == [True]
-
-
-async def test_recreated_topic_is_consumed_from_start(admin: Admin) -> None:
-    queue = Queue(admin)
-    queue.produce([b"old"])
-    async with queue.consumer() as consumer:
-        (old,) = await take(aiter(consumer), 1)
-        old.accept()
-        await consumer.commit()
-        admin.delete_topic(queue.topic)
-        await anyio.sleep(1)
-        admin.create_topic(partitions=1, name=queue.topic)
-        queue.produce([b"new"])
-        new = await take(aiter(consumer), 1, within=20)
-
-    assert [(r.value, r.delivery_count) for r in new] == [(b"new", 1)]

@@ -14,12 +14,13 @@ import pytest
 from sharecons import ShareConsumer
 from sharecons.errors import AuthorizationError
 from tests.kafka_plugin import HALVES, Admin
+from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 PARTITIONS = 5
-OBSERVED_SECONDS = 4.0
-"""Seconds in which a repeated error would be raised a dozen times."""
+OBSERVED_SECONDS = 1.6
+"""Seconds in which a repeated error would be raised several times."""
 MESSAGE = (
     r"topic '(\S+)' is not readable: (fetching \1-\d: )?TOPIC_AUTHORIZATION_FAILED; "
     "this needs READ on it"
@@ -34,7 +35,11 @@ class Reader:
         self.values: list[bytes] = []
         self.errors: list[str] = []  # the topic of each error
         group = f"group-{topics[0]}"
-        admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+        config = {
+            "share.auto.offset.reset": "earliest",
+            "share.heartbeat.interval.ms": "300",  # heartbeats can repeat an error
+        }
+        admin.set_group_config(group, config)
         self.consumer: ShareConsumer[Any, Any] = ShareConsumer(
             *topics, group_id=group, bootstrap_servers=admin.bootstrap_servers
         )
@@ -48,24 +53,23 @@ class Reader:
                 match = re.fullmatch(MESSAGE, str(error))
                 self.errors.append(match[1] if match else str(error))
 
-    async def wait_until(self, condition: Callable[[], bool]) -> None:
-        with anyio.fail_after(20):
-            while not condition():
-                await anyio.sleep(0.05)
+    async def observe(self, seconds: float = OBSERVED_SECONDS) -> None:
+        """Read for some seconds, in which repeated errors can arrive."""
+        await anyio.sleep(seconds)  # real time: an error would be repeated
 
     async def consume_values(
         self, topic: str, *values: bytes, partition: int = 0
     ) -> None:
         """Produce values, and wait until they are consumed."""
         await run_in_thread(self.admin.produce, topic, values, partition)
-        await self.wait_until(lambda: set(values) <= set(self.values))
+        await until(lambda: set(values) <= set(self.values))
 
     async def consume_from_all_partitions(self, topic: str, word: bytes) -> None:
         """Produce a value to each partition, and wait until all are consumed."""
         values = [b"%b-%d" % (word, partition) for partition in range(PARTITIONS)]
         for partition, value in enumerate(values):
             await run_in_thread(self.admin.produce, topic, [value], partition)
-        await self.wait_until(lambda: set(values) <= set(self.values))
+        await until(lambda: set(values) <= set(self.values))
 
 
 async def run_in_thread(call: Callable[..., Any], *arguments: Any) -> None:
@@ -107,10 +111,10 @@ async def test_topic_forbidden_from_start_raises_once_and_is_consumed_when_allow
     reader = Reader(brokers, secret, public)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
-        await reader.wait_until(lambda: bool(reader.errors))
+        await until(lambda: bool(reader.errors))
         for number in range(4):
             await reader.consume_from_all_partitions(public, b"public-%d" % number)
-            await anyio.sleep(OBSERVED_SECONDS / 4)
+            await reader.observe(OBSERVED_SECONDS / 4)
         assert reader.errors == [secret]
 
         await run_in_thread(allow, brokers, secret)
@@ -131,10 +135,10 @@ async def test_topic_forbidden_repeatedly_raises_once_each_time(
         await reader.consume_from_all_partitions(secret, b"before")
         for turn in range(1, 3):
             await run_in_thread(forbid, brokers, secret)
-            await reader.wait_until(lambda turn=turn: len(reader.errors) == turn)
+            await until(lambda turn=turn: len(reader.errors) == turn)
             fetches = reader.consumer.metrics()["fetch-total"]
             await reader.consume_values(public, b"public-%d" % turn)
-            await anyio.sleep(OBSERVED_SECONDS)
+            await reader.observe()
             assert reader.errors == [secret] * turn
             assert (
                 reader.consumer.metrics()["fetch-total"] - fetches
@@ -156,7 +160,7 @@ async def test_two_forbidden_topics_raise_two_errors(
     reader = Reader(admin, *secrets)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
-        await anyio.sleep(OBSERVED_SECONDS)
+        await reader.observe()
         assert sorted(reader.errors) == sorted(secrets)
 
         await run_in_thread(allow, admin, secrets[0])
@@ -174,10 +178,10 @@ async def test_new_subscription_raises_error_again(
     reader = Reader(admin, secret)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
-        await reader.wait_until(lambda: len(reader.errors) == 1)
+        await until(lambda: len(reader.errors) == 1)
         reader.consumer.subscribe(secret, public)
-        await reader.wait_until(lambda: len(reader.errors) == 2)
+        await until(lambda: len(reader.errors) == 2)
         await reader.consume_from_all_partitions(public, b"public")
-        await anyio.sleep(OBSERVED_SECONDS / 2)
+        await reader.observe()
         assert len(reader.errors) == 2
         tasks.cancel_scope.cancel()

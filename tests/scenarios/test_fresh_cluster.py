@@ -1,6 +1,5 @@
 """Joining a group on a cluster that has received no requests yet."""
 
-import anyio
 import pytest
 
 from sharecons import ShareConsumer
@@ -8,6 +7,7 @@ from sharecons.protocol.codes import Code
 from sharecons.testing.kafka import KafkaCluster
 from tests.kafka_plugin import VERSION, Admin
 from tests.scenarios.raw import RawMember
+from tests.scenarios.repeating import repeat
 
 pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
 
@@ -23,15 +23,16 @@ async def test_group_has_no_coordinator_until_find_coordinator_request() -> None
         topic = admin.create_topic(partitions=1)
         async with RawMember(cluster.bootstrap_servers, "fresh") as member:
             for _ in range(10):
-                unasked = await member.heartbeat(0, topic)
-                assert unasked.error in (
+                response = await member.heartbeat(0, topic)
+                assert response.error in (
                     Code.NOT_COORDINATOR,
                     Code.COORDINATOR_NOT_AVAILABLE,
                 )
             await member.find_coordinator()
-            with anyio.fail_after(20):
-                while (await member.heartbeat(0, topic)).error != Code.NONE:
-                    await anyio.sleep(0.05)
+            await repeat(
+                lambda: member.heartbeat(0, topic),
+                until=lambda response: response.error == Code.NONE,
+            )
 
         # A consumer can join, although the internal topics were only just created.
         consumer: ShareConsumer = ShareConsumer(

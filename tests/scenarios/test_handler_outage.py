@@ -1,14 +1,27 @@
 """Handlers that release all records for a while use few deliveries."""
 
 import logging
+from contextlib import suppress
+from typing import Any
 
 import anyio
 import pytest
 
-from tests.kafka_plugin import Admin
+from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue, take
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=LOOPS)
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def admin(any_admin: AnyAdmin) -> AnyAdmin:
+    return any_admin
 
 
 class Handlers:
@@ -26,14 +39,11 @@ class Handlers:
         async with anyio.create_task_group() as tasks:
             for _ in range(consumers):
                 tasks.start_soon(self._consume)
-            with anyio.fail_after(20):
-                while not self.deliveries:
-                    await anyio.sleep(0.01)
-            await anyio.sleep(outage)
+            await until(lambda: self.deliveries)
+            await anyio.sleep(outage)  # real time: the outage
             self.down = False
-            with anyio.move_on_after(10):
-                while len(self.done) < records:
-                    await anyio.sleep(0.05)
+            with suppress(TimeoutError):
+                await until(lambda: len(self.done) >= records, within=10)
             tasks.cancel_scope.cancel()
 
     async def _consume(self) -> None:
@@ -54,7 +64,7 @@ class Handlers:
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(("consumers", "lost"), [(1, 0), (3, 5)])
 async def test_outage_of_four_seconds_archives_almost_no_record(
-    admin: Admin, consumers: int, lost: int
+    admin: AnyAdmin, consumers: int, lost: int
 ) -> None:
     queue = Queue(admin)
     queue.produce([b"record"] * 500)
@@ -67,7 +77,7 @@ async def test_outage_of_four_seconds_archives_almost_no_record(
     assert handlers.deliveries < 1200
 
 
-async def test_released_record_is_redelivered_immediately(admin: Admin) -> None:
+async def test_released_record_is_redelivered_immediately(admin: AnyAdmin) -> None:
     queue = Queue(admin)
     async with queue.consumer(acknowledgement="explicit") as consumer:
         records = aiter(consumer)
@@ -84,7 +94,7 @@ async def test_released_record_is_redelivered_immediately(admin: Admin) -> None:
 
 
 async def test_paused_partition_delays_neither_others_nor_close(
-    admin: Admin,
+    admin: AnyAdmin,
 ) -> None:
     queue = Queue(admin, partitions=2)
     queue.produce([b"unwanted"], partition=0)
@@ -110,7 +120,7 @@ async def test_paused_partition_delays_neither_others_nor_close(
 
 
 async def test_release_on_last_delivery_is_logged_and_counted(
-    admin: Admin, caplog: pytest.LogCaptureFixture
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:
     queue = Queue(admin, **{"share.delivery.count.limit": "2"})
     queue.produce([b"record"] * 4)

@@ -1,6 +1,5 @@
 """Connections that end while no request is in flight."""
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -11,6 +10,7 @@ from sharecons.errors import LockLostError
 from tests.kafka_plugin import Kafka
 from tests.scenarios.queue import Queue, take
 from tests.scenarios.watched import WatchedNetwork
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -89,11 +89,3 @@ async def accept_all(records: Any, count: int) -> list[Record[Any, Any]]:
             record.accept()
             taken.append(record)
     return taken
-
-
-async def until(
-    condition: Callable[[], bool | Awaitable[bool]], *, within: float = 10
-) -> None:
-    with anyio.fail_after(within):
-        while not condition():
-            await anyio.sleep(0.01)

@@ -12,26 +12,26 @@ import pytest
 from sharecons import ShareGroupAdmin, TopicPartition
 from tests.dead_letters.letters import marks_of, new_letter, write_letters
 from tests.kafka_plugin import Admin
+from tests.scenarios.repeating import repeat
 
 KILLS = 2
 
 
 async def log_end(client: ShareGroupAdmin, topic: str) -> int:
-    """Return how many records a topic of two partitions has."""
+    """Return the number of records of a topic with two partitions."""
     keys = [TopicPartition(topic, number) for number in range(2)]
     ends = (await client.list_offsets(keys)).found
     return sum(each.offset or 0 for each in ends.values())
 
 
 def count_records(admin: Admin, topic: str, *, at_least: int = 0) -> int:
-    """Return how many records a topic has; wait until there are so many."""
+    """Wait until a topic has `at_least` records; return their number."""
 
     async def count() -> int:
         async with ShareGroupAdmin(admin.bootstrap_servers) as client:
-            with anyio.fail_after(30):
-                while (found := await log_end(client, topic)) < at_least:
-                    await anyio.sleep(0.02)
-        return found
+            return await repeat(
+                lambda: log_end(client, topic), until=lambda found: found >= at_least
+            )
 
     return anyio.run(count)
 
@@ -50,14 +50,19 @@ def start_redrive(admin: Admin, dead: str, *args: str) -> subprocess.Popen[str]:
 async def kill_when_written(
     process: subprocess.Popen[str], admin: Admin, topic: str, at_least: int
 ) -> bool:
-    """Kill the process once a topic has so many records; return whether it ran then."""
-    with anyio.fail_after(60):
-        async with ShareGroupAdmin(admin.bootstrap_servers) as client:
-            while process.poll() is None:
-                if await log_end(client, topic) >= at_least:
-                    break
-                await anyio.sleep(0.001)
+    """Kill the process once a topic has `at_least` records.
+
+    Return True if the process was still running.
+    """
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        await repeat(
+            lambda: log_end(client, topic),
+            until=lambda end: process.poll() is not None or end >= at_least,
+            within=60,
+            pause=0.001,
+        )
     if process.poll() is None:
+        # real time: a random point of the process's work
         await anyio.sleep(random.uniform(0, 0.005))
     process.kill()
     process.communicate()
@@ -65,7 +70,7 @@ async def kill_when_written(
 
 
 def redrive_with_kills(admin: Admin, count: int, seed: int) -> int:
-    """Redrive so many dead letters, killed twice; return how many kills hit it."""
+    """Redrive `count` dead letters; return how many of KILLS hit a running process."""
     random.seed(seed)
     target = admin.create_topic(partitions=2)
     dead = admin.create_topic(partitions=2)

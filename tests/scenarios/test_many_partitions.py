@@ -1,4 +1,4 @@
-"""A topic with many partitions, of which each fetch requests some."""
+"""A topic with many partitions; each fetch requests some of them."""
 
 from collections import Counter
 from typing import Any, Final
@@ -8,18 +8,29 @@ import pytest
 
 from sharecons.protocol.fetch.session_manager import PART_SIZE
 from sharecons.testing.broker.codec import decode_request
-from tests.kafka_plugin import Admin
+from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue, remaining_records
 from tests.scenarios.watched import WatchedNetwork
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=LOOPS)
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def admin(any_admin: AnyAdmin) -> AnyAdmin:
+    return any_admin
+
 
 PARTITIONS: Final = 120  # one member has a third of them, or all
 RECORDS: Final = 200  # per partition
 
 
 def count_partition_removals(network: WatchedNetwork) -> int:
-    """Return how many fetches removed many partitions from the session."""
+    """Return the number of fetches that removed many partitions from the session."""
     requests = [decode_request(data[4:])[1] for data in network.sent]
     forgotten = [getattr(request, "forgotten_topics_data", ()) for request in requests]
     return sum(
@@ -29,16 +40,16 @@ def count_partition_removals(network: WatchedNetwork) -> int:
 
 
 async def test_three_consumers_receive_each_record_of_many_partitions_once(
-    admin: Admin,
+    admin: AnyAdmin,
 ) -> None:
     queue = Queue(admin, PARTITIONS)
     for partition in range(PARTITIONS):
         values = [b"%d" % i for i in range(RECORDS)]
         queue.produce(values, partition=partition)
-    network = WatchedNetwork()
+    network = WatchedNetwork(admin.network)
     offsets: Counter[tuple[int, int]] = Counter()
     deliveries: Counter[int] = Counter()
-    all_came = anyio.Event()
+    all_received = anyio.Event()
     failed = []
 
     def acknowledged(results: Any) -> None:
@@ -52,13 +63,13 @@ async def test_three_consumers_receive_each_record_of_many_partitions_once(
                 offsets.update((r.partition, r.offset) for r in batch)
                 deliveries.update(r.delivery_count for r in batch)
                 if len(offsets) == PARTITIONS * RECORDS:
-                    all_came.set()  # the next request accepts the last records
+                    all_received.set()  # the next request accepts the last records
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(consume)
-            await all_came.wait()
+            await all_received.wait()
             tasks.cancel_scope.cancel()
 
     assert len(offsets) == PARTITIONS * RECORDS

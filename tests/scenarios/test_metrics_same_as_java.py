@@ -1,4 +1,4 @@
-"""The totals of a consumer's metrics, compared with those of Kafka's own client."""
+"""The totals of a consumer's metrics equal the totals of Kafka's own client."""
 
 import re
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ def java_totals(kafka: Kafka, topic: str, group: str) -> dict[str, float]:
     """Read all records with Kafka's performance tool; return its metrics.
 
     Kafka's client counts a response once a poll finds no more records in it. A poll
-    that is full with the last record does not look, so none may be full.
+    that the last record fills does not check this, so no poll must be full.
     """
     lines = JavaTools(kafka.bootstrap_servers).run(
         "kafka-share-consumer-perf-test",

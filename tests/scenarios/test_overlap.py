@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 MAX_ATTEMPTS = 3
-"""A busy machine may run the tasks in an unfavourable order."""
+"""A busy machine can run the tasks in an unfavourable order."""
 
 
 async def test_next_fetch_is_sent_before_batch_is_delivered(
@@ -37,7 +37,7 @@ async def share_of_fetches_ahead(admin: Admin) -> float:
         ) as consumer:
             left = 20_000
             async for batch in consumer.batches():
-                # A fast fetch may already have returned its records.
+                # A fast fetch has perhaps already returned its records.
                 ahead.append(
                     network.in_flight > 0
                     or network.fetches_with_records > len(ahead) + 1
@@ -54,7 +54,7 @@ async def share_of_fetches_ahead(admin: Admin) -> float:
 
 
 async def test_callbacks_run_in_task(admin: Admin) -> None:
-    """Callbacks may use anyio, which needs a task."""
+    """Callbacks can use anyio, which needs a task."""
     queue = Queue(admin)
     tasks = set()
 

@@ -36,7 +36,7 @@ async def test_cancelled_task_releases_current_record(
         async with queue.consumer() as consumer:
             async for _ in consumer:
                 working.set()
-                await asyncio.sleep(60)
+                await asyncio.Event().wait()
 
     task = asyncio.create_task(work())
     async with asyncio.timeout(20):
@@ -53,19 +53,21 @@ async def test_cancelled_task_releases_current_record(
 async def test_close_in_other_task_ends_loop(admin: Admin) -> None:
     queue = Queue(admin)
     queue.produce([b"%d" % i for i in range(5)])
-    seen = []
+    consumed = []
+    fifth = asyncio.Event()
     async with queue.consumer() as consumer:
 
-        async def close_soon() -> None:
-            while len(seen) < 5:
-                await asyncio.sleep(0.01)
+        async def close_after_fifth() -> None:
+            await fifth.wait()
             await consumer.aclose()
 
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(close_soon())
+            tasks.create_task(close_after_fifth())
             async for record in consumer:
-                seen.append(record)  # noqa: PERF401 (the other task looks at it)
+                consumed.append(record)
+                if len(consumed) == 5:
+                    fifth.set()
 
     # Requesting the next record accepted the last one.
-    assert offsets(seen) == [0, 1, 2, 3, 4]
+    assert offsets(consumed) == [0, 1, 2, 3, 4]
     assert await remaining_records(queue) == []

@@ -11,12 +11,17 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
+from tests.kafka_plugin import Admin
+from tests.waiting import until_true
 
-RECORDS = 200_000
+RECORDS = 90_000
 PARTITIONS = 6
 WINDOW = 2000
 """share.partition.max.record.locks: the maximum of locked records per partition."""
+
+
+SESSION = 6
+"""Seconds of the session timeout of a restarted consumer; Kafka's default is 45."""
 
 
 class Entry(NamedTuple):
@@ -50,8 +55,8 @@ class Workers:
         self.processes.append(process)
         return process
 
-    def enattempts(self) -> list[Entry]:
-        """Return all log enattempts, sorted by time."""
+    def entries(self) -> list[Entry]:
+        """Return all log entries, sorted by time."""
         found = []
         for log in self._directory.iterdir():
             for line in log.read_text().splitlines():
@@ -63,36 +68,38 @@ class Workers:
         return sum(j.read_bytes().count(b"P") for j in self._directory.iterdir())
 
     def wait_for_count(self, processed: int, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while self.processed_count() < processed:
-            assert time.monotonic() < end, f"only {self.processed_count()} processed"
-            time.sleep(0.05)
+        until_true(
+            lambda: self.processed_count() >= processed,
+            seconds,
+            what=f"{processed} records processed",
+            pause=0.05,
+        )
 
     def wait_for_offset(
         self, offset: int, partitions: set[int], seconds: float
     ) -> None:
         """Wait until this offset of each of these partitions is processed."""
-        end = time.monotonic() + seconds
-        while True:
-            enattempts = [e for e in self.enattempts() if e.kind == "P"]
-            if partitions <= {e.partition for e in enattempts if e.first == offset}:
-                return
-            assert time.monotonic() < end, f"offset {offset} not of all: {enattempts}"
-            time.sleep(0.05)
 
-    def wait_until_idle(self, idle_seconds: float = 12.0) -> None:
+        def is_processed() -> bool:
+            processed = [e for e in self.entries() if e.kind == "P"]
+            return partitions <= {e.partition for e in processed if e.first == offset}
+
+        what = f"offset {offset} of {partitions} processed"
+        until_true(is_processed, seconds, what=what, pause=0.02)
+
+    def wait_until_idle(self, idle_seconds: float = 7.0) -> None:
         """Wait until no record was processed for some seconds.
 
-        The default is longer than it takes to reassign the partitions of a killed
-        member: its session timeout plus a heartbeat of the others.
+        The default is longer than the reassignment of a killed member's partitions:
+        its session timeout plus a heartbeat of the others.
         """
         count, since = -1, time.monotonic()
         end = since + 100
         while time.monotonic() - since < idle_seconds:
-            assert time.monotonic() < end, f"still at it after {count} processed"
+            assert time.monotonic() < end, f"still busy after {count} records"
             if (now := self.processed_count()) != count:
                 count, since = now, time.monotonic()
-            time.sleep(0.2)
+            time.sleep(0.2)  # real time: a wrong redelivery would come late
 
     def stop(self) -> None:
         for process in self.processes:
@@ -101,7 +108,8 @@ class Workers:
             try:
                 process.wait(20)
             except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGUSR1)
+                process.send_signal(signal.SIGABRT)  # it prints its stacks
+                process.wait()
                 raise
 
 
@@ -112,8 +120,8 @@ def workers(admin: Admin, tmp_path: Path) -> Iterator[Workers]:
     config = {
         "share.auto.offset.reset": "earliest",
         # Partitions of a killed member are reassigned after this; default 45 s.
-        "share.session.timeout.ms": "6000",
-        "share.heartbeat.interval.ms": "2000",
+        "share.session.timeout.ms": "4000",
+        "share.heartbeat.interval.ms": "1000",
     }
     admin.set_group_config(group, config)
     for partition in range(PARTITIONS):
@@ -153,7 +161,7 @@ def test_killed_implicit_consumer_loses_no_record_and_repeats_none_accepted(
     run_and_kill_one(workers, "implicit")
     processed: set[int] = set()
     accepted: set[int] = set()
-    for entry in workers.enattempts():
+    for entry in workers.entries():
         if entry.kind == "P":
             number = record_number(entry, entry.first)
             assert number not in accepted, f"{entry} was accepted before"
@@ -176,7 +184,7 @@ def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
     released: dict[int, int] = {}
     over: set[int] = set()
     lost_attempts = 0
-    for entry in workers.enattempts():
+    for entry in workers.entries():
         numbers = [record_number(entry, o) for o in range(entry.first, entry.last + 1)]
         if entry.kind == "P":
             assert numbers[0] not in over, f"{entry} was accepted or rejected before"
@@ -201,16 +209,14 @@ def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
 @pytest.mark.punctual
 @pytest.mark.timeout(200)
 def test_restarted_consumer_with_same_member_id_resumes_immediately(
-    kafka: Kafka, tmp_path: Path
+    admin: Admin, tmp_path: Path
 ) -> None:
-    admin = kafka.admin
     topic = admin.create_topic(partitions=2)
     group = f"group-{topic}"
-    config = {"share.auto.offset.reset": "earliest"}
-    session = 45  # seconds: Kafka's own default is what is looked at
-    if isinstance(kafka.started, EmbeddedCluster):
-        session = 6
-        config["share.session.timeout.ms"] = str(session * 1000)
+    config = {
+        "share.auto.offset.reset": "earliest",
+        "share.session.timeout.ms": str(SESSION * 1000),
+    }
     admin.set_group_config(group, config)
     for partition in (0, 1):
         admin.produce(topic, [b"0"], partition=partition)
@@ -237,7 +243,7 @@ def test_restarted_consumer_with_same_member_id_resumes_immediately(
             attempts.append(restarted("pod-1", 20))
         assert min(attempts) < 3, attempts
 
-        assert restarted("pod-2", 80) > session * 2 / 3, "by the session timeout"
+        assert restarted("pod-2", 80) > SESSION * 2 / 3, "by the session timeout"
     finally:
         for process in workers.processes:
             process.kill()

@@ -90,7 +90,7 @@ async def test_records_of_a_partition_have_the_order_of_the_calls(
             for number in range(300):
                 tasks.start_soon(send, number)
                 if number % 50 == 0:
-                    await anyio.sleep(0.01)
+                    await anyio.lowlevel.checkpoint()
     async with queue.consumer() as consumer:
         records = await take(aiter(consumer), 300)
 

@@ -63,16 +63,15 @@ async def test_heartbeat_returns_assignment_a_second_after_joining(
     topic, group = queue(admin, 1)
     async with RawMember(admin.bootstrap_servers, group) as member:
         await member.find_coordinator()
-        # A new coordinator loads the group first.
-        while (first := await member.heartbeat(0, topic)).error != Code.NONE:
-            await anyio.sleep(0.05)
+        first = await member.join_without_assignment(topic)
         began = time.monotonic()
         await member.join(topic)
         seconds = time.monotonic() - began
 
+    assert first.error == Code.NONE
     assert not first.assignment
     assert first.heartbeat_interval == 5.0
-    assert seconds < 2.5, "where a heartbeat interval is 5 s"
+    assert seconds < 2.5, "less than the heartbeat interval of 5 s"
 
 
 async def test_acknowledge_during_waiting_fetch_ends_session_and_uses_delivery(
@@ -91,7 +90,7 @@ async def test_acknowledge_during_waiting_fetch_ends_session_and_uses_delivery(
                 parked.append(await member.leader.send(request, 20))
 
             tasks.start_soon(park)
-            await anyio.sleep(0.3)
+            await anyio.sleep(0.3)  # real time: the fetch reaches the broker
             accepted = await member.acknowledge(
                 acks(partition, (0, 0, ACCEPT)), epoch=2, on=beside
             )
@@ -134,9 +133,9 @@ async def test_new_session_on_same_connection_releases_no_record(
         member.session_epoch = 0
         assert offsets(await member.fetch_one(partition, wait=0.5)) == []
 
-        answer = await member.acknowledge(acks(partition, (0, 1, ACCEPT)))
+        response = await member.acknowledge(acks(partition, (0, 1, ACCEPT)))
 
-        assert [p.acknowledge_error for p in answer.partitions] == [Code.NONE]
+        assert [p.acknowledge_error for p in response.partitions] == [Code.NONE]
 
 
 async def test_forgotten_partition_releases_no_record(admin: Admin) -> None:
@@ -148,11 +147,11 @@ async def test_forgotten_partition_releases_no_record(admin: Admin) -> None:
         admin.produce(topic, [b"2"], partition=0)
         assert (await member.fetch(wait=0.5)).partitions == ()
 
-        answer = await member.fetch(
+        response = await member.fetch(
             acknowledge=acks(partition, (0, 1, ACCEPT)), forget=[partition], wait=0.0
         )
 
-        (returned,) = answer.partitions
+        (returned,) = response.partitions
         assert (returned.acknowledge_error, returned.acquired) == (Code.NONE, ())
         (again,) = (await member.fetch(partition)).partitions
         assert delivery_counts(again) == {2: 1}
@@ -246,8 +245,8 @@ async def test_acknowledgement_with_one_unlocked_offset_fails_completely(
         assert offsets(await member.fetch_one(partition)) == [0, 1, 2, 3]
         # Offset 2 is released, so it is not locked when all four are accepted.
         await member.acknowledge(acks(partition, (2, 2, RELEASE)))
-        refused = await member.acknowledge(acks(partition, (0, 3, ACCEPT)))
-        assert [p.acknowledge_error for p in refused.partitions] == [
+        rejected = await member.acknowledge(acks(partition, (0, 3, ACCEPT)))
+        assert [p.acknowledge_error for p in rejected.partitions] == [
             Code.INVALID_RECORD_STATE
         ]
         # Nothing was applied: the locked offsets can still be accepted.
@@ -320,15 +319,15 @@ async def test_member_with_same_id_gets_assignment_immediately(
         await member.join(topic)
     async with RawMember(admin.bootstrap_servers, group, "pod-1") as member:
         await member.find_coordinator()
-        answer = await member.heartbeat(0, topic)
+        response = await member.heartbeat(0, topic)
         if not HAS_VERSION_2:
             # Its member epoch is fenced: it must leave before it joins again.
-            assert answer.error == Code.FENCED_MEMBER_EPOCH
+            assert response.error == Code.FENCED_MEMBER_EPOCH
             await member.heartbeat(-1)
-            answer = await member.heartbeat(0, topic)
+            response = await member.heartbeat(0, topic)
             return
 
-        assert answer.assignment
+        assert response.assignment
 
 
 async def test_default_fetch_returns_whole_batches(admin: Admin) -> None:
@@ -363,9 +362,9 @@ async def test_record_limit_fetch_returns_exact_count(admin: Admin) -> None:
 async def test_group_config_defaults(admin: Admin, name: str, value: str) -> None:
     async with RawMember(admin.bootstrap_servers, "never-configured") as member:
         request = DescribeGroupConfig(group_id=member.group, name=name)
-        answer = await member.leader.send(request, 10)
+        response = await member.leader.send(request, 10)
 
-    assert answer.value == value
+    assert response.value == value
 
 
 async def test_share_coordinator_returns_acknowledgements_but_no_locks(
@@ -411,15 +410,15 @@ async def test_throttled_response_is_empty_and_uses_delivery(
         RawMember(where, group) as second,
     ):
         (partition,) = await first.join(topic)
-        answer = await first.fetch(partition, records=1, limit=True)
-        assert (0.0, [0]) == (answer.throttle, offsets(answer.partitions[0]))
-        answer = await first.fetch(records=1, limit=True)
-        assert answer.throttle > 1.0
-        assert () == answer.partitions
+        response = await first.fetch(partition, records=1, limit=True)
+        assert (0.0, [0]) == (response.throttle, offsets(response.partitions[0]))
+        response = await first.fetch(records=1, limit=True)
+        assert response.throttle > 1.0
+        assert () == response.partitions
 
         await second.join(topic)
         locked = offsets(await second.fetch_one(partition, records=1, limit=True))
-        await anyio.sleep(3.5)
+        await anyio.sleep(3.5)  # real time: the lock expires
         expired = await next_counts(second, partition)
 
     assert [2] == locked, "offset 1 is locked"

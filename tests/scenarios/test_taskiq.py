@@ -6,10 +6,10 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
@@ -18,6 +18,7 @@ from sharecons.taskiq import ShareGroupBroker
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue, remaining_records, take
 from tests.scenarios.versions import since_4_2
+from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, since_4_2]
 
@@ -90,28 +91,25 @@ class Workers:
         return process
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
-        """Send SIGKILL to a supervisor and its worker at once."""
+        """Send SIGKILL to a supervisor and its worker together."""
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self.running.remove(process)
 
     async def stop(self, process: subprocess.Popen[bytes]) -> None:
         process.send_signal(signal.SIGTERM)
-        with anyio.fail_after(30):
-            while process.poll() is None:
-                await anyio.sleep(0.05)
+        await until(lambda: process.poll() is not None, within=30)
         self.running.remove(process)
 
     def count(self, what: str) -> Counter[int]:
-        """Return how often each task has started or ended."""
+        """Return the number of times that each task has started or ended."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         words = [line.split() for line in lines]
         return Counter(int(number) for kind, number in words if kind == what)
 
     async def wait_for(self, what: str, count: int, seconds: float = 40) -> None:
-        with anyio.move_on_after(seconds):
-            while self.count(what).total() < count:
-                await anyio.sleep(0.05)
+        with suppress(TimeoutError):
+            await until(lambda: self.count(what).total() >= count, within=seconds)
         assert self.count(what).total() >= count
 
 

@@ -25,26 +25,32 @@ from sharecons.worker.dead_letter_headers import read_origin
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue
 from tests.scenarios.record_plans import NEVER_DONE, plan_of
-from tests.scenarios.share_workers import Position, all_records, unsettled
+from tests.scenarios.share_workers import (
+    Position,
+    all_records,
+    unsettled,
+    wait_until_settled,
+)
 from tests.scenarios.versions import since_4_2
+from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, since_4_2]
 
 DELIVERY_LIMIT = 10
 ROUNDS = 6
-"""Cancelled runs of one queue; a record is delivered in each of them at most twice: a
-spilled one has a delivery of its copy, too."""
+"""Cancelled runs of one queue. Each run delivers a record at most twice: the record
+and, if it is spilled, its copy."""
 
 RECORDS = 40
 DELAY = 0.3
 WINDOW = 8
-"""Records that may wait behind another one, so that some are spilled."""
+"""The number of records that can wait behind another one; further ones are spilled."""
 
 attempt_of_handler: ContextVar[int] = ContextVar("attempt_of_handler")
 
 
 class Attempts(WorkerHooks):
-    """Shows the handler the number of its attempt."""
+    """Sets the number of the attempt for the handler."""
 
     def before(self, record: Any, attempt: int) -> None:
         attempt_of_handler.set(attempt)
@@ -61,7 +67,7 @@ class Queues:
             "share.heartbeat.interval.ms": "2000",
         }
         self.source = Queue(admin, partitions=2, **config)
-        self.retries = admin.create_topic()
+        self.retries = admin.create_topic(partitions=1)
         self.dead_letters = admin.create_topic()
         self.produced = 0
 
@@ -75,23 +81,26 @@ class Queues:
         self.produced += count
 
     async def left(self) -> list[Record[Any, Any]]:
-        """Return what the group delivers of both topics to a new member."""
+        """Return the records of both topics that the group delivers to a new member."""
         source = self.source
         topics = (source.topic, self.retries)
         return await unsettled(source.admin, source.group, *topics)
 
+    async def wait_until_settled(self) -> None:
+        partitions = {self.source.topic: 2, self.retries: 1}
+        await wait_until_settled(self.source.admin, self.source.group, partitions)
+
 
 class Journal:
-    """Notes of what the handlers of all runs have done, by the origin of the record.
+    """The calls and results of the handlers of all runs, by the origin of the record.
 
     Attributes:
         finished: records whose handler returned.
         failed: records whose handler raised.
-        early: records that were accepted before either.
+        early: records that were accepted before their handler returned or raised.
         deliveries: the delivery counts with which a record of a topic was handled.
         numbers: the number of each record that was handled.
-        calls: how often handlers were called.
-        counts: what all workers have done, and what ran when they were cancelled.
+        counts: the sums of all workers' `stats`, as of their cancellation.
     """
 
     def __init__(self) -> None:
@@ -101,11 +110,9 @@ class Journal:
         self.early: list[Position] = []
         self.deliveries: defaultdict[Position, list[int]] = defaultdict(list)
         self.numbers: dict[Position, int] = {}
-        self.calls = 0
         self._ended: set[Position] = set()
 
     def on_delivered(self, record: Record[Any, Any]) -> None:
-        self.calls += 1
         self.deliveries[position(record)].append(record.delivery_count)
 
     def on_ended(self, record: Record[Any, Any], origin: Position, error: Any) -> None:
@@ -155,16 +162,17 @@ class Run:
         self.handling.set()
         self._journal.on_delivered(record)
         origin = Position(*self.worker.origin(record)[:3])
+        # real time: the handler's work
         await anyio.sleep(random.choice([0.0, 0.001, 0.03]))
         error = failure(int(record.value))
-        # From here on there is no await: the worker learns what is noted here.
+        # No await follows: what the journal has is what the worker gets.
         self._journal.on_ended(record, origin, error)
         if error is not None:
             raise error
 
 
 def failure(number: int) -> Exception | None:
-    """Return what the handler of a record raises now."""
+    """Return the exception that the handler of a record raises at this attempt."""
     first = attempt_of_handler.get() == 1
     match plan_of(number):
         case "fail once" if first:
@@ -180,7 +188,7 @@ def failure(number: int) -> Exception | None:
 
 
 async def run_and_cancel(run: Run, chance: random.Random) -> None:
-    """Cancel a run after a random number of steps of the event loop, or a while."""
+    """Cancel a run after a random number of steps of the event loop, or random time."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run.live)
         if chance.random() < 0.9:  # otherwise it is cancelled while it joins
@@ -190,12 +198,13 @@ async def run_and_cancel(run: Run, chance: random.Random) -> None:
             for _ in range(chance.randrange(1000)):
                 await anyio.lowlevel.checkpoint()
         else:
+            # real time: random, and long enough for retries
             await anyio.sleep(chance.uniform(0.0, 1.5 * DELAY))
         tasks.cancel_scope.cancel()
 
 
 async def run_until_done(run: Run, journal: Journal, queues: Queues) -> None:
-    """Let a run end what is left."""
+    """Run until every record is handled or a dead letter."""
 
     def is_done() -> bool:
         handled = len({journal.numbers[each] for each in journal.finished})
@@ -204,15 +213,8 @@ async def run_until_done(run: Run, journal: Journal, queues: Queues) -> None:
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run.live)
-        with anyio.fail_after(60):
-            while not is_done():
-                await anyio.sleep(0.02)
-            # The rest are dead letters: none has come for a while.
-            idle_since, calls = anyio.current_time(), journal.calls
-            while anyio.current_time() < idle_since + 2.0:
-                await anyio.sleep(0.02)
-                if calls != journal.calls or run.worker.stats.held:
-                    idle_since, calls = anyio.current_time(), journal.calls
+        await until(is_done, within=60)
+        await queues.wait_until_settled()
         run.worker.stop()
 
 
@@ -232,9 +234,11 @@ async def check_ends(journal: Journal, queues: Queues) -> None:
     assert {each.topic for each in dead} == {queues.source.topic}
     assert {*dead} | journal.finished == {*journal.numbers}
     counts = journal.deliveries.values()
-    assert max(max(each) for each in counts) < DELIVERY_LIMIT, "one may be archived"
+    assert max(max(each) for each in counts) < DELIVERY_LIMIT, (
+        "a record was perhaps archived"
+    )
     for each in counts:
-        # Attempts in one delivery have one count; a further delivery has a higher one.
+        # Attempts in one delivery have the same count, the next delivery a higher one.
         assert sorted(each) == each
 
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 
 from sharecons.testing import EmbeddedBroker
@@ -16,14 +15,16 @@ from tests.scenarios.share_workers import (
     Position,
     WorkerProcesses,
     unsettled,
+    wait_until_settled,
 )
+from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 FAILS_ONCE_LATER = 4
 """A number whose plan is "wait"."""
 
-GIVEN_UP = 7
+NEVER_DONE = 7
 """A number whose plan is "dead letter"."""
 
 
@@ -33,7 +34,7 @@ def anyio_backend() -> str:
 
 
 class Setup:
-    """A worker on the embedded broker, which can be kept from acknowledging."""
+    """A worker on the embedded broker, whose acknowledgements can be stalled."""
 
     def __init__(self, kafka: Kafka, directory: Path) -> None:
         assert isinstance(kafka.started, EmbeddedCluster)
@@ -52,15 +53,13 @@ class Setup:
         )
 
     async def kill_before_the_accept(self, topic: str, copies: int) -> None:
-        """Start a process; kill it when so many copies are in a topic."""
+        """Start a process, and kill it when a topic has `copies` records."""
         faults = [
             self.broker.faults.on(api, times=None, where=acknowledges).stall()
             for api in ("ShareFetch", "ShareAcknowledge")
         ]
         process = self.processes.start()
-        with anyio.fail_after(30):
-            while len(self.broker.records(topic)) < copies:
-                await anyio.sleep(0.05)
+        await until(lambda: len(self.broker.records(topic)) >= copies, within=30)
         process.kill()
         process.wait()
         for fault in faults:
@@ -69,10 +68,11 @@ class Setup:
     async def finish(self, ends: int) -> None:
         process = self.processes.start()
         self.processes.wait_for("end", ends)
-        await anyio.sleep(0.5)
+        admin, group = self.queue.admin, self.queue.group
+        partitions = {self.queue.topic: 1, self.retries: 1}
+        await wait_until_settled(admin, group, partitions)
         self.processes.stop(process, within=15)
-        topics = (self.queue.topic, self.retries)
-        assert [] == await unsettled(self.queue.admin, self.queue.group, *topics)
+        assert [] == await unsettled(admin, group, *partitions)
 
     def starts(self, number: int) -> list[Entry]:
         starts = self.processes.of_kind("start")
@@ -113,7 +113,7 @@ async def test_record_spilled_and_not_accepted_is_a_recognisable_duplicate(
 async def test_dead_letter_written_and_not_accepted_is_a_recognisable_duplicate(
     setup: Setup,
 ) -> None:
-    setup.queue.produce([b"%d" % GIVEN_UP, b"0"])
+    setup.queue.produce([b"%d" % NEVER_DONE, b"0"])
     await setup.kill_before_the_accept(setup.dead_letters, 1)
     await setup.finish(1)
 

@@ -1,4 +1,4 @@
-"""A worker process that is killed again and again at random points."""
+"""A worker process that is killed repeatedly at random points."""
 
 import logging
 import random
@@ -14,11 +14,11 @@ from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue
 from tests.scenarios.record_plans import NEVER_DONE, plan_of
 from tests.scenarios.share_workers import (
-    Entry,
     Position,
     WorkerProcesses,
     all_records,
     unsettled,
+    wait_until_settled,
 )
 from tests.scenarios.versions import since_4_2
 
@@ -31,13 +31,13 @@ DELIVERY_LIMIT = 10
 
 DELAY = 0.5
 WINDOW = 30
-"""Records that may wait behind another one, so that some are spilled."""
+"""The number of records that can wait behind another one; further ones are spilled."""
 
 PER_KILL = 150
 """Records that are produced for each kill."""
 
 LIFE = 1.2
-"""The most seconds between the first handler of a process and its end."""
+"""The maximum of seconds between the first handler of a process and its end."""
 
 
 @pytest.fixture
@@ -72,32 +72,30 @@ class KilledWorker:
         self.queue.produce([b"%d" % n for n in range(first, self.produced)])
 
     def run_and_kill(self, chance: random.Random) -> None:
-        """Start a process and kill it while it starts, or while it works."""
+        """Start a process, and kill it while it starts or while it works."""
         process = self.processes.start(backend=chance.choice(["asyncio", "trio"]))
         if chance.random() < 0.1:
-            time.sleep(chance.uniform(0.0, 1.0))
+            time.sleep(chance.uniform(0.0, 1.0))  # real time: the process starts
         else:
             self.processes.wait_for("start", 1)
-            time.sleep(chance.uniform(0.0, LIFE) ** 2)
+            time.sleep(chance.uniform(0.0, LIFE) ** 2)  # real time: it works
         process.kill()
         process.wait()
 
-    def finish(self) -> None:
-        """Let a process end what is left, and stop it."""
+    async def finish(self) -> None:
+        """Start a process that handles the remaining records, and stop it."""
         process = self.processes.start()
-        wanted = {n for n in range(self.produced) if plan_of(n) not in NEVER_DONE}
-        end = time.monotonic() + 90
-        while missing := wanted - {each.number for each in self._ended()}:
-            assert process.poll() is None, "the process has ended"
-            assert time.monotonic() < end, f"{len(missing)} are missing: {missing}"
-            time.sleep(0.1)
-        # Records that are not wanted are given up in a second; what is left of them
-        # is found by the check.
-        time.sleep(1.0 + 2 * DELAY)
-        self.processes.stop(process, within=15.0)
+        expected = {n for n in range(self.produced) if plan_of(n) not in NEVER_DONE}
 
-    def _ended(self) -> list[Entry]:
-        return self.processes.of_kind("end")
+        def are_done() -> bool:
+            return expected <= {each.number for each in self.processes.of_kind("end")}
+
+        what = f"the handlers of {len(expected)} records done"
+        self.processes.wait_until(are_done, within=90, what=what)
+        # The other records become dead letters.
+        partitions = {self.queue.topic: 2, self.retries: 2}
+        await wait_until_settled(self.admin, self.queue.group, partitions)
+        self.processes.stop(process, within=15.0)
 
 
 async def check_ends(worker: KilledWorker) -> None:
@@ -147,7 +145,7 @@ async def kill_often(worker: KilledWorker, kills: int, seed: int) -> None:
         for _ in range(kills):
             worker.produce(PER_KILL)
             worker.run_and_kill(chance)
-        worker.finish()
+        await worker.finish()
     finally:
         worker.processes.kill_all()
     await check_ends(worker)

@@ -3,7 +3,7 @@
 On a virtual clock with the embedded broker, where ten minutes take no time.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +16,7 @@ from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.scenarios.handled import Handled, hang_at_first
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +44,7 @@ def set_lock(broker: EmbeddedBroker, seconds: float, **config: object) -> None:
 
 
 def without_renewals(broker: EmbeddedBroker) -> None:
-    """Make the broker one of Kafka 4.1."""
+    """Limit the broker to the API versions of Kafka 4.1."""
     highest = {SHARE_FETCH: 1, SHARE_ACKNOWLEDGE: 1}
 
     def respond(request: Any, context: Any) -> dict[str, Any]:
@@ -86,15 +87,8 @@ async def working(
             worker.stop()
 
 
-async def until(condition: Callable[[], bool], within: float) -> None:
-    """Wait until a condition holds, at most so many virtual seconds."""
-    with anyio.fail_after(within):
-        while not condition():
-            await anyio.sleep(0.05)
-
-
 def start_offset(broker: EmbeddedBroker) -> int:
-    """Return how many of the first records are settled."""
+    """Return the group's start offset: the number of settled first records."""
     try:
         partitions = broker.group("workers").partitions
     except LookupError:
@@ -175,7 +169,7 @@ async def test_no_record_loses_its_lock_while_it_waits_for_a_handler(
     lock: float,
     records: int,
 ) -> None:
-    """`by` is what does not support renewals."""
+    """`by` names the part that does not support renewals."""
     lock_without_renewals(broker, lock, by)
     produce(broker, records, by)
     handled = Handled(lambda record: anyio.sleep(seconds))

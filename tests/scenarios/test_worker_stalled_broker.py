@@ -1,8 +1,7 @@
-"""A real broker's process is stopped while handlers of a worker run."""
+"""A real broker's process is paused while handlers of a worker run."""
 
-import os
-import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import anyio
@@ -14,6 +13,7 @@ from tests.kafka_plugin import VERSION, Admin
 from tests.scenarios.handled import Handled
 from tests.scenarios.queue import Queue
 from tests.scenarios.versions import since_4_2
+from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -33,25 +33,14 @@ def cluster() -> Iterator[KafkaCluster]:
         yield cluster
 
 
-class Stopped:
-    """SIGSTOP for the process of a broker, and SIGCONT at the end of the block."""
-
-    def __init__(self, cluster: KafkaCluster) -> None:
-        process = cluster._nodes[1]._process
-        assert process is not None
-        self._pid = process.pid
-
-    def __enter__(self) -> None:
-        os.kill(self._pid, signal.SIGSTOP)
-
-    def __exit__(self, *error: object) -> None:
-        os.kill(self._pid, signal.SIGCONT)
-
-
-async def until(condition: Callable[[], bool], within: float) -> None:
-    with anyio.fail_after(within):
-        while not condition():
-            await anyio.sleep(0.02)
+@contextmanager
+def paused(cluster: KafkaCluster) -> Iterator[None]:
+    (node_id,) = cluster.brokers
+    cluster.pause(node_id)
+    try:
+        yield
+    finally:
+        cluster.resume(node_id)
 
 
 async def test_handlers_are_cancelled_before_their_locks_end(
@@ -64,7 +53,7 @@ async def test_handlers_are_cancelled_before_their_locks_end(
 
     async def hang_at_first(record: Record[Any, Any]) -> None:
         if len(handled.deliveries[record.offset]) == 1:
-            await anyio.sleep(3600)
+            await anyio.sleep_forever()
 
     handled = Handled(hang_at_first)
     consumer = queue.consumer(on_acknowledged=handled.on_acknowledged)
@@ -72,20 +61,20 @@ async def test_handlers_are_cancelled_before_their_locks_end(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         await until(lambda: len(handled.deliveries) == 2, within=20)
-        await anyio.sleep(1.5 * LOCK)  # the locks are renewed
+        await anyio.sleep(1.5 * LOCK)  # real time: the locks are renewed
         assert [] == handled.cancelled
-        stopped_at = anyio.current_time()
-        with Stopped(cluster):
+        paused_at = anyio.current_time()
+        with paused(cluster):
             await until(lambda: len(handled.cancelled) == 2, within=30)
-            await anyio.sleep(LOCK)
+            await anyio.sleep(LOCK)  # real time: a wrong accept would come late
             assert {} == handled.accepted
         await until(lambda: len(handled.accepted) == 2, within=60)
         worker.stop()
 
-    # The last renewal that was confirmed was sent before the stop.
-    assert all(0 < at - stopped_at < LOCK + 0.5 for at in handled.cancelled)
+    # The last renewal that was confirmed was sent before the pause.
+    assert all(0 < at - paused_at < LOCK + 0.5 for at in handled.cancelled)
     assert handled.accepted_after_ends
-    # A broker that was fenced meanwhile has lost the count, which is stored with
-    # acknowledgements only: the second delivery may have the number 1 again.
+    # A fenced broker loses the delivery count, which is stored only with
+    # acknowledgements. The second delivery can have the count 1 again.
     assert [2, 2] == [len(counts) for counts in handled.deliveries.values()]
     assert 2 == worker.stats.accepted

@@ -1,4 +1,4 @@
-"""Where a thousand failed records wait for 30 s: in place, in a retry topic, nowhere.
+"""A thousand failed records wait for 30 s: in place, in a retry topic, or released.
 
 On a virtual clock with the embedded broker. The CPU that this takes is measured by
 `tests.bench`.
@@ -15,6 +15,7 @@ import pytest
 from sharecons import Record, Retry, RetryPolicy, RetryTopic, ShareConsumer, ShareWorker
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -75,12 +76,12 @@ class Jobs:
 
     @property
     def is_done(self) -> bool:
-        """True if all jobs are handled, and those that fail have been tried again."""
-        wanted = len(self.written) + FAILING
-        return sum(map(len, self.calls.values())) >= wanted
+        """True if all jobs are handled, including all second attempts."""
+        expected = len(self.written) + FAILING
+        return sum(map(len, self.calls.values())) >= expected
 
     def first_delays(self) -> list[float]:
-        """Return how long each job has waited for its first attempt."""
+        """Return the seconds that each job has waited for its first attempt."""
         return [self.calls[n][0].at - at for n, at in self.written.items()]
 
     def retries(self) -> list[list[Call]]:
@@ -122,18 +123,13 @@ async def working(
 async def process(
     broker: EmbeddedBroker, jobs: Jobs, rate: int, **options: Any
 ) -> tuple[ShareWorker[Any, Any], int]:
-    """Process all jobs; return the worker, and how many records waited at once."""
-    most_waiting = 0
+    """Process all jobs; return the worker, and the records waiting after the writes."""
     async with working(broker, jobs, **options) as worker:
-        with anyio.fail_after(10):
-            while not worker.consumer.connected:
-                await anyio.sleep(0.1)
+        await until(lambda: worker.consumer.connected, within=10)
         await jobs.write(broker, rate)
-        most_waiting = worker.stats.waiting
-        with anyio.fail_after(3 * DELAY):
-            while not jobs.is_done:
-                await anyio.sleep(0.1)
-    return worker, most_waiting
+        waiting = worker.stats.waiting
+        await until(lambda: jobs.is_done, within=3 * DELAY)
+    return worker, waiting
 
 
 async def test_records_that_fit_in_the_window_wait_in_place(

@@ -1,6 +1,6 @@
 """A network that counts requests in flight."""
 
-from sharecons.net.io.transport import FrameTransport, TcpNetwork
+from sharecons.net.io.transport import FrameTransport, Network, TcpNetwork
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 
@@ -11,19 +11,19 @@ MAX_SIZE_WITHOUT_RECORDS = 140  # bytes of a response for one partition
 
 
 class WatchedNetwork:
-    """A TCP network that counts requests in flight and fetches.
+    """A network, by default TCP, that counts requests in flight and fetches.
 
     Attributes:
         sent: the frames of all requests.
-        in_flight: how many requests are in flight.
+        in_flight: the number of requests in flight.
         max_in_flight: the highest number of requests in flight on one connection.
-        fetches_with_records: how many fetches of one partition returned records.
+        fetches_with_records: the number of fetches of one partition with records.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, network: Network | None = None) -> None:
         self.sent: list[bytes] = []
         self.in_flight = self.max_in_flight = self.fetches_with_records = 0
-        self._network = TcpNetwork()
+        self._network = network or TcpNetwork()
 
     async def connect(self, endpoint: Endpoint) -> FrameTransport:
         return WatchedTransport(await self._network.connect(endpoint), self)

@@ -74,7 +74,7 @@ async def main(
                 acknowledge(record)
             seen += 1
             if seen % PAUSE_AFTER == 0 or mode == "single":
-                await anyio.sleep(0.005)
+                await anyio.sleep(0.005)  # real time: the process runs long enough
 
 
 async def close_on_sigterm(consumer: ShareConsumer) -> None:
@@ -85,5 +85,5 @@ async def close_on_sigterm(consumer: ShareConsumer) -> None:
 
 
 if __name__ == "__main__":
-    faulthandler.register(signal.SIGUSR1)  # dumps the stacks of a hanging process
+    faulthandler.enable()  # SIGABRT prints the stacks of a hanging process
     anyio.run(main, *sys.argv[1:])

@@ -168,6 +168,14 @@ class KafkaCluster:
         """Kill one broker, as a power failure would."""
         self._nodes[node_id].kill()
 
+    def pause(self, node_id: int) -> None:
+        """Pause one broker's process: its connections stay open without responses."""
+        self._nodes[node_id].pause()
+
+    def resume(self, node_id: int) -> None:
+        """Continue one broker's process after `pause`."""
+        self._nodes[node_id].resume()
+
     def log_directory(self, node_id: int) -> Path:
         """Return the directory of a broker's partitions."""
         return self._nodes[node_id].data

@@ -1,5 +1,6 @@
 """One broker's process and its directory."""
 
+import signal
 import subprocess
 import time
 from collections.abc import Collection, Sequence
@@ -43,6 +44,14 @@ class Node:
         """Make the broker shut down; call `wait` next."""
         if self.running and self._process:
             self._process.terminate()
+
+    def pause(self) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._process:
+            self._process.send_signal(signal.SIGCONT)
 
     def kill(self) -> None:
         if self._process:

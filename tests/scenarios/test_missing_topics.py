@@ -1,0 +1,78 @@
+"""Topics that do not exist yet, or are deleted while they are consumed."""
+
+import logging
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.queue import Queue, take
+from tests.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(params=LOOPS)
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def admin(any_admin: AnyAdmin) -> AnyAdmin:
+    return any_admin
+
+
+async def test_consumer_waits_for_missing_topic(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    missing = f"later-{admin.create_topic(partitions=1)}"
+    group = f"group-{missing}"
+    admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+    consumer: ShareConsumer = ShareConsumer(
+        missing,
+        group_id=group,
+        bootstrap_servers=admin.bootstrap_servers,
+        network=admin.network,
+    )
+    with caplog.at_level(logging.WARNING, logger="sharecons"):
+        async with consumer:
+            assert await take(aiter(consumer), 1, within=3) == []
+            admin.create_topic(partitions=1, name=missing)
+            admin.produce(missing, [b"x"])
+            records = await take(aiter(consumer), 1, within=15)
+
+    assert [record.value for record in records] == [b"x"]
+    warnings = [r for r in caplog.records if "waiting for topic" in r.getMessage()]
+    assert len(warnings) == 1
+
+
+async def test_commit_after_topic_deletion_returns_error(admin: AnyAdmin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"x"])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        (record,) = await take(aiter(consumer), 1)
+        admin.delete_topic(queue.topic)
+        # real time: the leader removes the partition after its metadata
+        await anyio.sleep(0.5)
+        record.accept()
+        results = await consumer.commit(timeout=20)
+
+    assert [r.error is not None for r in results] == [True]
+
+
+async def test_recreated_topic_is_consumed_from_start(admin: AnyAdmin) -> None:
+    queue = Queue(admin, **{"share.heartbeat.interval.ms": "500"})
+    queue.produce([b"old"])
+    async with queue.consumer() as consumer:
+        (old,) = await take(aiter(consumer), 1)
+        old.accept()
+        await consumer.commit()
+        admin.delete_topic(queue.topic)
+        await until(lambda: not consumer.assignment)
+        admin.create_topic(partitions=1, name=queue.topic)
+        queue.produce([b"new"])
+        new = await take(aiter(consumer), 1, within=20)
+
+    assert [(r.value, r.delivery_count) for r in new] == [(b"new", 1)]
