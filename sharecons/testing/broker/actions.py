@@ -54,7 +54,7 @@ async def cut(exchange: Exchange, undone: Signal, /, *, after: bool) -> None:
 
 
 async def hang_up(exchange: Exchange, undone: Signal, /) -> None:
-    await exchange.answer()
+    await exchange.respond()
     exchange.context.connection.cut()
 
 
@@ -84,7 +84,7 @@ async def refuse_partitions(
     exchange: Exchange, undone: Signal, /, *, fault: PartitionFault
 ) -> None:
     context = replace(exchange.context, partition_fault=fault)
-    await replace(exchange, context=context).answer()
+    await replace(exchange, context=context).respond()
 
 
 async def throttle(exchange: Exchange, undone: Signal, /, *, seconds: float) -> None:
