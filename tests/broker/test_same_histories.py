@@ -1,9 +1,8 @@
 """Random histories get the same responses from a real Kafka and the embedded broker.
 
-SHARECONS_HYPOTHESIS=thorough plays hundreds of them instead of a handful.
+The thorough tier plays hundreds of them instead of a handful.
 """
 
-import os
 import threading
 import uuid
 from dataclasses import replace
@@ -26,11 +25,12 @@ from tests.broker.steps import (
     Wait,
     with_waits,
 )
+from tests.tiers import THOROUGH
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(7200)]
 
 LOCK = 2.5  # seconds; the minimum of the test brokers is 1
-HISTORIES = 150 if os.environ.get("SHARECONS_HYPOTHESIS") == "thorough" else 4
+HISTORIES = 150 if THOROUGH else 4
 TRIES = 3
 
 members = st.integers(0, 2)

@@ -361,6 +361,7 @@ async def test_moved_leader_hands_over_archiving_records():
             "real_kafka",
             marks=[
                 pytest.mark.kafka,
+                pytest.mark.newer_kafka,
                 pytest.mark.skipif(VERSION != "4.4.0", reason="Kafka 4.4 brought it"),
             ],
         ),

@@ -72,7 +72,7 @@ class Context:
         """Wait for one of the signals, or until a time.
 
         Raises:
-            ClientGoneError: the client has disconnected.
+            ClientDisconnectedError: the client has disconnected.
         """
         if not self.connection.is_closed:
             await wait_for_any((*signals, self.connection.changed), until)

@@ -95,7 +95,7 @@ async def wait_for_reply(
     does the same: it does not check connections here.
 
     Raises:
-        ClientGoneError: the client has disconnected.
+        ClientDisconnectedError: the client has disconnected.
         GroupError: another broker coordinates the group now.
     """
     cluster = context.cluster
