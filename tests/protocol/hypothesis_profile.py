@@ -1,13 +1,12 @@
-"""Hypothesis settings: SHARECONS_HYPOTHESIS=quick (default) or thorough."""
+"""Hypothesis settings: short searches, and long ones in the thorough tier."""
 
-import os
 from typing import Final
 
 from hypothesis import HealthCheck, settings
 
-__all__ = ["EXAMPLES", "MACHINE", "THOROUGH"]
+from tests.tiers import THOROUGH
 
-THOROUGH: Final = os.environ.get("SHARECONS_HYPOTHESIS", "quick") == "thorough"
+__all__ = ["EXAMPLES", "MACHINE", "THOROUGH"]
 
 _COMMON: Final = settings(
     # Quick runs repeat the same examples; each thorough run has new ones.
