@@ -157,7 +157,7 @@ class GroupWatch:
     def apply_lag(self, group_lag: GroupLag) -> None:
         """Apply the group's offsets to the ledger and the target.
 
-        No write to the ledger may be running. Offsets of a topic that was recreated
+        No write to the ledger must be running. Offsets of a topic that was recreated
         after they were read are ignored.
         """
         self.group_lag = group_lag
