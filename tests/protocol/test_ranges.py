@@ -1,3 +1,5 @@
+"""Acknowledgements as runs and as the ranges of a request."""
+
 import itertools
 
 import pytest

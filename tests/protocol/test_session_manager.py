@@ -1,3 +1,5 @@
+"""The share session: epochs and partitions."""
+
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
