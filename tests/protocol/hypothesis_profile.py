@@ -28,4 +28,4 @@ MACHINE: Final = settings(
     max_examples=10_000 if THOROUGH else 100,
     stateful_step_count=80 if THOROUGH else 50,
 )
-"""For stateful machines, whose tests are marked `slow`."""
+"""For stateful machines; their tests are marked `slow`."""
