@@ -17,6 +17,7 @@ import argparse
 import ast
 import difflib
 import importlib.util
+import itertools
 import os
 import random
 import re
@@ -45,9 +46,6 @@ TESTS: Final[Mapping[str, Sequence[tuple[Sequence[str], str]]]] = {
 }
 """The runs of pytest by package: paths and an expression for `-m`."""
 
-NO_FAILURE: Final = (0, 5)
-"""Exit codes of pytest: all tests passed; no tests were selected."""
-
 OPERATORS: Final[Mapping[type[ast.cmpop], tuple[str, Sequence[str]]]] = {
     ast.Lt: ("<", ["<=", ">="]),
     ast.LtE: ("<=", ["<", ">"]),
@@ -62,9 +60,11 @@ OPERATORS: Final[Mapping[type[ast.cmpop], tuple[str, Sequence[str]]]] = {
 }
 """The text of each comparison operator, and its replacements."""
 
-FAILURES: Final = ("FAILED ", "ERROR ", "ImportError", "E   ")
-"""The starts of lines of pytest's output that name a failure."""
+PASSED: Final = (0, 1, 5)
+"""Exit codes of pytest, if no line of its output names a failure: all tests passed, a
+test is above its time limit, no tests were selected."""
 
+FAILURES: Final = ("FAILED ", "ERROR ")
 OPTIONS: Final = ("-x", "-q", "-p", "no:cacheprovider", "-o", "timeout=60")
 LOG_METHODS: Final = {"debug", "info", "warning", "error", "exception", "critical"}
 
@@ -149,9 +149,8 @@ class Mutator:
 
     def _change_comparison(self, node: ast.Compare) -> Iterator[Mutation]:
         operands = [node.left, *node.comparators]
-        for left, operator, right in zip(
-            operands, node.ops, operands[1:], strict=False
-        ):
+        pairs = itertools.pairwise(operands)
+        for (left, right), operator in zip(pairs, node.ops, strict=True):
             old, replacements = OPERATORS[type(operator)]
             span = self._between(left, right, old)
             for new in replacements:
@@ -322,10 +321,11 @@ class Copy:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
-        if process.returncode in NO_FAILURE:
+        lines = output.splitlines() or ["no output"]
+        failed = [line for line in lines if line.startswith(FAILURES)]
+        if process.returncode in PASSED and not failed:
             return None
-        failed = [each for each in output.splitlines() if each.startswith(FAILURES)]
-        return (failed or output.splitlines() or ["no output"])[-1]
+        return (failed or lines)[-1]
 
 
 def time_limit(copy: Copy, package: str) -> float:

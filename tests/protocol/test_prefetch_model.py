@@ -2,14 +2,13 @@
 
 import math
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from sharecons.protocol.fetch.prefetch import (
     Prefetch,
 )
-from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE, search
 
 
 class PrefetchOfAReader(RuleBasedStateMachine):
@@ -80,4 +79,4 @@ class PrefetchOfAReader(RuleBasedStateMachine):
 
 
 PrefetchOfAReader.TestCase.settings = MACHINE
-TestPrefetchOfAReader = pytest.mark.slow(PrefetchOfAReader.TestCase)
+TestPrefetchOfAReader = search(PrefetchOfAReader.TestCase)
