@@ -1,12 +1,15 @@
 """Hypothesis settings: short searches, and long ones in the thorough tier."""
 
-from typing import Final
+from typing import Final, TypeVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.tiers import THOROUGH
 
-__all__ = ["EXAMPLES", "MACHINE", "THOROUGH"]
+__all__ = ["EXAMPLES", "MACHINE", "THOROUGH", "search"]
+
+TestT = TypeVar("TestT")
 
 _COMMON: Final = settings(
     # Quick runs repeat the same examples; each thorough run has new ones.
@@ -28,4 +31,14 @@ MACHINE: Final = settings(
     max_examples=10_000 if THOROUGH else 100,
     stateful_step_count=80 if THOROUGH else 50,
 )
-"""For stateful machines, whose tests are marked `slow`."""
+"""For stateful machines, whose tests are marked by `search`."""
+
+
+def search(test: TestT) -> TestT:
+    """Mark a test that takes seconds, and in the thorough tier many minutes."""
+    marks = [pytest.mark.slow("a search")]
+    if THOROUGH:
+        marks += [pytest.mark.thorough, pytest.mark.timeout(7200)]
+    for mark in marks:
+        test = mark(test)
+    return test

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.group.heartbeat import Membership, Request
 from sharecons.protocol.messages import (
     Endpoint,
@@ -14,8 +15,10 @@ from sharecons.protocol.messages import (
 from tests.protocol.message_factories import P0
 
 __all__ = [
+    "CONNECTION_LOST",
     "COORDINATOR",
     "MEMBER_ID",
+    "NO_PARTITIONS",
     "coordinator_response",
     "error_response",
     "heartbeat_response",
@@ -28,6 +31,8 @@ __all__ = [
 
 COORDINATOR: Final = Endpoint("broker-1", 9092)
 MEMBER_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+CONNECTION_LOST: Final = ConnectionFailedError("the connection broke")
+NO_PARTITIONS: Final[frozenset[SharePartition]] = frozenset()
 
 
 def new_member(*topics: str, rack: str | None = None) -> Membership:

@@ -1,3 +1,5 @@
+"""Delays between attempts."""
+
 import string
 
 from hypothesis import given

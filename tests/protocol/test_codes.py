@@ -1,3 +1,5 @@
+"""Kafka's error codes and their names."""
+
 import pytest
 
 from sharecons.protocol.codes import Code, code_name

@@ -3,7 +3,6 @@
 import math
 from collections import Counter
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -26,7 +25,7 @@ from sharecons.protocol.messages import (
     HeartbeatResponse,
     SharePartition,
 )
-from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.membership_harness import MEMBER_ID
 from tests.protocol.message_factories import P0, P1, P2
 
@@ -302,4 +301,4 @@ class MemberAndCoordinator(RuleBasedStateMachine):
 
 
 MemberAndCoordinator.TestCase.settings = MACHINE
-TestMemberAndCoordinator = pytest.mark.slow(MemberAndCoordinator.TestCase)
+TestMemberAndCoordinator = search(MemberAndCoordinator.TestCase)

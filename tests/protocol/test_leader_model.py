@@ -35,7 +35,7 @@ from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.session_manager import PART_SIZE
 from sharecons.protocol.messages import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
-from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.message_factories import NODE_ID, SETTINGS, TOPIC, TOPIC_ID
 from tests.protocol.simulated_application import Application, HeldLease
 from tests.protocol.simulated_broker import LOCK, Broker, Fault, Response
@@ -545,4 +545,4 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
 
 LeaderAndBroker.TestCase.settings = MACHINE
-TestLeaderAndBroker = pytest.mark.slow(LeaderAndBroker.TestCase)
+TestLeaderAndBroker = search(LeaderAndBroker.TestCase)

@@ -1,3 +1,5 @@
+"""Metadata: requests, topics and the leaders of partitions."""
+
 import math
 
 import pytest

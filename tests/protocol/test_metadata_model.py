@@ -3,7 +3,6 @@
 import math
 from typing import Final
 
-import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -24,7 +23,7 @@ from sharecons.protocol.messages import (
     SharePartition,
     TopicDescription,
 )
-from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE, search
 
 LOST: Final = ConnectionFailedError("the connection broke")
 IDS: Final = {"a": bytes([1] * 16), "b": bytes([2] * 16)}
@@ -267,4 +266,4 @@ class MetadataAndCluster(RuleBasedStateMachine):
 
 
 MetadataAndCluster.TestCase.settings = MACHINE
-TestMetadataAndCluster = pytest.mark.slow(MetadataAndCluster.TestCase)
+TestMetadataAndCluster = search(MetadataAndCluster.TestCase)

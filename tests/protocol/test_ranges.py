@@ -1,3 +1,5 @@
+"""Acknowledgements as runs and as the ranges of a request."""
+
 import itertools
 
 import pytest
@@ -18,7 +20,7 @@ from tests.protocol.message_factories import acks_by_offset
 ACCEPT, RELEASE, REJECT, RENEW = b"\1", b"\2", b"\3", b"\4"
 
 TYPES = st.integers(0, 4)
-types_by_offset = st.dictionaries(st.integers(0, 300), TYPES, max_size=80)
+types_by_offset = st.dictionaries(st.integers(0, 300), TYPES, max_size=40)
 
 
 def runs_by_offset(kinds: dict[int, int]) -> list[Run]:
@@ -102,7 +104,7 @@ def test_range_has_one_type_or_one_per_offset(kinds: dict[int, int]):
 
 
 @EXAMPLES
-@given(st.dictionaries(st.integers(0, 300), TYPES, min_size=2, max_size=80))
+@given(st.dictionaries(st.integers(0, 300), TYPES, min_size=2, max_size=40))
 def test_halves_of_a_split_differ_by_at_most_one_offset(kinds: dict[int, int]):
     left, right = split(coalesce(runs_by_offset(kinds)))
 

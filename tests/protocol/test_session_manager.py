@@ -1,10 +1,11 @@
-import pytest
+"""The share session: epochs and partitions."""
+
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sharecons.protocol.fetch.session_manager import CLOSING, OPENING, ShareSession
 from sharecons.protocol.messages import SharePartition
-from tests.protocol.hypothesis_profile import MACHINE
+from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.message_factories import P0, P1, P2
 
 NONE: frozenset[SharePartition] = frozenset()
@@ -182,4 +183,4 @@ class SessionAtALeader(RuleBasedStateMachine):
 
 
 SessionAtALeader.TestCase.settings = MACHINE
-TestSessionAtALeader = pytest.mark.slow(SessionAtALeader.TestCase)
+TestSessionAtALeader = search(SessionAtALeader.TestCase)

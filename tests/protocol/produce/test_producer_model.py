@@ -8,7 +8,6 @@ the records of a partition keep their order.
 from collections import Counter
 
 import hypothesis.strategies as st
-import pytest
 from hypothesis import given, settings
 
 from sharecons.errors import ConnectionFailedError
@@ -22,7 +21,7 @@ from sharecons.protocol.produce.producer import (
 )
 from sharecons.record import TopicPartition
 from sharecons.records.encoder import NewRecord
-from tests.protocol.hypothesis_profile import EXAMPLES, THOROUGH
+from tests.protocol.hypothesis_profile import EXAMPLES, THOROUGH, search
 from tests.protocol.produce.simulated_brokers import SimulatedBrokers
 
 LOST = ConnectionFailedError("the broker closed the connection")
@@ -168,7 +167,7 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.slow
+@search
 @settings(EXAMPLES, max_examples=5_000 if THOROUGH else 200)
 @given(st.lists(STEPS, min_size=25, max_size=60))
 def test_every_record_is_written_once_or_reported_as_failed(steps: list[tuple]) -> None:

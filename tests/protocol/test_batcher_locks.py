@@ -1,0 +1,248 @@
+"""The batcher with renewals, lost sessions and ended locks."""
+
+import pytest
+
+from sharecons.errors import LockLostError
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
+from tests.protocol.batcher_harness import (
+    BatcherHarness,
+    accepted,
+    lose_session,
+)
+from tests.protocol.message_factories import (
+    P0,
+    TOPIC,
+    partition_response,
+)
+
+# Renewals.
+
+
+def test_collected_renewal_is_reported_before_it_is_sent():
+    harness = BatcherHarness()
+    harness.add_lease(0).acknowledge(0, RENEW)
+
+    harness.batcher.collect()
+
+    assert harness.batcher.has_renewals
+
+
+def test_renewed_lease_is_kept_until_it_is_acknowledged():
+    harness = BatcherHarness()
+    lease = harness.add_lease(0)
+    lease.acknowledge(0, RENEW)
+    harness.take_acks()
+
+    harness.respond(partition_response(P0), renewed_until=60.0)
+    held = harness.batcher.leases
+    lease.acknowledge(0, ACCEPT)
+    harness.exchange(now=31.0)
+
+    assert (lease,) == held
+    assert 60.0 == lease.deadline_of(0)
+    assert [(0, 0, ACCEPT, None), (0, 0, RENEW, None)] == sorted(harness.results)
+
+
+def test_renewed_and_urgent_records_of_a_lease_are_sent_separately():
+    harness = BatcherHarness()
+    lease = harness.add_lease(0, 1)
+    lease.acknowledge(0, RENEW)
+    harness.take_acks()
+    harness.respond(partition_response(P0), renewed_until=60.0)
+
+    lease.acknowledge_open(0, 2, ACCEPT)
+
+    assert {P0: accepted(1)} == harness.exchange(now=29.5)
+    assert {P0: accepted(0)} == harness.exchange(now=29.5)
+
+
+def test_closing_fails_renewals_and_sends_other_acknowledgements():
+    harness = BatcherHarness()
+    lease = harness.add_lease(0, 1, 2)
+    lease.acknowledge(0, RENEW)
+    lease.acknowledge(1, ACCEPT)
+    waiter = harness.commit()
+
+    harness.batcher.fail_renewals()
+    sent = harness.exchange()
+
+    assert {P0: accepted(1)} == sent
+    assert waiter.is_done
+    assert [(0, 0, RENEW, "SHARE_SESSION_NOT_FOUND"), (1, 1, ACCEPT, None)] == (
+        harness.results
+    )
+    assert lease.is_open(0)
+
+
+@pytest.mark.parametrize("after", [ACCEPT, RENEW])
+def test_closing_sends_the_last_acknowledgement_made_during_a_renewal(
+    after: AcknowledgeType,
+):
+    harness = BatcherHarness()
+    lease = harness.add_lease(0)
+    lease.acknowledge(0, RENEW)
+    harness.batcher.collect()
+    lease.acknowledge(0, REJECT)
+    lease.acknowledge(0, after)
+
+    harness.batcher.fail_renewals()
+
+    assert ({P0: {0: after}} if after == ACCEPT else {}) == harness.take_acks()
+
+
+# Losing the session.
+
+
+def test_unconfirmed_acknowledgements_fail_when_the_session_is_lost():
+    harness = BatcherHarness()
+    lease = harness.add_lease(*range(10))
+    lease.acknowledge(0, ACCEPT)
+    harness.take_acks()
+    lease.acknowledge(1, RELEASE)
+    harness.batcher.collect()
+    lease.acknowledge(2, REJECT)
+
+    lose_session(harness)
+
+    name = "SHARE_SESSION_NOT_FOUND"
+    expected = [(0, 0, ACCEPT, name), (1, 1, RELEASE, name), (2, 2, REJECT, name)]
+    assert expected == harness.results
+    assert "the connection was lost" in str(harness.result_log.results[0].error)
+    assert () == harness.batcher.leases
+    assert not harness.batcher.has_pending
+
+
+def test_implicit_acknowledgement_after_a_lost_session_fails_with_a_notification():
+    harness = BatcherHarness()
+    lease = harness.add_lease(*range(10))
+    lose_session(harness)
+
+    lease.acknowledge_implicitly(3, 4, ACCEPT)
+    lease.acknowledge_implicitly(0, 10, RELEASE)
+
+    name = "SHARE_SESSION_NOT_FOUND"
+    assert (3, 3, ACCEPT, name) in harness.results
+    assert [(0, 2), (3, 3), (4, 9)] == [r[:2] for r in harness.results]
+    assert 2 == harness.result_notifications
+    assert not harness.batcher.has_pending
+
+
+def test_renewal_and_later_acknowledgement_fail_when_the_session_is_lost():
+    harness = BatcherHarness()
+    lease = harness.add_lease(0)
+    lease.acknowledge(0, RENEW)
+    harness.take_acks()
+    lease.acknowledge(0, ACCEPT)
+
+    lose_session(harness)
+
+    assert {RENEW, ACCEPT} == {r.type for r in harness.result_log.results if r.error}
+    assert 2 == len(harness.results)
+
+
+# Locks that ended.
+
+
+def test_lease_is_dropped_when_its_lock_ends():
+    harness = BatcherHarness()
+    lease = harness.add_lease(0, deadline=30.0)
+    harness.add_lease(1, deadline=31.0)
+
+    assert [lease] == harness.batcher.forget_expired(now=30.0)
+    assert 1 == len(harness.batcher.leases)
+
+
+def test_renewed_lease_is_kept_until_its_new_deadline():
+    harness = BatcherHarness()
+    lease = harness.add_lease(0, 1, deadline=30.0)
+    lease.acknowledge(1, RENEW)
+    harness.take_acks()
+    harness.respond(partition_response(P0), renewed_until=60.0)
+
+    assert [] == harness.batcher.forget_expired(now=59.0)
+    assert [lease] == harness.batcher.forget_expired(now=60.0)
+
+
+def test_late_acknowledgement_of_a_dropped_lease_is_sent_separately():
+    harness = BatcherHarness()
+    late = harness.add_lease(0, deadline=30.0)
+    harness.batcher.forget_expired(now=31.0)
+
+    late.acknowledge(0, ACCEPT)
+    harness.add_lease(5, deadline=60.0).acknowledge(5, ACCEPT)
+
+    requests = [harness.exchange(now=31.0), harness.exchange(now=31.0)]
+    assert [{P0: accepted(5)}, {P0: accepted(0)}] == requests
+    assert [(0, 0, ACCEPT, None), (5, 5, ACCEPT, None)] == harness.results
+
+
+@pytest.mark.parametrize("stage", ["acknowledged", "collected", "sent", "renewing"])
+def test_late_acknowledgement_fails_once_when_the_session_is_lost(stage: str):
+    harness = BatcherHarness()
+    late = harness.add_lease(0, deadline=30.0)
+    harness.batcher.forget_expired(now=31.0)
+    if stage == "renewing":
+        late.acknowledge(0, RENEW)
+        harness.take_acks(now=31.0)
+    late.acknowledge(0, ACCEPT)
+    if stage == "collected":
+        harness.batcher.collect()
+    if stage == "sent":
+        harness.take_acks(now=31.0)
+
+    lose_session(harness)
+
+    assert 1 == [r[2] for r in harness.results if r[3]].count(ACCEPT)
+
+
+def test_acknowledgement_after_lock_and_session_ended_raises():
+    harness = BatcherHarness()
+    late = harness.add_lease(0, deadline=30.0)
+    harness.batcher.forget_expired(now=31.0)
+    lose_session(harness)
+
+    with pytest.raises(LockLostError, match="connection"):
+        late.acknowledge(0, ACCEPT)
+
+    assert [] == harness.results
+
+
+@pytest.mark.parametrize("state", ["unsent", "sent", "during a renewal"])
+def test_accept_before_the_session_was_lost_fails_once_and_a_second_raises(
+    state: str,
+):
+    harness = BatcherHarness()
+    lease = harness.add_lease(0, 1)
+    if state == "during a renewal":
+        lease.acknowledge(0, RENEW)
+        harness.take_acks()
+    lease.acknowledge(0, ACCEPT)
+    if state == "sent":
+        harness.take_acks()
+    lose_session(harness)
+
+    with pytest.raises(LockLostError):
+        lease.acknowledge(0, ACCEPT)
+    with pytest.raises(LockLostError):
+        lease.acknowledge_open(0, 2, ACCEPT)
+
+    failed = [result for result in harness.results if result[2] == ACCEPT]
+    assert [(0, 0, ACCEPT, "SHARE_SESSION_NOT_FOUND")] == failed
+
+
+def test_packed_lease_is_dropped_when_its_lock_ends():
+    harness = BatcherHarness()
+    lease = Lease(
+        topic=TOPIC,
+        share_partition=P0,
+        acquired=((0, 9, 1),),
+        payload=b"records",
+        deadline=30.0,
+        lock_scope=harness.lock_scope,
+        owner=harness.batcher,
+    )
+    harness.batcher.add_lease(lease)
+
+    assert [lease] == harness.batcher.forget_expired(now=30.0)
+    assert not harness.batcher.has_open

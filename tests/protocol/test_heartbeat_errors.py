@@ -1,0 +1,389 @@
+"""Errors of heartbeats and of coordinator lookups."""
+
+import itertools
+import math
+
+import pytest
+
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    Error,
+    GroupError,
+    UnsupportedVersionError,
+)
+from sharecons.protocol.codes import Code
+from sharecons.protocol.group.heartbeat import (
+    EARLY_INTERVAL,
+    MAX_REJOIN_DELAY,
+    REJOIN_DELAY,
+    State,
+)
+from sharecons.protocol.messages import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    Endpoint,
+)
+from tests.protocol.membership_harness import (
+    CONNECTION_LOST,
+    MEMBER_ID,
+    NO_PARTITIONS,
+    coordinator_response,
+    error_response,
+    heartbeat_response,
+    joined_member,
+    new_member,
+    next_find_coordinator,
+    next_heartbeat,
+    next_request,
+)
+from tests.protocol.message_factories import P0, P1
+
+FENCING = (Code.UNKNOWN_MEMBER_ID, Code.FENCED_MEMBER_EPOCH)
+MOVED = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
+FATAL_ERRORS = {
+    Code.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
+    Code.INVALID_REQUEST: BrokerError,
+    Code.INVALID_GROUP_ID: GroupError,
+    Code.UNSUPPORTED_VERSION: UnsupportedVersionError,
+    Code.GROUP_MAX_SIZE_REACHED: GroupError,
+    Code.INCONSISTENT_GROUP_PROTOCOL: GroupError,
+}
+
+
+# Fencing.
+
+
+@pytest.mark.parametrize("code", [*FENCING, Code.GROUP_ID_NOT_FOUND])
+def test_fenced_member_joins_again_immediately_with_its_id_and_all_fields(code: Code):
+    membership = joined_member("orders", epoch=9, rack="a")
+
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
+    )
+    heartbeat = next_heartbeat(membership, now=5.0)
+
+    assert (MEMBER_ID, JOIN_EPOCH) == (heartbeat.member_id, heartbeat.member_epoch)
+    assert (("orders",), "a") == (heartbeat.topics, heartbeat.rack)
+    assert NO_PARTITIONS == membership.assignment
+    assert membership.fatal_error is None
+
+
+@pytest.mark.parametrize("code", FENCING)
+def test_repeatedly_fenced_member_joins_with_pauses(code: Code):
+    membership = joined_member()
+    now = 5.0
+    joins = 0
+    while joins < 20:
+        request = next_request(membership, now)
+        joins += request.member_epoch == JOIN_EPOCH
+        membership.on_response(request, error_response(code), now)
+        now = max(now, membership.next_deadline(now))
+
+    assert 5.0 + 10.0 < now
+
+
+def test_member_whose_join_is_fenced_leaves_and_joins_again():
+    membership = new_member("orders")
+    membership.on_response(
+        next_find_coordinator(membership, now=1.0), coordinator_response(), now=1.0
+    )
+    join = next_heartbeat(membership, now=1.0)
+    membership.on_response(join, error_response(Code.FENCED_MEMBER_EPOCH), now=1.0)
+    leave = next_request(membership, 2.0)
+    membership.on_response(leave, error_response(Code.UNKNOWN_MEMBER_ID), now=2.1)
+    again = next_heartbeat(membership, now=2.1)
+
+    assert [JOIN_EPOCH, LEAVE_EPOCH, JOIN_EPOCH] == [
+        heartbeat.member_epoch for heartbeat in (join, leave, again)
+    ]
+    assert ("orders",) == again.topics
+
+
+def test_rejoining_member_leaves_and_joins_with_all_fields():
+    membership = joined_member("orders", epoch=3, rack="a")
+
+    assert membership.rejoin(now=2.0)
+    assert NO_PARTITIONS == membership.assignment
+    leave = next_heartbeat(membership, now=2.0)
+    membership.on_response(leave, heartbeat_response(LEAVE_EPOCH), now=2.1)
+    join = next_heartbeat(membership, now=2.1)
+    membership.on_response(join, heartbeat_response(4, P1), now=2.2)
+
+    assert [LEAVE_EPOCH, JOIN_EPOCH] == [leave.member_epoch, join.member_epoch]
+    assert (("orders",), "a") == (join.topics, join.rack)
+    assert frozenset({P1}) == membership.assignment
+    assert State.MEMBER is membership.state
+
+
+def test_member_rejoins_after_a_heartbeat_in_flight():
+    membership = joined_member("orders")
+    in_flight = next_heartbeat(membership, now=5.0)
+    assert membership.rejoin(now=5.0)
+
+    membership.on_response(in_flight, heartbeat_response(), now=5.1)
+    epochs, now = [], 5.1
+    for _ in range(4):
+        now = max(now, membership.next_deadline(now))
+        request = next_heartbeat(membership, now)
+        epochs.append(request.member_epoch)
+        known = request.member_epoch < 1 or JOIN_EPOCH in epochs
+        response = (
+            heartbeat_response(2, P1)
+            if known
+            else error_response(Code.UNKNOWN_MEMBER_ID)
+        )
+        membership.on_response(request, response, now)
+
+    assert [LEAVE_EPOCH, JOIN_EPOCH] == [epoch for epoch in epochs if epoch < 1]
+    assert frozenset({P1}) == membership.assignment
+
+
+def test_delays_between_rejoins_grow_to_a_limit():
+    membership = joined_member("orders")
+    times, now = [], 0.0
+    while now < 4000.0:
+        if membership.rejoin(now):
+            times.append(now)
+            membership.on_response(
+                next_heartbeat(membership, now), heartbeat_response(LEAVE_EPOCH), now
+            )
+            membership.on_response(
+                next_heartbeat(membership, now), heartbeat_response(2, P1), now
+            )
+        now += 1.0
+
+    pauses = [later - time for time, later in itertools.pairwise(times)]
+    assert [60, 120, 240, 480, 600, 600] == pauses[:6]
+    assert (60, 600) == (REJOIN_DELAY, MAX_REJOIN_DELAY)
+
+
+def test_rejoin_before_joining_does_nothing():
+    assert not new_member().rejoin(now=0.0)
+    assert not new_member("orders").rejoin(now=0.0)
+
+
+@pytest.mark.parametrize("code", FENCING)
+def test_fenced_member_sends_early_heartbeats_until_it_is_assigned(code: Code):
+    membership = joined_member()
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
+    )
+
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), heartbeat_response(), now=5.0
+    )
+
+    assert 5.0 + EARLY_INTERVAL == membership.next_deadline(now=5.0)
+
+
+# Coordinators that move, load or fail.
+
+
+@pytest.mark.parametrize("code", MOVED)
+def test_moved_coordinator_is_looked_up_and_the_assignment_is_kept(code: Code):
+    membership = joined_member("orders", epoch=3, rack="a")
+
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(code), now=5.0
+    )
+    due = membership.next_deadline(now=5.0)
+    elsewhere = Endpoint("broker-2", 9092)
+    membership.on_response(
+        next_find_coordinator(membership, due),
+        coordinator_response(endpoint=elsewhere),
+        now=due,
+    )
+    heartbeat = next_heartbeat(membership, due)
+
+    assert frozenset({P0}) == membership.assignment
+    assert elsewhere == membership.coordinator
+    assert 5.0 < due < 5.1
+    assert (3, ("orders",), "a") == (
+        heartbeat.member_epoch,
+        heartbeat.topics,
+        heartbeat.rack,
+    )
+
+
+def test_lost_connection_looks_up_the_coordinator_and_sends_all_fields():
+    membership = joined_member("orders", epoch=3)
+
+    membership.on_error(next_heartbeat(membership, now=5.0), CONNECTION_LOST, now=5.0)
+    due = membership.next_deadline(now=5.0)
+    membership.on_response(
+        next_find_coordinator(membership, due), coordinator_response(), now=due
+    )
+
+    assert ("orders",) == next_heartbeat(membership, due).topics
+    assert frozenset({P0}) == membership.assignment
+
+
+def test_failed_coordinator_lookups_are_repeated_with_growing_pauses():
+    membership = new_member("orders")
+    pauses = []
+    now = 0.0
+    for _ in range(8):
+        membership.on_response(
+            next_find_coordinator(membership, now),
+            coordinator_response(Code.COORDINATOR_NOT_AVAILABLE),
+            now,
+        )
+        pauses.append(membership.next_deadline(now) - now)
+        now = membership.next_deadline(now)
+
+    assert sorted(pauses) == pytest.approx(pauses)
+    assert pauses[0] < 0.07
+    assert 0.8 <= pauses[-1]
+
+
+def test_heartbeat_to_a_loading_coordinator_is_repeated_after_a_pause():
+    membership = joined_member("orders", epoch=3)
+
+    membership.on_response(
+        next_heartbeat(membership, 5.0),
+        error_response(Code.COORDINATOR_LOAD_IN_PROGRESS),
+        now=5.0,
+    )
+    due = membership.next_deadline(now=5.0)
+
+    assert 5.0 < due < 5.1
+    assert (3, ("orders",)) == (
+        next_heartbeat(membership, due).member_epoch,
+        next_heartbeat(membership, due).topics,
+    )
+    assert frozenset({P0}) == membership.assignment
+
+
+def test_heartbeat_with_an_unknown_error_code_is_repeated():
+    membership = joined_member()
+
+    membership.on_response(
+        next_heartbeat(membership, now=5.0), error_response(9_999), now=5.0
+    )
+
+    assert membership.fatal_error is None
+    assert next_heartbeat(membership, now=6.0)
+
+
+# Fatal and reported errors.
+
+
+@pytest.mark.parametrize(("code", "kind"), FATAL_ERRORS.items())
+def test_fatal_error_has_the_brokers_message_and_ends_the_member(
+    code: Code, kind: type[Error]
+):
+    membership = joined_member()
+
+    membership.on_response(
+        next_heartbeat(membership, now=5.0),
+        error_response(code, "message of the broker"),
+        now=5.0,
+    )
+
+    assert kind is type(membership.fatal_error)
+    assert "billing" in str(membership.fatal_error)
+    assert "message of the broker" in str(membership.fatal_error)
+    assert code.name in str(membership.fatal_error)
+    assert membership.finished
+    assert NO_PARTITIONS == membership.assignment
+    assert membership.next_request(now=100.0) is None
+    assert math.inf == membership.next_deadline(now=100.0)
+
+
+def test_unsupported_version_error_has_the_required_kafka_version():
+    membership = joined_member()
+
+    membership.on_response(
+        next_heartbeat(membership, now=5.0),
+        error_response(Code.UNSUPPORTED_VERSION),
+        now=5.0,
+    )
+
+    assert "Kafka 4.1" in str(membership.fatal_error)
+
+
+def test_unsupported_coordinator_lookup_is_fatal():
+    membership = new_member("orders")
+    old = UnsupportedVersionError("the broker is too old")
+
+    membership.on_error(next_find_coordinator(membership, now=0.0), old, now=0.0)
+
+    assert old is membership.fatal_error
+    assert membership.finished
+
+
+def test_join_to_a_group_of_another_kind_is_fatal():
+    membership = new_member("orders")
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0), coordinator_response(), now=0.0
+    )
+
+    membership.on_response(
+        next_heartbeat(membership, now=0.0),
+        error_response(Code.GROUP_ID_NOT_FOUND),
+        now=0.0,
+    )
+
+    assert isinstance(membership.fatal_error, GroupError)
+    assert "another kind" in str(membership.fatal_error)
+
+
+def test_forbidden_coordinator_lookup_is_fatal():
+    membership = new_member("orders")
+
+    membership.on_response(
+        next_find_coordinator(membership, now=0.0),
+        coordinator_response(Code.GROUP_AUTHORIZATION_FAILED),
+        now=0.0,
+    )
+
+    assert isinstance(membership.fatal_error, AuthorizationError)
+
+
+def test_calls_after_a_fatal_error_do_nothing():
+    membership = joined_member()
+    membership.on_response(
+        next_heartbeat(membership, now=5.0),
+        error_response(Code.GROUP_MAX_SIZE_REACHED),
+        now=5.0,
+    )
+
+    membership.subscribe(("refunds",), now=6.0)
+    membership.subscribe((), now=7.0)
+    membership.close(now=8.0)
+
+    assert State.REFUSED == membership.state
+    assert membership.next_request(now=9.0) is None
+
+
+def test_forbidden_topic_is_reported_once_and_heartbeats_continue():
+    membership = joined_member()
+    forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
+
+    membership.on_response(next_heartbeat(membership, now=5.0), forbidden, now=5.0)
+    reported, membership.error_to_report = membership.error_to_report, None
+    membership.on_response(next_heartbeat(membership, now=6.5), forbidden, now=6.5)
+
+    assert isinstance(reported, AuthorizationError)
+    assert membership.error_to_report is None
+    assert not membership.finished
+    assert next_heartbeat(membership, now=10.0)
+
+
+@pytest.mark.parametrize("event", ["permission granted", "new subscription"])
+def test_forbidden_topic_is_reported_again_after(event: str):
+    membership = joined_member()
+    forbidden = error_response(Code.TOPIC_AUTHORIZATION_FAILED)
+    membership.on_response(next_heartbeat(membership, now=5.0), forbidden, now=5.0)
+    membership.error_to_report = None
+
+    if event == "permission granted":
+        membership.on_response(
+            next_heartbeat(membership, now=6.5), heartbeat_response(), now=6.5
+        )
+    else:
+        membership.subscribe(("orders",), now=6.5)
+    membership.on_response(next_heartbeat(membership, now=20.0), forbidden, now=20.0)
+
+    assert isinstance(membership.error_to_report, AuthorizationError)
