@@ -3,12 +3,13 @@
 import pytest
 
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.pytest_plugin import SETTINGS
 from tests.kafka_plugin import Admin
 
 
 @pytest.fixture(scope="module")
 def broker():
-    with EmbeddedBroker() as broker:
+    with EmbeddedBroker(settings=SETTINGS) as broker:
         yield broker
 
 

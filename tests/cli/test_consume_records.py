@@ -205,7 +205,8 @@ def test_topic_and_group_are_required(args):
 def test_unreachable_broker_is_named():
     (port,) = free_ports(1)
     server = f"127.0.0.1:{port}"
-    result = run_cli("consume", "t", "--group", "g", "--bootstrap-server", server)
+    where = ("--bootstrap-server", server, "--timeout", "300")
+    result = run_cli("consume", "t", "--group", "g", *where)
 
     assert ExitCode.UNREACHABLE == result.code
     assert server in result.err

@@ -132,7 +132,8 @@ def test_topic_that_does_not_exist_is_named_after_one_metadata_request(broker, p
 def test_unreachable_broker_is_named():
     (port,) = free_ports(1)
     server = f"127.0.0.1:{port}"
-    result = run_cli("produce", "t", "--bootstrap-server", server, stdin=b"a\n")
+    where = ("--bootstrap-server", server, "--timeout", "300")
+    result = run_cli("produce", "t", *where, stdin=b"a\n")
 
     assert ExitCode.UNREACHABLE == result.code
     assert server in result.err

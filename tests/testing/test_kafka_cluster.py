@@ -9,11 +9,12 @@ import sys
 from collections.abc import Iterable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from sharecons.testing.kafka import KafkaCluster, LaunchError, fetch_jars, jars
+from sharecons.testing.kafka import KafkaCluster, LaunchError, fetch_jars
 from sharecons.testing.kafka.admin_requests import create_topic, registered_brokers
 from sharecons.testing.kafka.cache import cached_directory
 from sharecons.testing.kafka.java import find_java
@@ -104,16 +105,18 @@ class TestJars:
     def test_jgo_is_tried_if_maven_fails(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def by_jgo(artifacts: Iterable[str], directory: Path) -> None:
+        def copy_jars(artifacts: Iterable[str], directory: Path) -> None:
             assert [] == list(directory.iterdir())
             (directory / "kafka.jar").touch()
 
+        resolver: Any = ModuleType("sharecons.testing.kafka.resolver")
+        resolver.copy_jars = copy_jars
         maven = program(
             tmp_path / "bin" / "mvn",
             'for last; do :; done; : > "${last#*=}/half.jar"; exit 1',
         )
         monkeypatch.setenv("PATH", str(maven.parent))
-        monkeypatch.setattr(jars, "_by_jgo", by_jgo)
+        monkeypatch.setitem(sys.modules, resolver.__name__, resolver)
 
         made = fetch_jars("4.3.0")
 
