@@ -8,7 +8,6 @@ import asyncio
 import gc
 import subprocess
 import sys
-import traceback
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
 
@@ -17,8 +16,7 @@ import pytest
 import pytest_asyncio
 
 from sharecons import ShareConsumer, ShareGroupAdmin
-from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError, Error
-from sharecons.net.io.transport import TcpNetwork
+from sharecons.errors import ClosedError, ConsumerStateError, Error
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until
 
@@ -417,135 +415,7 @@ async def test_second_close_has_its_own_time_limit(broker):
         assert "closed" in repr(consumer)
 
 
-# Background tasks that fail.
-
-
-class BrokenNetwork(TcpNetwork):
-    """A network that raises ZeroDivisionError once it is broken."""
-
-    broken = False
-
-    async def connect(self, endpoint):
-        if self.broken:
-            raise ZeroDivisionError("broken network")
-        return await super().connect(endpoint)
-
-
-def crash(broker, network):
-    """Make the background tasks fail when they connect again."""
-    network.broken = True
-    broker.stop_broker(1)
-    broker.start_broker(1)
-
-
-async def read_on(consumer):
-    with anyio.fail_after(20):
-        async for _ in consumer:
-            pass
-
-
-async def crash_unseen(broker, network, consumer, caplog):
-    """Wait until the background tasks have failed, without a call."""
-    async with consumer:
-        await one(consumer)
-        crash(broker, network)
-        await until(lambda: any(r.levelname == "ERROR" for r in caplog.records))
-        yield
-
-
-@pytest.mark.anyio
-async def test_crash_reaches_the_loop_and_every_later_call(broker):
-    network = BrokenNetwork()
-    async with consuming(broker, network=network) as consumer:
-        record = await one(consumer)
-        crash(broker, network)
-        with pytest.raises(BackgroundTaskError, match="broken network") as caught:
-            await read_on(consumer)
-        depths = set()
-        for call in (consumer.poll, consumer.commit) * 5:
-            with pytest.raises(BackgroundTaskError) as again:
-                await call()
-            assert again.value is not caught.value
-            assert again.value.__cause__ is caught.value.__cause__
-            depths.add(len(traceback.extract_tb(again.value.__traceback__)))
-        assert max(depths) < 8, "a traceback grows from call to call"
-        for plain in (consumer.unsubscribe, consumer.batches):
-            with pytest.raises(BackgroundTaskError):
-                plain()
-        with pytest.raises(ClosedError):
-            record.reject()
-        before = anyio.current_time()
-        await consumer.aclose()
-        assert anyio.current_time() - before < 1
-
-    # The task of the leader and the heartbeat can both have failed.
-    cause = caught.value.__cause__
-    causes = getattr(cause, "exceptions", [cause])
-    assert {ZeroDivisionError} == {type(cause) for cause in causes}
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_crash_that_no_call_has_raised_is_raised_by_closing(broker, caplog):
-    network = BrokenNetwork()
-    consumer = consuming(broker, network=network)
-
-    async def live():
-        async for _ in crash_unseen(broker, network, consumer, caplog):
-            pass
-
-    with pytest.raises(BackgroundTaskError, match="broken network"):
-        await live()
-    assert "closed" in repr(consumer)
-    await consumer.aclose()
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_crash_does_not_replace_an_exception_of_the_application(broker, caplog):
-    network = BrokenNetwork()
-    consumer = consuming(broker, network=network)
-    crashing = crash_unseen(broker, network, consumer, caplog)
-    await anext(crashing)
-    with pytest.raises(KeyError):
-        await crashing.athrow(KeyError("of the application"))
-    assert "closed" in repr(consumer)
-
-
-@pytest.mark.slow
-@pytest.mark.anyio
-async def test_crash_ends_a_commit_immediately(share_cluster):
-    brokers = share_cluster
-    brokers.create_topic("orders")
-    brokers.produce("orders", [b"x"])
-    brokers.move_leader("orders", 0, to=1)
-    brokers.move_coordinator(GROUP, to=2)
-    network = BrokenNetwork()
-    async with consuming(brokers, network=network) as consumer:
-        record = await one(consumer)
-        brokers.faults.on("ShareAcknowledge", times=None).stall()
-        brokers.faults.on("ShareFetch", times=None).stall()
-        record.accept()
-        network.broken = True
-        brokers.stop_broker(2)  # the next heartbeat connects again
-        with anyio.fail_after(15), pytest.raises(BackgroundTaskError):
-            await consumer.commit(timeout=60)
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("first_step", [True, False])
-async def test_tasks_cancelled_by_the_application_end_the_consumer(broker, first_step):
-    consumer = consuming(broker)
-    before = asyncio.all_tasks()
-    await consumer.start()
-    if first_step:
-        await one(consumer)
-    for task in new_tasks(before):
-        task.cancel()
-    with pytest.raises(BackgroundTaskError, match="cancelled"):
-        await one(consumer)
-    async with asyncio.timeout(1):
-        await consumer.stop()
+# Programs that end without a stop.
 
 
 def test_loop_that_ends_with_an_open_consumer_ends_it(broker):

@@ -1,4 +1,4 @@
-"""Embedded brokers on a virtual clock, and what their consumers send."""
+"""Embedded brokers for tests on a `virtual_clock`, and the requests they receive."""
 
 import math
 from collections import Counter
@@ -53,7 +53,7 @@ class SlowNetwork:
 
     async def connect(self, endpoint):
         self.connects.append(endpoint.port)
-        await anyio.sleep(LATENCY)  # virtual_time
+        await anyio.sleep(LATENCY)
         transport = await self._broker.network.connect(endpoint)
         self.open += 1
         return SlowTransport(transport, self)

@@ -1,21 +1,17 @@
 """Connecting to one of several brokers, and reconnecting."""
 
-from functools import partial
 
 import anyio
 import pytest
 
 from sharecons.errors import (
     ConnectionFailedError,
-    ProtocolError,
-    RequestTimedOutError,
     UnsupportedVersionError,
 )
 from sharecons.net.cluster import Cluster
-from sharecons.net.connection import ReconnectingConnection
 from sharecons.protocol.messages import Endpoint, FindCoordinator
 from tests.net.interrupts import interruptions
-from tests.net.streams import MemoryNetwork, Peer, frame
+from tests.net.streams import MemoryNetwork, frame
 from tests.wire.oracle import from_hex
 
 pytestmark = pytest.mark.anyio
@@ -325,148 +321,3 @@ async def test_cancelled_at_each_moment_of_its_attempts(retry):
             assert 0 == network.open
 
     assert 0 < ended < 60
-
-
-# Connections that reopen.
-
-
-class Connections:
-    """Opens connections; each of the functions serves one of them, in order."""
-
-    def __init__(self, tasks, *serves):
-        self._serves = list(serves)
-        self.network = MemoryNetwork(tasks, self._next)
-        self._cluster = cluster_of(self.network, "a")
-
-    async def _next(self, peer: Peer):
-        await self._serves.pop(0)(peer)
-
-    async def connect(self):
-        return await self._cluster.connect_any()
-
-
-async def respond_times(count, peer):
-    await peer.send_versions()
-    for number in range(2, 2 + count):
-        await peer.request()
-        await peer.stream.send(frame(number, RESPONSE))
-
-
-async def test_connection_opens_at_the_first_request_only():
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, responding)
-        connection = ReconnectingConnection(connections.connect)
-        assert [] == connections.network.connects
-
-        for _ in range(3):
-            assert 1 == (await connection.send(REQUEST, 1.0)).node_id
-
-        assert 1 == len(connections.network.connects)
-        await connection.aclose()
-        assert 0 == connections.network.open
-
-
-async def test_connection_opens_again_after_a_loss():
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, partial(respond_times, 1), responding)
-        connection = ReconnectingConnection(connections.connect)
-        await connection.send(REQUEST, 1.0)
-
-        with pytest.raises(ConnectionFailedError):
-            await connection.send(REQUEST, 1.0)
-        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
-
-        assert 2 == len(connections.network.connects)
-        assert 1 == connections.network.open
-        await connection.aclose()
-
-
-async def test_connection_opens_again_after_a_missing_response():
-    async def silent_after_versions(peer):
-        await peer.send_versions()
-        await peer.closed_by_client()
-
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, silent_after_versions, responding)
-        connection = ReconnectingConnection(connections.connect)
-
-        with pytest.raises(RequestTimedOutError):
-            await connection.send(REQUEST, 1.0)
-        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
-        await connection.aclose()
-
-
-async def test_connection_opens_again_after_a_failed_attempt():
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, http, responding)
-        connection = ReconnectingConnection(connections.connect)
-
-        with pytest.raises(ConnectionFailedError):
-            await connection.send(REQUEST, 1.0)
-        assert 1 == (await connection.send(REQUEST, 1.0)).node_id
-        await connection.aclose()
-
-
-async def test_connection_opens_again_after_a_cancelled_request():
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, *[responding] * 100)
-        connection = ReconnectingConnection(connections.connect)
-
-        async def attempt(interrupted):
-            await interrupted(connection.send(REQUEST, 1.0))
-            assert 1 == (await connection.send(REQUEST, 1.0)).node_id
-            assert 1 == connections.network.open
-
-        assert [step async for step in interruptions(attempt)]
-        await connection.aclose()
-
-
-async def test_concurrent_requests_take_turns():
-    in_flight, max_in_flight, received = 0, 0, 0
-
-    async def serve(peer):
-        nonlocal in_flight, max_in_flight, received
-        await peer.send_versions()
-        for number in range(2, 7):
-            await peer.request()
-            in_flight, received = in_flight + 1, received + 1
-            max_in_flight = max(max_in_flight, in_flight)
-            await anyio.sleep(0.1)
-            assert not peer.unread, "a second request came too early"
-            in_flight -= 1
-            await peer.stream.send(frame(number, RESPONSE))
-
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, serve)
-        connection = ReconnectingConnection(connections.connect)
-        async with anyio.create_task_group() as senders:
-            for _ in range(5):
-                senders.start_soon(connection.send, REQUEST, 1.0)
-
-        assert (1, 5, 1) == (max_in_flight, received, len(connections.network.connects))
-        await connection.aclose()
-
-
-async def test_connection_that_is_passed_is_used():
-    async with anyio.create_task_group() as tasks:
-        connections = Connections(tasks, responding)
-        opened = await connections.connect()
-        connection = ReconnectingConnection(connections.connect)
-        connection.use(opened)
-
-        await connection.send(REQUEST, 1.0)
-
-        assert 1 == len(connections.network.connects)
-        await connection.aclose()
-        assert opened.closed
-
-
-async def test_unused_connection_closes():
-    async with anyio.create_task_group() as tasks:
-        await ReconnectingConnection(Connections(tasks).connect).aclose()
-
-
-async def test_error_of_the_protocol_is_one_of_the_connection():
-    """Catching ConnectionFailedError also catches invalid responses."""
-    assert issubclass(ProtocolError, ConnectionFailedError)
-    assert issubclass(RequestTimedOutError, ConnectionFailedError)
