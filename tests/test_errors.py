@@ -29,7 +29,7 @@ RETRIABLE = {
 
 STORED = [
     ConnectionFailedError("no broker"),
-    RequestTimedOutError("no answer"),
+    RequestTimedOutError("no response"),
     CommitTimeoutError("still under way"),
     GroupError("full", code=81, name="GROUP_MAX_SIZE_REACHED"),
     CorruptRecordsError(
@@ -74,9 +74,9 @@ def test_fresh_background_error_has_the_cause_of_the_first():
 
 
 def test_fresh_of_an_exit_is_the_exit_itself():
-    leave = SystemExit(3)
+    exit_error = SystemExit(3)
 
-    assert fresh(leave) is leave
+    assert fresh(exit_error) is exit_error
 
 
 def test_results_raise_a_new_error_at_each_access():
@@ -100,7 +100,7 @@ def test_request_timeout_is_a_timeout_error():
     ("error", "retriable"),
     [
         (ConnectionFailedError("no broker"), True),
-        (RequestTimedOutError("no answer"), True),
+        (RequestTimedOutError("no response"), True),
         (CommitTimeoutError("still under way"), True),
         (ProtocolError("not Kafka"), False),
         (AuthenticationError("unknown user"), False),
@@ -118,7 +118,7 @@ def test_retriable_broker_errors_are_those_of_kafka(code):
     assert error.retriable is (code in RETRIABLE)
 
 
-def test_every_error_says_whether_it_is_retriable():
+def test_every_error_has_retriable():
     kinds = [getattr(errors, name) for name in errors.__all__ if name[0].isupper()]
 
     assert all(isinstance(kind.retriable, bool) for kind in kinds)

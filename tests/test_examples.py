@@ -1,4 +1,4 @@
-"""The programs in examples/ and those of the README that run alone."""
+"""The programs in examples/, and the programs of the README that run alone."""
 
 import os
 import re
@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -16,7 +16,9 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
+from sharecons.testing.pytest_plugin import SETTINGS
 from tests.kafka_plugin import Kafka
+from tests.waiting import until_true
 
 ROOT = Path(__file__).parent.parent
 TOPIC = "orders"
@@ -32,8 +34,10 @@ def orders(any_kafka: Kafka) -> Kafka:
     return kafka
 
 
-def run_until(program: Path | list[str], kafka: Kafka, wanted: str, times: int) -> str:
-    """Run a program until it has printed `wanted` that often, then send SIGINT."""
+def run_until(
+    program: Path | list[str], kafka: Kafka, expected: str, times: int
+) -> str:
+    """Run a program until it has printed `expected` that often; then send SIGINT."""
     environment = {**os.environ, "BOOTSTRAP_SERVERS": kafka.bootstrap_servers}
     environment["PYTHONUNBUFFERED"] = "1"
     arguments = program if isinstance(program, list) else [str(program)]
@@ -48,7 +52,7 @@ def run_until(program: Path | list[str], kafka: Kafka, wanted: str, times: int) 
     printed = b""
     end = time.monotonic() + 30
     try:
-        while printed.decode().count(wanted) < times and time.monotonic() < end:
+        while printed.decode().count(expected) < times and time.monotonic() < end:
             if select.select([process.stdout], [], [], 0.1)[0]:
                 printed += os.read(process.stdout.fileno(), 1 << 16)
         process.send_signal(signal.SIGINT)
@@ -112,16 +116,16 @@ def test_taskiq_app_retries_and_delivers_every_hook(orders: Kafka) -> None:
 
 def test_fastapi_worker_charges_what_is_posted_and_closes() -> None:
     pytest.importorskip("fastapi")
-    with EmbeddedBroker(topics={TOPIC: 2}) as broker:
+    with EmbeddedBroker(settings=SETTINGS, topics={TOPIC: 2}) as broker:
         with serving(broker) as (process, url):
-            wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+            wait_for_health(url, 200)
             posted = [httpx.post(f"{url}/orders/tea-{n}") for n in range(20)]
             broker.wait_until_settled_sync("billing")
             process.send_signal(signal.SIGTERM)
             printed = process.communicate(timeout=20)[0].decode()
 
-        assert [reply.status_code for reply in posted] == [202] * 20
-        assert len({tuple(reply.json().items()) for reply in posted}) == 20
+        assert [response.status_code for response in posted] == [202] * 20
+        assert len({tuple(response.json().items()) for response in posted}) == 20
         charged = re.findall(r"charged (\S+)", printed)
         assert sorted(charged) == sorted(f"tea-{number}" for number in range(20))
         assert "closed\n" in printed
@@ -130,12 +134,15 @@ def test_fastapi_worker_charges_what_is_posted_and_closes() -> None:
 
 def test_fastapi_worker_is_unhealthy_while_kafka_is_down() -> None:
     pytest.importorskip("fastapi")
-    with EmbeddedBroker(topics={TOPIC: 2}) as broker, serving(broker) as (_, url):
-        wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+    with (
+        EmbeddedBroker(settings=SETTINGS, topics={TOPIC: 2}) as broker,
+        serving(broker) as (_, url),
+    ):
+        wait_for_health(url, 200)
         broker.stop_broker(1)
-        wait_until(lambda: httpx.get(f"{url}/health").status_code == 503)
+        wait_for_health(url, 503)
         broker.start_broker(1)
-        wait_until(lambda: httpx.get(f"{url}/health").status_code == 200)
+        wait_for_health(url, 200)
 
 
 @contextmanager
@@ -158,14 +165,15 @@ def serving(
         process.communicate()
 
 
-def wait_until(condition: Callable[[], bool], seconds: float = 30) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+def wait_for_health(url: str, status: int) -> None:
+    """Wait until the program's health endpoint responds with the status."""
+
+    def has_status() -> bool:
         with suppress(httpx.TransportError):
-            if condition():
-                return
-        time.sleep(0.05)
-    raise AssertionError(f"not so in {seconds:g} s")
+            return httpx.get(f"{url}/health").status_code == status
+        return False
+
+    until_true(has_status, what=f"status {status} of {url}/health")
 
 
 def program_of_the_readme(bootstrap_servers: str, number: int = 0) -> str:
@@ -186,7 +194,7 @@ def test_readme_program_runs(orders: Kafka, tmp_path: Path, number: int) -> None
 
 @pytest.mark.parametrize("name", ["quickstart.py", "explicit.py", "README.md"])
 def test_sigterm_leaves_the_group(name: str, tmp_path: Path) -> None:
-    with EmbeddedBroker(topics={TOPIC: 1}) as broker:
+    with EmbeddedBroker(settings=SETTINGS, topics={TOPIC: 1}) as broker:
         group = "explicit-billing" if name == "explicit.py" else "billing"
         broker.set_group_config(group, {"share.auto.offset.reset": "earliest"})
         broker.produce(TOPIC, JOBS)

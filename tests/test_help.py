@@ -1,4 +1,4 @@
-"""The output of `help()`: docstrings and signatures, also of compiled classes."""
+"""The output of `help()`: docstrings and signatures, including compiled classes."""
 
 import ast
 import importlib

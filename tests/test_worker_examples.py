@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -23,6 +22,7 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.worker.dead_letter_headers import read_origin
+from tests.waiting import until_true
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ROWS = "SELECT topic, partition, source_offset, value FROM orders ORDER BY 1, 2, 3"
@@ -56,11 +56,10 @@ class Program:
                 self.printed += line
 
     def until(self, condition: Callable[[], object], seconds: float = 40) -> None:
-        end = time.monotonic() + seconds
-        while not condition():
-            if time.monotonic() > end:
-                raise AssertionError(f"not so in {seconds:g} s; {self.printed}")
-            time.sleep(0.02)
+        try:
+            until_true(condition, seconds)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; printed: {self.printed}") from None
 
     def wait(self) -> int:
         """Wait until the program ends; return its exit code."""
@@ -107,7 +106,7 @@ def settled(broker: EmbeddedBroker, group: str, topic: str, count: int) -> bool:
 
 
 class Hooks(ThreadingHTTPServer):
-    """A server that answers each body with the statuses planned for it, then 200."""
+    """A server that returns for each body its planned statuses, and then 200."""
 
     def __init__(self, planned: dict[bytes, list[int]]) -> None:
         super().__init__(("127.0.0.1", 0), HookHandler)
@@ -203,7 +202,7 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
 
 @contextmanager
 def postgres() -> Iterator[str]:
-    """Run a PostgreSQL server, as another user if this is root: it would refuse."""
+    """Run a PostgreSQL server; it does not run as root, so root becomes postgres."""
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     search = os.pathsep.join([os.environ["PATH"], *map(str, programs)])
     initdb, server = (
@@ -213,7 +212,7 @@ def postgres() -> Iterator[str]:
     if initdb is None or server is None:
         pytest.skip("needs PostgreSQL's initdb and postgres")
     user: dict[str, Any] = {"user": "postgres"} if os.getuid() == 0 else {}
-    # Not pytest's directory, which only its own user may enter.
+    # Only pytest's own user can enter its directory.
     with tempfile.TemporaryDirectory(prefix="sharecons-") as directory:
         if user:
             shutil.chown(directory, "postgres")
@@ -238,16 +237,14 @@ def postgres() -> Iterator[str]:
 def wait_for_postgres(url: str) -> None:
     import psycopg
 
-    end = time.monotonic() + 20
-    while True:
+    def accepts_connections() -> bool:
         try:
             psycopg.connect(url).close()
         except psycopg.OperationalError:
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.1)
-        else:
-            return
+            return False
+        return True
+
+    until_true(accepts_connections, within=20, what=f"a connection to {url}")
 
 
 def rows_of(url: str) -> list[tuple[Any, ...]]:
@@ -324,7 +321,7 @@ def test_long_job_runs_once_although_its_lock_is_shorter(
     videos: EmbeddedBroker,
 ) -> None:
     program = str(EXAMPLES / "long_job.py")
-    with running(videos, program, "--seconds", "5") as job:
+    with running(videos, program, "--seconds", "3.5") as job:
         job.until(lambda: settled(videos, "converters", "videos", 1))
         job.stop()
 
@@ -334,7 +331,7 @@ def test_long_job_runs_once_although_its_lock_is_shorter(
 def test_long_job_is_stopped_if_its_lock_is_lost(videos: EmbeddedBroker) -> None:
     program = str(EXAMPLES / "long_job.py")
     renewal = videos.faults.on("ShareAcknowledge").cut()
-    with running(videos, program, "--seconds", "3") as job:
+    with running(videos, program, "--seconds", "2") as job:
         job.until(lambda: settled(videos, "converters", "videos", 1))
         job.stop()
 

@@ -96,9 +96,10 @@ class Worker:
             while True:
                 # Wait for a free slot first, so that a received job starts immediately.
                 await self._free_slots.acquire()
-                tasks.start_soon(self._work, await anext(records))
+                tasks.start_soon(self.process, await anext(records))
 
-    async def _work(self, task: Task) -> None:
+    async def process(self, task: Task) -> None:
+        """Process one job, and acknowledge it unless the worker is killed."""
         if self._network.is_killed:
             return  # killed before the job started
         number, count = job_number(task), task.delivery_count

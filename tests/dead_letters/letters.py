@@ -1,4 +1,4 @@
-"""Dead letters for tests, and what was redriven."""
+"""Writing dead letters, and reading redriven records."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -7,6 +7,7 @@ from sharecons import ShareGroupAdmin
 from sharecons._record import Headers, Record
 from sharecons.dead_letters.reader import log_ranges, read_records
 from sharecons.records.encoder import NewRecord
+from sharecons.testing import EmbeddedBroker
 from sharecons.worker.dead_letter_headers import (
     Origin,
     origin_headers,
@@ -14,7 +15,14 @@ from sharecons.worker.dead_letter_headers import (
 )
 from tests.producer.running import producing
 
-__all__ = ["marks_of", "new_letter", "origin_of", "records_of", "write_letters"]
+__all__ = [
+    "marks_of",
+    "new_letter",
+    "origin_of",
+    "produce_letters",
+    "records_of",
+    "write_letters",
+]
 
 DEAD = "orders.dead"
 
@@ -58,6 +66,21 @@ async def write_letters(
         for partition in range(partitions):
             own = every[partition::partitions]
             await producer.send_all(topic, own, partition=partition)
+
+
+def produce_letters(
+    broker: EmbeddedBroker, letters: Iterable[NewRecord], *, partitions: int = 1
+) -> None:
+    """Write dead letters without a client: partition 0, 1, … in turn."""
+    for number, letter in enumerate(letters):
+        broker.produce(
+            DEAD,
+            [letter.value],
+            keys=[letter.key],
+            headers=letter.headers,
+            partition=number % partitions,
+            timestamp=letter.timestamp,
+        )
 
 
 async def records_of(admin: ShareGroupAdmin, topic: str) -> list[Record]:

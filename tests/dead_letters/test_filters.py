@@ -74,7 +74,7 @@ def test_filter_does_not_pass(text: str) -> None:
     assert not parse_filter(text).matches(letter())
 
 
-def test_all_fields_must_pass_but_one_filter_of_each_is_enough() -> None:
+def test_letter_passes_if_one_filter_of_each_field_matches() -> None:
     either = parse_filter("group=billing", "group=other", "origin-topic=orders")
 
     assert either.matches(letter())

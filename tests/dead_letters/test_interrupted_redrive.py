@@ -15,7 +15,7 @@ from sharecons.dead_letters.progress_store import RedriveConflictError
 from sharecons.errors import AuthorizationError, BrokerError
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.handlers import produce
-from tests.dead_letters.letters import DEAD, marks_of, new_letter
+from tests.dead_letters.letters import DEAD, marks_of, new_letter, produce_letters
 from tests.net.interrupts import interruptions
 
 pytestmark = pytest.mark.anyio
@@ -33,15 +33,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
 async def broker() -> AsyncIterator[EmbeddedBroker]:
     async with EmbeddedBroker(listen=False) as broker:
         broker.create_topic(DEAD, partitions=2)
-        for number in range(COUNT):
-            letter = new_letter(number)
-            broker.produce(
-                DEAD,
-                [letter.value],
-                keys=[letter.key],
-                headers=letter.headers,
-                partition=number % 2,
-            )
+        produce_letters(broker, map(new_letter, range(COUNT)), partitions=2)
         yield broker
 
 
@@ -54,7 +46,7 @@ def _small_batches(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @asynccontextmanager
 async def letters_of(broker: EmbeddedBroker) -> AsyncIterator[DeadLetters]:
-    """A client of its own, as of another process."""
+    """Connect a new client, as another process would."""
     async with ShareGroupAdmin(
         broker.bootstrap_servers, network=broker.network, timeout=30.0
     ) as admin:
@@ -99,7 +91,7 @@ async def test_redrive_cancelled_at_any_await_writes_each_once(
 async def test_redrive_cancelled_twice_at_any_await_writes_each_once(
     broker: EmbeddedBroker,
 ) -> None:
-    """The continuation of an interrupted batch is interrupted, too."""
+    """The run that completes an interrupted batch is itself interrupted."""
     topics: list[str] = []
 
     async def attempt(interrupted: Callable[[Awaitable[Any]], Awaitable[Any]]) -> None:
@@ -123,7 +115,7 @@ async def test_redrive_cancelled_twice_at_any_await_writes_each_once(
 
 
 class LateProduce:
-    """A Produce request of a killed process, which reaches the log later."""
+    """A Produce request of a killed process that reaches the log later."""
 
     def __init__(self) -> None:
         self._held: list[tuple[Any, Any]] = []
@@ -172,7 +164,7 @@ async def test_request_of_killed_process_that_arrives_first_is_noticed(
 ) -> None:
     """It arrives after the target was read, and before the rest is written.
 
-    With a limit, the batches differ, so that their sequence numbers do, too.
+    With a limit, the batches differ, and so do their sequence numbers.
     """
     async with killed_redrive(broker) as late, letters_of(broker) as letters:
         with broker.faults.on("Produce", times=1).respond(late.arrive_first):
@@ -187,7 +179,7 @@ async def test_request_of_killed_process_that_arrives_first_is_noticed(
 async def test_process_whose_claim_is_late_does_not_write_again(
     broker: EmbeddedBroker, delay: float
 ) -> None:
-    """Both have found no progress; the claim of one overwrites that of the other."""
+    """Neither finds progress; the claim of one overwrites the claim of the other."""
     broker.create_topic("target", partitions=2)
     ended: list[str] = []
 

@@ -104,7 +104,9 @@ def test_records_without_key_for_another_topic_are_spread() -> None:
         (new_letter(topic="other"), SkipReason.NO_TARGET),
     ],
 )
-def test_skip(letter: DeadLetterRecord, reason: SkipReason) -> None:
+def test_letter_without_a_possible_target_is_skipped(
+    letter: DeadLetterRecord, reason: SkipReason
+) -> None:
     decision = new_plan().decide(letter, {"orders": 1})
 
     assert isinstance(decision, Skip)
@@ -147,7 +149,7 @@ def test_batch_has_a_limit_of_bytes_but_takes_one_record() -> None:
     assert not batch.can_take(write_to(new_letter(1), "a"))
 
 
-def test_batch_has_only_as_many_targets_as_fit_in_the_metadata() -> None:
+def test_batch_has_only_the_targets_that_fit_in_the_metadata() -> None:
     batch = BatchPlan(0)
     taken = 0
     while batch.can_take(write := write_to(new_letter(taken), "t" * 249, taken)):
@@ -159,7 +161,7 @@ def test_batch_has_only_as_many_targets_as_fit_in_the_metadata() -> None:
     assert batch.can_take(write_to(new_letter(taken), "t" * 249, 0))
 
 
-def test_batch_counts_what_it_skips() -> None:
+def test_batch_counts_the_letters_that_it_skips() -> None:
     batch = BatchPlan(5)
     batch.take(new_letter(5), Skip(SkipReason.FILTERED))
     batch.take(new_letter(9), Skip(SkipReason.NO_TARGET, "topic 'x'"))

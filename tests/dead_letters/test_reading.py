@@ -1,4 +1,4 @@
-"""Reading dead letters: those of workers, and those of brokers (KIP-1191)."""
+"""Reading the dead letters of workers and of brokers (KIP-1191)."""
 
 from collections.abc import AsyncIterator
 
@@ -13,6 +13,7 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
 from tests.dead_letters.letters import DEAD, new_letter, records_of, write_letters
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -56,8 +57,7 @@ async def reject_all(broker: EmbeddedBroker, count: int, *, copy: bool) -> None:
                 record = await anext(aiter(consumer))
                 record.reject()
             await consumer.commit()
-        while len(broker.records(LETTERS)) < count:
-            await anyio.sleep(0.01)
+    await until(lambda: len(broker.records(LETTERS)) == count)
 
 
 def produce_orders(broker: EmbeddedBroker, count: int = 3) -> None:

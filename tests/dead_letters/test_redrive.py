@@ -20,19 +20,31 @@ from sharecons.errors import ConfigurationError
 from sharecons.protocol.produce.partitioner import partition_of_key
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_redrives
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.outcomes import DeadLetter
 from sharecons.worker.share_worker import ShareWorker
-from tests.dead_letters.letters import DEAD, marks_of, new_letter, records_of
-from tests.dead_letters.letters import write_letters as write
+from tests.dead_letters.letters import (
+    DEAD,
+    marks_of,
+    new_letter,
+    produce_letters,
+    records_of,
+)
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+@pytest.fixture
 async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker(settings=SETTINGS) as broker:
+    async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
         broker.create_topic("orders", partitions=2)
         broker.create_topic("archive", partitions=3)
         broker.create_topic(DEAD, partitions=2)
@@ -41,7 +53,9 @@ async def broker() -> AsyncIterator[EmbeddedBroker]:
 
 @pytest.fixture
 async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
-    async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(
+        broker.bootstrap_servers, network=broker.network
+    ) as admin:
         yield admin
 
 
@@ -50,18 +64,14 @@ def letters(admin: ShareGroupAdmin) -> DeadLetters:
     return DeadLetters.of_admin(admin, DEAD)
 
 
-async def write_some(broker: EmbeddedBroker, count: int, **fields: object) -> None:
-    await write(
-        broker.bootstrap_servers,
-        [new_letter(number, **fields) for number in range(count)],
-        partitions=2,
-    )
+def write_some(broker: EmbeddedBroker, count: int) -> None:
+    produce_letters(broker, map(new_letter, range(count)), partitions=2)
 
 
-async def test_records_return_to_their_partitions_as_they_were(
+async def test_redriven_records_return_unchanged_to_their_partitions(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 4)
+    write_some(broker, 4)
 
     summary = await letters.redrive()
 
@@ -84,10 +94,10 @@ async def test_records_return_to_their_partitions_as_they_were(
 async def test_second_run_redrives_only_what_is_new(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 6)
+    write_some(broker, 6)
     await letters.redrive()
     assert 0 == (await letters.redrive()).redriven
-    await write_some(broker, 2)
+    write_some(broker, 2)
 
     assert 2 == (await letters.redrive()).redriven
     assert {1} == set((await marks_of(admin, "orders")).values())
@@ -97,7 +107,7 @@ async def test_second_run_redrives_only_what_is_new(
 async def test_other_name_redrives_again(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 6)
+    write_some(broker, 6)
     await letters.redrive()
 
     assert 6 == (await letters.redrive(name="again")).redriven
@@ -109,22 +119,22 @@ async def test_other_name_redrives_again(
 async def test_other_filter_or_target_of_one_name_is_rejected(
     broker: EmbeddedBroker, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 2)
-    wanted = parse_filter("group=billing", "since=2020-01-01")
-    await letters.redrive(name="n", wanted=wanted)
+    write_some(broker, 2)
+    matching = parse_filter("group=billing", "since=2020-01-01")
+    await letters.redrive(name="n", wanted=matching)
 
     with pytest.raises(ConfigurationError, match="other filters or another target"):
         await letters.redrive(name="n", wanted=parse_filter("group=other"))
     with pytest.raises(ConfigurationError, match="other filters or another target"):
-        await letters.redrive(name="n", wanted=wanted, to="archive")
+        await letters.redrive(name="n", wanted=matching, to="archive")
     same = parse_filter("since=2020-01-01T00:00:00Z", "group=billing")
     assert 0 == (await letters.redrive(name="n", wanted=same)).redriven
 
 
-async def test_target_topic_gets_records_by_key(
+async def test_records_for_another_topic_are_partitioned_by_key(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 30)
+    write_some(broker, 30)
 
     summary = await letters.redrive(to="archive")
 
@@ -139,7 +149,7 @@ async def test_target_topic_gets_records_by_key(
 async def test_limit_leaves_the_rest_for_the_next_run(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 20)
+    write_some(broker, 20)
 
     first = await letters.redrive(limit=7)
     second = await letters.redrive(limit=7)
@@ -155,8 +165,8 @@ async def test_limit_leaves_the_rest_for_the_next_run(
 async def test_filtered_and_skipped_are_counted(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write(
-        broker.bootstrap_servers,
+    produce_letters(
+        broker,
         [
             new_letter(0),
             new_letter(1, group="other"),
@@ -186,14 +196,14 @@ async def test_filtered_and_skipped_are_counted(
 async def test_number_of_redrives_grows_until_the_limit(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    """Whatever fails again is redriven three times, then no more."""
-    await write_some(broker, 1)
+    """A record that fails again is redriven three times, and then no more."""
+    write_some(broker, 1)
     for times in (1, 2, 3):
         assert 1 == (await letters.redrive()).redriven
         (*_, record) = await records_of(admin, "orders")
         assert times == read_redrives(record.headers)
         again = new_letter(0, redrives=read_redrives(record.headers))
-        await write(broker.bootstrap_servers, [again])
+        produce_letters(broker, [again])
 
     summary = await letters.redrive()
 
@@ -205,9 +215,7 @@ async def test_rejected_record_does_not_stop_the_others(
 ) -> None:
     broker.create_topic("small", partitions=1, config={"max.message.bytes": "2000"})
     large = new_letter(1)._replace(value=b"x" * 5000)
-    await write(
-        broker.bootstrap_servers, [new_letter(0), large, new_letter(2), new_letter(3)]
-    )
+    produce_letters(broker, [new_letter(0), large, new_letter(2), new_letter(3)])
 
     summary = await letters.redrive(to="small")
 
@@ -220,7 +228,7 @@ async def test_rejected_record_does_not_stop_the_others(
 async def test_dry_run_writes_and_commits_nothing(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 5)
+    write_some(broker, 5)
     decisions: list[tuple[DeadLetterRecord, Decision]] = []
 
     summary = await letters.plan_redrive(
@@ -240,7 +248,7 @@ async def test_dry_run_writes_and_commits_nothing(
 async def test_rate_limits_the_redrive(
     broker: EmbeddedBroker, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 30)
+    write_some(broker, 30)
     start = anyio.current_time()
 
     await letters.redrive(rate=20)
@@ -248,10 +256,10 @@ async def test_rate_limits_the_redrive(
     assert anyio.current_time() - start > 1.0
 
 
-async def test_later_process_takes_over(
+async def test_later_redrive_of_a_name_ends_the_earlier_one(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 60)
+    write_some(broker, 60)
     summaries: list[RedriveSummary] = []
     started = anyio.Event()
 
@@ -273,13 +281,13 @@ async def test_later_process_takes_over(
     assert (60, {1}) == (len(marks), set(marks.values()))
 
 
-async def test_two_at_the_same_time_redrive_each_once(
+async def test_concurrent_redrives_write_each_record_once(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 60)
+    write_some(broker, 60)
     ended: list[str] = []
 
-    async def one() -> None:
+    async def redrive() -> None:
         try:
             await letters.redrive()
         except RedriveConflictError:
@@ -289,7 +297,7 @@ async def test_two_at_the_same_time_redrive_each_once(
 
     async with anyio.create_task_group() as tasks:
         for _ in range(3):
-            tasks.start_soon(one)
+            tasks.start_soon(redrive)
 
     assert ["conflict", "conflict", "done"] == sorted(ended)
     marks = await marks_of(admin, "orders")
@@ -299,7 +307,7 @@ async def test_two_at_the_same_time_redrive_each_once(
 async def test_foreign_group_is_not_overwritten(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 2)
+    write_some(broker, 2)
     await admin.alter_consumer_group_offsets(
         "sharecons-redrive.n", {TopicPartition(DEAD, 0): 1}
     )
@@ -311,7 +319,7 @@ async def test_foreign_group_is_not_overwritten(
 async def test_new_topic_of_the_same_name_needs_another_name(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
-    await write_some(broker, 6)
+    write_some(broker, 6)
     await letters.redrive()
     group = f"sharecons-redrive.{DEAD}"
     stored = (await admin.list_consumer_group_offsets(group))[group].value.found
@@ -342,11 +350,9 @@ async def test_invalid_argument_is_rejected(
         await redrive(**arguments)  # type: ignore[misc]
 
 
-async def test_failing_worker_and_redrives_end(
+async def test_record_that_always_fails_is_redriven_up_to_the_limit(
     broker: EmbeddedBroker, letters: DeadLetters
 ) -> None:
-    """A record that always fails is redriven three times, then it stays."""
-
     async def fail(_: object) -> None:
         raise DeadLetter("it always fails")
 
@@ -357,6 +363,7 @@ async def test_failing_worker_and_redrives_end(
             bootstrap_servers=broker.bootstrap_servers,
             auto_offset_reset="earliest",
             max_wait=0.1,
+            network=broker.network,
         ),
         fail,
         dead_letter=DeadLetterQueue(DEAD),
@@ -368,8 +375,7 @@ async def test_failing_worker_and_redrives_end(
         tasks.start_soon(worker.run)
         with anyio.fail_after(60):
             for number in range(4):
-                while len(broker.records(DEAD)) == number:
-                    await anyio.sleep(0.02)
+                await until(lambda n=number: len(broker.records(DEAD)) > n)
                 summaries.append(await letters.redrive())
         worker.stop()
 
