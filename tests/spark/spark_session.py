@@ -29,6 +29,7 @@ NO_HYPOTHESIS = 'raise ImportError("Spark starts many processes, and none needs 
 # Spark's programs are short: their start counts, and fully optimized code does not.
 SUBMIT_ARGUMENTS = (
     "--conf spark.ui.enabled=false "
+    "--conf spark.python.daemon.module=tests.spark.preloaded_daemon "
     "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
 )
 
@@ -79,7 +80,6 @@ def session(master=MASTER):
 
         spark = (
             SparkSession.builder.master(master)
-            .config("spark.python.daemon.module", "tests.spark.preloaded_daemon")
             .config("spark.sql.shuffle.partitions", "1")
             .config("spark.log.level", "ERROR")
             .getOrCreate()

@@ -55,8 +55,9 @@ AVAILABLE_NOW = {"trigger": {"availableNow": True}}
 class Scene:
     """A new topic and group, and a query that is started again and again."""
 
-    def __init__(self, kafka, base, replication):
+    def __init__(self, kafka, base, *, replication=1, batches=KILLS * PARTS):
         self.kafka, self.base = kafka, Path(base)
+        self.max_offsets = RECORDS // batches + 1
         self.group = f"spark-{uuid.uuid4().hex[:8]}"
         self.topic = kafka.admin.create_topic(partitions=3, replication=replication)
         # With the default of 5, a few of 300,000 records are archived: the drivers and
@@ -77,7 +78,7 @@ class Scene:
             "group": self.group,
             "base": str(self.base),
             "options": {
-                "maxOffsetsPerTrigger": str(RECORDS // (KILLS * PARTS) + 1),
+                "maxOffsetsPerTrigger": str(self.max_offsets),
                 "minPartitions": "4",
                 # The query must end because it has reached its target.
                 "idleTimeout": "60s",
@@ -113,8 +114,8 @@ class Scene:
 def scene(request, tmp_path):
     scenes = []
 
-    def make(kafka, replication=1):
-        scenes.append(Scene(kafka, tmp_path, replication))
+    def make(kafka, **more):
+        scenes.append(Scene(kafka, tmp_path, **more))
         return scenes[-1]
 
     yield make
@@ -350,7 +351,7 @@ JOINED = ["before commit:2", *(f"{point}:2" for point in POINTS if LONG)]
 
 @pytest.mark.parametrize("kill_at", JOINED)
 def test_self_join_has_every_record_exactly_once(embedded_kafka, scene, kill_at):
-    here = scene(embedded_kafka)
+    here = scene(embedded_kafka, batches=PARTS)
     producer = Producer(here, PARTS)
     program = here.program(kill_at=kill_at, joined=True)
     assert run_until_killed(program, kill_at, random.Random(SEED), producer)

@@ -184,9 +184,11 @@ def test_reader_waits_for_the_previous_query(readers, rejections):
         assert rejections.acquire(timeout=30)
         first.stop()
 
-    threading.Thread(target=stop_first).start()
+    stopping = threading.Thread(target=stop_first)
+    stopping.start()
 
     assert isinstance(readers.open(timeout=10), OwnedQuery)
+    stopping.join()
 
 
 def test_lock_is_released_if_opening_fails(readers):
