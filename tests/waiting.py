@@ -14,11 +14,13 @@ PAUSE = 0.01
 ResultT = TypeVar("ResultT")
 
 
-async def until(condition: Callable[[], object], within: float = 15.0) -> None:
+async def until(
+    condition: Callable[[], object], within: float = 15.0, *, pause: float = PAUSE
+) -> None:
     """Wait until the condition is true; fail after `within` seconds."""
     with anyio.fail_after(within):
         while not condition():
-            await anyio.sleep(PAUSE)  # real time: the condition has no event
+            await anyio.sleep(pause)  # real time: the condition has no event
 
 
 def until_true(

@@ -118,9 +118,11 @@ class RawMember:
         """Join, and send heartbeats until there is an assignment."""
         await self.find_coordinator()
         await self.join_without_assignment(topic)
-        await repeat(
-            lambda: self.heartbeat(self.member_epoch), until=lambda _: self.assignment
-        )
+        if not self.assignment:
+            await repeat(
+                lambda: self.heartbeat(self.member_epoch),
+                until=lambda _: self.assignment,
+            )
         return sorted(self.assignment)
 
     async def join_without_assignment(self, topic: str) -> HeartbeatResponse:

@@ -110,7 +110,12 @@ class WorkerProcesses:
         self.wait_until(lambda: self.count(kind) >= count, within=within, what=what)
 
     def wait_until(
-        self, condition: Callable[[], bool], *, within: float, what: str
+        self,
+        condition: Callable[[], bool],
+        *,
+        within: float,
+        what: str,
+        pause: float = 0.02,
     ) -> None:
         """Wait until the condition is true, while the last process runs."""
 
@@ -118,7 +123,7 @@ class WorkerProcesses:
             assert self.processes[-1].poll() is None, "the process has ended"
             return condition()
 
-        until_true(is_true, within, what=what, pause=0.02)
+        until_true(is_true, within, what=what, pause=pause)
 
     def _log(self, run: int) -> Path:
         return self._directory / f"run-{run}"

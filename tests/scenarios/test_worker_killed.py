@@ -91,7 +91,7 @@ class KilledWorker:
             return expected <= {each.number for each in self.processes.of_kind("end")}
 
         what = f"the handlers of {len(expected)} records done"
-        self.processes.wait_until(are_done, within=90, what=what)
+        self.processes.wait_until(are_done, within=90, what=what, pause=0.1)
         # The other records become dead letters.
         partitions = {self.queue.topic: 2, self.retries: 2}
         await wait_until_settled(self.admin, self.queue.group, partitions)

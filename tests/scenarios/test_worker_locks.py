@@ -21,6 +21,8 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 LONG_LOCK = 15.0
+STEP = 0.1
+"""Seconds of virtual time between two looks at a condition: each look uses CPU."""
 
 SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
 
@@ -104,7 +106,7 @@ async def test_ten_minute_handler_with_a_lock_of_15_seconds_runs_once(
     handled = Handled(lambda record: anyio.sleep(600 if record.value == b"long" else 0))
 
     async with working(broker, handled, concurrency=2) as worker:
-        await until(lambda: start_offset(broker) == 3, within=1300)
+        await until(lambda: start_offset(broker) == 3, within=1300, pause=STEP)
 
     assert handled.counts == {(1,): 3}
     assert (3, 0) == (worker.stats.accepted, worker.stats.locks_lost)
@@ -126,12 +128,12 @@ async def test_handler_is_cancelled_when_the_broker_stalls(
         assert [] == handled.cancelled
         stalled_at = anyio.current_time()
         stalls = [broker.faults.on(api, times=None).stall() for api in apis]
-        await until(lambda: len(handled.cancelled) == 2, within=60)
+        await until(lambda: len(handled.cancelled) == 2, within=60, pause=STEP)
         await anyio.sleep(LONG_LOCK)
         assert {} == handled.accepted
         for stall in stalls:
             stall.undo()
-        await until(lambda: len(handled.accepted) == 2, within=120)
+        await until(lambda: len(handled.accepted) == 2, within=120, pause=STEP)
 
     # The last renewal that was confirmed was sent before the stall.
     assert all(0 < end - stalled_at <= LONG_LOCK for end in handled.cancelled)
@@ -175,7 +177,9 @@ async def test_no_record_loses_its_lock_while_it_waits_for_a_handler(
     handled = Handled(lambda record: anyio.sleep(seconds))
 
     async with working(broker, handled, concurrency=concurrency) as worker:
-        await until(lambda: start_offset(broker) == records, within=4 * records)
+        await until(
+            lambda: start_offset(broker) == records, within=4 * records, pause=STEP
+        )
 
     assert handled.counts == {(1,): records}
     assert 0 == worker.stats.locks_lost
@@ -190,7 +194,7 @@ async def test_missing_renewals_are_logged_once(
     handled = Handled(lambda record: anyio.sleep(3))
 
     async with working(broker, handled, concurrency=2):
-        await until(lambda: start_offset(broker) == 10, within=100)
+        await until(lambda: start_offset(broker) == 10, within=100, pause=STEP)
 
     assert 1 == len(caplog.messages), caplog.text
     assert "locks are not renewed" in caplog.text
@@ -210,7 +214,7 @@ async def test_handlers_that_become_slow_do_not_cost_the_locks_of_others(
 
     handled = Handled(slow_down)
     async with working(broker, handled, concurrency=20) as worker:
-        await until(lambda: start_offset(broker) == records, within=1000)
+        await until(lambda: start_offset(broker) == records, within=1000, pause=STEP)
 
     assert handled.counts == {(1,): records}
     assert 0 == worker.stats.locks_lost
@@ -234,7 +238,7 @@ async def test_slow_record_delays_no_other_until_the_window_is_full(
         quick = anyio.current_time() - began
         await anyio.sleep(5.0)
         stalled = len(handled.ends)
-        await until(lambda: start_offset(broker) == 1000, within=100)
+        await until(lambda: start_offset(broker) == 1000, within=100, pause=STEP)
 
     # Nine other slots process the window at 900 records/s; the rest is joining.
     assert quick < 3.0

@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
 DELAY = 30.0
 FAILING = 1000
 STEP = 0.1
-"""Seconds between two writes of the producer."""
+"""Seconds between two writes of the producer, or two looks at a condition."""
 
 
 @pytest.fixture(params=virtual_time.BACKENDS)
@@ -128,7 +128,7 @@ async def process(
         await until(lambda: worker.consumer.connected, within=10)
         await jobs.write(broker, rate)
         waiting = worker.stats.waiting
-        await until(lambda: jobs.is_done, within=3 * DELAY)
+        await until(lambda: jobs.is_done, within=3 * DELAY, pause=STEP)
     return worker, waiting
 
 
