@@ -213,7 +213,7 @@ _SET: Final = """
 
 
 def docstrings_of(root: Path, modules: Iterable[str]) -> dict[str, str]:
-    """Read the docstrings of modules; return them by the names that mypyc may use."""
+    """Read the docstrings of modules; return them by the names that mypyc can use."""
     found: dict[str, str | None] = {}
     for module in modules:
         path = module.removesuffix(".py").split("/")

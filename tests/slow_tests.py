@@ -66,7 +66,7 @@ def _seconds_without_a_core() -> float:
 
 
 class SlowTests:
-    """Collects the seconds of all tests, those of other pytest processes included."""
+    """Collects the seconds of all tests, in all pytest processes."""
 
     def __init__(self) -> None:
         self._tests: list[tuple[float, float, str]] = []

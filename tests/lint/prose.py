@@ -39,6 +39,20 @@ PROSE = {
     r"\bworks? off\b|\bworked off\b": "process, processed",
     r"\bsees? to (?:it|that)\b": "ensure, do",
     r"\bbrought up\b|\bcomes? to pass\b": "plain words",
+    r"\b[Mm]ay\b(?!\s\d)": "can, might; is allowed to",
+    r"\balso (?:if|in|of|when|after|for|by)\b": "even if; and in; including",
+    r"\bso (?:many|much)\b": "that many, up to N, the number of",
+    r"\bas (?:many|much) as\b": "up to N, the number of",
+    r"\bfrom (?!now\b)(?:[\w'`-]+ ){1,5}on(?=[.,;:)]|$)": "from, after, since",
+    r"\b(?:those|that) (?:that|of|which)\b": "repeat the noun",
+    r"\b(?:is|are|was|were|be|been) waited for\b": "the active verb: waits for",
+    r"\bgiven up\b": "the active verb: gives up, abandons",
+    r"\bbut for\b": "except",
+    r"\b(?:is|are|was|were) to be\b": "the verb itself; must be, will be",
+    r"\bat once\b": "immediately; in one call; together",
+    r"\banswer(?:s|ed|ing)?\b": "response, responds, returns",
+    r"\bask(?:s|ed|ing)?\b": "request, send, read, check",
+    r"\b(?:ours|theirs|said)\b": "name the thing; the noun or the value",
 }
 
 # The start of a docstring, and what to write in its place.
@@ -92,6 +106,17 @@ NAMES = {
     "troubles": "errors",
     "happenings": "events",
     "manieth": "nth",
+    "answer": "response",
+    "answers": "responses",
+    "answered": "responded",
+    "answering": "responding",
+    "ask": "request, send, read",
+    "asks": "requests, sends",
+    "asked": "requested, requests",
+    "asking": "requesting",
+    "ours": "embedded, client, or the noun",
+    "theirs": "kafka, peer, or the noun",
+    "said": "returned, printed, expected",
 }
 
 IGNORE = "# prose: ok"
@@ -138,7 +163,7 @@ class Prose:
                 self._note(number, match[0], hint)
 
     def _check_comment(self, number: int, text: str) -> None:
-        # The line before can be the beginning of the sentence.
+        # The line before may be the beginning of the sentence.
         before = self._lines[number - 2].lstrip() if number > 1 else ""
         if before.startswith("#") and not before.endswith((".", ":", ")")):
             return
