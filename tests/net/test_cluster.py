@@ -1,6 +1,5 @@
 """Connecting to one of several brokers, and reconnecting."""
 
-
 import anyio
 import pytest
 
