@@ -14,7 +14,7 @@ from anyio.lowlevel import checkpoint
 from sharecons import Record, Security, ShareConsumer
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import CallbackError, ConnectionFailedError, DeserializationError
-from sharecons.testing import EmbeddedBroker
+from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.waiting import until
 
@@ -74,20 +74,13 @@ def broker(empty_broker):
     return empty_broker
 
 
-@pytest.fixture
-def threaded_broker(share_broker):
-    produce(share_broker)
-    return share_broker
-
-
-def consuming(broker, *, over_tcp=False, **options):
+def consuming(broker, **options):
     return ShareConsumer(
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
-        network=None if over_tcp else broker.network,
-        **options,
+        **{"network": broker.network, **options},
     )
 
 
@@ -319,18 +312,21 @@ async def test_token_source_that_is_cancelled_ends_its_task(broker):
 
 # KeyboardInterrupt and SystemExit end an event loop, so each test runs its own.
 
-backends = pytest.mark.parametrize("backend", ["asyncio", "trio"])
+backends = pytest.mark.parametrize("backend", virtual_time.BACKENDS)
 
 
 @reads
 @exits
 @backends
 def test_on_acknowledged_raises_an_exit_ends_the_program(
-    threaded_broker, backend, read, error
+    share_broker, backend, read, error
 ):
+    """The event loop ends, so the broker has its own."""
+    produce(share_broker)
+
     async def main():
         async with consuming(
-            threaded_broker, over_tcp=True, on_acknowledged=Raising(error)
+            share_broker, network=None, on_acknowledged=Raising(error)
         ) as consumer:
             with anyio.fail_after(10):
                 await read(consumer, [])
@@ -342,20 +338,21 @@ def test_on_acknowledged_raises_an_exit_ends_the_program(
 @pytest.mark.parametrize("read", [read_records, read_next, read_batches, poll])
 @exits
 @backends
-def test_deserializer_raises_an_exit_releases_the_record(
-    threaded_broker, backend, read, error
-):
+def test_deserializer_raises_an_exit_releases_the_record(backend, read, error):
     got = []
 
     async def main():
-        deserialize = Raising(error)
-        async with consuming(
-            threaded_broker, over_tcp=True, value_deserializer=deserialize
-        ) as consumer:
+        async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
+            produce(broker)
+            await read_all(consuming(broker, value_deserializer=Raising(error)))
+
+    async def read_all(unstarted):
+        async with unstarted as consumer:
             with anyio.fail_after(10), pytest.raises((KeyboardInterrupt, SystemExit)):
                 await read(consumer, got)
             with anyio.fail_after(10):
                 await read_rest(read, consumer, got, 10)
 
-    anyio.run(main, backend=backend)
+    name, options = virtual_time.backend(backend)
+    anyio.run(main, backend=name, backend_options=options)
     assert {record.offset for record in got} == set(range(10))

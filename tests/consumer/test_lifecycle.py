@@ -18,6 +18,7 @@ import pytest_asyncio
 from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons.errors import ClosedError, ConsumerStateError, Error
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.pytest_plugin import SETTINGS
 from tests.waiting import until
 
 GROUP = "billing"
@@ -83,7 +84,7 @@ async def two_consumers(broker):
 
 @pytest_asyncio.fixture
 async def broker_in_block():
-    async with EmbeddedBroker(topics={"orders": 1}) as broker:
+    async with EmbeddedBroker(topics={"orders": 1}, settings=SETTINGS) as broker:
         yield broker
 
 
@@ -241,7 +242,7 @@ async def test_admin_can_be_started_and_stopped_by_any_task(broker):
 
 @pytest.mark.anyio
 async def test_broker_can_be_started_and_stopped_by_any_task():
-    kafka = EmbeddedBroker(topics={"orders": 1})
+    kafka = EmbeddedBroker(topics={"orders": 1}, settings=SETTINGS)
     await kafka.stop()
     for _ in range(2):
         async with anyio.create_task_group() as tasks:
@@ -255,7 +256,7 @@ async def test_broker_can_be_started_and_stopped_by_any_task():
             tasks.start_soon(kafka.stop)
         with pytest.raises(RuntimeError, match="is not running"):
             kafka.produce("orders", [b"x"])
-        kafka = EmbeddedBroker(topics={"orders": 1})
+        kafka = EmbeddedBroker(topics={"orders": 1}, settings=SETTINGS)
 
 
 # start and stop.
@@ -343,7 +344,7 @@ async def test_stop_while_starting_ends_the_start(broker):
 @pytest.mark.anyio
 async def test_failed_start_can_be_repeated(broker):
     broker.stop_broker(1)
-    consumer = consuming(broker, connect_timeout=0.5)
+    consumer = consuming(broker, connect_timeout=0.1)
     with pytest.raises(Error):
         await consumer.__aenter__()
     broker.start_broker(1)
@@ -358,7 +359,7 @@ async def test_cancelled_start_leaves_no_task(broker):
     broker.faults.on("DescribeConfigs", times=None).stall()
     consumer = consuming(broker)
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(consumer.start(), 0.3)
+        await asyncio.wait_for(consumer.start(), 0.1)
 
     assert set() == new_tasks(before)
     assert "new" in repr(consumer)
@@ -374,7 +375,7 @@ async def test_cancelled_stop_leaves_no_task(broker):
     broker.faults.on("ShareAcknowledge", times=None).stall()
     broker.faults.on("ShareGroupHeartbeat", times=None).stall()
     with pytest.raises(TimeoutError):
-        await asyncio.wait_for(consumer.stop(), 0.3)
+        await asyncio.wait_for(consumer.stop(), 0.1)
 
     assert set() == new_tasks(before)
     assert "closed" in repr(consumer)
@@ -385,7 +386,7 @@ async def test_second_close_waits_for_the_first(broker):
     order = []
     async with consuming(broker) as consumer:
         await one(consumer)
-        broker.faults.on("ShareGroupHeartbeat").delay(0.5)
+        broker.faults.on("ShareGroupHeartbeat").delay(0.1)
 
         async def close(name):
             await consumer.aclose()
@@ -410,7 +411,7 @@ async def test_second_close_has_its_own_time_limit(broker):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(consumer.aclose)
                 await anyio.lowlevel.checkpoint()
-                await consumer.aclose(timeout=0.2)
+                await consumer.aclose(timeout=0.1)
 
         assert "closed" in repr(consumer)
 
@@ -427,6 +428,7 @@ def test_loop_that_ends_with_an_open_consumer_ends_it(broker):
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
+@pytest.mark.slow("starts a process")
 def test_program_that_forgets_to_stop_ends_silently(broker):
     program = (
         "import asyncio\n"

@@ -135,7 +135,7 @@ async def test_many_simultaneous_threads_change_nothing(broker):
         errors = []
 
         def storm():
-            for _ in range(200):
+            for _ in range(20):
                 for record in records:
                     try:
                         record.release()
@@ -153,7 +153,7 @@ async def test_many_simultaneous_threads_change_nothing(broker):
         with anyio.fail_after(10):
             await consumer.commit()
 
-    assert len(errors) == 4 * 200 * 10
+    assert len(errors) == 4 * 20 * 10
     assert list(range(10, 20)) == unsettled(broker)
 
 
@@ -285,7 +285,7 @@ async def test_broker_without_responses_holds_up_closing_until_its_time_limit(br
             broker.faults.on(api, times=None).stall()
         record.accept()
         before = anyio.current_time()
-        await consumer.aclose(timeout=0.5)
+        await consumer.aclose(timeout=0.1)
         assert anyio.current_time() - before < 2
 
 

@@ -9,6 +9,8 @@ from sharecons.wire.codec import frames
 from sharecons.wire.codec.frames import FRAME_LIMIT, FrameBuffer
 
 MEGABYTE = 1 << 20
+MAX_CHUNKS = 12
+"""The maximum number of chunks of a frame, since each one takes time to draw."""
 
 
 def framed(content):
@@ -37,15 +39,19 @@ def test_a_frame_of_any_size(size):
 
 
 @given(
-    contents=st.lists(st.binary(min_size=4, max_size=50) | st.just(b"x" * 9000)),
+    contents=st.lists(
+        st.binary(min_size=4, max_size=50) | st.just(b"x" * 9000), max_size=5
+    ),
     data=st.data(),
 )
 def test_consecutive_frames_in_chunks_of_any_size(contents, data):
     buffer = FrameBuffer()
     for content in contents:
-        rest, got = framed(content), []
+        rest, got, chunks = framed(content), [], 0
         while rest:
-            cut = data.draw(st.integers(1, len(rest)))
+            chunks += 1
+            last = chunks == MAX_CHUNKS
+            cut = len(rest) if last else data.draw(st.integers(1, len(rest)))
             got += feed(buffer, rest[:cut])
             rest = rest[cut:]
         assert [content] == got
