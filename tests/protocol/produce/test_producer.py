@@ -159,6 +159,20 @@ def test_batches_without_keys_go_to_the_partitions_in_turn() -> None:
     assert [[b"a", b"d"], [b"b"], [b"c"]] == list(harness.brokers.logs.values())
 
 
+def test_record_without_a_key_goes_to_the_only_partition_of_a_recreated_topic() -> None:
+    harness = Harness(partitions=2)
+    harness.add(b"a")  # to partition 0; the next one would go to partition 1
+    harness.run()
+    harness.brokers.leaders = {P0: 1}
+    harness.add(b"b", partition=0)  # the moved leader refreshes the metadata
+    harness.run()
+    harness.add(b"c")
+
+    harness.run()
+
+    assert [(b"a", 0), (b"b", 1), (b"c", 2)] == harness.outcomes()
+
+
 @pytest.mark.parametrize("handled", [True, False])
 def test_batch_whose_response_is_lost_is_sent_again_and_written_once(
     handled: bool,
