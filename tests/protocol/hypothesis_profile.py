@@ -23,7 +23,7 @@ _COMMON: Final = settings(
     ],
 )
 
-EXAMPLES: Final = settings(_COMMON, max_examples=5_000 if THOROUGH else 100)
+EXAMPLES: Final = settings(_COMMON, max_examples=5_000 if THOROUGH else 50)
 """For tests with @given."""
 
 MACHINE: Final = settings(
