@@ -21,7 +21,7 @@ from tests.waiting import until
 pytestmark = pytest.mark.anyio
 
 LONG_LOCK = 15.0
-STEP = 0.1
+STEP = 0.5
 """Seconds of virtual time between two looks at a condition: each look uses CPU."""
 
 SHARE_FETCH, SHARE_ACKNOWLEDGE = 78, 79
