@@ -22,6 +22,8 @@ from tests.waiting import until_true
 
 ROOT = Path(__file__).parent.parent
 TOPIC = "orders"
+slow = pytest.mark.slow("starts a process")
+
 JOBS = [b"job %d" % number for number in range(30)]
 
 
@@ -63,6 +65,7 @@ def run_until(
     return printed.decode()
 
 
+@slow
 def test_quickstart_prints_every_job(orders: Kafka) -> None:
     printed = run_until(ROOT / "examples" / "quickstart.py", orders, "job", len(JOBS))
 
@@ -70,6 +73,7 @@ def test_quickstart_prints_every_job(orders: Kafka) -> None:
     assert printed.endswith("closed\n")
 
 
+@slow
 def test_explicit_reports_confirmed_acknowledgements(orders: Kafka) -> None:
     printed = run_until(ROOT / "examples" / "explicit.py", orders, "release", 3)
 
@@ -77,7 +81,7 @@ def test_explicit_reports_confirmed_acknowledgements(orders: Kafka) -> None:
     assert "failed" not in printed
 
 
-@pytest.mark.slow
+@slow
 def test_spark_stream_shows_every_job(orders: Kafka) -> None:
     pytest.importorskip("pyspark", reason="needs sharecons[spark]")
     environment = {**os.environ, "BOOTSTRAP_SERVERS": orders.bootstrap_servers}
@@ -93,6 +97,7 @@ def test_spark_stream_shows_every_job(orders: Kafka) -> None:
     assert {job.decode() for job in JOBS} <= set(re.findall(r"job \d+", ended.stdout))
 
 
+@slow
 def test_taskiq_app_retries_and_delivers_every_hook(orders: Kafka) -> None:
     pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
     orders.admin.create_topic(name="hooks")
@@ -114,6 +119,7 @@ def test_taskiq_app_retries_and_delivers_every_hook(orders: Kafka) -> None:
     assert sorted(re.findall(r"delivered (\S+)", printed)) == urls
 
 
+@slow
 def test_fastapi_worker_charges_what_is_posted_and_closes() -> None:
     pytest.importorskip("fastapi")
     with EmbeddedBroker(settings=SETTINGS, topics={TOPIC: 2}) as broker:
@@ -132,6 +138,7 @@ def test_fastapi_worker_charges_what_is_posted_and_closes() -> None:
         assert broker.group("billing").members == ()
 
 
+@slow
 def test_fastapi_worker_is_unhealthy_while_kafka_is_down() -> None:
     pytest.importorskip("fastapi")
     with (
@@ -182,6 +189,7 @@ def program_of_the_readme(bootstrap_servers: str, number: int = 0) -> str:
     return block.replace("localhost:9092", bootstrap_servers)
 
 
+@slow
 @pytest.mark.parametrize("number", [0, 1])
 def test_readme_program_runs(orders: Kafka, tmp_path: Path, number: int) -> None:
     program = tmp_path / "program.py"
@@ -192,6 +200,7 @@ def test_readme_program_runs(orders: Kafka, tmp_path: Path, number: int) -> None
     assert job in run_until(program, orders, job, 1)
 
 
+@slow
 @pytest.mark.parametrize("name", ["quickstart.py", "explicit.py", "README.md"])
 def test_sigterm_leaves_the_group(name: str, tmp_path: Path) -> None:
     with EmbeddedBroker(settings=SETTINGS, topics={TOPIC: 1}) as broker:

@@ -79,6 +79,7 @@ def test_configured_structlog_gets_event_dictionaries():
     assert events == [("info", event)]
 
 
+@pytest.mark.slow("starts a process")
 def test_program_without_configuration_shows_warnings_only():
     program = (
         "from sharecons.log import get_logger\n"

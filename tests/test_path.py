@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = ROOT / "sharecons"
 MAX_FILES: Final = 30
@@ -79,6 +81,7 @@ def test_design_lists_at_most_thirty_files_that_the_consumer_imports() -> None:
     assert listed - imported == set()
 
 
+@pytest.mark.slow("starts a process")
 def test_records_pass_only_the_listed_files() -> None:
     # In another process, and in plain Python: compiled code calls no profiler.
     command = [sys.executable, "-c", PROGRAM]

@@ -37,6 +37,7 @@ LOADED_BY_OTHERS = ("hypothesis", "pytest", "rich", "trio")
 """Optional packages that kio and structlog import if they are installed."""
 
 
+@pytest.mark.slow("imports optional packages")
 @pytest.mark.parametrize("module", ["sharecons", *MODULES])
 def test_every_name_in_all_of_a_module_exists(module: str) -> None:
     try:
@@ -50,6 +51,7 @@ def test_every_name_in_all_of_a_module_exists(module: str) -> None:
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow("parses the whole package")
 def test_every_public_name_has_a_docstring() -> None:
     # From the source: compiled classes have no docstrings at run time.
     sources = [
@@ -114,6 +116,7 @@ def python(program: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
+@pytest.mark.slow("starts a process")
 def test_import_loads_no_optional_package() -> None:
     loaded = python(
         "import sys; from sharecons import *; "
@@ -123,6 +126,7 @@ def test_import_loads_no_optional_package() -> None:
     assert set(OPTIONAL) & set(loaded) == set()
 
 
+@pytest.mark.slow("starts a process")
 def test_import_works_without_optional_packages() -> None:
     # None in sys.modules makes the import of a module fail.
     python(
@@ -132,6 +136,7 @@ def test_import_works_without_optional_packages() -> None:
     )
 
 
+@pytest.mark.slow("starts a process")
 def test_import_does_not_load_the_client() -> None:
     loaded = python("import sys, sharecons; print(*sys.modules)").split()
     assert ["sharecons"] == [name for name in loaded if name.startswith("sharecons")]

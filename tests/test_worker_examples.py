@@ -24,6 +24,8 @@ from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.worker.dead_letter_headers import read_origin
 from tests.waiting import until_true
 
+pytestmark = pytest.mark.slow("starts processes")
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 ROWS = "SELECT topic, partition, source_offset, value FROM orders ORDER BY 1, 2, 3"
 

@@ -11,11 +11,21 @@ from sharecons import ShareConsumer, ShareGroupAdmin
 from sharecons.dead_letters import DeadLetterRecord, DeadLetters, SourceStatus
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from sharecons.testing.virtual_time import Backend, is_virtual
 from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
-from tests.dead_letters.letters import DEAD, new_letter, records_of, write_letters
+from tests.dead_letters.letters import DEAD, new_letter, produce_letters, records_of
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+on_real_clock = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+"""For tests in which another client, with a socket, deletes records."""
 
 LETTERS = "dlq.orders"
 NAME = "errors.deadletterqueue.topic.name"
@@ -25,8 +35,9 @@ TRACE = (("trace", b"1"), ("empty", None))
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker(settings=SETTINGS) as broker:
+async def broker(anyio_backend: object) -> AsyncIterator[EmbeddedBroker]:
+    listen = not is_virtual(anyio_backend)
+    async with EmbeddedBroker(settings=SETTINGS, listen=listen) as broker:
         broker.create_topic("orders", partitions=1)
         broker.create_topic(LETTERS, partitions=1, config={ENABLE: "true"})
         broker.create_topic(DEAD, partitions=1)
@@ -35,7 +46,9 @@ async def broker() -> AsyncIterator[EmbeddedBroker]:
 
 @pytest.fixture
 async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
-    async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+    async with ShareGroupAdmin(
+        broker.bootstrap_servers, network=broker.network
+    ) as admin:
         yield admin
 
 
@@ -50,6 +63,7 @@ async def reject_all(broker: EmbeddedBroker, count: int, *, copy: bool) -> None:
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         acknowledgement="explicit",
+        network=broker.network,
     )
     with anyio.fail_after(20):
         async with consumer:
@@ -81,7 +95,7 @@ def delete_records(broker: EmbeddedBroker, before: int) -> None:
 async def test_worker_letter_has_the_record_and_its_origin(
     broker: EmbeddedBroker, admin: ShareGroupAdmin
 ) -> None:
-    await write_letters(broker.bootstrap_servers, [new_letter(7, redrives=2)])
+    produce_letters(broker, [new_letter(7, redrives=2)])
 
     (letter,) = await letters_of(admin, DEAD)
 
@@ -117,6 +131,7 @@ async def test_source_of_broker_letter_is_fetched(
     ]
 
 
+@on_real_clock
 @pytest.mark.parametrize(
     ("copy", "status"),
     [
@@ -189,6 +204,8 @@ async def test_sources_in_many_batches_are_found(
     assert values == [each.value for each in letters]
 
 
+@on_real_clock
+@pytest.mark.slow("waits in real time")
 async def test_broker_letters_are_redriven_with_their_headers(
     broker: EmbeddedBroker, admin: ShareGroupAdmin
 ) -> None:
@@ -237,7 +254,7 @@ async def test_records_without_origin_are_read(
 async def test_get_returns_one_letter_or_none(
     broker: EmbeddedBroker, admin: ShareGroupAdmin
 ) -> None:
-    await write_letters(broker.bootstrap_servers, [new_letter(n) for n in range(5)])
+    produce_letters(broker, [new_letter(n) for n in range(5)])
     letters = DeadLetters.of_admin(admin, DEAD)
 
     found = await letters.get(0, 3)

@@ -21,7 +21,7 @@ def options(*arguments):
     return parser.parse_args(["demo", *arguments])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a whole run")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_demo_passes_check_on_embedded_broker(backend, capsys):
     given = ("--plain", "--jobs", "60", "--seconds", "3", "--backend", backend)
@@ -39,7 +39,7 @@ def test_demo_passes_check_on_embedded_broker(backend, capsys):
     assert "Check passed" in printed
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a whole run")
 @pytest.mark.parametrize("consumers", ["1", "2"])
 def test_demo_passes_check_with_few_consumers(consumers, capsys):
     chosen = options(
@@ -71,7 +71,7 @@ def finished_demo(
 @pytest.mark.parametrize(
     ("minimum", "expected"), [("1000", "5000"), ("15000", "15000")]
 )
-@pytest.mark.slow
+@pytest.mark.slow("a whole run")
 def test_lock_duration_is_as_short_as_broker_allows(minimum, expected):
     durations = set()
 
@@ -89,7 +89,7 @@ def test_lock_duration_is_as_short_as_broker_allows(minimum, expected):
         assert {expected} == durations
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a whole run")
 def test_idle_timeout_ends_demo_with_discrepancies():
     def stall(kafka, line):
         if not kafka.faults.active:
@@ -105,7 +105,7 @@ def test_idle_timeout_ends_demo_with_discrepancies():
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.slow
+@pytest.mark.slow("a whole run")
 def test_signal_interrupts_demo(signal_number):
     def interrupt(kafka, line):
         if " failed to process " in line:
@@ -141,6 +141,7 @@ def test_broker_without_share_groups_is_one_error_line(capsys):
     assert "does not support ShareGroupHeartbeat" in printed.err
 
 
+@pytest.mark.slow("a whole run")
 def test_error_while_running_is_one_error_line(capsys):
     with EmbeddedBroker() as kafka:
         kafka.faults.on("Produce", after=2).refuse("TOPIC_AUTHORIZATION_FAILED")
@@ -152,7 +153,7 @@ def test_error_while_running_is_one_error_line(capsys):
     assert "TOPIC_AUTHORIZATION_FAILED" in printed.err
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a whole run")
 def test_topic_that_cannot_be_deleted_is_named(capsys):
     with EmbeddedBroker() as kafka:
         kafka.faults.on("DeleteTopics").refuse("TOPIC_AUTHORIZATION_FAILED")
@@ -164,7 +165,7 @@ def test_topic_that_cannot_be_deleted_is_named(capsys):
     assert expected == capsys.readouterr().err
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a whole run")
 def test_demo_deletes_its_group_and_topic():
     with EmbeddedBroker() as kafka:
         run_command(kafka, "--jobs", "20", "--seconds", "1")

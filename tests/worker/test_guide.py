@@ -53,6 +53,7 @@ def test_every_program_compiles() -> None:
 
 
 @on_real_clock
+@pytest.mark.slow("connects by TCP, and leaves")
 @pytest.mark.anyio
 async def test_quick_start_charges_every_record(share_broker: EmbeddedBroker) -> None:
     share_broker.create_topic("orders", partitions=1)
@@ -263,6 +264,7 @@ async def test_spans_have_errors_and_outcomes(broker: EmbeddedBroker) -> None:
 
 
 @on_real_clock
+@pytest.mark.slow("connects by TCP, and leaves")
 @pytest.mark.anyio
 async def test_test_of_a_worker_passes(share_broker: EmbeddedBroker) -> None:
     test = GUIDE.program(

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -258,8 +259,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         assert self.scheduler.is_idle
 
 
-TestScheduler = SchedulerMachine.TestCase
-TestScheduler.settings = settings(stateful_step_count=50)
+SchedulerMachine.TestCase.settings = settings(stateful_step_count=50)
+TestScheduler = pytest.mark.slow(SchedulerMachine.TestCase)
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=30))

@@ -64,7 +64,7 @@ async def test_plain_function_runs_in_threads(broker: EmbeddedBroker) -> None:
         threads.add(threading.get_ident())
         running.append(record.offset)
         max_running = max(max_running, len(running))
-        time.sleep(0.05)  # real time: a handler in a thread
+        time.sleep(0.02)  # real time: a handler in a thread
         running.remove(record.offset)
 
     async with working(broker, handle, concurrency=10):

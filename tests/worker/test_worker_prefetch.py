@@ -32,7 +32,7 @@ class Deliveries:
         await anyio.sleep(self.seconds)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("many records on a virtual clock")
 @pytest.mark.parametrize("renewals", ["true", "false"])
 @pytest.mark.parametrize(("seconds", "count"), [(1.2, 20), (0.3, 100)])
 async def test_slow_handlers_receive_each_record_once(
@@ -62,7 +62,7 @@ async def test_slow_handlers_receive_each_record_once(
     assert "acknowledgements failed" not in caplog.text
 
 
-@pytest.mark.slow
+@pytest.mark.slow("thousands of records")
 async def test_records_fetched_ahead_keep_their_locks_when_handlers_hang(
     broker: EmbeddedBroker,
 ) -> None:

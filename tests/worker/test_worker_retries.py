@@ -243,7 +243,7 @@ async def test_stopping_worker_moves_waiting_records_to_the_retry_topic(
     assert settled(broker, 1)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("thousands of records")
 async def test_undue_records_of_a_retry_topic_block_no_others(
     broker: EmbeddedBroker,
 ) -> None:

@@ -92,6 +92,7 @@ async def test_second_signal_cancels_handlers(broker: EmbeddedBroker) -> None:
 
 
 @on_real_clock
+@pytest.mark.slow("two event loops, and sockets")
 async def test_worker_in_a_thread_runs_without_signals(
     share_broker: EmbeddedBroker,
 ) -> None:
@@ -138,7 +139,7 @@ async def test_worker_with_handle_signals_false_sets_no_signal_handler(
     assert [signal.SIGTERM] == received
 
 
-@pytest.mark.slow
+@pytest.mark.slow("thousands of records")
 async def test_stopping_under_load_uses_up_no_delivery(broker: EmbeddedBroker) -> None:
     count = 3000
     for first in range(0, count, 100):
@@ -164,7 +165,7 @@ async def test_thread_that_exceeds_the_grace_is_left(broker: EmbeddedBroker) -> 
         leave.wait(60)
 
     try:
-        async with working(broker, hang, shutdown_grace=0.2):
+        async with working(broker, hang, shutdown_grace=0.05):
             await until(started.is_set)
     finally:
         leave.set()
