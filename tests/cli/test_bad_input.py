@@ -41,7 +41,7 @@ def test_unreachable_broker_is_named_in_one_line():
     (port,) = free_ports(1)
 
     result = run_cli(
-        "groups", "list", "--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "300"
+        "groups", "list", "--bootstrap-server", f"127.0.0.1:{port}", "--timeout", "100"
     )
 
     assert ExitCode.UNREACHABLE == result.code
@@ -50,15 +50,16 @@ def test_unreachable_broker_is_named_in_one_line():
 
 def test_closed_port_ends_command_after_the_connect_timeout(monkeypatch):
     assert 3.0 == exit_codes.CONNECT_TIMEOUT
-    monkeypatch.setattr(exit_codes, "CONNECT_TIMEOUT", 0.3)
+    monkeypatch.setattr(exit_codes, "CONNECT_TIMEOUT", 0.1)
     (port,) = free_ports(1)
 
     result = run_cli("groups", "list", "--bootstrap-server", f"127.0.0.1:{port}")
 
     assert ExitCode.UNREACHABLE == result.code
-    assert "tried for 0.3 s" in only_error_line(result)
+    assert "tried for 0.1 s" in only_error_line(result)
 
 
+@pytest.mark.slow("waits for the next attempt to connect")
 def test_command_waits_for_broker_that_starts_later():
     (port,) = free_ports(1)
     where = f"127.0.0.1:{port}"
@@ -177,6 +178,7 @@ def test_denied_topic_exits_with_forbidden(any_kafka):
     assert "no right to the topic" in line
 
 
+@pytest.mark.slow("starts a process")
 def test_closed_pipe_exits_without_message():
     command = [sys.executable, "-m", "sharecons", "completion", "bash"]
     process = subprocess.Popen(
@@ -229,6 +231,7 @@ def test_denied_group_exits_with_forbidden(any_kafka):
         assert f"group '{group}': GROUP_AUTHORIZATION_FAILED" in only_error_line(result)
 
 
+@pytest.mark.slow("starts a process")
 def test_ctrl_c_ends_waiting_command():
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]

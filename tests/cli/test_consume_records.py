@@ -205,7 +205,7 @@ def test_topic_and_group_are_required(args):
 def test_unreachable_broker_is_named():
     (port,) = free_ports(1)
     server = f"127.0.0.1:{port}"
-    where = ("--bootstrap-server", server, "--timeout", "300")
+    where = ("--bootstrap-server", server, "--timeout", "100")
     result = run_cli("consume", "t", "--group", "g", *where)
 
     assert ExitCode.UNREACHABLE == result.code
@@ -239,6 +239,7 @@ def test_lost_acknowledgements_are_reported(broker, topic, consume, caplog):
     assert f"first='{topic}-0, offsets 0-0' error=INVALID_RECORD_STATE" in caplog.text
 
 
+@pytest.mark.slow("starts a process")
 def test_broken_pipe_releases_unwritten_records(broker, topic, group):
     count = 200
     broker.produce(topic, [b"%03d" % n + b"x" * 4093 for n in range(count)])
@@ -257,6 +258,7 @@ def test_broken_pipe_releases_unwritten_records(broker, topic, group):
     assert () == broker.group(group).members
 
 
+@pytest.mark.slow("starts a process")
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has it")
 def test_full_disk_is_one_error_line_and_accepts_nothing(broker, topic, group, consume):
     broker.produce(topic, ["a", "b"])
@@ -270,6 +272,7 @@ def test_full_disk_is_one_error_line_and_accepts_nothing(broker, topic, group, c
     assert "a\nb\n" == consume("--max-messages", "2").out
 
 
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )
@@ -301,6 +304,7 @@ def is_pipe_full(process):
     return PIPE_SIZE - LINE_SIZE < int.from_bytes(size, sys.byteorder)
 
 
+@pytest.mark.slow("starts a process")
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="Linux has it")
 def test_signal_ends_command_whose_output_is_not_read(broker, topic, group):
     values = [b"%d" % n + b"x" * LINE_SIZE for n in range(20)]
@@ -320,7 +324,7 @@ def test_signal_ends_command_whose_output_is_not_read(broker, topic, group):
     assert 20 - written == released + never_acquired
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="Linux has it")
 def test_member_with_unread_output_sends_heartbeats(broker, topic, group):
     with start(broker, "consume", topic, "--group", group) as process:
@@ -336,7 +340,7 @@ def test_member_with_unread_output_sends_heartbeats(broker, topic, group):
         assert 1 == len(broker.group(group).members)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="Linux has it")
 def test_record_whose_lock_has_ended_is_not_written():
     shortest = {"group.share.min.record.lock.duration.ms": "100"}
@@ -363,6 +367,7 @@ def test_record_whose_lock_has_ended_is_not_written():
 ATTACK = "\x1b]0;pwned\x07\x1b[2J\u202e\u200b".encode() + b"\xff\x9b31m"
 
 
+@pytest.mark.slow("starts a process")
 def test_terminal_gets_escaped_text_and_a_pipe_bytes(broker, topic, group):
     broker.produce(topic, [ATTACK], keys=[ATTACK], headers=[("h", ATTACK)])
     columns = ("print.key=true", "print.headers=true")

@@ -186,6 +186,7 @@ HOSTILE_RESPONSES = {
 }
 
 
+@pytest.mark.slow("hosts that cannot be reached are tried for 1 s")
 @pytest.mark.parametrize("api", HOSTILE_RESPONSES)
 @pytest.mark.parametrize("as_json", [(), ("--json",)])
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_topic_that_does_not_exist_is_named_after_one_metadata_request(broker, p
 def test_unreachable_broker_is_named():
     (port,) = free_ports(1)
     server = f"127.0.0.1:{port}"
-    where = ("--bootstrap-server", server, "--timeout", "300")
+    where = ("--bootstrap-server", server, "--timeout", "100")
     result = run_cli("produce", "t", *where, stdin=b"a\n")
 
     assert ExitCode.UNREACHABLE == result.code
@@ -175,7 +175,7 @@ def test_rejected_principal_ends_reading(broker, produce, topic):
 
 def test_unconfirmed_lines_are_reported(broker, produce, topic):
     with broker.faults.on("Produce", times=None).refuse("NOT_ENOUGH_REPLICAS"):
-        result = produce(topic, "--timeout", "500", stdin=b"a\nb\n")
+        result = produce(topic, "--timeout", "100", stdin=b"a\nb\n")
 
     assert ExitCode.UNREACHABLE == result.code
     assert "might have been written" in result.lines[0]
@@ -192,6 +192,7 @@ def test_order_survives_lost_responses(broker, produce, topic):
     assert lines == values(broker, topic, 0)
 
 
+@pytest.mark.slow("starts a process")
 def test_line_of_a_pipe_is_written_before_the_pipe_ends(broker, topic):
     with start(broker, "produce", topic) as process:
         process.stdin.write(b"first\nla")
@@ -207,6 +208,7 @@ LINE = b"x" * 99 + b"\n"
 FOUR_READS = LINE * (4 * CHUNK // len(LINE))
 
 
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("content", [b"", FOUR_READS], ids=["empty", "four reads"])
 def test_regular_file_is_read_to_its_end(broker, topic, tmp_path, content):
     path = tmp_path / "lines"
@@ -220,6 +222,7 @@ def test_regular_file_is_read_to_its_end(broker, topic, tmp_path, content):
     assert content.count(b"\n") == len(values(broker, topic))
 
 
+@pytest.mark.slow("starts a process")
 def test_closed_stdin_is_one_error_line(broker, topic):
     closed = {"preexec_fn": lambda: os.close(0), "stdin": None}
     with start(broker, "produce", topic, **closed) as process:
@@ -229,6 +232,7 @@ def test_closed_stdin_is_one_error_line(broker, topic):
     assert ["sharecons produce: standard input is closed"] == result[2]
 
 
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 )
@@ -245,13 +249,18 @@ def test_signal_ends_after_the_lines_that_were_read(broker, topic, number, code)
     assert {b"a", b"b"} == set(values(broker, topic))
 
 
+def is_sent(broker):
+    return any("Produce" == request.api for request in broker.requests)
+
+
+@pytest.mark.slow("starts a process")
 def test_signal_waits_for_confirmations_and_a_second_one_does_not(broker, topic):
     stalled = broker.faults.on("Produce", times=None).stall()
     broker.forget_requests()
     with stalled, start(broker, "produce", topic) as process:
         process.stdin.write(b"a\n")
         process.stdin.flush()
-        until_true(lambda: any("Produce" == r.api for r in broker.requests))
+        until_true(lambda: is_sent(broker), what="the request")
         process.send_signal(signal.SIGINT)
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
@@ -269,14 +278,18 @@ def is_writable(fd, within):
     return bool(select.select([], [fd], [], within)[1])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_stalled_broker_stops_reading(broker, topic):
     block = (b"x" * 100_000 + b"\n") * 10
     limit = 64 << 20
+    broker.forget_requests()
     with (
         broker.faults.on("Produce", times=None).stall(),
         start(broker, "produce", topic) as process,
     ):
+        process.stdin.write(b"first\n")
+        process.stdin.flush()
+        until_true(lambda: is_sent(broker), what="the first request")
         fd = process.stdin.fileno()
         fcntl.fcntl(fd, fcntl.F_SETFL, os.O_NONBLOCK)
         written = 0
@@ -286,6 +299,7 @@ def test_stalled_broker_stops_reading(broker, topic):
     assert 30 << 20 < written < limit
 
 
+@pytest.mark.slow("starts a process")
 def test_terminal_has_a_prompt(broker, topic):
     with on_terminal(broker, "produce", topic) as (process, terminal):
         assert b">" == read_until(terminal, b">")

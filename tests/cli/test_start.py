@@ -21,6 +21,7 @@ def loaded_modules(*args):
     return set(ended.stderr.split())
 
 
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     "args",
     [
@@ -40,6 +41,7 @@ def test_help_imports_no_client(args):
     assert "sharecons.admin" not in modules
 
 
+@pytest.mark.slow("starts a process")
 def test_command_imports_only_needed_modules(broker):
     modules = loaded_modules(
         "groups", "list", "--bootstrap-server", broker.bootstrap_servers

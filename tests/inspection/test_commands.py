@@ -199,7 +199,7 @@ def test_errors_are_one_line_and_an_exit_code(run, arguments, code, words):
     "arguments", [("groups", "inspect", "g"), ("peek", "t"), ("preflight",)]
 )
 def test_unreachable_cluster_is_one_error_line(run, arguments):
-    code, out, err = run(*arguments, "--timeout", "300", at="localhost:1")
+    code, out, err = run(*arguments, "--timeout", "100", at="localhost:1")
 
     assert (3, "", 1) == (code, out, err.count("\n"))
 

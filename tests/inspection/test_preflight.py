@@ -212,6 +212,6 @@ async def test_old_kafka_returns_checks_and_no_error():
 
 @anyio_tests
 async def test_unreachable_cluster_is_an_error():
-    async with ShareGroupAdmin("localhost:1", timeout=0.3) as admin:
+    async with ShareGroupAdmin("localhost:1", timeout=0.1) as admin:
         with pytest.raises(ConnectionFailedError):
             await check_cluster(admin)

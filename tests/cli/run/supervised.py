@@ -23,7 +23,7 @@ def main(directory: str, index: str, mode: str) -> None:
         write(f"signal {signal.Signals(number).name}")
         if mode == "stubborn":
             return
-        sys.exit(0)
+        os._exit(0)  # works even while the interpreter exits
 
     signal.signal(signal.SIGTERM, stop)
     signal.signal(signal.SIGINT, stop)

@@ -10,7 +10,10 @@ from anyio import to_thread
 from sharecons.cli.run.health import LoopWatch, serve_health
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow("the HTTP server ends within 0.5 s"),
+]
 
 
 class State:

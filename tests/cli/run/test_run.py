@@ -12,6 +12,8 @@ import pytest
 from tests.cli.processes import read_until
 from tests.cli.run.running import TIMEOUT, new_broker, running
 
+pytestmark = pytest.mark.slow("starts a process")
+
 
 @pytest.fixture
 def broker():

@@ -11,7 +11,10 @@ from tests.cli.run.running import TIMEOUT, new_broker, running
 from tests.scenarios.queue import Queue
 from tests.waiting import until_true
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals"),
+    pytest.mark.slow("starts processes"),
+]
 
 
 @pytest.fixture

@@ -12,7 +12,10 @@ import pytest
 
 from tests.waiting import until_true
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+pytestmark = [
+    pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals"),
+    pytest.mark.slow("starts processes"),
+]
 
 TIMEOUT = 20.0
 
