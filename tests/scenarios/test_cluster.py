@@ -14,7 +14,7 @@ from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.slow,
+    pytest.mark.slow("brokers are killed and restarted"),
     pytest.mark.timeout(240),
 ]
 

@@ -45,7 +45,6 @@ async def test_records_after_deleted_range_arrive_with_few_fetches(
     assert fetches < 50
 
 
-@pytest.mark.slow
 async def test_aborted_transactions_are_skipped_with_few_fetches(
     admin: Admin,
 ) -> None:

@@ -16,7 +16,7 @@ from sharecons.errors import AuthorizationError
 from tests.kafka_plugin import HALVES, Admin
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = pytest.mark.anyio
 
 PARTITIONS = 5
 OBSERVED_SECONDS = 1.6

@@ -9,7 +9,11 @@ from tests.kafka_plugin import VERSION, Admin
 from tests.scenarios.raw import RawMember
 from tests.scenarios.repeating import repeat
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.kafka,
+    pytest.mark.slow("starts a Kafka cluster"),
+]
 
 
 @pytest.fixture

@@ -60,7 +60,6 @@ class Handlers:
                 self.archived += consumer.metrics()["sharecons-records-archived-total"]
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize(("consumers", "lost"), [(1, 0), (3, 5)])
 async def test_outage_of_four_seconds_archives_almost_no_record(

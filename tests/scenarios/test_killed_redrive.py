@@ -14,6 +14,8 @@ from tests.dead_letters.letters import marks_of, new_letter, write_letters
 from tests.kafka_plugin import Admin
 from tests.scenarios.repeating import repeat
 
+pytestmark = pytest.mark.slow("starts processes")
+
 KILLS = 2
 
 
@@ -104,7 +106,6 @@ def test_killed_redrive_of_1000_writes_each_once(admin: Admin) -> None:
     assert redrive_with_kills(admin, 1_000, seed=1) > 0
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", range(3))
 def test_killed_redrive_of_10000_writes_each_once(admin: Admin, seed: int) -> None:

@@ -13,7 +13,7 @@ from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import Kafka
 from tests.scenarios.queue import Queue
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow("starts a JVM")]
 
 RECORDS: Final = 3000
 JAVA_NAMES: Final[dict[MetricName, str]] = {

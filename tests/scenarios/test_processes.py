@@ -153,7 +153,7 @@ def run_and_kill_one(workers: Workers, mode: str) -> int:
     return killed_at
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts processes, and waits for the session timeout of one")
 @pytest.mark.timeout(300)
 def test_killed_implicit_consumer_loses_no_record_and_repeats_none_accepted(
     workers: Workers,
@@ -174,7 +174,7 @@ def test_killed_implicit_consumer_loses_no_record_and_repeats_none_accepted(
     assert len(accepted) > RECORDS * 0.9
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts processes, and waits for the session timeout of one")
 @pytest.mark.timeout(300)
 def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
     workers: Workers,
@@ -205,7 +205,7 @@ def test_killed_explicit_consumer_keeps_confirmed_acknowledgements(
     assert len(released) > RECORDS * 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts processes, and waits for the session timeout of one")
 @pytest.mark.punctual
 @pytest.mark.timeout(200)
 def test_restarted_consumer_with_same_member_id_resumes_immediately(

@@ -10,7 +10,7 @@ pytestmark = [pytest.mark.anyio, since_4_2]
 
 
 @pytest.mark.kafka
-@pytest.mark.slow
+@pytest.mark.slow("the quota delays each response by seconds")
 async def test_consumer_with_quota_loses_one_response_and_uses_the_quota(
     real_kafka: Kafka,
 ) -> None:

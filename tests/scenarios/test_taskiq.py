@@ -20,7 +20,7 @@ from tests.scenarios.queue import Queue, remaining_records, take
 from tests.scenarios.versions import since_4_2
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, since_4_2]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow("starts processes"), since_4_2]
 
 LOCK = 2.0
 CONFIG = {

@@ -266,7 +266,8 @@ async def test_worker_cancelled_at_random_loses_nothing(
     await cancel_at_random(admin, seed, ROUNDS)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.slow("a hundred runs")
 @pytest.mark.timeout(900)
 async def test_worker_cancelled_at_random_a_hundred_times_loses_nothing(
     admin: Admin, small_window: None

@@ -19,7 +19,7 @@ from tests.scenarios.share_workers import (
 )
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow("starts processes")]
 
 FAILS_ONCE_LATER = 4
 """A number whose plan is "wait"."""

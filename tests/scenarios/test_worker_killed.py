@@ -161,11 +161,13 @@ def worker(admin: Admin, tmp_path: Path) -> Iterator[KilledWorker]:
     worker.processes.kill_all()
 
 
+@pytest.mark.slow("starts seven processes")
 async def test_worker_killed_six_times_loses_no_record(worker: KilledWorker) -> None:
     await kill_often(worker, 6, seed=1)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
+@pytest.mark.slow("starts a hundred processes")
 @pytest.mark.timeout(900)
 async def test_worker_killed_a_hundred_times_loses_no_record(
     worker: KilledWorker,

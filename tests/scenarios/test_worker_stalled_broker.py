@@ -18,7 +18,7 @@ from tests.waiting import until
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.kafka,
-    pytest.mark.slow,
+    pytest.mark.slow("a paused broker, until the locks have ended"),
     pytest.mark.timeout(180),
     since_4_2,
 ]

@@ -12,7 +12,7 @@ from tests.scenarios.queue import Queue, remaining_records
 from tests.scenarios.share_workers import Position, WorkerProcesses
 from tests.scenarios.versions import since_4_2
 
-pytestmark = [pytest.mark.anyio, since_4_2]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow("starts a process"), since_4_2]
 
 RECORDS = 3000
 PARTITIONS = 3
@@ -69,7 +69,6 @@ async def test_sigterm_under_load_wastes_no_delivery(
     ]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 async def test_sigterm_cancels_handlers_that_exceed_the_grace_period(
     queue: Queue, workers: WorkerProcesses, backend: str

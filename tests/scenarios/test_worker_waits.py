@@ -19,7 +19,7 @@ from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
 
 DELAY = 30.0
 FAILING = 1000
