@@ -294,9 +294,8 @@ class Copy:
     def _files(self, paths: Sequence[str], module: str) -> list[str]:
         """Return the test files below the paths; files that import the module first."""
         files = [f for each in paths for f in (self._root / each).rglob("test_*.py")]
-        if module:
-            pattern = re.compile(rf"\b{re.escape(module)}\b")
-            files.sort(key=lambda file: (not pattern.search(file.read_text()), file))
+        pattern = re.compile(rf"\b{re.escape(module)}\b")
+        files.sort(key=lambda file: (not pattern.search(file.read_text()), file))
         return [str(file.relative_to(self._root)) for file in files]
 
     def _pytest(self, arguments: Sequence[str], limit: float) -> str | None:
