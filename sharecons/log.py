@@ -8,13 +8,12 @@ own processors.
 
 import logging
 import re
-from collections.abc import Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import MutableMapping
 from typing import Any, Final
 
 import structlog
 
-__all__ = ["get_logger", "without_warnings"]
+__all__ = ["get_logger"]
 
 _PLAIN: Final = re.compile(r"[\w.:/@+-]+", re.ASCII)
 
@@ -24,18 +23,6 @@ def get_logger(name: str, **context: Any) -> Any:
     return structlog.wrap_logger(
         logging.getLogger(name), processors=[_process], **context
     )
-
-
-@contextmanager
-def without_warnings(name: str) -> Iterator[None]:
-    """Suppress a module's warnings, for a program that shows their content itself."""
-    logger = logging.getLogger(name)
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
 
 
 def _process(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:

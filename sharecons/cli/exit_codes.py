@@ -24,7 +24,7 @@ from sharecons.errors import (
     Error,
     UnsupportedVersionError,
 )
-from sharecons.log import without_warnings
+from sharecons.log_levels import without_warnings
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin

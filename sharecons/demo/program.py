@@ -11,7 +11,7 @@ from sharecons.demo.plan import Plan
 from sharecons.demo.runner import DemoResult, View, run_demo
 from sharecons.demo.text_view import TextView
 from sharecons.errors import Error
-from sharecons.log import without_warnings
+from sharecons.log_levels import without_warnings
 
 __all__ = ["run"]
 
