@@ -10,7 +10,8 @@ Limits in seconds, for the body of a test without its fixtures:
 processes can take as long as a scenario. A test above 60 s needs a `timeout` as well.
 
 Time in which another process has the core does not count, since tests run side by
-side. Linux reports it per thread; elsewhere all time counts.
+side. Linux reports it per thread; elsewhere all time counts. The thorough tier has no
+limits except timeouts.
 """
 
 import time
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+
+from tests.tiers import THOROUGH
 
 __all__ = ["LIMITS"]
 
@@ -43,6 +46,8 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 
 def limit_of(item: pytest.Item) -> float:
     """Return how many seconds a test can take; infinity if it has its own timeout."""
+    if THOROUGH:
+        return float("inf")
     line = 0
     if item.get_closest_marker("thorough"):
         line = 2
