@@ -442,8 +442,9 @@ def _heal_kafka3(request: pytest.FixtureRequest) -> Iterator[None]:
                 cluster.start_broker(*missing)
 
 
-def _of(cluster: KafkaCluster | EmbeddedCluster) -> Kafka:
-    return Kafka(cluster.bootstrap_servers, Admin(cluster.bootstrap_servers), cluster)
+def _of(cluster: KafkaCluster | EmbeddedCluster, version: str = VERSION) -> Kafka:
+    servers = cluster.bootstrap_servers
+    return Kafka(servers, Admin(servers), cluster, version)
 
 
 FAST_ASSIGNMENT: Final = {"group.share.assignment.interval.ms": "100"}
@@ -455,7 +456,7 @@ def _embedded(brokers: int) -> Iterator[Kafka]:
     with EmbeddedBroker(
         brokers=brokers, settings={**TEST_SETTINGS, **FAST_ASSIGNMENT}
     ) as broker:
-        yield _of(EmbeddedCluster(broker))
+        yield _of(EmbeddedCluster(broker), EMBEDDED)
 
 
 @contextmanager

@@ -27,7 +27,7 @@ slow = pytest.mark.slow("starts a process")
 JOBS = [b"job %d" % number for number in range(30)]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def orders(any_kafka: Kafka) -> Kafka:
     kafka = any_kafka
     kafka.admin.create_topic(partitions=3, name=TOPIC)

@@ -121,7 +121,7 @@ def test_interrupted_redrive_exits_with_130_and_continues(admin: Admin) -> None:
         await write_letters(admin.bootstrap_servers, letters, topic=dead)
 
     anyio.run(write)
-    process = start_redrive(admin, dead, "--rate", "20")
+    process = start_redrive(admin, dead, "--rate", "4")
     count_records(admin, target, at_least=1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=30)
