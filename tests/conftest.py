@@ -1,7 +1,7 @@
 """Common to all tests: the installed package, event loops, and plugins.
 
 `tests.kafka_plugin` has Kafka brokers, `tests.tiers` decides which tests run, and
-`tests.slow_tests` reports the slowest.
+`tests.reporting` reports the slowest.
 """
 
 import sys
@@ -15,7 +15,7 @@ import pytest
 ROOT = str(Path(__file__).parent.parent)
 sys.path[:] = [path for path in sys.path if path != ROOT] + [ROOT]
 
-pytest_plugins = ["tests.kafka_plugin", "tests.tiers", "tests.slow_tests"]
+pytest_plugins = ["tests.kafka_plugin", "tests.tiers", "tests.reporting"]
 
 
 @pytest.fixture(params=["asyncio", "trio"])

@@ -4,9 +4,10 @@ SHARECONS_TEST_THOROUGH=1    tests marked `thorough`, long searches with Hypothe
                              both event loops on a real Kafka
 SHARECONS_TEST_LOOPS=asyncio no test on trio, where a run is about something else
 
-Without these, tests marked `thorough` are left out, and tests on a real Kafka run on
-asyncio only, except those marked `both_loops`: which event loop waits for a socket does
-not depend on the broker, so trio is tested on the embedded one.
+Without these, tests marked `thorough` are left out. On a real Kafka tests run on
+asyncio only, except those marked `both_loops`: which loop waits for a socket does not
+depend on the broker, so trio is tested on the embedded one. Tests with a Spark session
+run on one broker, the real one if there is one.
 
 The embedded broker behaves like Kafka EMBEDDED. On another version, comparisons of the
 two (tests/broker) are left out, except those marked `newer_kafka`.
@@ -19,18 +20,20 @@ from typing import Final
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.kafka_plugin import EMBEDDED, VERSION
+from tests.kafka_plugin import BROKERS, EMBEDDED, VERSION
 
 __all__ = ["THOROUGH"]
 
 THOROUGH: Final = os.environ.get("SHARECONS_TEST_THOROUGH", "") not in ("", "0")
 ASYNCIO_ONLY: Final = os.environ.get("SHARECONS_TEST_LOOPS") == "asyncio"
 LOOPS: Final = ("anyio_backend", "virtual_clock")  # fixtures
+CLUSTERS: Final = {"kafka3", "any_kafka3", "real_kafka3"}  # fixtures
+SPARK: Final = Path(__file__).parent / "spark"
 COMPARISONS: Final = Path(__file__).parent / "broker"
 
 KAFKAS: Final = 2
-"""How many pytest processes have a real Kafka. Their tests mostly wait, so they run
-side by side; more would be short of memory and CPU."""
+"""How many pytest processes have a real Kafka of one broker. Their tests mostly wait,
+so they run side by side; more would be short of memory and CPU."""
 
 settings.register_profile(
     "quick",
@@ -59,6 +62,8 @@ def _is_left_out(item: pytest.Item) -> bool:
     has = item.get_closest_marker
     if has("thorough") and not THOROUGH:
         return True
+    if "spark" in getattr(item, "fixturenames", ()) and _is_repeated(item):
+        return True
     if _is_on_trio(item):
         if ASYNCIO_ONLY:
             return True
@@ -72,19 +77,36 @@ def _is_left_out(item: pytest.Item) -> bool:
     )
 
 
+def _is_repeated(item: pytest.Item) -> bool:
+    """Return whether a real Kafka runs the same test of Spark in this run."""
+    call = getattr(item, "callspec", None)
+    on_embedded = call is not None and call.params.get("any_kafka") == "embedded"
+    return on_embedded and BROKERS == "both" and not THOROUGH
+
+
 def _is_on_trio(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     return call is not None and any(call.params.get(name) == "trio" for name in LOOPS)
 
 
 def _group(items: list[pytest.Item]) -> None:
-    """Group the tests that share a Kafka or a Spark session, for `--dist loadgroup`."""
+    """Group the tests that share brokers or a Spark session, for `--dist loadgroup`."""
     modules: dict[Path, int] = {}
     for item in items:
-        spark = "spark" in getattr(item, "fixturenames", ())
-        if item.get_closest_marker("kafka"):
-            # One of these processes also has a Spark session.
-            turn = 0 if spark else modules.setdefault(item.path, len(modules))
-            item.add_marker(pytest.mark.xdist_group(f"kafka-{turn % KAFKAS}"))
-        elif spark:
-            item.add_marker(pytest.mark.xdist_group("spark"))
+        if group := _group_of(item, modules):
+            item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _group_of(item: pytest.Item, modules: dict[Path, int]) -> str | None:
+    """Return the group of a test; None if any process can run it."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    if "spark" in fixtures:
+        return "spark"
+    if item.get_closest_marker("kafka"):
+        if fixtures & CLUSTERS:
+            return "kafka-cluster"
+        turn = modules.setdefault(item.path, len(modules))
+        return f"kafka-{turn % KAFKAS}"
+    # Drivers of Spark have a JVM each: one at a time.
+    is_driver = item.path.is_relative_to(SPARK) and item.get_closest_marker("slow")
+    return "spark-drivers" if is_driver else None

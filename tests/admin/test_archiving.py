@@ -10,7 +10,10 @@ from sharecons.admin import DeliveryState
 from sharecons.testing.kafka import KafkaCluster
 from tests.kafka_plugin import VERSION
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow("a broker writes dead letters before it archives"),
+]
 
 COUNT = 1500
 AVAILABLE, _, ARCHIVING, ARCHIVED = DeliveryState

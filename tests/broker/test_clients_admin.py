@@ -31,6 +31,8 @@ from confluent_kafka.admin import (
 from tests.broker.clients import TIMEOUT, Clients, new_name, read
 from tests.waiting import until_true
 
+pytestmark = pytest.mark.slow("clients poll over sockets in real time")
+
 ANONYMOUS = "User:ANONYMOUS"
 
 

@@ -9,7 +9,10 @@ from aiokafka.errors import ProducerFenced
 from tests.broker.clients import TIMEOUT, new_name
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow("clients poll over sockets in real time"),
+]
 
 PARTITIONS = 4
 

@@ -5,6 +5,8 @@ import pytest
 from tests.broker.clients import Clients, new_name, poll_all, poll_until, read
 from tests.waiting import until_true
 
+pytestmark = pytest.mark.slow("clients poll over sockets in real time")
+
 PARTITIONS = 4
 
 

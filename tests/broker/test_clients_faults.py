@@ -19,6 +19,8 @@ from tests.broker.clients import TIMEOUT, Clients, new_name, poll_until, read
 from tests.broker.java_tools import JavaTools
 from tests.waiting import until_true
 
+pytestmark = pytest.mark.slow("clients poll over sockets in real time")
+
 PARTITIONS = 3
 QUICK = {  # otherwise the backoff takes most of each test
     "reconnect_backoff_ms": 20,
@@ -210,7 +212,7 @@ def test_librdkafka_share_consumers_continue_while_brokers_restart(brokers, clie
 
 
 @pytest.mark.kafka
-@pytest.mark.slow
+@pytest.mark.slow("brokers restart while clients work")
 def test_kafka_share_consumer_continues_while_brokers_restart(brokers, clients):
     brokers.set_group_config("workers", {"share.auto.offset.reset": "earliest"})
     producer = clients.producer(enable_idempotence=True, **QUICK)

@@ -15,7 +15,7 @@ from tests.broker.java_tools import JavaTools
 from tests.kafka_plugin import BROKERS
 
 # The tools need a Java, on either Kafka.
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow("Kafka's Java tools start a JVM")]
 
 LINES = [f"line {number}" for number in range(30)]
 

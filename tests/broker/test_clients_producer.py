@@ -15,6 +15,8 @@ from confluent_kafka import (
 from tests.broker.clients import TIMEOUT, Clients, read
 from tests.waiting import until_true
 
+pytestmark = pytest.mark.slow("clients poll over sockets in real time")
+
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 

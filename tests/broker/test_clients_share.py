@@ -8,6 +8,8 @@ from confluent_kafka import AcknowledgeType, ShareConsumer
 
 from tests.broker.clients import TIMEOUT, new_name, poll_until
 
+pytestmark = pytest.mark.slow("clients poll over sockets in real time")
+
 POLL = 0.2
 LOCK = 1000  # milliseconds, the minimum of the test brokers
 

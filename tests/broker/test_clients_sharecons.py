@@ -14,7 +14,10 @@ from sharecons.testing import EmbeddedBroker
 from tests.broker.clients import TIMEOUT
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow("clients poll over sockets in real time"),
+]
 
 GROUP = "workers"
 MANY = 100_000
@@ -69,7 +72,7 @@ async def left_over(broker):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a broker restarts")
 @pytest.mark.parametrize("way", ["records", "batches", "explicit"])
 async def test_hundred_thousand_records_take_seconds(broker, way, capsys):
     began = time.perf_counter()

@@ -10,6 +10,8 @@ from confluent_kafka.admin import AdminClient
 from sharecons.testing import EmbeddedBroker
 from tests.broker.clients import TIMEOUT, poll_all
 
+pytestmark = pytest.mark.slow("clients poll over sockets in real time")
+
 PARTITIONS = 4
 STRATEGIES = ["range", "roundrobin", "cooperative-sticky"]
 

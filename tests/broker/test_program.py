@@ -29,7 +29,7 @@ def start(*arguments):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
 def test_command_serves_until_a_signal(ending):
     with start("--port", "0", "--brokers", "2", "--topic", "orders:3") as process:

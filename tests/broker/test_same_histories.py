@@ -27,7 +27,11 @@ from tests.broker.steps import (
 )
 from tests.tiers import THOROUGH
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(7200)]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.slow("a history has dozens of requests and waits for locks"),
+    pytest.mark.timeout(7200),
+]
 
 LOCK = 2.5  # seconds; the minimum of the test brokers is 1
 HISTORIES = 150 if THOROUGH else 4

@@ -352,7 +352,7 @@ async def test_moved_leader_hands_over_archiving_records():
 # Kafka 4.4.
 
 
-@pytest.mark.slow
+@pytest.mark.slow("a real Kafka writes dead letters")
 @pytest.mark.parametrize(
     "which",
     [

@@ -16,7 +16,7 @@ from tests.broker.clients import new_name
 from tests.broker.java_tools import TIMEOUT, JavaTools
 from tests.cli.run_cli import run_cli
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow("Kafka's Java tools start a JVM")]
 
 KEY = "--reader-property parse.key=true"
 HEADERS = "--reader-property parse.headers=true"

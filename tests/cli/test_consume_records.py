@@ -58,6 +58,7 @@ def states(broker, group, topic):
     return dict(done + open_)
 
 
+@pytest.mark.slow("starts processes")
 def test_records_are_written_and_accepted(broker, topic, group, consume):
     broker.produce(topic, ["a", "b", None])
 
@@ -93,7 +94,7 @@ def test_from_beginning_sets_the_start_of_a_new_group(broker, topic):
     assert (0, "a\n") == (result.code, result.out)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("limit", [1, 2, 8])
 def test_each_run_with_a_limit_consumes_the_next_records(
     broker, topic, group, consume, limit
@@ -156,6 +157,7 @@ def test_record_that_cannot_be_deserialized_is_rejected_on_demand(
     assert 3 == broker.group(group).partition(topic).start_offset
 
 
+@pytest.mark.slow("starts a process")
 def test_damaged_batch_ends_or_is_passed_over(broker, topic, group, consume):
     broker.produce(topic, ["damaged"])
     broker.produce(topic, ["intact"])

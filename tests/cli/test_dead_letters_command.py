@@ -101,6 +101,7 @@ def test_show_of_missing_offset_fails(broker):
         assert (1, 1) == (result.code, len(result.lines))
 
 
+@pytest.mark.slow("commands write and read records in real time")
 def test_redrive_continues_and_reports(broker):
     first = dead_letters(broker, "redrive", "--limit", "1")
     second = dead_letters(broker, "redrive")
@@ -120,6 +121,7 @@ def test_redrive_continues_and_reports(broker):
     assert [b"v0", b"v1", b"v2", b"v3"] == redriven(broker)
 
 
+@pytest.mark.slow("commands write and read records in real time")
 def test_redrive_filters_to_another_topic(broker):
     result = dead_letters(
         broker, "redrive", "--to", "other", "--filter", "reason~VALUEERROR: 2"
@@ -146,6 +148,7 @@ def test_dry_run_shows_targets_and_writes_nothing(broker):
     assert [] == redriven(broker)
 
 
+@pytest.mark.slow("commands write and read records in real time")
 def test_dead_letter_without_target_fails_after_the_others(broker):
     broker.delete_topic("other")
     letters = [new_letter(9, topic="other"), new_letter(10)]
@@ -179,6 +182,7 @@ def test_dead_letter_without_target_fails_after_the_others(broker):
     ],
     ids=" ".join,
 )
+@pytest.mark.slow("commands write and read records in real time")
 def test_usage_error_is_one_line(args):
     result = run_cli("dead-letters", *args, "--bootstrap-server", "127.0.0.1:1")
 
@@ -195,6 +199,7 @@ def test_missing_topic_is_an_error(broker):
         assert "topic 'none'" in result.lines[0]
 
 
+@pytest.mark.slow("commands write and read records in real time")
 def test_hostile_dead_letters_are_escaped(broker):
     hostile = new_letter(
         7,

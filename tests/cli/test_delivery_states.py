@@ -127,6 +127,7 @@ def test_inspect_lists_every_state(run):
 
 
 @pytest.mark.parametrize("form", ["html", "png"])
+@pytest.mark.slow("matplotlib draws a picture")
 def test_html_and_png_show_every_state(run, tmp_path, form):
     path = tmp_path / f"group.{form}"
 

@@ -277,6 +277,7 @@ def test_lines_that_are_rejected_are_escaped(hostile):
         assert 1 == result.code
 
 
+@pytest.mark.slow("starts a process")
 def test_consumed_json_lines_are_escaped(hostile):
     names = ("consume", "jobs", "--group", "json", "--from-beginning", "--json")
     result = run_on(hostile, (*names, "--max-messages", "4"))
@@ -314,7 +315,7 @@ def test_html_page_escapes_names(hostile, tmp_path):
     assert r"group\x1b]0;pwned" in "".join(text.found)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_png_of_hostile_group_is_written(hostile, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "inside.png"

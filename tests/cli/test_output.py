@@ -42,7 +42,7 @@ def run(*args, **options):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "ascii:strict", "latin-1"])
 @pytest.mark.parametrize(
     "command",
@@ -71,7 +71,7 @@ def test_unencodable_output_is_escaped(encoding, command):
         assert {"日本": "\U0001f600\u20ac"} == value
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     "command",
     [
@@ -110,7 +110,7 @@ def test_unwritable_stdout_is_one_error_line(broker, command, where):
     assert "standard output" in line
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     "command",
     [
@@ -134,7 +134,7 @@ def test_closed_pipe_ends_command_without_message(broker, command):
     assert (141, b"") == (process.returncode, stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_unwritable_stderr_keeps_exit_code():
     for stderr in ("/dev/full", None):
         options = {"preexec_fn": lambda: os.close(2)} if stderr is None else {}
@@ -151,7 +151,7 @@ def test_unwritable_stderr_keeps_exit_code():
         assert (3, b"") == (ended.returncode, ended.stdout)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     "command", [(b"groups", b"describe", b"\xe9clair"), (b"peek", b"\xff\x1b[31m")]
 )
@@ -170,7 +170,7 @@ def test_non_utf_8_argument_is_usage_error(command):
     assert set() == unsafe_characters(line)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     "name", [b"SHARECONS_BOOTSTRAP_SERVERS", b"SHARECONS_CLIENT_ID"]
 )

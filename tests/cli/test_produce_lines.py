@@ -182,6 +182,7 @@ def test_unconfirmed_lines_are_reported(broker, produce, topic):
     assert "2 of 2 lines failed: 1-2" in result.lines[-1]
 
 
+@pytest.mark.slow("lost responses are sent again after a timeout")
 def test_order_survives_lost_responses(broker, produce, topic):
     lines = [b"%d" % number for number in range(20_000)]
     broker.faults.on("Produce", times=3).cut(after=True)

@@ -22,7 +22,7 @@ from tests.cli.run_cli import parse_tables, run_cli
 from tests.kafka_plugin import VERSION
 from tests.waiting import until_true
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow("Kafka's Java tools start a JVM")]
 
 since_4_4 = pytest.mark.skipif(VERSION < "4.4", reason="options of Kafka 4.4's tool")
 

@@ -15,7 +15,11 @@ from sharecons.protocol.messages import FindCoordinator
 from tests.config.authority import PASSWORD as STORE_PASSWORD
 from tests.config.conftest import NAME, PASSWORD, quote_jaas
 
-pytestmark = [pytest.mark.anyio, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.kafka,
+    pytest.mark.slow("a Kafka with its own listeners starts"),
+]
 
 PASSWORD_MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 

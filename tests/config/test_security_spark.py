@@ -11,7 +11,7 @@ from tests.spark.spark_session import Query, session
 
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.slow,
+    pytest.mark.slow("Spark starts processes"),
     pytest.mark.filterwarnings("ignore"),
 ]
 

@@ -212,6 +212,7 @@ async def test_each_error_of_tls_client_at_a_plain_port_has_a_hint(authority, se
             await send_request(endpoint, Security.tls(ca_file=authority.ca_file))
 
 
+@pytest.mark.slow("the broker closes the connection after a while")
 async def test_error_of_tls_client_at_a_plain_broker_has_a_hint(authority):
     async with EmbeddedBroker() as broker:
         consumer = ShareConsumer(

@@ -105,7 +105,7 @@ async def test_crash_reaches_the_loop_and_every_later_call(broker):
     assert {ZeroDivisionError} == {type(cause) for cause in causes}
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.anyio
 async def test_crash_that_no_call_has_raised_is_raised_by_closing(broker, caplog):
     network = BrokenNetwork()
@@ -121,7 +121,7 @@ async def test_crash_that_no_call_has_raised_is_raised_by_closing(broker, caplog
     await consumer.aclose()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.anyio
 async def test_crash_does_not_replace_an_exception_of_the_application(broker, caplog):
     network = BrokenNetwork()
@@ -133,7 +133,7 @@ async def test_crash_does_not_replace_an_exception_of_the_application(broker, ca
     assert "closed" in repr(consumer)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.anyio
 async def test_crash_ends_a_commit_immediately(share_cluster):
     brokers = share_cluster

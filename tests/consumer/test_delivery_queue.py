@@ -199,6 +199,7 @@ async def test_explicit_mode_has_no_unacknowledged_records() -> None:
     assert not bench.deliveries.has_unacknowledged
 
 
+@pytest.mark.slow("collects garbage")
 async def test_released_records_leave_no_garbage() -> None:
     bench = Bench(deserializers=Deserializers(None, Job))
     gc.collect()
@@ -225,6 +226,7 @@ class Job:
         self.made.add(self)
 
 
+@pytest.mark.slow("collects garbage")
 async def test_value_that_refers_back_to_its_record_is_collected() -> None:
     bench = Bench(deserializers=Deserializers(None, Job))
     bench.acquire(0, 3)

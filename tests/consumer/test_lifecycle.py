@@ -138,6 +138,7 @@ async def values(broker) -> AsyncIterator[bytes | None]:
 
 
 @pytest.mark.asyncio
+@pytest.mark.slow("the garbage collector finalizes a generator")
 async def test_async_generator_left_by_break_leaves_the_group(broker):
     before = asyncio.all_tasks()
     async for value in values(broker):
@@ -486,6 +487,7 @@ async def test_left_by_another_task_on_trio_is_closed_and_raises(broker, anyio_b
         await one(consumer)
 
 
+@pytest.mark.slow("the garbage collector finalizes a generator")
 def test_generator_left_by_break_on_trio_leaves_the_group(broker):
     trio = pytest.importorskip("trio")
 

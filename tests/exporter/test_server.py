@@ -73,7 +73,7 @@ def is_down(shown):
     )
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_exporter_runs_without_brokers_until_sigterm():
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         servers = ("--bootstrap-server", broker.bootstrap_servers, "--timeout", "500")
@@ -95,7 +95,7 @@ def test_exporter_runs_without_brokers_until_sigterm():
     assert "Traceback" not in stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_port_in_use_is_reported_in_one_line():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
@@ -115,7 +115,7 @@ def test_invalid_interval_is_rejected():
     assert "'soon' is not a number of seconds" in stderr
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("how", ["stopped", "hanging"])
 def test_values_disappear_within_seconds_when_kafka_stops(how):
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
@@ -147,7 +147,7 @@ def test_values_disappear_within_seconds_when_kafka_stops(how):
     assert [1] == back.values(f"{GROUP}lag_records")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_scrape_with_names_returns_only_these_metrics():
     with EmbeddedBroker(topics={"jobs": 1}) as broker:
         servers = ("--bootstrap-server", broker.bootstrap_servers)
@@ -162,7 +162,7 @@ def test_scrape_with_names_returns_only_these_metrics():
     assert {"sharecons_exporter_errors_total"} == counters.names
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_ipv6_address_is_printed_in_brackets():
     servers = ("--bootstrap-server", "localhost:1")
     with exporter("--host", "::1", "--port", "0", *servers) as process:
@@ -174,7 +174,7 @@ def test_ipv6_address_is_printed_in_brackets():
     assert 0 == shown.value("sharecons_exporter_up")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("starts a process")
 def test_used_port_of_ipv6_address_is_reported_with_brackets():
     with socket.create_server(("::1", 0), family=socket.AF_INET6) as taken:
         port = str(taken.getsockname()[1])

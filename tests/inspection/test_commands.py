@@ -204,6 +204,7 @@ def test_unreachable_cluster_is_one_error_line(run, arguments):
     assert (3, "", 1) == (code, out, err.count("\n"))
 
 
+@pytest.mark.slow("watches in real time")
 def test_watch_without_a_terminal_writes_lines(broker, queue):
     arguments = ("groups", "inspect", queue.group, "--watch", "0.1", "--json")
     where = ("--bootstrap-server", broker.bootstrap_servers)

@@ -105,6 +105,7 @@ def test_configure_sets_and_removes_settings(kafka, group):
         ("errors.deadletterqueue.topic=x", f"did you mean '{NAME}'"),
     ],
 )
+@pytest.mark.slow("a member joins in real time")
 def test_invalid_settings_are_not_sent(kafka, group, setting, problem):
     result = configure(kafka, group, "--set", setting)
 
@@ -138,6 +139,7 @@ def test_preflight_leads_to_working_dead_letters(kafka, group):
     } == ready
 
 
+@pytest.mark.slow("a member joins in real time")
 def test_inspect_counts_dead_letters(kafka, group):
     queue = Queue(kafka.admin)
     name = kafka.admin.create_topic(2, f"dlq.{group}", config={ENABLE: "true"})
@@ -174,6 +176,7 @@ def dead_letters_of(kafka, group):
     return partition["dead_letters"]
 
 
+@pytest.mark.slow("a member joins in real time")
 def test_inspect_says_why_dead_letters_are_not_counted(kafka, group):
     queue = Queue(kafka.admin)
     queue.produce([b"x"])

@@ -128,6 +128,7 @@ async def test_partition_stalled_behind_one_held_record_has_verdict_window_full(
     assert abs(inside.oldest.timestamp / 1000 - produced) < 30
 
 
+@pytest.mark.slow("a hundred inspections")
 async def test_hundred_inspections_do_not_disturb_the_group(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 500)

@@ -82,6 +82,7 @@ async def test_compressed_records_are_read(kafka, admin, codec):
     assert [b"a" * 1000] * 5 == values(await peek(admin, topic))
 
 
+@pytest.mark.slow("a member joins in real time")
 async def test_peek_from_a_group_uses_no_delivery(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce(numbered(10))

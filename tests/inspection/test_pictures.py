@@ -182,7 +182,7 @@ def test_page_has_a_tooltip_for_each_range():
     assert "offsets 1,201 to 3,199: acknowledged, delivery count 1" in text
 
 
-@pytest.mark.slow
+@pytest.mark.slow("matplotlib draws a picture")
 @pytest.mark.parametrize("count", [0, 1, 50])
 def test_a_picture_is_drawn_of_any_number_of_partitions(tmp_path, count):
     pytest.importorskip("matplotlib")

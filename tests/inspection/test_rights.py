@@ -13,7 +13,7 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.batch_writer import NewRecord, encode_batch
 from tests.scenarios.queue import take
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow("records are read in real time")]
 
 STATES = "__share_group_state"
 

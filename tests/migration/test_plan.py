@@ -255,6 +255,7 @@ class TestGroupsWithMembers:
         assert f"cannot move from group '{new}': NON_EMPTY_GROUP" in str(obstacle)
         assert "stop its consumers first" in str(obstacle)
 
+    @pytest.mark.slow("a coordinator works in real time")
     async def test_share_group_with_members_is_rejected_as_target(
         self, admin, kafka, topic, old, new
     ):
@@ -284,6 +285,7 @@ class TestGroupsWithMembers:
             )
 
 
+@pytest.mark.slow("a coordinator works in real time")
 async def test_offsets_in_open_transactions_are_awaited(kafka, topic, old, new):
     reader = Consumer({"bootstrap.servers": kafka.bootstrap_servers, "group.id": old})
     producer = kafka.admin.producer(transactional_id=f"t-{old}")
@@ -407,6 +409,7 @@ class TestErrors:
         assert words in str(error)
         assert "\n" not in str(error)
 
+    @pytest.mark.slow("a coordinator works in real time")
     async def test_topic_deleted_meanwhile_is_reported_at_the_timeout(
         self, admin, kafka, faults, topic, old, new
     ):

@@ -7,7 +7,7 @@ from sharecons._record import TopicPartition
 from sharecons.migration import Direction, carry_out, plan
 from tests.migration.groups import acknowledge, read_classic
 
-pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+pytestmark = [pytest.mark.anyio, pytest.mark.slow("clients join two kinds of groups")]
 
 PARTITIONS = 4
 RECORDS = 10_000

@@ -54,6 +54,7 @@ def test_offset_in_two_ranges_is_rejected():
 
 
 @given(requested=spans(), steps=st.lists(st.integers(1, 40)))
+@pytest.mark.slow("a search")
 def test_all_requested_offsets_are_returned_once(requested, steps):
     reader = cursor(*requested)
     returned = []

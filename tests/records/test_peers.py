@@ -6,6 +6,7 @@ import io
 import socket
 import struct
 
+import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,6 +136,7 @@ class MockBroker:
         self._socket.close()
 
 
+@pytest.mark.slow("librdkafka polls in real time")
 def test_librdkafka_decodes_our_batches_with_every_codec():
     big = NewRecord(b"big", b"spam and eggs " * 20_000, (), 1700000002000)
     records = [*RECORDS, big]

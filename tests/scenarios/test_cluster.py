@@ -14,6 +14,7 @@ from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
+    pytest.mark.both_loops,
     pytest.mark.slow("brokers are killed and restarted"),
     pytest.mark.timeout(240),
 ]

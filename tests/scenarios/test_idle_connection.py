@@ -12,7 +12,7 @@ from tests.scenarios.queue import Queue, take
 from tests.scenarios.watched import WatchedNetwork
 from tests.waiting import until
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.both_loops]
 
 
 @pytest.fixture

@@ -152,7 +152,7 @@ def test_offset_beyond_the_log_is_lost(any_kafka, logs):
         logs.rows(logs.acquired(topic, 7, 9))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark reads from a broker")
 def test_offset_at_the_end_of_the_log_is_awaited(any_kafka, logs, monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_WAIT", 0.05)
     topic = any_kafka.admin.create_topic()
@@ -189,7 +189,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark reads from a broker")
 @pytest.mark.parametrize("api", ["ApiVersions", "Metadata", "Fetch"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_temporary_faults_lose_no_row(api, fault):
@@ -236,7 +236,7 @@ def test_reading_continues_after_a_leader_has_stopped(monkeypatch):
     assert list(range(2000)) == read
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark reads from a broker")
 def test_unreachable_brokers_fail_the_read_after_its_timeout():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", values(5))
@@ -249,7 +249,7 @@ def test_unreachable_brokers_fail_the_read_after_its_timeout():
     assert time.monotonic() - began < 10
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark reads from a broker")
 def test_recreated_topic_is_data_loss(monkeypatch):
     monkeypatch.setattr(
         "sharecons.protocol.log_reader.reader.UNKNOWN_TOPIC_TIMEOUT", 0.2
@@ -304,7 +304,7 @@ def test_partitions_of_one_leader_share_a_request():
 PAUSED_FETCH = ("Fetch", "paused")
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark reads from a broker")
 def test_fetching_pauses_while_the_queue_is_full(monkeypatch):
     monkeypatch.setattr("sharecons.protocol.log_reader.reader.MAX_BYTES", 100_000)
     monkeypatch.setattr("sharecons.spark.fetch_thread.MAX_QUEUED_BYTES", 200_000)
@@ -349,7 +349,7 @@ print(next(batches).num_rows > 0)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark reads from a broker")
 def test_process_ends_though_rows_are_not_read():
     with embedded(topics={"t": 1}) as (broker, logs):
         broker.produce("t", [bytes(10_000)] * 3000, batch=50)
@@ -366,7 +366,7 @@ def test_process_ends_though_rows_are_not_read():
     assert (0, "True\n", "") == (done.returncode, done.stdout, done.stderr)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark reads from a broker")
 def test_slow_task_loses_no_row():
     with embedded(topics={"t": 2}) as (broker, logs):
         for partition in range(2):

@@ -33,7 +33,7 @@ from tests.spark.spark_session import committed_rows
 from tests.waiting import until_true
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow("drivers are killed and started again"),
     pytest.mark.timeout(3600),
     pytest.mark.filterwarnings("ignore"),
 ]

@@ -15,7 +15,7 @@ from tests.waiting import until_true
 # tests/spark/test_fetching.py has the same for tasks, on the embedded broker.
 pytestmark = [
     pytest.mark.kafka,
-    pytest.mark.slow,
+    pytest.mark.slow("Spark starts processes"),
     pytest.mark.timeout(240),
     pytest.mark.filterwarnings("ignore"),
 ]

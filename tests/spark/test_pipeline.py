@@ -152,7 +152,7 @@ def read(directory):
 
 
 slow = [
-    pytest.mark.slow,
+    pytest.mark.slow("Spark starts processes"),
     pytest.mark.timeout(240),
     pytest.mark.filterwarnings("ignore"),
 ]

@@ -92,7 +92,7 @@ def test_stream_with_invalid_options_raises_at_each_call(name):
     copy.stop()
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark starts processes")
 @pytest.mark.filterwarnings("ignore")
 def test_stream_with_a_schema_fails_with_a_clear_error(spark, tmp_path):
     reading = spark.readStream.schema("value STRING").format("sharegroup")
@@ -105,7 +105,7 @@ def test_stream_with_a_schema_fails_with_a_clear_error(spark, tmp_path):
     assert "UnboundLocalError" not in str(caught.value)
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark starts processes")
 @pytest.mark.filterwarnings("ignore")
 def test_tables_are_rejected_and_views_accepted(spark):
     options = ", ".join(f"'{name}' '{value}'" for name, value in NEEDED.items())

@@ -290,7 +290,7 @@ for number in range(10**9):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark starts a JVM")
 @pytest.mark.parametrize("appends", [1, 7, 40])
 def test_killed_driver_leaves_all_appended_segments(tmp_path, appends):
     writer = [sys.executable, "-c", WRITER, str(tmp_path)]
@@ -307,7 +307,7 @@ def test_killed_driver_leaves_all_appended_segments(tmp_path, appends):
     assert not list(tmp_path.glob(".*.jsonl.*"))
 
 
-@pytest.mark.slow
+@pytest.mark.slow("Spark starts a JVM")
 def test_open_waits_for_a_driver_that_ends(tmp_path):
     context = multiprocessing.get_context("spawn")
     locked = context.Event()

@@ -20,7 +20,7 @@ from tests.spark.spark_session import Query, committed_rows, self_join
 from tests.waiting import until_true
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.slow("Spark starts processes"),
     pytest.mark.timeout(240),
     # Spark warns about pandas 3, and its gateway leaves sockets open.
     pytest.mark.filterwarnings("ignore"),

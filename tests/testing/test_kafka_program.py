@@ -13,7 +13,7 @@ import pytest
 
 from sharecons.testing.kafka.ports import free_ports
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow("starts a Kafka")]
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -260,7 +260,7 @@ class SchedulerMachine(RuleBasedStateMachine):
 
 
 SchedulerMachine.TestCase.settings = settings(stateful_step_count=50)
-TestScheduler = pytest.mark.slow(SchedulerMachine.TestCase)
+TestScheduler = pytest.mark.slow("a search")(SchedulerMachine.TestCase)
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=30))
