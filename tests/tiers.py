@@ -58,6 +58,21 @@ def pytest_collection_modifyitems(
     _group(items)
 
 
+@pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
+def check_groups(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Fail if pytest-xdist has not added the groups to the ids of tests.
+
+    It silently does not with a pytest that it does not know: each process then starts
+    brokers and a Spark session of its own.
+    """
+    if getattr(config.option, "loadgroup", False):
+        for item in items:
+            if item.get_closest_marker("xdist_group") and "@" not in item.nodeid:
+                raise pytest.UsageError(
+                    f"pytest {pytest.__version__} hides groups from pytest-xdist"
+                )
+
+
 def _is_left_out(item: pytest.Item) -> bool:
     has = item.get_closest_marker
     if has("thorough") and not THOROUGH:
