@@ -7,6 +7,7 @@ Ctrl-C on a terminal reaches them once, from here. If the supervisor itself dies
 `lifeline` ends them.
 """
 
+import os
 import signal
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
@@ -191,8 +192,11 @@ class Supervisor:
 
 
 def _send(process: Process, number: signal.Signals) -> None:
-    with suppress(ProcessLookupError):
-        process.send_signal(number)
+    # Popen.send_signal polls: if the process has just ended, it takes the exit code
+    # away from asyncio's watcher, which then reports 255.
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, number)
 
 
 def _describe(index: int, code: int, follows: Next, delay: float) -> str:
