@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -146,4 +147,4 @@ class Group(RuleBasedStateMachine):
             assert self.group.next_deadline < math.inf
 
 
-TestGroup = Group.TestCase
+TestGroup = pytest.mark.slow("a search")(Group.TestCase)

@@ -458,7 +458,7 @@ def test_plain(share_cluster):
 """
 
 
-@pytest.mark.slow("waits for the locks of a real Kafka")
+@pytest.mark.slow("starts a pytest of its own", seconds=30)
 def test_snapshots_are_taken_in_tests_that_use_the_plugin(tmp_path):
     output = run(tmp_path, FIXTURE)
 

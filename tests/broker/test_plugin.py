@@ -137,21 +137,21 @@ def run(tmp_path, text, *options):
     return done.stdout + done.stderr
 
 
-@pytest.mark.slow("starts a pytest of its own")
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
 def test_fixtures_work_in_sync_and_async_tests(tmp_path):
     (tmp_path / "test_clock.py").write_text(CLOCK)
 
     assert "7 passed" in run(tmp_path, USE)
 
 
-@pytest.mark.slow("starts a pytest of its own")
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
 def test_fixtures_work_without_anyio_plugin(tmp_path):
     plain = USE.partition("@pytest")[0]
 
     assert "3 passed" in run(tmp_path, plain, "-p", "no:anyio")
 
 
-@pytest.mark.slow("starts a pytest of its own")
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
 def test_fixtures_assign_partitions_in_a_tenth_of_a_second(tmp_path):
     output = run(tmp_path, RECORDS, "-s")
 
@@ -171,7 +171,7 @@ def test_brokers_outside_fixtures_have_kafkas_intervals():
         assert "5000" == settings.group_value("g", "share.heartbeat.interval.ms")
 
 
-@pytest.mark.slow("starts a pytest of its own")
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
 @pytest.mark.parametrize(
     "backend", [BY_FIXTURE, BY_PARAMETER], ids=["fixture", "parameter"]
 )
@@ -186,7 +186,7 @@ def test_broker_fixtures_on_a_virtual_clock_fail_with_a_hint(tmp_path, backend):
     assert "Use `async with EmbeddedBroker(listen=False) as broker:`" in output
 
 
-@pytest.mark.slow("starts a pytest of its own")
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
 def test_broker_fixtures_with_virtual_clock_fixture_fail_with_a_hint(tmp_path):
     text = VIRTUAL.format(backend="", clock="virtual_clock")
 
@@ -196,13 +196,14 @@ def test_broker_fixtures_with_virtual_clock_fixture_fail_with_a_hint(tmp_path):
     assert output.count("share_broker cannot be used on a virtual clock") >= 8
 
 
-@pytest.mark.slow("starts a pytest of its own")
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
 def test_broker_fixture_in_sync_test_works_beside_a_virtual_backend(tmp_path):
     text = BY_FIXTURE + "def test_plain(share_broker): share_broker.create_topic('a')"
 
     assert "1 passed" in run(tmp_path, "import pytest\n" + text)
 
 
+@pytest.mark.slow("starts a process")
 def test_plugin_imports_nothing_before_first_use():
     program = (
         f"import sys, pytest; before = set(sys.modules); import {PLUGIN}; "
@@ -216,7 +217,7 @@ def test_plugin_imports_nothing_before_first_use():
     assert embedded == set(done.stdout.split())
 
 
-@pytest.mark.slow("starts a pytest of its own")
+@pytest.mark.slow("starts a pytest of its own", seconds=20)
 @pytest.mark.parametrize(
     ("test", "count"),
     [

@@ -75,6 +75,7 @@ def test_usage_error_exits_with_2(arguments, capsys):
     )
 
 
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize("arguments", [["--help"], ["broker", "--help"], ["--version"]])
 def test_help_imports_neither_client_nor_broker(arguments):
     program = (

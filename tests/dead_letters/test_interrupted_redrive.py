@@ -78,7 +78,7 @@ async def complete(broker: EmbeddedBroker, targets: list[str]) -> None:
             assert ONCE == await counts_by(admin, target), target
 
 
-@pytest.mark.slow("a redrive for each await")
+@pytest.mark.slow("a redrive for each await", seconds=40)
 @pytest.mark.timeout(300)
 async def test_redrive_cancelled_at_any_await_writes_each_once(
     broker: EmbeddedBroker,
@@ -98,7 +98,7 @@ async def test_redrive_cancelled_at_any_await_writes_each_once(
     await complete(broker, topics)
 
 
-@pytest.mark.slow("a redrive for each await")
+@pytest.mark.slow("a redrive for each await", seconds=40)
 @pytest.mark.timeout(300)
 async def test_redrive_cancelled_twice_at_any_await_writes_each_once(
     broker: EmbeddedBroker,

@@ -33,7 +33,7 @@ from tests.spark.spark_session import committed_rows
 from tests.waiting import until_true
 
 pytestmark = [
-    pytest.mark.slow("drivers are killed and started again"),
+    pytest.mark.slow("drivers are killed and started again", seconds=120),
     pytest.mark.timeout(3600),
     pytest.mark.filterwarnings("ignore"),
 ]
@@ -349,6 +349,7 @@ def test_restarted_query_uses_up_no_delivery(embedded_kafka, scene):
 JOINED = ["before commit:2", *(f"{point}:2" for point in POINTS if LONG)]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("kill_at", JOINED)
 def test_self_join_has_every_record_exactly_once(embedded_kafka, scene, kill_at):
     here = scene(embedded_kafka, batches=PARTS)

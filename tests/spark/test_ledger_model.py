@@ -331,4 +331,4 @@ class Copy(MemoryStorage):
 
 
 QueryAndGroup.TestCase.settings = MACHINE
-TestQueryAndGroup = QueryAndGroup.TestCase
+TestQueryAndGroup = pytest.mark.slow("a search")(QueryAndGroup.TestCase)

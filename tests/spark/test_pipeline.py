@@ -403,9 +403,9 @@ def wait_for_file(path, process):
 @pytest.mark.parametrize(
     ("number", "when"),
     [
-        (signal.SIGTERM, "idle"),
+        pytest.param(signal.SIGTERM, "idle", marks=pytest.mark.thorough),
         (signal.SIGINT, "in a batch"),
-        (signal.SIGTERM, "starting"),
+        pytest.param(signal.SIGTERM, "starting", marks=pytest.mark.thorough),
     ],
 )
 def test_signal_stops_the_service_without_loss(

@@ -240,6 +240,7 @@ def test_second_query_on_a_ledger_is_rejected(spark, queue):
         first.stop()
 
 
+@pytest.mark.thorough
 def test_self_join_has_each_record_once_after_restarts(spark, queue):
     for count in (300, 500):
         queue.produce(count - offset_counts(committed_rows(queue.out)).total())
@@ -249,6 +250,7 @@ def test_self_join_has_each_record_once_after_restarts(spark, queue):
         assert offset_counts(committed_rows(queue.out)) == exactly_once({0: count})
 
 
+@pytest.mark.thorough
 def test_failed_batch_of_a_self_join_is_replayed(spark, queue):
     queue.produce(300)
     fails = udf(lambda value: 1 // 0, "long")
