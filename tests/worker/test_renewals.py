@@ -48,6 +48,14 @@ def test_lock_is_renewed_at_half_of_its_duration() -> None:
     assert 30.5 == locks.schedule.next_check()
 
 
+def test_due_locks_after_a_group_that_was_renewed_already_are_returned() -> None:
+    locks = Locks()
+    renewed, due = locks.add("a"), locks.add("b", now=0.5)
+    locks.deadlines[renewed] = 50.0
+
+    assert ([due], []) == locks.take_due(16.0)
+
+
 def test_unconfirmed_renewal_is_repeated_until_the_lock_ends() -> None:
     locks = Locks()
     locks.add("a")
