@@ -35,6 +35,11 @@ KAFKAS: Final = 2
 """How many pytest processes have a real Kafka of one broker. Their tests mostly wait,
 so they run side by side; more would be short of memory and CPU."""
 
+LONG_GROUPS: Final = ("kafka-0", "kafka-1", "spark")
+
+EARLY: Final = 0.4
+"""The part of the quick tests that starts before the short groups."""
+
 settings.register_profile(
     "quick",
     max_examples=30,
@@ -56,6 +61,8 @@ def pytest_collection_modifyitems(
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
     _group(items)
+    if getattr(config.option, "loadgroup", False):
+        items[:] = _in_order_of_start(items)
 
 
 @pytest.hookimpl(trylast=True, specname="pytest_collection_modifyitems")
@@ -110,6 +117,24 @@ def _group(items: list[pytest.Item]) -> None:
     for item in items:
         if group := _group_of(item, modules):
             item.add_marker(pytest.mark.xdist_group(group))
+
+
+def _in_order_of_start(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Return the tests in the order in which pytest-xdist hands them to processes.
+
+    Each process gets one group of the first ones, and the last process quick tests: so
+    the first failing test is seen early. The short groups come in the middle: at the
+    end, the other processes would wait for them.
+    """
+    groups: dict[str | None, list[pytest.Item]] = {}
+    for item in items:
+        marker = item.get_closest_marker("xdist_group")
+        groups.setdefault(marker.args[0] if marker else None, []).append(item)
+    quick = groups.pop(None, [])
+    first = [groups.pop(name, []) for name in LONG_GROUPS]
+    early = round(len(quick) * EARLY)
+    parts = [*first, quick[:early], *groups.values(), quick[early:]]
+    return [item for part in parts for item in part]
 
 
 def _group_of(item: pytest.Item, modules: dict[Path, int]) -> str | None:
