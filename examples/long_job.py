@@ -26,8 +26,8 @@ async def main(seconds: float) -> None:
         ),
         partial(convert, seconds),
         concurrency=os.cpu_count() or 1,
-        # A job that hangs is stopped after twice its time, and tried again.
-        max_lease=2 * seconds,
+        # A job that hangs is cancelled after twice its time, and tried again.
+        timeout=2 * seconds,
         # Jobs that run when the worker stops are given the time to finish.
         shutdown_grace=seconds,
     )
@@ -43,7 +43,8 @@ async def convert(seconds: float, record: Record) -> None:
         wait = f"import time; time.sleep({seconds})"
         await anyio.run_process([sys.executable, "-c", wait])
     except anyio.get_cancelled_exc_class():
-        # Its lock is lost, or the time to stop is over. anyio has killed the process.
+        # It takes too long, its lock is lost, or the worker stops. anyio has killed the
+        # process.
         print("stopped", name, flush=True)
         raise
     print("finished", name, flush=True)

@@ -36,6 +36,7 @@ __all__ = [
     "check_topic_names",
     "check_topics",
     "check_unicode",
+    "matches_any",
     "member_id_of",
     "parse_bootstrap",
 ]
@@ -280,7 +281,7 @@ def check_callable(name: str, value: object) -> None:
         return
     if not callable(value):
         raise ConfigurationError(f"{name} must be callable or None, not {value!r}")
-    if _matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
+    if matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
         raise ConfigurationError(
             f"{name} must be a plain function: {value!r} is async, and its result "
             "would not be awaited; await in the loop over the records instead"
@@ -293,14 +294,19 @@ def check_callback(name: str, value: object) -> None:
     Calling a generator function does not run its body.
     """
     check_callable(name, value)
-    if _matches_any(value, inspect.isgeneratorfunction):
+    if matches_any(value, inspect.isgeneratorfunction):
         raise ConfigurationError(
             f"{name} must be a plain function: {value!r} is a generator function, "
             "and calling it runs nothing"
         )
 
 
-def _matches_any(value: object, *kinds: Callable[[object], bool]) -> bool:
+def matches_any(value: object, *kinds: Callable[[object], bool]) -> bool:
+    """Return whether a function, a partial's, or an object's `__call__` is of a kind.
+
+    Args:
+        kinds: functions such as `inspect.isgeneratorfunction`.
+    """
     while isinstance(value, partial):
         value = value.func
     called = getattr(type(value), "__call__", None)  # noqa: B004 (its function)

@@ -56,6 +56,15 @@ class WorkerAccess:
         return self._consumer._queue._fatal_error is not None
 
     @property
+    def fatal_error(self) -> Error | None:
+        """The error that has ended the consumer, or None."""
+        try:
+            self._consumer._queue.raise_fatal_error()
+        except Error as error:
+            return error
+        return None
+
+    @property
     def buffered(self) -> int:
         """How many records the consumer has fetched and not returned."""
         consumer = self._consumer

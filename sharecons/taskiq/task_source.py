@@ -12,7 +12,7 @@ and if the message is dropped: then nothing could acknowledge the record any mor
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -79,7 +79,9 @@ class TaskSource:
         """Join the group; raises as `ShareConsumer.start`."""
         self._clock = running_clock()
         self._loop = asyncio.get_running_loop()
-        self._locks = LockKeeper(self._tasks, self._renewals, self._clock, self._lose)
+        self._locks = LockKeeper(
+            self._tasks, self._renewals, self._clock, self._lose, self._end_lease
+        )
         await self._consumer.start()
         # Fetch when the receiver requests a task, and not before.
         self._consumer._member.prefetch.overlaps = False
@@ -274,12 +276,22 @@ class TaskSource:
                 "acknowledgement failed", **_place(record), error=str(error)
             )
 
-    def _lose(self, item: WorkItem) -> None:
-        """Forget a task whose lock is lost: it can run elsewhere."""
-        if item.is_done:
-            return
-        self._log.warning("lock lost: the task can run again", **_place(item.record))
-        self._forget(item)
+    def _lose(self, items: Sequence[WorkItem]) -> None:
+        """Forget tasks whose locks are lost: they can run elsewhere."""
+        for item in items:
+            if not item.is_done:
+                self._log.warning(
+                    "lock lost: the task can run again", **_place(item.record)
+                )
+                self._forget(item)
+
+    def _end_lease(self, item: WorkItem) -> None:
+        """Release a task that is held for too long: it can run elsewhere."""
+        if not item.is_done:
+            self._log.warning(
+                "task held for max_lease: it can run again", **_place(item.record)
+            )
+            self._end(item, item.record.release)
 
 
 class _Acknowledgement:

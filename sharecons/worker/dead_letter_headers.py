@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sharecons._record import Headers
+from sharecons.worker.error_text import shortened
 
 __all__ = [
     "Origin",
@@ -33,8 +34,6 @@ __all__ = [
 OWN: Final = "sharecons."
 BROKER: Final = "__dlq.errors."
 REFERENCE: Final = f"{OWN}reference"
-MAX_MESSAGE: Final = 2000
-"""Characters of the reason; an exception's message can be much longer."""
 
 
 class Origin(NamedTuple):
@@ -49,6 +48,7 @@ class Origin(NamedTuple):
         attempts: how often the handler was called; None if unknown.
         exception: the type of the last exception; None if there was none.
         redrives: how often it was returned to its topic before.
+        traceback: the last frames of the last exception; None if there was none.
     """
 
     topic: str
@@ -61,6 +61,7 @@ class Origin(NamedTuple):
     attempts: int | None = None
     exception: str | None = None
     redrives: int = 0
+    traceback: str | None = None
 
 
 class RedriveMark(NamedTuple):
@@ -83,6 +84,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "attempts": f"{OWN}attempts",
     "exception": f"{OWN}exception",
     "redrives": f"{OWN}redrives",
+    "traceback": f"{OWN}traceback",
 }
 _BROKER_NAMES: Final[Mapping[str, str]] = {
     "topic": f"{BROKER}topic",
@@ -103,7 +105,7 @@ _REQUIRED: Final = ("topic", "partition", "offset", "group", "delivery_count", "
 
 def origin_headers(origin: Origin) -> Headers:
     """Return the headers of a dead letter; those without a value are left out."""
-    fields = origin._replace(reason=_shortened(origin.reason))._asdict()
+    fields = origin._replace(reason=shortened(origin.reason))._asdict()
     return tuple(
         (_NAMES[name], str(value).encode("utf-8", "backslashreplace"))
         for name, value in fields.items()
@@ -206,7 +208,3 @@ def _number(value: bytes) -> int | None:
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "backslashreplace")
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."

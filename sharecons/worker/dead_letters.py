@@ -16,6 +16,9 @@ from sharecons.worker.dead_letter_headers import (
 
 __all__ = ["TOO_LARGE", "DeadLetterQueue", "write_dead_letter"]
 
+SHORT_REASON: Final = 100
+"""Characters of the reason in the smallest dead letter."""
+
 TOO_LARGE: Final = (Code.MESSAGE_TOO_LARGE, Code.RECORD_LIST_TOO_LARGE)
 
 
@@ -41,17 +44,23 @@ async def write_dead_letter(
 ) -> RecordPosition:
     """Write a record; raises as `IdempotentProducer.send`.
 
-    If the topic does not take a record of this size, a reference to its source is
-    written: a record with the headers of the origin only.
+    If the topic does not take a record of this size, it is written without the
+    traceback; otherwise as a reference to its source, a record with the headers of the
+    origin only; at last with a short reason. Raises the error of the last one.
 
     `record` has bytes as key and value.
     """
-    headers = (*without_origin(record.headers), *origin_headers(origin))
-    try:
-        return await producer.send(
-            queue.topic, record.value, key=record.key, headers=headers
-        )
-    except BrokerError as error:
-        if error.code not in TOO_LARGE:
-            raise
-    return await producer.send(queue.topic, None, headers=reference_headers(origin))
+    brief = origin._replace(traceback=None)
+    own = without_origin(record.headers)
+    minimal = brief._replace(reason=brief.reason[:SHORT_REASON])
+    for value, key, headers in (
+        (record.value, record.key, (*own, *origin_headers(origin))),
+        (record.value, record.key, (*own, *origin_headers(brief))),
+        (None, None, reference_headers(brief)),
+    ):
+        try:
+            return await producer.send(queue.topic, value, key=key, headers=headers)
+        except BrokerError as error:
+            if error.code not in TOO_LARGE:
+                raise
+    return await producer.send(queue.topic, None, headers=reference_headers(minimal))

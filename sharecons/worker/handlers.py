@@ -4,19 +4,19 @@ A handler is a coroutine function or a plain function with one record as its arg
 or a `BatchHandler`. Plain functions run in threads.
 """
 
-import asyncio
 import inspect
-import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Generic, Protocol, cast, final, overload
 
 import anyio
-from anyio import to_thread
 
 from sharecons.config.validation import check_count, check_number
-from sharecons.errors import ConfigurationError
-from sharecons.net.background import current_task
 from sharecons.record import KeyT, Record, ValueT
+from sharecons.worker.error_text import repr_of
+from sharecons.worker.handler_checks import check_handler
+from sharecons.worker.outcomes import HandlerDecision
+from sharecons.worker.self_cancel import undo_self_cancel
+from sharecons.worker.threads import ThreadCalls
 
 __all__ = [
     "BatchCall",
@@ -49,7 +49,12 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
 
         Raises:
             ValueError: the record is not of this batch.
+            TypeError: `error` is not an exception.
         """
+        if not isinstance(error, Exception):
+            raise TypeError(
+                f"batch.fail takes an exception for the record, not {repr_of(error)}"
+            )
         for index, each in enumerate(self._records):
             if each is record:
                 self._errors[index] = error
@@ -104,7 +109,7 @@ class BatchHandler(Generic[KeyT, ValueT]):
         max_records: int = 100,
         max_wait: float = 0.1,
     ) -> None:
-        _check_callable(handler)
+        check_handler(handler, "batch of records")
         check_count("max_records", max_records, 1)
         check_number("max_wait", max_wait, 0.0, MAX_WAIT)
         self.handler = handler
@@ -118,14 +123,68 @@ class HandlerCall(Protocol):
     Attributes:
         max_records: how many records a call takes.
         max_wait: seconds to wait for as many.
+        threads: calls the handler, if it is a plain function.
     """
 
     max_records: int
     max_wait: float
+    threads: ThreadCalls | None
 
     async def __call__(self, records: Sequence[Any]) -> Errors:
-        """Call the handler; return what it raised, for each record."""
+        """Call the handler; return what it raised, for each record.
+
+        Cancelling this cancels the handler. A handler that has cancelled its own task
+        has failed.
+        """
         ...
+
+
+class _Function:
+    """A handler as a coroutine function, with a time limit.
+
+    Args:
+        timeout: seconds; None for no limit.
+    """
+
+    def __init__(self, handler: Callable[[Any], Any], timeout: float | None) -> None:
+        self._timeout = timeout
+        self.threads: ThreadCalls | None = None
+        if _is_coroutine_function(handler):
+            self._call: Callable[[Any], Awaitable[object]] = handler
+        else:
+            self.threads = ThreadCalls(handler)
+            self._call = self._in_thread
+        self.call = self._call if timeout is None else self._in_time
+
+    async def _in_thread(self, argument: Any) -> object:
+        assert self.threads is not None, "the handler is a plain function"
+        (result,) = await self.threads(argument)
+        return await result if inspect.isawaitable(result) else result
+
+    async def _in_time(self, argument: Any) -> object:
+        assert self._timeout is not None, "without a limit, this is not called"
+        deadline = anyio.current_time() + self._timeout
+        returned: object = None
+        failure: BaseException | None = None
+        with anyio.CancelScope(deadline=deadline):
+            try:
+                returned = await self._call(argument)
+            except HandlerDecision:
+                raise
+            except anyio.get_cancelled_exc_class() as cancelled:
+                failure = cancelled  # shows where the handler waited
+                raise
+            except Exception as error:
+                if anyio.current_time() < deadline:
+                    raise
+                failure = error
+        # Even if the handler has caught its cancellation and returned: what it has
+        # done until then is not known.
+        if anyio.current_time() >= deadline:
+            raise TimeoutError(
+                f"the handler took longer than its timeout of {self._timeout:g} s"
+            ) from failure
+        return returned
 
 
 class SingleCall:
@@ -134,124 +193,94 @@ class SingleCall:
     max_records = 1
     max_wait = 0.0
 
-    def __init__(self, function: Callable[[Any], Awaitable[object]]) -> None:
-        self._function = function
+    def __init__(self, function: _Function) -> None:
+        self._call = function.call
+        self.threads = function.threads
 
     async def __call__(self, records: Sequence[Any]) -> Errors:
         try:
-            await self._function(records[0])
+            returned = await self._call(records[0])
         except Exception as error:  # noqa: BLE001 (the policy decides about it)
             return [error]
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
-            return [_as_failure(error)]
-        return [None]
+            return [await _as_failure(error)]
+        return [None if returned is None else _ran_nothing(returned)]
 
 
 class BatchCall:
     """Calls a handler of many records."""
 
-    def __init__(
-        self,
-        function: Callable[[Any], Awaitable[object]],
-        max_records: int,
-        max_wait: float,
-    ) -> None:
-        self._function = function
+    def __init__(self, function: _Function, max_records: int, max_wait: float) -> None:
+        self._call = function.call
+        self.threads = function.threads
         self.max_records = max_records
         self.max_wait = max_wait
 
     async def __call__(self, records: Sequence[Any]) -> Errors:
         batch: HandlerBatch[Any, Any] = HandlerBatch(records)
         try:
-            returned = await self._function(batch)
+            returned = await self._call(batch)
         except Exception as error:  # noqa: BLE001 (the policy decides about it)
             return batch.errors(error)
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
-            return batch.errors(_as_failure(error))
+            return batch.errors(await _as_failure(error))
         if returned is None:
             return batch.errors()
-        if not _are_errors(returned, len(records)):
-            return batch.errors(
-                TypeError(
-                    "a batch handler returns None, or an exception or None for each "
-                    f"of the {len(records)} records; not {returned!r:.200}"
-                )
+        failure = _ran_nothing(returned)
+        if failure is None and not _are_errors(returned, len(records)):
+            failure = TypeError(
+                "a batch handler returns None, or an exception or None for each "
+                f"of the {len(records)} records; not {repr_of(returned)}"
             )
+        if failure is not None:
+            return batch.errors(failure)
         marked = batch.errors()
         return [
-            first or second
+            second if first is None else first
             for first, second in zip(marked, cast("Errors", returned), strict=True)
         ]
 
 
-def handler_call(handler: object, concurrency: int) -> HandlerCall:
-    """Return what calls a handler; plain functions have `concurrency` threads.
+def handler_call(handler: object, timeout: float | None = None) -> HandlerCall:
+    """Return what calls a handler; an attempt fails after `timeout` seconds.
 
     Raises:
         ConfigurationError: it cannot be called.
     """
     if isinstance(handler, BatchHandler):
-        return BatchCall(
-            _as_coroutine_function(handler.handler, concurrency),
-            handler.max_records,
-            handler.max_wait,
-        )
-    return SingleCall(_as_coroutine_function(_check_callable(handler), concurrency))
+        function = _Function(handler.handler, timeout)
+        return BatchCall(function, handler.max_records, handler.max_wait)
+    return SingleCall(_Function(check_handler(handler), timeout))
 
 
-def _check_callable(handler: object) -> Callable[[Any], Any]:
-    if not callable(handler):
-        raise ConfigurationError(
-            "handler must be a function with a record as its argument, or a "
-            f"BatchHandler, not {handler!r}"
-        )
-    return handler
-
-
-def _as_coroutine_function(
-    handler: Callable[[Any], Any], concurrency: int
-) -> Callable[[Any], Awaitable[object]]:
-    """Return the handler, or a coroutine function that calls it in a thread.
-
-    A thread cannot be cancelled. If its call is, the thread goes on unobserved, and
-    counts for the limit until it ends.
-    """
+def _is_coroutine_function(handler: Callable[[Any], Any]) -> bool:
     call = getattr(handler, "__call__", None)  # noqa: B004 (of an object)
-    if inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call):
-        return handler
-    limiter: anyio.CapacityLimiter | None = None
-
-    async def call_in_thread(argument: Any) -> object:
-        nonlocal limiter
-        if limiter is None:
-            limiter = anyio.CapacityLimiter(concurrency)
-        # A lambda can return a coroutine, which trio does not let threads return.
-        (result,) = await to_thread.run_sync(
-            lambda: (handler(argument),), limiter=limiter, abandon_on_cancel=True
-        )
-        return await result if inspect.isawaitable(result) else result
-
-    return call_in_thread
+    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
 
 
-def _as_failure(error: BaseException) -> Exception:
-    """Return an exception for a cancellation that only the handler has caused.
+def _ran_nothing(returned: object) -> Exception | None:
+    """Return an error for a result whose code has not run: it must not be accepted."""
+    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
+        returned.close()
+    elif not (inspect.isasyncgen(returned) or inspect.isawaitable(returned)):
+        return None
+    kind = type(returned).__name__
+    return TypeError(
+        f"the handler returned a {kind} instead of awaiting it or iterating over it"
+    )
 
-    asyncio code can raise CancelledError by awaiting a task that was cancelled. Others,
-    and the cancellation of the worker or of this call, are raised.
+
+async def _as_failure(error: BaseException) -> Exception:
+    """Return a failure if the handler has caused its own cancellation.
+
+    Other exceptions, and cancellations by the worker, are raised again.
     """
-    if not isinstance(error, anyio.get_cancelled_exc_class()) or _is_cancelled():
+    text = await undo_self_cancel(error)
+    if text is None:
         raise error
-    failure = RuntimeError("the handler awaited a task that was cancelled")
+    failure = RuntimeError(text)
     failure.__cause__ = error
     return failure
-
-
-def _is_cancelled() -> bool:
-    if anyio.current_effective_deadline() == -math.inf:
-        return True
-    task = current_task()
-    return isinstance(task, asyncio.Task) and task.cancelling() > 0
 
 
 def _are_errors(returned: object, count: int) -> bool:

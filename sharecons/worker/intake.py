@@ -9,7 +9,13 @@ __all__ = ["new_item"]
 
 
 def new_item(
-    record: Any, topics: RetryTopics, *, key_order: bool, now: float, wall_clock: float
+    record: Any,
+    topics: RetryTopics,
+    *,
+    key_order: bool,
+    now: float,
+    wall_clock: float,
+    max_lease: float,
 ) -> WorkItem:
     """Return the item of a delivered record.
 
@@ -23,12 +29,19 @@ def new_item(
         key_order: records with one key form a lane.
         now: on the worker's clock.
         wall_clock: seconds since the epoch; due times are written on this clock.
+        max_lease: seconds for which the worker holds a record.
     """
     size = _size_of(record)
     state = read_retry_state(record.headers) if record.topic in topics.names else None
     if state is None:
         lane = record.key if key_order else None
-        return WorkItem(record, size, lane=lane, attempt=record.delivery_count)
+        return WorkItem(
+            record,
+            size,
+            lane=lane,
+            attempt=record.delivery_count,
+            lease_end=now + max_lease,
+        )
     # Clocks of machines differ, and any producer can write a due time.
     wait = min(max(0.0, state.due / 1000 - wall_clock), topics.longest_delay)
     return WorkItem(
@@ -37,6 +50,7 @@ def new_item(
         attempt=(state.origin.attempts or 0) + record.delivery_count,
         due=now + wait,
         origin=state.origin,
+        lease_end=now + max_lease,
     )
 
 

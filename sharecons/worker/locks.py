@@ -1,7 +1,9 @@
 """Keeps the locks of a worker's records: renews them, and finds lost ones."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
+
+from anyio.lowlevel import checkpoint
 
 from sharecons.errors import (
     ClosedError,
@@ -15,6 +17,9 @@ from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["LockKeeper"]
+
+AT_A_TIME: Final = 100
+"""Records whose loss is handled in one step before other tasks run."""
 
 WATCH_INTERVAL: Final = 0.5
 """Seconds between two looks for locks that were lost with their session."""
@@ -34,7 +39,8 @@ class LockKeeper:
 
     Args:
         items: the records that are held; their sessions are watched.
-        lose: is called with each record whose lock is lost.
+        lose: is called with records whose locks are lost.
+        end_lease: is called with each record that is held for too long.
     """
 
     def __init__(
@@ -42,12 +48,14 @@ class LockKeeper:
         items: HeldItems,
         renewals: RenewalSchedule,
         clock: Clock,
-        lose: Callable[[WorkItem], None],
+        lose: Callable[[Sequence[WorkItem]], None],
+        end_lease: Callable[[WorkItem], None],
     ) -> None:
         self._items = items
         self._renewals = renewals
         self._clock = clock
         self._lose = lose
+        self._end_lease = end_lease
         self._wakeup = AutoResetEvent()
         self._wait_ends = 0.0
         self._log = get_logger(__name__)
@@ -71,13 +79,15 @@ class LockKeeper:
             await self._wakeup.wait_until(self._wait_ends)
             now = self._clock()
             due = self._renewals.take_due(now, _deadline_of)
-            for item in due.renew:
-                self._renew(item)
-            for item in due.lost:
-                self._lose(item)
+            lost = due.lost + [item for item in due.renew if not self._renew(item)]
             if now >= watch_at:
                 watch_at = now + WATCH_INTERVAL
-                self.find_lost()
+                lost += self._without_lock()
+            for start in range(0, len(lost), AT_A_TIME):
+                self._lose(lost[start : start + AT_A_TIME])
+                await checkpoint()
+            for item in due.held_too_long:
+                self._end_lease(item)
 
     @property
     def renews(self) -> bool:
@@ -95,17 +105,22 @@ class LockKeeper:
 
     def find_lost(self) -> None:
         """Lose the records whose locks have ended with their session."""
-        for item in self._items.held:
-            if not item.record.held:
-                self._lose(item)
+        if lost := self._without_lock():
+            self._lose(lost)
 
-    def _renew(self, item: WorkItem) -> None:
-        try:
-            item.record.renew()
-        except UnsupportedVersionError as error:
-            self.stop_renewing(str(error))
-        except (LockLostError, RecordStateError, ClosedError):
-            self._lose(item)
+    def _without_lock(self) -> list[WorkItem]:
+        return [item for item in self._items.held if not item.record.held]
+
+    def _renew(self, item: WorkItem) -> bool:
+        """Renew a lock; return False if it is lost."""
+        if not item.is_done:
+            try:
+                item.record.renew()
+            except UnsupportedVersionError as error:
+                self.stop_renewing(str(error))
+            except (LockLostError, RecordStateError, ClosedError):
+                return False
+        return True
 
 
 def _deadline_of(item: WorkItem) -> float:

@@ -1,8 +1,9 @@
 """The outcomes of a record, and the exceptions by which a handler decides."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sharecons.errors import ConfigurationError
+from sharecons.config.validation import HOUR, check_number
+from sharecons.worker.error_text import text_of
 
 __all__ = [
     "Accepted",
@@ -17,7 +18,11 @@ __all__ = [
     "Retry",
     "RetryAfter",
     "Spilled",
+    "decision_of",
 ]
+
+
+MAX_DELAY: Final = 365 * 24 * HOUR
 
 
 class HandlerDecision(Exception):
@@ -28,34 +33,53 @@ class Retry(HandlerDecision):
     """Try the record again, after `after` seconds; None is the policy's backoff.
 
     It counts as an attempt: after the policy's last one the record is a dead letter.
+
+    Raises:
+        ConfigurationError: `after` is not a number of seconds up to a year.
     """
 
     def __init__(self, after: float | None = None) -> None:
-        if after is not None and not 0.0 <= after < float("inf"):
-            raise ConfigurationError(
-                f"Retry(after=...) takes seconds, not {after!r}; use 0 for no delay"
-            )
+        if after is not None:
+            check_number("Retry(after=...)", after, 0.0, MAX_DELAY)
         super().__init__(after)
         self.after = after
 
 
 class Reject(HandlerDecision):
-    """Archive the record: no consumer gets it again."""
+    """Archive the record: no consumer gets it again.
 
-    def __init__(self, reason: str = "") -> None:
+    Args:
+        reason: for the log: a text, an exception, or any object with a text.
+    """
+
+    def __init__(self, reason: object = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = text_of(reason)
 
 
 class DeadLetter(HandlerDecision):
     """Write the record to the dead-letter queue, and accept it.
 
     Without a dead-letter queue it is rejected.
+
+    Args:
+        reason: for its header: a text, an exception, or any object with a text.
     """
 
-    def __init__(self, reason: str = "") -> None:
+    def __init__(self, reason: object = "") -> None:
         super().__init__(reason)
-        self.reason = reason
+        self.reason = text_of(reason)
+
+
+def decision_of(error: BaseException) -> HandlerDecision | None:
+    """Return the decision that an exception is, or that it contains as its only one.
+
+    A task group wraps what its tasks raise in an exception group. If several tasks have
+    failed, nothing is decided.
+    """
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error if isinstance(error, HandlerDecision) else None
 
 
 class Accepted(NamedTuple):

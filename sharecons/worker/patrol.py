@@ -5,15 +5,19 @@ from collections.abc import Callable
 from typing import Final
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from sharecons._record import TopicPartition
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
+from sharecons.worker.positions import partition_of
 from sharecons.worker.scheduler import Scheduler, WorkItem
-from sharecons.worker.settlement import partition_of
 from sharecons.worker.window import WindowTracker
 
 __all__ = ["Patrol"]
+
+AT_A_TIME: Final = 100
+"""Records that are looked at in one step before other tasks run."""
 
 INTERVAL: Final = 1.0
 LOCK_MARGIN: Final = 2.5
@@ -29,6 +33,7 @@ class Patrol:
         assignment: returns the consumer's partitions.
         renews: returns whether locks are renewed.
         move: is called with each record that cannot go on waiting.
+        on_second: is called once a second.
     """
 
     def __init__(
@@ -39,6 +44,7 @@ class Patrol:
         assignment: Callable[[], frozenset[TopicPartition]],
         renews: Callable[[], bool],
         move: Callable[[WorkItem], None],
+        on_second: Callable[[], None],
     ) -> None:
         self._scheduler = scheduler
         self._window = window
@@ -46,6 +52,7 @@ class Patrol:
         self._assignment = assignment
         self._renews = renews
         self._move = move
+        self._on_second = on_second
         self._warned_of: dict[TopicPartition, int] = {}
         self._log = get_logger(__name__)
 
@@ -53,10 +60,13 @@ class Patrol:
         """Look once a second until cancelled."""
         while True:
             await anyio.sleep(INTERVAL)
+            self._on_second()
             now = self._clock()
-            for item in self._scheduler.waiting:
+            for number, item in enumerate(self._scheduler.waiting, start=1):
                 if not self._can_stay(item, now):
                     self._move(item)
+                if number % AT_A_TIME == 0:
+                    await checkpoint()
             self._warn(now)
             self._window.keep_only(self._assignment())
 

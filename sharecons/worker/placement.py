@@ -6,27 +6,22 @@ Every decision is a function of its arguments: the policy, the window, the retry
 import math
 from typing import Final, Literal, final
 
-from sharecons.worker.outcomes import (
-    DeadLettered,
-    Outcome,
-    Rejected,
-    Released,
-    RetryAfter,
-    Spilled,
-)
+from sharecons.worker.outcomes import Released, RetryAfter, Spilled
 from sharecons.worker.retry_topics import RetryTopics
 
-__all__ = ["BatchGate", "Undeserializable", "place_retry", "undeserializable_outcome"]
+__all__ = ["STOPS", "BatchGate", "Undeserializable", "place_retry"]
 
 Undeserializable = Literal["dead_letter", "reject", "release"]
 
-STALLS: Final = "it cannot keep its lock, or would stall its partition"
+STALLS: Final = "it would stall its partition"
+LOSES_LOCK: Final = "its lock or max_lease ends before its next attempt"
 STOPS: Final = "the worker stops"
 
 
 def place_retry(
     outcome: RetryAfter,
     *,
+    is_leased: bool = True,
     can_wait: bool,
     topics: RetryTopics,
     key_order: bool = False,
@@ -35,29 +30,20 @@ def place_retry(
     """Return where a record waits for its next attempt.
 
     Args:
-        can_wait: it keeps its lock, and does not stall its partition, while it waits.
+        is_leased: it keeps its lock, and the worker holds it, until the attempt.
+        can_wait: it does not stall its partition while it waits.
         topics: where it can wait otherwise.
         key_order: records with the same key wait for it, so that it stays where it is.
         stopping: the worker holds no records any longer.
     """
-    if not stopping and (can_wait or key_order):
+    if not stopping and is_leased and (can_wait or key_order):
         return outcome
     if topics and not key_order:
         topic = topics.topic_for(outcome.seconds)
         return Spilled(topic, outcome.seconds, outcome.attempt, outcome.error)
-    return Released(STOPS if stopping else STALLS, outcome.error)
-
-
-def undeserializable_outcome(
-    policy: Undeserializable, error: Exception, *, has_dead_letter_queue: bool
-) -> Outcome:
-    """Return the outcome of a record that a deserializer could not read."""
-    reason = str(error.__cause__ or error)
-    if policy == "release":
-        return Released(reason, error)
-    if policy == "dead_letter" and has_dead_letter_queue:
-        return DeadLettered(reason, error)
-    return Rejected(reason, error)
+    if stopping:
+        return Released(STOPS, outcome.error)
+    return Released(STALLS if is_leased else LOSES_LOCK, outcome.error)
 
 
 @final

@@ -2,8 +2,8 @@
 
 Every record that a worker holds is renewed: running, waiting or blocked. A renewal is
 due at half of the lock, and is repeated until it is confirmed or the lock has ended.
-After `max_lease` seconds a record is not renewed any more, so that a handler that hangs
-does not keep it for ever; its lock then ends at its last deadline.
+After `max_lease` seconds the worker gives a record up while it still has the lock, so
+that a handler that hangs does not keep it for ever.
 """
 
 import heapq
@@ -28,21 +28,24 @@ class DueLocks(NamedTuple):
     Attributes:
         renew: records whose locks must be renewed; equal deadlines are adjacent.
         lost: records whose locks have ended.
+        held_too_long: records whose lease has ended, once each.
     """
 
     renew: list[WorkItem]
     lost: list[WorkItem]
+    held_too_long: list[WorkItem]
 
 
 class _Group:
     """Records with one deadline: they arrived or were renewed together."""
 
-    __slots__ = ("deadline", "duration", "items", "lease_end", "next_check")
+    __slots__ = ("deadline", "duration", "items", "lease_end", "next_check", "renew_at")
 
     def __init__(self, deadline: float, duration: float, lease_end: float) -> None:
         self.deadline = deadline
         self.duration = duration
         self.lease_end = lease_end
+        self.renew_at = deadline - (1.0 - RENEW_AT) * duration
         self.items: dict[WorkItem, None] = {}
         self.next_check = 0.0
 
@@ -52,7 +55,7 @@ class RenewalSchedule:
     """The locks of the records that a worker holds; times in seconds.
 
     Args:
-        max_lease: maximum seconds from a delivery to the last renewal.
+        max_lease: seconds from a delivery until a record is held too long.
         renews: False if the broker or the group does not allow renewals.
 
     Attributes:
@@ -77,7 +80,7 @@ class RenewalSchedule:
         group = self._newest
         if group is None or group.deadline != deadline:
             group = self._newest = _Group(deadline, duration, now + self._max_lease)
-            self._plan_renewal(group)
+            self._plan(group)
         group.items[item] = None
         self._group_of[item] = group
         return group.next_check
@@ -116,7 +119,7 @@ class RenewalSchedule:
             deadline_of: returns the present deadline of a lock, which is later than the
                 one before if a renewal was confirmed.
         """
-        due = DueLocks([], [])
+        due = DueLocks([], [], [])
         while self.next_check() <= now:
             _, _, group = heapq.heappop(self._checks)
             if group is self._newest:
@@ -129,11 +132,14 @@ class RenewalSchedule:
                 for item in group.items:
                     self._group_of.pop(item, None)
                 group.items.clear()
-            elif self._may_renew(group):
+                continue
+            if now >= group.lease_end:
+                due.held_too_long.extend(group.items)
+                group.lease_end = math.inf
+            if self.renews and now >= group.renew_at:
                 due.renew.extend(group.items)
-                self._plan(group, now + REPEAT_AFTER * group.duration)
-            else:
-                self._plan(group, group.deadline)
+                group.renew_at = now + REPEAT_AFTER * group.duration
+            self._plan(group)
         return due
 
     def _move_renewed(
@@ -150,21 +156,13 @@ class RenewalSchedule:
                 # The first duration is what was left of the lock at the delivery.
                 duration = max(group.duration, deadline - now)
                 target = renewed[deadline] = _Group(deadline, duration, group.lease_end)
-                self._plan_renewal(target)
+                self._plan(target)
             del group.items[item]
             target.items[item] = None
             self._group_of[item] = target
 
-    def _plan_renewal(self, group: _Group) -> None:
-        when = group.deadline
-        if self._may_renew(group):
-            when -= (1.0 - RENEW_AT) * group.duration
-        self._plan(group, when)
-
-    def _may_renew(self, group: _Group) -> bool:
-        return self.renews and group.deadline < group.lease_end
-
-    def _plan(self, group: _Group, when: float) -> None:
-        group.next_check = min(when, group.deadline)
+    def _plan(self, group: _Group) -> None:
+        renew_at = group.renew_at if self.renews else math.inf
+        group.next_check = min(renew_at, group.lease_end, group.deadline)
         self._check_count += 1
         heapq.heappush(self._checks, (group.next_check, self._check_count, group))

@@ -1,12 +1,13 @@
 """Decides when a failed record is tried again, and when it has failed for good."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final, final
 
 from sharecons.config.validation import HOUR, check_count, check_number
 from sharecons.errors import ConfigurationError
+from sharecons.worker.error_text import error_text
 from sharecons.worker.outcomes import (
     DeadLetter,
     DeadLettered,
@@ -15,6 +16,7 @@ from sharecons.worker.outcomes import (
     Rejected,
     Retry,
     RetryAfter,
+    decision_of,
 )
 
 __all__ = ["RetryPolicy"]
@@ -23,6 +25,19 @@ DAY: Final = 24 * HOUR
 MAX_MULTIPLIER: Final = 100.0
 MAX_DOUBLINGS: Final = 64
 """The most steps by which a delay grows, so that it stays a finite number."""
+
+
+@final
+class _DefaultCount(int):
+    """A number that was not given: a policy by exception inherits the outer one."""
+
+
+@final
+class _DefaultSeconds(float):
+    """As `_DefaultCount`."""
+
+
+_DEFAULTS: Final = (_DefaultCount, _DefaultSeconds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,18 +54,19 @@ class RetryPolicy:
         multiplier: at least 1.0, which keeps all delays equal.
         jitter: between 0.0 and 1.0.
         by_exception: other policies, by exception class. The class that is nearest in
-            the exception's method resolution order counts. Their own `by_exception` is
-            not used.
+            the exception's method resolution order counts; for an exception group
+            without a policy, its first exception that has one. They inherit what they
+            do not set. Their own `by_exception` is not used.
 
     Raises:
         ConfigurationError: an argument is invalid.
     """
 
-    max_attempts: int = 5
-    initial: float = 1.0
-    maximum: float = 60.0
-    multiplier: float = 2.0
-    jitter: float = 0.2
+    max_attempts: int = _DefaultCount(5)
+    initial: float = _DefaultSeconds(1.0)
+    maximum: float = _DefaultSeconds(60.0)
+    multiplier: float = _DefaultSeconds(2.0)
+    jitter: float = _DefaultSeconds(0.2)
     by_exception: Mapping[type[Exception], "RetryPolicy"] = field(
         default_factory=lambda: MappingProxyType({})
     )
@@ -61,29 +77,69 @@ class RetryPolicy:
         check_number("maximum", self.maximum, 0.0, DAY)
         check_number("multiplier", self.multiplier, 1.0, MAX_MULTIPLIER)
         check_number("jitter", self.jitter, 0.0, 1.0)
+        self._fit_defaults()
         if self.initial > self.maximum:
             raise ConfigurationError(
                 f"initial ({self.initial:g} s) must not be above maximum "
                 f"({self.maximum:g} s)"
             )
-        for kind, policy in self.by_exception.items():
-            if not (isinstance(kind, type) and issubclass(kind, Exception)):
-                raise ConfigurationError(
-                    f"by_exception must have exception classes as keys, not {kind!r}"
-                )
-            if not isinstance(policy, RetryPolicy):
-                raise ConfigurationError(
-                    f"by_exception[{kind.__name__}] must be a RetryPolicy, not "
-                    f"{policy!r}"
-                )
+        if not isinstance(self.by_exception, Mapping):
+            raise ConfigurationError(
+                "by_exception must be a mapping of exception classes to policies, not "
+                f"{self.by_exception!r:.200}"
+            )
+        inheriting = {
+            kind: self._inherited_by(kind, policy)
+            for kind, policy in self.by_exception.items()
+        }
+        self._set("by_exception", MappingProxyType(inheriting))
+
+    def _fit_defaults(self) -> None:
+        """Fit a delay that was not given to the other one."""
+        if self.initial > self.maximum:
+            if isinstance(self.initial, _DefaultSeconds):
+                self._set("initial", _DefaultSeconds(self.maximum))
+            elif isinstance(self.maximum, _DefaultSeconds):
+                self._set("maximum", _DefaultSeconds(self.initial))
+
+    def _set(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)  # the class is frozen
+
+    def _inherited_by(self, kind: object, policy: object) -> "RetryPolicy":
+        if not (isinstance(kind, type) and issubclass(kind, Exception)):
+            raise ConfigurationError(
+                f"by_exception must have exception classes as keys, not {kind!r}"
+            )
+        if not isinstance(policy, RetryPolicy):
+            raise ConfigurationError(
+                f"by_exception[{kind.__name__}] must be a RetryPolicy, not {policy!r}"
+            )
+        names = ("max_attempts", "initial", "maximum", "multiplier", "jitter")
+        unset: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in names
+            if isinstance(getattr(policy, name), _DEFAULTS)
+        }
+        for name in ("initial", "maximum"):
+            if name in unset:
+                unset[name] = _DefaultSeconds(unset[name])
+        return replace(policy, **unset)
 
     def for_error(self, error: Exception) -> "RetryPolicy":
-        """Return the policy for an exception."""
-        for kind in type(error).__mro__:
-            policy = self.by_exception.get(kind)
-            if policy is not None:
-                return policy
+        """Return the policy for an exception, or for one inside an exception group."""
+        if not self.by_exception:
+            return self
+        for each in (error, *_grouped(error)):
+            for kind in type(each).__mro__:
+                policy = self.by_exception.get(kind)
+                if policy is not None:
+                    return policy
         return self
+
+    @property
+    def most_attempts(self) -> int:
+        """The highest max_attempts of this policy and of those by exception."""
+        return max(each.max_attempts for each in (self, *self.by_exception.values()))
 
     def longest_delays(self) -> list[float]:
         """Return the longest delay of this policy, and of those by exception."""
@@ -117,6 +173,7 @@ class RetryPolicy:
                 instead of being rejected.
         """
         failed_for_good = DeadLettered if has_dead_letter_queue else Rejected
+        error = decision_of(error) or error
         if isinstance(error, Reject):
             return Rejected(error.reason)
         if isinstance(error, DeadLetter):
@@ -130,8 +187,16 @@ class RetryPolicy:
         return RetryAfter(after, attempt + 1, error)
 
 
+def _grouped(error: BaseException) -> Iterator[BaseException]:
+    """Yield the exceptions of an exception group, and of groups in it."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield each
+            yield from _grouped(each)
+
+
 def _last_failure(error: Exception, attempt: int) -> str:
     attempts = "1 attempt" if attempt == 1 else f"{attempt} attempts"
     if isinstance(error, Retry):
         return f"the handler requested another attempt after {attempts}"
-    return f"failed after {attempts}: {type(error).__name__}: {error}"
+    return f"failed after {attempts}: {error_text(error)}"

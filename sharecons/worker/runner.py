@@ -8,11 +8,11 @@ Cancelling a run at any time releases the records that are not settled.
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
@@ -20,56 +20,40 @@ from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.producer import IdempotentProducer
-from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.decisions import Decisions
+from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.intake import new_item
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcomes import (
     Accepted,
-    HandlerDecision,
     LockLost,
     Outcome,
-    Released,
     RetryAfter,
+    decision_of,
 )
 from sharecons.worker.patrol import Patrol
-from sharecons.worker.placement import (
-    BatchGate,
-    Undeserializable,
-    place_retry,
-    undeserializable_outcome,
-)
+from sharecons.worker.placement import BatchGate
+from sharecons.worker.positions import partition_of, position_of
 from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.retry_policy import RetryPolicy
-from sharecons.worker.retry_topics import RetryTopics
 from sharecons.worker.scheduler import Scheduler, WorkItem
-from sharecons.worker.settlement import Settlement, partition_of
+from sharecons.worker.settlement import AT_A_TIME, Settlement
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import Counts, WorkerStats
 from sharecons.worker.taking import Taker
+from sharecons.worker.threads import ThreadLog
 from sharecons.worker.window import WindowTracker
 
-__all__ = ["Runner", "WorkerOptions"]
+__all__ = ["Runner"]
 
 RENEWALS: Final = "share.renew.acknowledge.enable"
 WINDOW: Final = "share.partition.max.record.locks"
+DELIVERIES: Final = "share.delivery.count.limit"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkerOptions:
-    """The options of `ShareWorker`."""
-
-    concurrency: int
-    max_bytes: int
-    retry: RetryPolicy
-    retry_topics: RetryTopics
-    dead_letter: DeadLetterQueue | None
-    undeserializable: Undeserializable
-    key_order: bool
-    max_lease: float
-    shutdown_grace: float
-    stop_on_error: bool
+CONFIG_INTERVAL: Final = 60.0
+"""Seconds after which the group's configs are read again: they can change."""
 
 
 class Runner:
@@ -105,16 +89,23 @@ class Runner:
         renewals = RenewalSchedule(options.max_lease)
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
-        self._locks = LockKeeper(self._scheduler, renewals, self._clock, self._lose)
+        self._locks = LockKeeper(
+            self._scheduler, renewals, self._clock, self._lose, self._end_lease
+        )
+        self._decisions = Decisions(options, self._window, lambda: self._locks.renews)
+        self._log = get_logger(__name__, group=consumer.group_id)
+        self._failures = FailureLog(self._log, self._clock)
         self._settlement = Settlement(
             producer,
             options.dead_letter,
+            self._decisions,
             group=consumer.group_id,
             clock=self._clock,
             scheduler=self._scheduler,
             renewals=renewals,
             window=self._window,
             counts=self._counts,
+            failures=self._failures,
             on_changed=self._wake,
         )
         self._patrol = Patrol(
@@ -124,6 +115,7 @@ class Runner:
             lambda: consumer.assignment,
             lambda: self._locks.renews,
             self._replace,
+            self._on_second,
         )
         self._taker = Taker(
             consumer,
@@ -145,7 +137,9 @@ class Runner:
         self._drained = False
         self._handlers: TaskGroup | None = None
         self._failure: Exception | None = None
-        self._log = get_logger(__name__, group=consumer.group_id)
+        self._threads = ThreadLog(
+            handler.threads, self._log, self._clock, self._on_threads
+        )
 
     @property
     def stats(self) -> WorkerStats:
@@ -154,6 +148,7 @@ class Runner:
             held=self._scheduler.held_count,
             running=self._scheduler.running,
             waiting=self._scheduler.waiting_count,
+            abandoned_threads=self._threads.count,
             **self._counts.as_dict(),
         )
 
@@ -169,11 +164,12 @@ class Runner:
             tasks.start_soon(self._patrol.run)
             tasks.start_soon(self._wait_for_stop)
             tasks.start_soon(self._read_group_configs)
-            async with anyio.create_task_group() as handlers:
-                self._handlers = handlers
-                await self._start_calls(handlers)
-            for item in self._scheduler.held:
-                self._settlement.release(item)
+            try:
+                async with anyio.create_task_group() as handlers:
+                    self._handlers = self._settlement.tasks = handlers
+                    await self._start_calls(handlers)
+            finally:
+                await self._settlement.finish()
             tasks.cancel_scope.cancel()
         return self._failure
 
@@ -200,24 +196,45 @@ class Runner:
         scope.deadline = min(
             scope.deadline, self._clock() + self._options.shutdown_grace
         )
-        self._replace_waiting()
+        self._decisions.is_stopping = True
         self._wake()
+        await self._replace_waiting()
         await self._access.drain()
         self._drained = True
         self._wake()
 
     async def _read_group_configs(self) -> None:
-        if await self._access.read_group_config(RENEWALS) == "false":
-            self._locks.stop_renewing(f"the group has {RENEWALS}=false")
-        window = await self._access.read_group_config(WINDOW)
-        if window is not None and window.isdigit():
-            self._window.window = max(1, int(window))
+        read = self._access.read_group_config
+        while True:
+            if await read(RENEWALS) == "false":
+                self._locks.stop_renewing(f"the group has {RENEWALS}=false")
+            self._window.window = _number(await read(WINDOW), self._window.window)
+            self._decisions.delivery_limit = _number(
+                await read(DELIVERIES), self._decisions.delivery_limit
+            )
+            await anyio.sleep(CONFIG_INTERVAL)
 
     # Records.
 
     def _on_fatal_error(self, error: Error) -> None:
-        self._failure = error
-        self.stop_now()
+        if self._failure is None:
+            self._failure = error
+            self._log.error(
+                "the consumer has failed; the worker ends", error=str(error)
+            )
+            self.stop_now()
+
+    def _on_second(self) -> None:
+        """Called once a second."""
+        self._failures.flush()
+        self._threads.flush()
+        if (error := self._access.fatal_error) is not None:
+            self._on_fatal_error(error)
+
+    def _on_threads(self, count: int) -> None:
+        """Use fewer slots while threads of cancelled calls run."""
+        self._scheduler.unusable = count * self._handler.max_records
+        self._wake()
 
     def _add_all(self, records: Sequence[Any]) -> None:
         if any(record.delivery_count > 1 for record in records):
@@ -231,12 +248,13 @@ class Runner:
                 key_order=self._options.key_order,
                 now=now,
                 wall_clock=wall_clock,
+                max_lease=self._options.max_lease,
             )
             self._scheduler.add(item)
             self._locks.add(item)
             self._window.on_delivered(partition_of(record), record.offset, now)
-        if self._is_stopping:
-            self._replace_waiting()
+            if item.is_waiting and self._is_stopping:
+                self._replace(item)
         self._wake()
 
     # Calling handlers.
@@ -267,8 +285,7 @@ class Runner:
         return items
 
     async def _call(self, items: Sequence[WorkItem]) -> None:
-        if self._access.deserializers:
-            items = [item for item in items if self._deserialize(item)]
+        items = [item for item in items if self._is_processed(item)]
         if not items:
             return
         for item in items if self._hooks else ():
@@ -278,21 +295,21 @@ class Runner:
         seconds = self._clock() - started
         self._taker.pace.on_call_ended(seconds)
         for item, error in zip(items, errors, strict=True):
-            if not item.is_done:  # it is if its lock was lost
+            if item.is_running:  # unless its lock was lost, or its lease has ended
                 self._on_result(item, error, seconds)
 
-    def _deserialize(self, item: WorkItem) -> bool:
-        """Deserialize a record before its first call; settle it if that fails."""
-        if item.argument is not item.record:
+    def _is_processed(self, item: WorkItem) -> bool:
+        """Deserialize a record before its first call; settle one that has no call."""
+        outcome = self._decisions.before_call(item)
+        if outcome is not None:
+            self._finish(item, outcome, 0.0)
+            return False
+        if item.argument is not item.record or not self._access.deserializers:
             return True
         try:
             item.argument = self._access.deserializers.apply(item.record)
         except DeserializationError as error:
-            outcome = undeserializable_outcome(
-                self._options.undeserializable,
-                error,
-                has_dead_letter_queue=self._options.dead_letter is not None,
-            )
+            outcome = self._decisions.on_undeserializable(error)
             self._hooks.on_failure(item.argument, error, outcome)
             self._finish(item, outcome, 0.0)
             return False
@@ -304,72 +321,81 @@ class Runner:
         if error is None:
             self._finish(item, Accepted(), seconds)
             return
+        outcome = self._decisions.on_error(item, error, self._clock(), random.random())
+        self._on_failure(item, error, outcome, seconds)
+
+    def _on_failure(
+        self, item: WorkItem, error: Exception, outcome: Outcome, seconds: float
+    ) -> None:
         item.error = error
-        outcome = self._outcome_of(item, error)
-        if not isinstance(error, HandlerDecision):
+        if decision_of(error) is None:
             self._counts.failed += 1
+            self._failures.on_failed_attempt(item, error, outcome, seconds)
             self._hooks.on_failure(item.argument, error, outcome)
             if self._options.stop_on_error and self._failure is None:
                 self._failure = error
                 self.stop()
         self._finish(item, outcome, seconds)
 
-    def _outcome_of(self, item: WorkItem, error: Exception) -> Outcome:
-        if self._options.stop_on_error and not isinstance(error, HandlerDecision):
-            return Released("its handler raised", error)
-        outcome = self._options.retry.decide(
-            error,
-            attempt=item.attempt,
-            chance=random.random(),
-            has_dead_letter_queue=self._options.dead_letter is not None,
-        )
-        if isinstance(outcome, RetryAfter):
-            return self._place(item, outcome)
-        return outcome
-
-    def _place(self, item: WorkItem, outcome: RetryAfter) -> Outcome:
-        record, delay = item.record, outcome.seconds
-        keeps_lock = self._locks.renews or delay < record.lock_remaining
-        return place_retry(
-            outcome,
-            can_wait=keeps_lock
-            and self._window.can_wait(
-                partition_of(record), record.offset, delay, self._clock()
-            ),
-            topics=self._options.retry_topics,
-            key_order=item.lane is not None,
-            stopping=self._is_stopping,
-        )
-
     def _finish(self, item: WorkItem, outcome: Outcome, seconds: float) -> None:
-        """Carry out an outcome; a copy is written in a task of its own."""
         if self._hooks:
             self._hooks.after(item.argument, outcome, seconds)
-        if not self._settlement.settle(item, outcome):
-            assert self._handlers is not None, "running"
-            self._handlers.start_soon(self._settlement.copy, item, outcome)
+        self._settlement.settle(item, outcome)
 
-    def _lose(self, item: WorkItem) -> None:
-        """Cancel the handler of a record whose lock is lost; acknowledge nothing.
+    def _lose(self, items: Sequence[WorkItem]) -> None:
+        """Cancel the handlers of records whose locks are lost; acknowledge nothing.
 
         The handler of a batch goes on while it has other records.
         """
-        if item.is_done:
+        lost = [item for item in items if not item.is_done]
+        if not lost:
             return
-        if item.slot is not None:
-            self._hooks.after(item.argument, LockLost(), 0.0)
-        self._settlement.settle(item, LockLost())
-        if item.slot is not None:
-            item.slot.on_lost(f"LockLost: {item.record!r}")
+        self._log.warning(
+            "locks lost: these records are delivered again, and their handlers are "
+            "cancelled",
+            records=len(lost),
+            **position_of(lost[0].record),
+        )
+        for item in lost:
+            if self._hooks and item.slot is not None:
+                self._hooks.after(item.argument, LockLost(), 0.0)
+            self._settlement.settle(item, LockLost())
+            self._cancel_call(item, "LockLost")
 
-    def _replace_waiting(self) -> None:
-        """Hold no records any longer: they would delay the end."""
-        for item in self._scheduler.waiting:
+    def _end_lease(self, item: WorkItem) -> None:
+        """Give up a record that is held for too long, while it still has its lock."""
+        if item.has_outcome:
+            return
+        now = self._clock()
+        if item.is_running:
+            error = TimeoutError(
+                f"the record was held for max_lease ({self._options.max_lease:g} s)"
+            )
+            outcome = self._decisions.on_error(item, error, now, random.random())
+            self._on_failure(item, error, outcome, self._options.max_lease)
+            self._cancel_call(item, "max_lease has ended")
+        else:
+            self._finish(item, self._decisions.continue_wait(item, now), 0.0)
+
+    def _cancel_call(self, item: WorkItem, reason: str) -> None:
+        if item.slot is not None:
+            item.slot.on_outcome(f"{reason}: {item.record!r}")
+
+    async def _replace_waiting(self) -> None:
+        """Hold no records any longer that wait: they would delay the end."""
+        for number, item in enumerate(self._scheduler.waiting, start=1):
             self._replace(item)
+            if number % AT_A_TIME == 0:
+                await checkpoint()
 
     def _replace(self, item: WorkItem) -> None:
         """Find another place for a record that waits and cannot go on waiting."""
-        wait = max(0.0, item.due - self._clock())
-        outcome = self._place(item, RetryAfter(wait, item.attempt, item.error))
-        if not isinstance(outcome, RetryAfter):
-            self._finish(item, outcome, 0.0)
+        if item.is_waiting:
+            outcome = self._decisions.continue_wait(item, self._clock())
+            if not isinstance(outcome, RetryAfter):
+                self._finish(item, outcome, 0.0)
+
+
+def _number(text: str | None, default: int) -> int:
+    """Return the number of a group config, or the default if it is not readable."""
+    return max(1, int(text)) if text is not None and text.isdigit() else default

@@ -14,12 +14,16 @@ Records that wait, are blocked or are closing use no slot, so the worker takes o
 meanwhile, up to its limits of records and bytes. Records that wait count for the bytes
 only: the windows of their partitions limit their number. Attempts that are due start
 before records that were never tried.
+
+A worker can hold tens of thousands of records, and can lose or release all of them in
+one step. So leaving the queue of ready records, or the heap of waiting ones, takes
+constant time: the entry stays there, and is skipped because of the record's state.
 """
 
 import enum
 import heapq
 import math
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, Final, final
 
 from sharecons.worker.dead_letter_headers import Origin
@@ -33,6 +37,9 @@ MAX_HELD_FACTOR: Final = 20
 """How many records a worker holds at most, as a multiple of its concurrency."""
 
 MIN_MAX_HELD: Final = 1000
+
+MIN_STALE: Final = 100
+"""Entries of records that no longer wait below which they are not dropped."""
 
 
 class ItemState(enum.Enum):
@@ -58,6 +65,7 @@ class WorkItem:
         argument: the record for the handler; deserialized before the first call.
         error: what the last attempt raised.
         slot: the slot of the last call.
+        lease_end: when the worker stops holding it.
     """
 
     __slots__ = (
@@ -66,6 +74,7 @@ class WorkItem:
         "due",
         "error",
         "lane",
+        "lease_end",
         "origin",
         "record",
         "size",
@@ -82,6 +91,7 @@ class WorkItem:
         attempt: int = 1,
         due: float = -math.inf,
         origin: Origin | None = None,
+        lease_end: float = math.inf,
     ) -> None:
         self.record = record
         self.size = size
@@ -89,6 +99,7 @@ class WorkItem:
         self.attempt = attempt
         self.due = due
         self.origin = origin
+        self.lease_end = lease_end
         self.argument = record
         self.error: Exception | None = None
         self.slot: CallSlot | None = None
@@ -98,6 +109,21 @@ class WorkItem:
     def is_done(self) -> bool:
         """True if the worker no longer holds it."""
         return self.state is ItemState.DONE
+
+    @property
+    def is_running(self) -> bool:
+        """True while its handler runs."""
+        return self.state is ItemState.RUNNING
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while it waits for its next attempt."""
+        return self.state is ItemState.WAITING
+
+    @property
+    def has_outcome(self) -> bool:
+        """True if it has an outcome, which is being carried out or has been."""
+        return self.state in (ItemState.CLOSING, ItemState.DONE)
 
 
 @final
@@ -110,6 +136,10 @@ class Scheduler:
             bytes.
         max_held: how many records are held at most, beside the waiting ones; None for
             a multiple of `concurrency`.
+
+    Attributes:
+        unusable: how many of the `concurrency` records cannot run at present, because
+            their threads do not end.
     """
 
     def __init__(
@@ -121,11 +151,14 @@ class Scheduler:
         self._held: dict[WorkItem, None] = {}
         self._held_bytes = 0
         self._running = 0
+        self._ready_count = 0
         self._retries: deque[WorkItem] = deque()
         self._ready: deque[WorkItem] = deque()
+        self._waiting_count = 0
         self._waiting: list[tuple[float, int, WorkItem]] = []
-        self._wait_count = 0
-        self._lanes: dict[bytes, deque[WorkItem]] = {}
+        self._wait_number = 0
+        self._lanes: dict[bytes, OrderedDict[WorkItem, None]] = {}
+        self.unusable = 0
 
     @property
     def held(self) -> tuple[WorkItem, ...]:
@@ -143,11 +176,13 @@ class Scheduler:
     @property
     def waiting(self) -> tuple[WorkItem, ...]:
         """The records that are not due, in any order."""
-        return tuple(item for _, _, item in self._waiting)
+        return tuple(
+            item for _, _, item in self._waiting if item.state is ItemState.WAITING
+        )
 
     @property
     def waiting_count(self) -> int:
-        return len(self._waiting)
+        return self._waiting_count
 
     @property
     def held_count(self) -> int:
@@ -161,15 +196,15 @@ class Scheduler:
     def ready_count(self, now: float) -> int:
         """Return how many records could start, if there were slots."""
         self._wake(now)
-        return len(self._retries) + len(self._ready)
+        return self._ready_count
 
     def capacity(self, now: float) -> int:
         """Return how many records to take: the number that could start now."""
         if self._held_bytes >= self._max_bytes:
             return 0
         startable = self.ready_count(now)
-        free = self._concurrency - self._running
-        counted = len(self._held) - len(self._waiting)
+        free = self._concurrency - self.unusable - self._running
+        counted = len(self._held) - self._waiting_count
         return max(0, min(free - startable, self._max_held - counted))
 
     def add(self, item: WorkItem) -> None:
@@ -183,104 +218,123 @@ class Scheduler:
             self._wait(item)
             return
         if item.lane is not None:
-            lane = self._lanes.setdefault(item.lane, deque())
-            lane.append(item)
+            lane = self._lanes.setdefault(item.lane, OrderedDict())
+            lane[item] = None
             if len(lane) > 1:
                 item.state = ItemState.BLOCKED
                 return
-        self._ready.append(item)
+        self._make_ready(item, self._ready)
 
     def start_next(self, now: float) -> WorkItem | None:
         """Return a record to process now, or None; it is running then."""
         self._wake(now)
-        if self._running >= self._concurrency:
+        if self._running >= self._concurrency - self.unusable:
             return None
-        queue = self._retries or self._ready
-        if not queue:
-            return None
-        item = queue.popleft()
-        item.state = ItemState.RUNNING
-        self._running += 1
-        return item
+        while queue := self._retries or self._ready:
+            item = queue.popleft()
+            if item.state is ItemState.READY:
+                self._ready_count -= 1
+                item.state = ItemState.RUNNING
+                self._running += 1
+                return item
+        return None
 
     def next_due(self) -> float:
         """Return when the next waiting record can be tried; infinity if there is none.
 
         Records that are due already are not counted.
         """
-        return self._waiting[0][0] if self._waiting else math.inf
+        while self._waiting:
+            due, _, item = self._waiting[0]
+            if item.state is ItemState.WAITING:
+                return due
+            heapq.heappop(self._waiting)
+        return math.inf
 
     def lane_behind(self, item: WorkItem) -> list[WorkItem]:
-        """Return the records of its lane that come after this one, in order."""
+        """Return the records of its lane that come after this one, the last one first.
+
+        Takes time for these records only.
+        """
         if item.lane is None:
             return []
-        lane = list(self._lanes[item.lane])
-        return lane[lane.index(item) + 1 :]
+        behind: list[WorkItem] = []
+        for each in reversed(self._lanes[item.lane]):
+            if each is item:
+                break
+            behind.append(each)
+        return behind
 
     def retry(self, item: WorkItem, due: float) -> None:
         """Try a running record again, at `due` or later."""
-        self._end_run(item)
+        assert item.state is ItemState.RUNNING, "only running records are tried again"
+        self._leave_state(item)
         item.attempt += 1
         item.due = due
         self._wait(item)
 
-    def end_wait(self, item: WorkItem) -> None:
-        """Note that a waiting record has an outcome; call `remove` once it is done."""
-        assert item.state is ItemState.WAITING, "only waiting records"
-        self._leave_waiting(item)
-        item.state = ItemState.CLOSING
-
     def close(self, item: WorkItem) -> None:
-        """Note that a running record has an outcome; call `remove` once it is done."""
-        self._end_run(item)
+        """Note that a record has an outcome; call `remove` once it is carried out."""
+        self._leave_state(item)
         item.state = ItemState.CLOSING
 
     def remove(self, item: WorkItem) -> None:
         """Remove a record in any state: it is settled, or its lock is lost."""
         if item.state is ItemState.DONE:
             return
-        match item.state:
-            case ItemState.RUNNING:
-                self._running -= 1
-            case ItemState.READY:
-                (self._retries if item in self._retries else self._ready).remove(item)
-            case ItemState.WAITING:
-                self._leave_waiting(item)
-            case _:
-                pass
+        self._leave_state(item)
         item.state = ItemState.DONE
         del self._held[item]
         self._held_bytes -= item.size
         self._leave_lane(item)
 
+    def _leave_state(self, item: WorkItem) -> None:
+        match item.state:
+            case ItemState.RUNNING:
+                self._running -= 1
+            case ItemState.READY:
+                self._ready_count -= 1
+            case ItemState.WAITING:
+                self._waiting_count -= 1
+                self._forget_stale_waits()
+            case _:
+                pass
+
+    def _forget_stale_waits(self) -> None:
+        """Drop the entries of records that no longer wait, once they are the most."""
+        if len(self._waiting) > 2 * self._waiting_count + MIN_STALE:
+            self._waiting = [
+                each for each in self._waiting if each[2].state is ItemState.WAITING
+            ]
+            heapq.heapify(self._waiting)
+
+    def _make_ready(self, item: WorkItem, queue: deque[WorkItem]) -> None:
+        item.state = ItemState.READY
+        self._ready_count += 1
+        queue.append(item)
+
     def _wait(self, item: WorkItem) -> None:
         item.state = ItemState.WAITING
-        self._wait_count += 1
-        heapq.heappush(self._waiting, (item.due, self._wait_count, item))
-
-    def _leave_waiting(self, item: WorkItem) -> None:
-        self._waiting = [each for each in self._waiting if each[2] is not item]
-        heapq.heapify(self._waiting)
-
-    def _end_run(self, item: WorkItem) -> None:
-        assert item.state is ItemState.RUNNING, "only running records end"
-        self._running -= 1
+        self._waiting_count += 1
+        self._wait_number += 1
+        heapq.heappush(self._waiting, (item.due, self._wait_number, item))
 
     def _wake(self, now: float) -> None:
         """Make the waiting records ready that are due."""
         while self._waiting and self._waiting[0][0] <= now:
             _, _, item = heapq.heappop(self._waiting)
-            item.state = ItemState.READY
-            self._retries.append(item)
+            if item.state is ItemState.WAITING:
+                self._waiting_count -= 1
+                self._make_ready(item, self._retries)
 
     def _leave_lane(self, item: WorkItem) -> None:
         if item.lane is None:
             return
         lane = self._lanes[item.lane]
-        was_first = lane[0] is item
-        lane.remove(item)
+        del lane[item]
         if not lane:
             del self._lanes[item.lane]
-        elif was_first:
-            lane[0].state = ItemState.READY
-            self._ready.append(lane[0])
+            return
+        first = next(iter(lane))
+        if first.state is ItemState.BLOCKED:
+            self._make_ready(first, self._ready)

@@ -3,15 +3,19 @@
 A record is accepted only after its copy, in a retry topic or in the dead-letter queue,
 is confirmed. If the worker dies between the two, the record is delivered again, and its
 copy exists as well. The origin in the copy's headers shows that.
+
+A record that would be released on its last delivery becomes a dead letter instead: the
+broker archives it then (KIP-932). So does one whose lock is lost on its last delivery.
 """
 
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import anyio
+from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
-from sharecons._record import TopicPartition
 from sharecons.errors import (
     BrokerError,
     ClosedError,
@@ -24,6 +28,9 @@ from sharecons.net.io.event_loop import Clock
 from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.dead_letter_headers import Origin, without_origin
 from sharecons.worker.dead_letters import TOO_LARGE, DeadLetterQueue, write_dead_letter
+from sharecons.worker.decisions import Decisions
+from sharecons.worker.error_text import error_text, traceback_of
+from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.origins import failed_origin
 from sharecons.worker.outcomes import (
     Accepted,
@@ -35,17 +42,28 @@ from sharecons.worker.outcomes import (
     RetryAfter,
     Spilled,
 )
+from sharecons.worker.placement import STOPS
+from sharecons.worker.positions import partition_of, position_of
 from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.retry_topics import retry_headers
-from sharecons.worker.scheduler import ItemState, Scheduler, WorkItem
+from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.stats import Counts
 from sharecons.worker.window import WindowTracker
 
-__all__ = ["Settlement", "partition_of", "place_of"]
+__all__ = ["AT_A_TIME", "Settlement"]
 
 FIRST_REPEAT: Final = 1.0
 MAX_REPEAT: Final = 30.0
 """Seconds until a copy that could not be written is written again."""
+
+LAST_WRITES: Final = 5.0
+"""Seconds at the end of a run to write dead letters of last deliveries."""
+
+AT_A_TIME: Final = 100
+"""Records that are settled in one step before other tasks run."""
+
+NOT_WRITTEN: Final = 10
+"""Records that are named in the log if their last dead letters cannot be written."""
 
 
 class Settlement:
@@ -54,12 +72,18 @@ class Settlement:
     Args:
         group: the share group.
         on_changed: is called when a record has left, or uses no slot any more.
+
+    Attributes:
+        tasks: where copies are written; set this before the first outcome.
     """
+
+    tasks: TaskGroup
 
     def __init__(
         self,
         producer: IdempotentProducer,
         dead_letter: DeadLetterQueue | None,
+        decisions: Decisions,
         *,
         group: str,
         clock: Clock,
@@ -67,25 +91,26 @@ class Settlement:
         renewals: RenewalSchedule,
         window: WindowTracker,
         counts: Counts,
+        failures: FailureLog,
         on_changed: Callable[[], None],
     ) -> None:
         self._producer = producer
         self._dead_letter = dead_letter
+        self._decisions = decisions
         self._group = group
         self._clock = clock
         self._scheduler = scheduler
         self._renewals = renewals
         self._window = window
         self._counts = counts
+        self._failures = failures
         self._on_changed = on_changed
+        self._copies: dict[WorkItem, Spilled | DeadLettered] = {}
         self._warned_of_release = False
         self._log = get_logger(__name__, group=group)
 
-    def settle(self, item: WorkItem, outcome: Outcome) -> bool:
-        """Carry out an outcome that needs no I/O; return False for a copy to write.
-
-        The item is running, or waiting. `copy` must be called for one to be written.
-        """
+    def settle(self, item: WorkItem, outcome: Outcome) -> None:
+        """Carry out an outcome; a copy is written in a task of its own."""
         counts = self._counts
         match outcome:
             case Accepted():
@@ -95,55 +120,107 @@ class Settlement:
                 counts.retried += 1
                 self._scheduler.retry(item, self._clock() + seconds)
                 self._on_changed()
-            case Rejected(reason, _):
+            case Rejected():
                 counts.rejected += 1
-                self._log.warning(
-                    "record rejected", **place_of(item.record), reason=reason
-                )
+                self._failures.on_given_up("record rejected", item, outcome)
                 self._end(item, item.record.reject)
             case Released(reason, _):
                 self._warn_of_release(item, reason)
-                self.release(item)
+                self.release(item, outcome)
             case LockLost():
-                counts.locks_lost += 1
-                self._log.warning("lock lost", **place_of(item.record))
-                self._forget(item)
+                self._on_lock_lost(item)
             case Spilled() | DeadLettered():
-                self._close(item)
-                return False
-        return True
+                self._start_copy(item, outcome)
 
-    def release(self, item: WorkItem) -> None:
+    def release(self, item: WorkItem, released: Released) -> None:
         """Return a record to the broker, after records of its lane that wait for it.
 
         Otherwise these would be processed before it.
         """
         if item.is_done:
             return
-        for behind in reversed(self._scheduler.lane_behind(item)):
-            self.release(behind)
+        for behind in self._scheduler.lane_behind(item):
+            self._release_one(behind, released)
+        self._release_one(item, released)
+
+    def _release_one(self, item: WorkItem, released: Released) -> None:
+        outcome = self._decisions.instead_of_release(item, released)
+        if isinstance(outcome, DeadLettered):
+            self._start_copy(item, outcome)
+            return
         self._counts.released += 1
         self._end(item, item.record.release)
 
-    async def copy(self, item: WorkItem, outcome: Outcome) -> None:
+    def _on_lock_lost(self, item: WorkItem) -> None:
+        self._counts.locks_lost += 1
+        self._forget(item)
+        if self._dead_letter is None or not self._decisions.is_last_delivery(item):
+            self._copies.pop(item, None)
+        elif not isinstance(self._copies.get(item), DeadLettered):
+            reason = "its lock was lost on its last delivery"
+            self._start_copy(item, DeadLettered(reason, item.error))
+
+    async def finish(self) -> None:
+        """Release all records; write the dead letters of last deliveries.
+
+        Cancelling this has no effect; it takes up to LAST_WRITES seconds.
+        """
+        held, copies = self._scheduler.held, self._copies
+        if not held and not copies:
+            return
+        self._copies = {}
+        with anyio.CancelScope(shield=True, deadline=self._clock() + LAST_WRITES):
+            async with anyio.create_task_group() as self.tasks:
+                for item, copy in copies.items():
+                    if isinstance(copy, DeadLettered) and (
+                        item.is_done or self._decisions.is_last_delivery(item)
+                    ):
+                        self._start_copy(item, copy)
+                for number, item in enumerate(held, start=1):
+                    if item not in self._copies:
+                        self.release(item, Released(STOPS, item.error))
+                    if number % AT_A_TIME == 0:
+                        await checkpoint()
+        self._report_unwritten()
+
+    def _report_unwritten(self) -> None:
+        for item in list(self._copies)[:NOT_WRITTEN]:
+            self._log.error(
+                "dead letter not written before the worker ended; the broker archives "
+                "the record",
+                **position_of(item.record),
+            )
+        if len(self._copies) > NOT_WRITTEN:
+            self._log.error("dead letters not written", records=len(self._copies))
+
+    # Copies.
+
+    def _start_copy(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
+        if not item.has_outcome:
+            self._scheduler.close(item)
+        self._copies[item] = outcome
+        self.tasks.start_soon(self._copy, item, outcome)
+        self._on_changed()
+
+    async def _copy(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
         """Write a record to a retry topic or the dead-letter queue, and accept it.
 
         This is repeated until it succeeds. Meanwhile the record is held, so that
         nothing is lost; other records of its partition go on while its window lasts.
         """
         repeat_after = FIRST_REPEAT
-        while not item.is_done:
+        while self._copies.get(item) is outcome:
             try:
                 await self._write(item, outcome)
             except ClosedError:
                 return
             except Error as error:
-                if _is_too_large(error):
-                    self.settle(item, Released("its retry topic takes no such size"))
+                if isinstance(outcome, Spilled) and _is_too_large(error):
+                    self._on_too_large(item, outcome)
                     return
                 self._log.warning(
                     "copy of a failed record not written; trying again",
-                    **place_of(item.record),
+                    **position_of(item.record),
                     seconds=repeat_after,
                     error=str(error),
                 )
@@ -153,30 +230,31 @@ class Settlement:
                 self._on_copied(item, outcome)
                 return
 
-    async def _write(self, item: WorkItem, outcome: Outcome) -> None:
+    def _on_too_large(self, item: WorkItem, outcome: Spilled) -> None:
+        if self._copies.get(item) is outcome:
+            del self._copies[item]
+            reason = f"{outcome.topic} takes no record of this size"
+            self.settle(item, Released(reason, outcome.error))
+
+    async def _write(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
         record = item.record
-        match outcome:
-            case Spilled(topic, seconds, attempt, error):
-                due = round((time.time() + seconds) * 1000)
-                reason = f"{type(error).__name__}: {error}" if error else ""
-                origin = self._origin(item, attempt - 1, reason, error)
-                await self._producer.send(
-                    topic,
-                    record.value,
-                    key=record.key,
-                    headers=(
-                        *without_origin(record.headers),
-                        *retry_headers(origin, due),
-                    ),
-                )
-            case DeadLettered(reason, error):
-                assert self._dead_letter is not None, "decided by the policy"
-                origin = self._origin(item, item.attempt, reason, error)
-                await write_dead_letter(
-                    self._producer, self._dead_letter, record, origin
-                )
-            case _:
-                raise AssertionError(f"{outcome!r} has no copy")
+        if isinstance(outcome, Spilled):
+            error = outcome.error
+            due = round((time.time() + outcome.seconds) * 1000)
+            reason = error_text(error) if error is not None else ""
+            origin = self._origin(item, outcome.attempt - 1, reason, error)
+            await self._producer.send(
+                outcome.topic,
+                record.value,
+                key=record.key,
+                headers=(*without_origin(record.headers), *retry_headers(origin, due)),
+            )
+            return
+        assert self._dead_letter is not None, "decided by the policy"
+        origin = self._origin(item, item.attempt, outcome.reason, outcome.error)
+        if outcome.error is not None:
+            origin = origin._replace(traceback=traceback_of(outcome.error))
+        await write_dead_letter(self._producer, self._dead_letter, record, origin)
 
     def _origin(
         self, item: WorkItem, attempts: int, reason: str, error: Exception | None
@@ -185,24 +263,19 @@ class Settlement:
             item, group=self._group, attempts=attempts, reason=reason, error=error
         )
 
-    def _on_copied(self, item: WorkItem, outcome: Outcome) -> None:
-        if item.is_done:
-            return  # its lock was lost meanwhile
+    def _on_copied(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
+        if self._copies.get(item) is not outcome:
+            return  # its lock was lost meanwhile, and it is delivered again
+        del self._copies[item]
         if isinstance(outcome, DeadLettered):
             self._counts.dead_lettered += 1
-            self._log.warning(
-                "record dead-lettered", **place_of(item.record), reason=outcome.reason
-            )
+            self._failures.on_given_up("record dead-lettered", item, outcome)
         else:
             self._counts.spilled += 1
-        self._end(item, item.record.accept)
+        if not item.is_done:
+            self._end(item, item.record.accept)
 
-    def _close(self, item: WorkItem) -> None:
-        if item.state is ItemState.WAITING:
-            self._scheduler.end_wait(item)
-        else:
-            self._scheduler.close(item)
-        self._on_changed()
+    # Leaving.
 
     def _end(self, item: WorkItem, acknowledge: Callable[[], None]) -> None:
         """Acknowledge a record and forget it."""
@@ -212,7 +285,7 @@ class Settlement:
         except (LockLostError, RecordStateError, ClosedError) as error:
             # The record is delivered again.
             self._log.warning(
-                "acknowledgement failed", **place_of(item.record), error=str(error)
+                "acknowledgement failed", **position_of(item.record), error=str(error)
             )
 
     def _forget(self, item: WorkItem) -> None:
@@ -228,24 +301,10 @@ class Settlement:
         self._log.warning(
             "failed record released, which uses up a delivery; with retry_topics it "
             "would wait. This is logged once",
-            **place_of(item.record),
+            **position_of(item.record),
             reason=reason,
         )
 
 
 def _is_too_large(error: Error) -> bool:
     return isinstance(error, BrokerError) and error.code in TOO_LARGE
-
-
-def partition_of(record: Any) -> TopicPartition:
-    return TopicPartition(record.topic, record.partition)
-
-
-def place_of(record: Any) -> dict[str, Any]:
-    """Return a record's position, for a log line."""
-    return {
-        "topic": record.topic,
-        "partition": record.partition,
-        "offset": record.offset,
-        "delivery_count": record.delivery_count,
-    }

@@ -16,17 +16,19 @@ from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import BatchHandler, handler_call
 from sharecons.worker.hooks import HookRunner, WorkerHooks
+from sharecons.worker.options import WorkerOptions, check_lease
 from sharecons.worker.origins import origin_of_record
 from sharecons.worker.placement import Undeserializable
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
-from sharecons.worker.runner import Runner, WorkerOptions
+from sharecons.worker.runner import Runner
 from sharecons.worker.signals import stop_on_signals
 from sharecons.worker.stats import WorkerStats
 
 __all__ = ["ShareWorker"]
 
 MIB: Final = 1 << 20
+MIN_TIMEOUT: Final = 0.001
 
 
 class ShareWorker(Generic[KeyT, ValueT]):
@@ -43,6 +45,9 @@ class ShareWorker(Generic[KeyT, ValueT]):
             plain function, which runs in a thread and cannot be cancelled. Or a
             `BatchHandler`.
         concurrency: how many handlers run at a time.
+        timeout: seconds for one call of the handler; then it is cancelled, and the
+            attempt has failed with a TimeoutError. A thread cannot be cancelled: it
+            takes a slot until it ends, see docs/worker.md.
         max_bytes: no more records are taken while those held have as many bytes.
         retry: how often, and after which delays, a failed record is tried again.
         retry_topics: where records wait that would stall their partition. The worker
@@ -54,7 +59,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         key_order: process records with one key one after the other. This holds in this
             worker only: other members of the group can process records with the same
             key at the same time. Such records never move to a retry topic.
-        max_lease: seconds for which the lock of a record is renewed.
+        max_lease: seconds for which a record is held in all, with its waits. Then its
+            handler is cancelled, and the attempt has failed with a TimeoutError.
         shutdown_grace: seconds for handlers to finish when the worker stops.
         handle_signals: stop on SIGTERM and SIGINT, if `run` is called in the main
             thread; a second one cancels the handlers.
@@ -72,6 +78,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         handler: Callable[[Record[KeyT, ValueT]], object] | BatchHandler[KeyT, ValueT],
         *,
         concurrency: int = 10,
+        timeout: float | None = None,
         max_bytes: int = 64 * MIB,
         retry: RetryPolicy | None = None,
         retry_topics: Iterable[RetryTopic] = (),
@@ -89,11 +96,14 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_number("max_lease", max_lease, 0.0, 365 * DAY)
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
         check_choice("undeserializable", undeserializable, get_args(Undeserializable))
+        if timeout is not None:
+            check_number("timeout", timeout, MIN_TIMEOUT, 365 * DAY)
         policy = retry if retry is not None else RetryPolicy()
         topics = RetryTopics(retry_topics)
+        check_lease(max_lease, timeout, topics)
         topics.check_delays(policy.longest_delays())
         self.consumer = consumer
-        self._handler = handler_call(handler, concurrency)
+        self._handler = handler_call(handler, timeout)
         self._hooks = HookRunner(hooks)
         self._handle_signals = handle_signals
         self._options = WorkerOptions(
@@ -159,9 +169,13 @@ class ShareWorker(Generic[KeyT, ValueT]):
                 )
                 if self._stop_requested:
                     runner.stop()
-                tasks.start_soon(producer.run)
-                failure = await runner.run()
-                tasks.cancel_scope.cancel()
+                # Dead letters are written even if the run is cancelled.
+                producing = anyio.CancelScope(shield=True)
+                tasks.start_soon(_run_in, producing, producer)
+                try:
+                    failure = await runner.run()
+                finally:
+                    producing.cancel()
         except Exception as error:  # noqa: BLE001 (raised by the caller)
             return error
         return failure
@@ -199,3 +213,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
             if state is not None:
                 return state.origin
         return origin_of_record(record, self.consumer.group_id)
+
+
+async def _run_in(scope: anyio.CancelScope, producer: IdempotentProducer) -> None:
+    with scope:
+        await producer.run()

@@ -15,6 +15,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.self_cancel import undo_self_cancel
 
 __all__ = ["CallSlot", "CallSlots"]
 
@@ -39,12 +40,12 @@ class CallSlot:
         self.scope = anyio.CancelScope()
         self.wakeup = AutoResetEvent()
 
-    def on_lost(self, reason: str) -> None:
-        """Cancel the call if all of its records are lost.
+    def on_outcome(self, reason: str) -> None:
+        """Cancel the call if all of its records have an outcome before it ends.
 
         A slot without a call goes on: the record was of an earlier one.
         """
-        if self.items and all(item.is_done for item in self.items):
+        if self.items and all(item.has_outcome for item in self.items):
             self.scope.cancel(reason=reason)
 
 
@@ -124,7 +125,7 @@ class CallSlots:
         try:
             with slot.scope:
                 while True:
-                    await slot.wakeup.wait_until(FOREVER)
+                    await self._wait_for_call(slot)
                     await self._make_calls(slot)
                     if self._ended or slot.scope.cancel_called:
                         return
@@ -133,6 +134,17 @@ class CallSlots:
         finally:
             self._count -= 1
             self._on_free()
+
+    async def _wait_for_call(self, slot: CallSlot) -> None:
+        while True:
+            try:
+                await slot.wakeup.wait_until(FOREVER)
+            except BaseException as error:
+                # Of an earlier handler that has a timer which cancels its task.
+                if await undo_self_cancel(error) is None:
+                    raise
+            else:
+                return
 
     async def _make_calls(self, slot: CallSlot) -> None:
         pause_at = self._clock() + SLICE

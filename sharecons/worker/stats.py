@@ -19,6 +19,8 @@ class WorkerStats(NamedTuple):
         rejected, dead_lettered, released: records with this outcome.
         locks_lost: records whose lock ended while the worker held them.
         failed: attempts that raised an exception.
+        abandoned_threads: threads of cancelled handlers that have not ended. Each takes
+            one of the `concurrency` slots.
     """
 
     held: int = 0
@@ -32,6 +34,7 @@ class WorkerStats(NamedTuple):
     released: int = 0
     locks_lost: int = 0
     failed: int = 0
+    abandoned_threads: int = 0
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 """Calling handlers: one record, a batch, in threads, with what they raise."""
 
 import asyncio
+import contextlib
 import functools
 import threading
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from sharecons import Reject, Retry
 from sharecons.errors import ConfigurationError
+from sharecons.worker.error_text import traceback_of
 from sharecons.worker.handlers import BatchHandler, HandlerBatch, handler_call
 
 pytestmark = pytest.mark.anyio
@@ -18,7 +20,7 @@ RECORDS: list[Any] = ["a", "b", "c"]
 
 
 async def errors_of(handler: object, records: Any = RECORDS) -> list[Exception | None]:
-    return list(await handler_call(handler, 3)(records))
+    return list(await handler_call(handler)(records))
 
 
 async def test_result_of_a_handler_is_ignored() -> None:
@@ -100,16 +102,131 @@ async def test_cancelled_error_that_a_handler_raises_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_cancellation_of_the_task_is_raised() -> None:
+async def test_handler_that_cancels_its_own_task_has_failed() -> None:
+    async def handle(record: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.get_loop().call_soon(task.cancel)  # a time limit of its own
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group():
+        (error,) = await errors_of(handle, ["a"])
+        await anyio.lowlevel.checkpoint()
+
+    assert isinstance(error, RuntimeError)
+    assert "the handler cancelled its own task" == str(error)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_end_of_the_event_loop_is_no_failure_of_a_handler() -> None:
+    """asyncio.run cancels all tasks: the one of the worker and those of its slots."""
+    returned: list[object] = []
+
     async def handle(record: str) -> None:
         await anyio.sleep_forever()
 
-    task = asyncio.ensure_future(errors_of(handle, ["a"]))
+    async def call() -> None:
+        returned.append(await errors_of(handle, ["a"]))
+
+    async def work() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+
+    before = asyncio.all_tasks()
+    work_task = asyncio.ensure_future(work())
     await anyio.wait_all_tasks_blocked()
-    task.cancel()
+    for task in asyncio.all_tasks() - before:
+        task.cancel()
 
     with pytest.raises(asyncio.CancelledError):
-        await task
+        await work_task
+    assert [] == returned
+
+
+async def test_handler_that_exceeds_its_timeout_has_failed() -> None:
+    async def handle(record: str) -> None:
+        await anyio.sleep_forever()
+
+    (error,) = await handler_call(handle, 0.01)(["a"])
+
+    assert isinstance(error, TimeoutError)
+    assert "the handler took longer than its timeout of 0.01 s" == str(error)
+    assert "sleep_forever" in traceback_of(error), "where it waited"
+
+
+async def test_handler_that_swallows_its_cancellation_has_failed() -> None:
+    async def handle(record: str) -> None:
+        with contextlib.suppress(BaseException):
+            await anyio.sleep_forever()
+
+    (error,) = await handler_call(handle, 0.01)(["a"])
+
+    assert isinstance(error, TimeoutError)
+
+
+async def test_decision_after_the_timeout_counts() -> None:
+    async def handle(record: str) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise Reject("too slow")
+
+    (error,) = await handler_call(handle, 0.01)(["a"])
+
+    assert isinstance(error, Reject)
+
+
+async def test_unmarked_records_of_a_batch_fail_by_its_timeout() -> None:
+    bad = ValueError("bad")
+
+    async def handle(batch: HandlerBatch[Any, Any]) -> None:
+        batch.fail(batch[1], bad)
+        await anyio.sleep_forever()
+
+    first, second, third = await handler_call(BatchHandler(handle), 0.01)(RECORDS)
+
+    assert second is bad
+    assert isinstance(first, TimeoutError)
+    assert first is third
+
+
+async def test_thread_that_exceeds_its_timeout_is_abandoned_until_it_ends() -> None:
+    leave, left = threading.Event(), anyio.Event()
+    cancelled: list[bool] = []
+
+    def hang(record: str) -> None:
+        leave.wait(30)
+        try:
+            anyio.from_thread.check_cancelled()
+        except BaseException:
+            cancelled.append(True)
+            raise
+
+    call = handler_call(hang, 0.05)
+    assert call.threads is not None
+    call.threads.on_changed = lambda thread: (
+        None if thread in call.threads.abandoned else left.set()
+    )
+
+    (error,) = await call(["a"])
+    assert isinstance(error, TimeoutError)
+    (thread,) = call.threads.abandoned
+    assert "test_handlers.py" in thread.stack()
+    assert ".hang" in thread.stack()
+    leave.set()
+    with anyio.fail_after(10):
+        await left.wait()
+
+    assert [True] == cancelled
+    assert not call.threads.abandoned
+
+
+async def test_thread_that_ends_in_time_is_not_abandoned() -> None:
+    call = handler_call(lambda record: None, 5.0)
+
+    assert [None] == await call(["a"])
+    assert call.threads is not None
+    assert not call.threads.abandoned
 
 
 async def test_batch_is_accepted_except_for_marked_records() -> None:
@@ -144,6 +261,27 @@ async def test_exception_of_a_batch_handler_fails_unmarked_records() -> None:
     assert [bad, lost, lost] == await errors_of(BatchHandler(handle))
 
 
+async def test_falsy_exception_of_a_marked_record_is_not_accepted() -> None:
+    class Empty(Exception):
+        def __len__(self) -> int:
+            return 0
+
+    error = Empty()
+
+    async def handle(batch: HandlerBatch[Any, Any]) -> list[Exception | None]:
+        batch.fail(batch[0], error)
+        return [None, error, None]
+
+    assert [error, error, None] == await errors_of(BatchHandler(handle))
+
+
+def test_mark_that_is_no_exception_is_rejected() -> None:
+    batch: HandlerBatch[Any, Any] = HandlerBatch(RECORDS)
+
+    with pytest.raises(TypeError, match="batch.fail takes an exception"):
+        batch.fail(batch[0], "bad")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("returned", [[None], ["a", "b", "c"], 3, {"a": None}, "abc"])
 async def test_other_results_of_a_batch_handler_accept_nothing(returned: Any) -> None:
     async def handle(batch: HandlerBatch[Any, Any]) -> Any:
@@ -165,6 +303,92 @@ async def test_batch_handler_that_is_a_plain_function_runs_in_a_thread() -> None
     assert [threading.get_ident()] != threads
 
 
+async def generate(record: object) -> Any:
+    yield record
+
+
+def generate_plainly(record: object) -> Any:
+    yield record
+
+
+class Generating:
+    def __call__(self, record: object) -> Any:
+        yield record
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        generate,
+        generate_plainly,
+        Generating(),
+        functools.partial(generate),
+        functools.partial(functools.partial(generate_plainly)),
+        functools.partial(Generating()),
+        Generating().__call__,
+    ],
+)
+def test_handler_whose_call_would_run_nothing_is_rejected(handler: Any) -> None:
+    for make in (handler_call, BatchHandler):
+        with pytest.raises(ConfigurationError, match="contains `yield`"):
+            make(handler)
+
+
+@pytest.mark.parametrize(
+    ("handler", "problem"),
+    [
+        (lambda: None, "too many positional arguments"),
+        (lambda record, database: None, "missing a required argument: 'database'"),
+        (lambda *, record: None, "too many positional arguments"),
+        (functools.partial(print, sep=""), None),
+        (functools.partial(lambda a, b: None, 1), None),
+        (lambda *records: None, None),
+        (lambda record, retries=3: None, None),
+    ],
+)
+def test_handler_is_checked_for_one_argument(handler: Any, problem: Any) -> None:
+    if problem is None:
+        handler_call(handler)
+        return
+    with pytest.raises(ConfigurationError, match="cannot be called with one record"):
+        handler_call(handler)
+
+
+def test_class_as_a_handler_is_rejected() -> None:
+    with pytest.raises(ConfigurationError, match="pass an instance of it"):
+        handler_call(Generating)
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda record: generate(record),
+        lambda record: generate_plainly(record),
+        lambda record: (each for each in record),
+    ],
+)
+async def test_handler_that_returns_a_generator_has_failed(handler: Any) -> None:
+    async def handle(record: str) -> object:
+        return handler(record)
+
+    for each in (handler, handle):
+        (error,) = await errors_of(each, ["a"])
+        assert isinstance(error, TypeError)
+        assert "generator instead of awaiting it or iterating over it" in str(error)
+
+
+async def test_handler_that_returns_a_coroutine_has_failed() -> None:
+    async def charge(record: str) -> None:
+        raise AssertionError("it is never awaited")
+
+    async def handle(record: str) -> object:
+        return charge(record)  # `await` is missing
+
+    (error,) = await errors_of(handle, ["a"])
+
+    assert isinstance(error, TypeError)
+
+
 def test_only_records_of_a_batch_can_be_marked() -> None:
     batch: HandlerBatch[Any, Any] = HandlerBatch(RECORDS)
 
@@ -175,7 +399,7 @@ def test_only_records_of_a_batch_can_be_marked() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: handler_call(3, 1), "handler must be a function with a record"),
+        (lambda: handler_call(3), "handler must be a function with a record"),
         (lambda: BatchHandler("x"), "handler must be a function"),  # type: ignore[arg-type]
         (lambda: BatchHandler(print, max_records=0), "max_records must be"),
         (lambda: BatchHandler(print, max_wait=-1), "max_wait must be"),

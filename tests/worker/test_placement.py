@@ -4,18 +4,8 @@ import math
 
 import pytest
 
-from sharecons.worker.outcomes import (
-    DeadLettered,
-    Rejected,
-    Released,
-    RetryAfter,
-    Spilled,
-)
-from sharecons.worker.placement import (
-    BatchGate,
-    place_retry,
-    undeserializable_outcome,
-)
+from sharecons.worker.outcomes import Released, RetryAfter, Spilled
+from sharecons.worker.placement import BatchGate, place_retry
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics
 
 ERROR = TimeoutError("slow")
@@ -38,10 +28,18 @@ def test_record_that_would_stall_its_partition_waits_in_a_topic() -> None:
 def test_record_that_cannot_wait_without_a_retry_topic_is_released() -> None:
     found = place_retry(RETRY, can_wait=False, topics=NONE)
 
-    assert (
-        Released("it cannot keep its lock, or would stall its partition", ERROR)
-        == found
-    )
+    assert Released("it would stall its partition", ERROR) == found
+
+
+def test_record_that_would_lose_its_lock_does_not_wait_in_place() -> None:
+    found = place_retry(RETRY, is_leased=False, can_wait=True, topics=TOPICS)
+    assert Spilled("seconds", 10.0, 2, ERROR) == found
+    for topics, key_order in ((NONE, False), (TOPICS, True)):
+        found = place_retry(
+            RETRY, is_leased=False, can_wait=True, topics=topics, key_order=key_order
+        )
+        reason = "its lock or max_lease ends before its next attempt"
+        assert Released(reason, ERROR) == found
 
 
 def test_record_with_key_order_waits_in_place() -> None:
@@ -66,18 +64,6 @@ def test_topic_for_a_delay_is_the_shortest_that_is_long_enough(
     delay: float, topic: str
 ) -> None:
     assert topic == TOPICS.topic_for(delay)
-
-
-def test_undeserializable_record_is_never_accepted() -> None:
-    for policy in ("dead_letter", "reject", "release"):
-        for queue in (True, False):
-            found = undeserializable_outcome(policy, ERROR, has_dead_letter_queue=queue)
-            expected = {
-                ("dead_letter", True): DeadLettered,
-                ("release", True): Released,
-                ("release", False): Released,
-            }.get((policy, queue), Rejected)
-            assert expected("slow", ERROR) == found
 
 
 def test_batch_starts_when_it_is_full() -> None:

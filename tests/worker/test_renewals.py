@@ -15,6 +15,7 @@ class Locks:
     def __init__(self, max_lease: float = math.inf, *, renews: bool = True) -> None:
         self.schedule = RenewalSchedule(max_lease, renews=renews)
         self.deadlines: dict[WorkItem, float] = {}
+        self.held_too_long: list[WorkItem] = []
 
     def add(self, name: str, now: float = 0.0) -> WorkItem:
         item = WorkItem(name, 10)
@@ -23,7 +24,9 @@ class Locks:
         return item
 
     def take_due(self, now: float) -> tuple[list[WorkItem], list[WorkItem]]:
-        return self.schedule.take_due(now, self.deadlines.__getitem__)
+        due = self.schedule.take_due(now, self.deadlines.__getitem__)
+        self.held_too_long += due.held_too_long
+        return due.renew, due.lost
 
     def run(self, *, confirm: bool) -> list[tuple[float, str]]:
         """Let time pass until all locks are lost; return the time of each action."""
@@ -69,16 +72,28 @@ def test_unconfirmed_renewal_is_repeated_until_the_lock_ends() -> None:
     ] == locks.run(confirm=False)
 
 
-def test_record_is_not_renewed_after_its_longest_lease() -> None:
-    locks = Locks(max_lease=70.0)
-    locks.add("a")
+def test_record_is_held_too_long_once_and_keeps_its_lock_meanwhile() -> None:
+    locks = Locks(max_lease=50.0)
+    item = locks.add("a")
+    for now in (15.0, 30.0, 45.0):
+        assert ([item], []) == locks.take_due(now)
+        locks.deadlines[item] = now + 30.0
+    locks.take_due(49.9)
+    assert 50.0 == locks.schedule.next_check()
+    assert [] == locks.held_too_long
 
-    assert [
-        (15.0, "renew"),
-        (30.0, "renew"),
-        (45.0, "renew"),
-        (75.0, "lost"),
-    ] == locks.run(confirm=True)
+    locks.take_due(50.0)
+    assert [item] == locks.held_too_long
+    assert ([item], []) == locks.take_due(60.0), "its dead letter is being written"
+    assert [item] == locks.held_too_long
+
+
+def test_record_without_renewals_is_held_too_long_before_its_lock_ends() -> None:
+    locks = Locks(max_lease=20.0, renews=False)
+    item = locks.add("a")
+
+    assert ([], []) == locks.take_due(20.0)
+    assert [item] == locks.held_too_long
 
 
 def test_lock_of_a_late_delivery_is_renewed_at_half_of_its_renewed_duration() -> None:
@@ -177,7 +192,9 @@ def test_lock_is_lost_only_if_every_renewal_failed(durations, lateness, fails) -
             assert now < deadline
             if not next(failed, False):
                 items[item] = duration, now + duration
+        for item in due.held_too_long:
+            assert now >= 500.0
+            schedule.remove(item)
         for item in due.lost:
-            deadline = items[item][1]
-            assert now >= deadline
-            assert deadline >= 500.0 or True in fails
+            assert now >= items[item][1]
+            assert True in fails

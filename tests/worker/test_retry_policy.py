@@ -97,11 +97,49 @@ def test_policy_is_that_of_the_nearest_exception_class() -> None:
         max_attempts=3, by_exception={OSError: often, ConnectionResetError: once}
     )
 
-    assert policy.for_error(ConnectionResetError()) is once
-    assert policy.for_error(ConnectionRefusedError()) is often
+    assert 1 == policy.for_error(ConnectionResetError()).max_attempts
+    assert 9 == policy.for_error(ConnectionRefusedError()).max_attempts
     assert policy.for_error(ValueError()) is policy
     assert RetryAfter is type(decided(policy, FileNotFoundError(), 8))
     assert DeadLettered is type(decided(policy, ConnectionResetError(), 1))
+
+
+def test_policy_of_an_exception_in_a_group_counts_for_the_group() -> None:
+    once = RetryPolicy(max_attempts=1)
+    policy = RetryPolicy(max_attempts=3, by_exception={OSError: once})
+    inner = ExceptionGroup("inner", [KeyError(), FileNotFoundError()])
+
+    group = ExceptionGroup("tasks", [ValueError(), inner])
+    assert 1 == policy.for_error(group).max_attempts
+    assert policy.for_error(ExceptionGroup("tasks", [ValueError()])) is policy
+
+
+def test_policy_by_exception_inherits_what_it_does_not_set() -> None:
+    policy = RetryPolicy(
+        max_attempts=7,
+        initial=2.0,
+        maximum=8.0,
+        jitter=0.0,
+        by_exception={
+            ValueError: RetryPolicy(max_attempts=1),
+            OSError: RetryPolicy(maximum=1.0),
+            KeyError: RetryPolicy(initial=90.0, multiplier=3.0),
+        },
+    )
+
+    def of(error: Exception) -> tuple[float, ...]:
+        found = policy.for_error(error)
+        return found.max_attempts, found.initial, found.maximum, found.multiplier
+
+    assert (1, 2.0, 8.0, 2.0) == of(ValueError())
+    assert (7, 1.0, 1.0, 2.0) == of(OSError()), "the first delay is not above"
+    assert (7, 90.0, 90.0, 3.0) == of(KeyError())
+    assert 0.0 == policy.for_error(OSError()).jitter
+
+
+def test_delay_that_is_not_given_fits_the_other_one() -> None:
+    assert 0.5 == RetryPolicy(maximum=0.5).initial
+    assert 61.0 == RetryPolicy(initial=61.0).maximum
 
 
 @pytest.mark.parametrize(
@@ -110,7 +148,11 @@ def test_policy_is_that_of_the_nearest_exception_class() -> None:
         ({"max_attempts": 0}, "max_attempts must be between 1 and"),
         ({"max_attempts": 2.5}, "max_attempts must be a whole number"),
         ({"initial": -1}, "initial must be between"),
-        ({"initial": 61}, r"initial \(61 s\) must not be above maximum \(60 s\)"),
+        (
+            {"initial": 61, "maximum": 60},
+            r"initial \(61 s\) must not be above maximum \(60 s\)",
+        ),
+        ({"by_exception": [OSError]}, "by_exception must be a mapping"),
         ({"maximum": float("nan")}, "maximum must be between"),
         ({"multiplier": 0.5}, "multiplier must be between"),
         ({"jitter": 2}, "jitter must be between"),
@@ -124,7 +166,7 @@ def test_invalid_policy_is_rejected(options, message) -> None:
         RetryPolicy(**options)
 
 
-@pytest.mark.parametrize("after", [-1, float("inf"), float("nan")])
+@pytest.mark.parametrize("after", [-1, float("inf"), float("nan"), 1e16, "3", True])
 def test_invalid_delay_is_rejected(after) -> None:
-    with pytest.raises(ConfigurationError, match="takes seconds"):
+    with pytest.raises(ConfigurationError, match=r"Retry\(after=...\) must be"):
         Retry(after=after)

@@ -92,7 +92,7 @@ def test_lane_runs_one_record_at_a_time_through_all_attempts() -> None:
 def test_lane_behind_a_record_has_the_later_records_of_its_key() -> None:
     found, items = scheduler("k:1", "k:2", "j:1", "k:3", "none")
 
-    assert [items[1], items[3]] == found.lane_behind(items[0])
+    assert [items[3], items[1]] == found.lane_behind(items[0])
     assert [items[3]] == found.lane_behind(items[1])
     assert [] == found.lane_behind(items[2])
     assert [] == found.lane_behind(items[4])
@@ -155,7 +155,7 @@ def test_wait_that_ends_early_leaves_the_record_closing() -> None:
     started(found)
     found.retry(items[0], due=5.0)
 
-    found.end_wait(items[0])
+    found.close(items[0])
 
     assert ItemState.CLOSING is items[0].state
     assert math.inf == found.next_due()
@@ -210,7 +210,7 @@ class SchedulerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.scheduler.waiting)
     @rule(data=st.data())
     def end_wait(self, data) -> None:
-        self.scheduler.end_wait(data.draw(st.sampled_from(self.scheduler.waiting)))
+        self.scheduler.close(data.draw(st.sampled_from(self.scheduler.waiting)))
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())

@@ -46,7 +46,7 @@ LOST_AT_ITS_END = 99
 def lose(item: WorkItem) -> None:
     item.state = ItemState.DONE
     assert item.slot is not None
-    item.slot.on_lost("LockLost")
+    item.slot.on_outcome("LockLost")
 
 
 async def test_idle_slot_survives_the_lost_lock_of_its_last_record() -> None:

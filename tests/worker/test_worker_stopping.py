@@ -202,7 +202,11 @@ async def test_cancelled_run_releases_the_records_that_are_not_settled(
 async def test_cancelled_handler_has_the_lost_lock_as_the_reason(
     broker: EmbeddedBroker,
 ) -> None:
-    broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+    config = {
+        "share.record.lock.duration.ms": 1000,
+        "share.renew.acknowledge.enable": "false",
+    }
+    broker.set_group_config("billing", config)
     broker.produce("orders", [b"a", b"b"])
     reasons: list[str] = []
 
@@ -216,7 +220,7 @@ async def test_cancelled_handler_has_the_lost_lock_as_the_reason(
             assert not record.held
             raise
 
-    async with working(broker, hang, max_lease=0.5, concurrency=1) as worker:
+    async with working(broker, hang, concurrency=1) as worker:
         await until(lambda: settled(broker, 2))
         assert 1 == worker.stats.locks_lost
 

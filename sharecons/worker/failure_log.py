@@ -1,0 +1,124 @@
+"""Log lines about failed attempts and about records that are given up.
+
+Each failed attempt is a line, up to LINES a minute for each type of exception; further
+ones are counted, and their number is logged when the minute ends. So a database that is
+down does not fill the log, and another failure beside it is still seen.
+"""
+
+from collections import Counter
+from typing import Any, Final, final
+
+from sharecons.net.io.event_loop import Clock
+from sharecons.worker.error_text import code_line, error_text
+from sharecons.worker.outcomes import (
+    DeadLettered,
+    Outcome,
+    Rejected,
+    Released,
+    RetryAfter,
+    Spilled,
+)
+from sharecons.worker.positions import position_of
+from sharecons.worker.scheduler import WorkItem
+
+__all__ = ["FailureLog", "LineLimit"]
+
+LINES: Final = 10
+PERIOD: Final = 60.0
+"""Up to LINES lines of one kind in PERIOD seconds."""
+
+
+@final
+class LineLimit:
+    """Limits the lines of each kind in a period, and counts the others."""
+
+    def __init__(self, lines: int = LINES, period: float = PERIOD) -> None:
+        self._lines = lines
+        self._period = period
+        self._ends = 0.0
+        self._counts: Counter[str] = Counter()
+
+    def allows(self, kind: str) -> bool:
+        """Count a line; return whether to write it."""
+        self._counts[kind] += 1
+        return self._counts[kind] <= self._lines
+
+    def take_suppressed(self, now: float) -> dict[str, int]:
+        """Return how many lines of each kind were not written in a period that ended.
+
+        Empty until the period ends; then the next one begins.
+        """
+        if now < self._ends:
+            return {}
+        suppressed = {
+            kind: count - self._lines
+            for kind, count in self._counts.items()
+            if count > self._lines
+        }
+        self._counts.clear()
+        self._ends = now + self._period
+        return suppressed
+
+
+@final
+class FailureLog:
+    """Writes the lines; `flush` must be called once a second or so."""
+
+    def __init__(self, log: Any, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+        self._attempts = LineLimit()
+        self._tracebacks = LineLimit()
+
+    def on_failed_attempt(
+        self, item: WorkItem, error: Exception, outcome: Outcome, seconds: float
+    ) -> None:
+        """Log an attempt that raised an exception.
+
+        Args:
+            seconds: how long it took.
+        """
+        if self._attempts.allows(type(error).__qualname__):
+            self._log.warning(
+                "attempt failed",
+                **position_of(item.record),
+                attempt=item.attempt,
+                seconds=round(seconds, 3),
+                error=error_text(error),
+                at=code_line(error),
+                then=_what_follows(outcome),
+            )
+
+    def on_given_up(self, event: str, item: WorkItem, outcome: Outcome) -> None:
+        """Log a record that is rejected or dead-lettered, with a traceback.
+
+        Every such record has its line; only the traceback is limited.
+        """
+        assert isinstance(outcome, Rejected | DeadLettered), "others are not given up"
+        error = outcome.error
+        fields = {**position_of(item.record), "reason": outcome.reason}
+        if error is not None and self._tracebacks.allows(type(error).__qualname__):
+            fields["exc_info"] = error
+        self._log.warning(event, **fields)
+
+    def flush(self) -> None:
+        """Log how many lines were left out in a period that has ended."""
+        now = self._clock()
+        for kind, count in self._attempts.take_suppressed(now).items():
+            self._log.warning("more attempts failed", exception=kind, count=count)
+        self._tracebacks.take_suppressed(now)
+
+
+def _what_follows(outcome: Outcome) -> str:
+    match outcome:
+        case RetryAfter(seconds):
+            return f"attempt {outcome.attempt} in {seconds:.3g} s"
+        case Spilled(topic, seconds):
+            return f"attempt {outcome.attempt} in {seconds:.3g} s, from {topic}"
+        case DeadLettered():
+            return "dead letter"
+        case Rejected():
+            return "rejected"
+        case Released(reason):
+            return f"released: {reason}"
+    return type(outcome).__name__

@@ -1,0 +1,41 @@
+"""Tells a handler that cancels its own task from a worker that ends.
+
+On asyncio, any code can cancel the task that it runs in, for example by a time limit of
+its own. The tasks of a worker run many handlers, so this must end the call only.
+"""
+
+import asyncio
+import math
+from typing import Final
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from sharecons.net.background import current_task
+
+__all__ = ["undo_self_cancel"]
+
+ROUNDS: Final = 3
+"""Rounds of the event loop in which a loop that ends cancels all of its tasks."""
+
+
+async def undo_self_cancel(error: BaseException) -> str | None:
+    """Return how the caller's task was cancelled by code that runs in it, or None.
+
+    The task then goes on. None means that the exception is not a cancellation, or that
+    a cancel scope or the end of the event loop has caused it: raise it again.
+    """
+    if not isinstance(error, anyio.get_cancelled_exc_class()) or _in_cancelled_scope():
+        return None
+    task = current_task()
+    if not isinstance(task, asyncio.Task) or not task.cancelling():
+        return "the handler awaited a task that was cancelled"
+    while task.cancelling():
+        task.uncancel()
+    for _ in range(ROUNDS):
+        await checkpoint()  # raises if the worker's tasks are cancelled as well
+    return "the handler cancelled its own task"
+
+
+def _in_cancelled_scope() -> bool:
+    return anyio.current_effective_deadline() == -math.inf

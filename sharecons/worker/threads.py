@@ -1,0 +1,195 @@
+"""Calls plain functions in threads, and counts the threads that do not end.
+
+A thread cannot be cancelled. If the call is, its thread is abandoned: it goes on until
+the function returns, and its result is ignored. In the function,
+`anyio.from_thread.check_cancelled()` then raises, and `record.held` becomes False once
+the lock is lost.
+
+An abandoned thread counts for the worker's concurrency, so that a worker whose handlers
+hang does not start more and more threads.
+"""
+
+import math
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, final
+
+import anyio
+from anyio import to_thread
+
+from sharecons.net.io.event_loop import Clock, thread_safe_scheduler
+from sharecons.worker.error_text import repr_of
+
+__all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog"]
+
+REPORT_INTERVAL: Final = 60.0
+
+FRAMES: Final = 3
+"""The innermost frames of a thread that hangs, for the log."""
+
+
+@final
+class AbandonedThread:
+    """One call in a thread.
+
+    Attributes:
+        argument: what the function was called with: a record or a batch.
+        since: when the call was cancelled, on the clock of `anyio.current_time()`.
+    """
+
+    def __init__(self, function: Callable[[Any], Any], argument: Any) -> None:
+        self._function = function
+        self.argument = argument
+        self.since = 0.0
+        self._ident: int | None = None
+        self._has_ended = False
+        self._on_end: Callable[[], None] | None = None
+
+    # Each thread writes its own attribute first and then reads the other one's, so
+    # that at least one of them sees both.
+
+    def run(self) -> tuple[Any]:
+        """Call the function, unless it was abandoned before; runs in the thread.
+
+        The result is wrapped, because trio does not let a thread return a coroutine.
+        """
+        self._ident = threading.get_ident()
+        if self._on_end is not None:
+            return (None,)
+        try:
+            return (self._function(self.argument),)
+        finally:
+            self._has_ended = True
+            if self._on_end is not None:
+                self._on_end()
+
+    def abandon(self, on_end: Callable[[], None]) -> bool:
+        """Call `on_end` in the thread once it ends; return False if it does not run."""
+        self._on_end = on_end
+        return self._ident is not None and not self._has_ended
+
+    def stack(self) -> str:
+        """Return where the thread is now, innermost frame last."""
+        frame = sys._current_frames().get(self._ident or 0)
+        lines: list[str] = []
+        while frame is not None and len(lines) < FRAMES:
+            code = frame.f_code
+            lines.append(f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}")
+            frame = frame.f_back
+        return " > ".join(reversed(lines)) or "not started"
+
+
+@final
+class ThreadCalls:
+    """A coroutine function that calls a plain one in threads.
+
+    Attributes:
+        abandoned: the threads whose calls were cancelled and that have not ended.
+        on_changed: called in the event loop when `abandoned` has changed.
+    """
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self._function = function
+        self.abandoned: dict[AbandonedThread, None] = {}
+        self.on_changed: Callable[[AbandonedThread], None] = lambda thread: None
+        # The worker's slots limit the number of calls.
+        self._limiter: anyio.CapacityLimiter | None = None
+
+    async def __call__(self, argument: Any) -> tuple[Any]:
+        """Call the function; return a tuple with its result."""
+        if self._limiter is None:
+            self._limiter = anyio.CapacityLimiter(math.inf)
+        thread = AbandonedThread(self._function, argument)
+        try:
+            return await to_thread.run_sync(
+                thread.run, limiter=self._limiter, abandon_on_cancel=True
+            )
+        except anyio.get_cancelled_exc_class():
+            self._abandon(thread)
+            raise
+
+    def _abandon(self, thread: AbandonedThread) -> None:
+        schedule = thread_safe_scheduler()
+        thread.since = anyio.current_time()
+
+        def on_end() -> None:
+            with suppress(RuntimeError):  # the event loop has ended before the thread
+                schedule(lambda: self._forget(thread))
+
+        self.abandoned[thread] = None
+        if thread.abandon(on_end):
+            self.on_changed(thread)
+        else:
+            del self.abandoned[thread]
+
+    def _forget(self, thread: AbandonedThread) -> None:
+        if thread in self.abandoned:
+            del self.abandoned[thread]
+            self.on_changed(thread)
+
+
+@final
+class ThreadLog:
+    """Logs the abandoned threads, and reports their number.
+
+    Args:
+        calls: None if the handler is not a plain function.
+        on_count: is called with the number when it has changed.
+    """
+
+    def __init__(
+        self,
+        calls: ThreadCalls | None,
+        log: Any,
+        clock: Clock,
+        on_count: Callable[[int], None],
+    ) -> None:
+        self._threads = {} if calls is None else calls.abandoned
+        self._log = log
+        self._clock = clock
+        self._on_count = on_count
+        self._next_report = math.inf
+        if calls is not None:
+            calls.on_changed = self._on_changed
+
+    @property
+    def count(self) -> int:
+        """The number of abandoned threads that have not ended."""
+        return len(self._threads)
+
+    def _on_changed(self, thread: AbandonedThread) -> None:
+        seconds = round(self._clock() - thread.since, 3)
+        if thread in self._threads:
+            self._next_report = min(self._next_report, thread.since + REPORT_INTERVAL)
+            self._log.warning(
+                "a cancelled handler goes on in its thread; until it ends, it takes "
+                "one of the concurrency slots",
+                argument=repr_of(thread.argument),
+                at=thread.stack(),
+                threads=self.count,
+            )
+        else:
+            self._log.info(
+                "the thread of a cancelled handler has ended",
+                argument=repr_of(thread.argument),
+                seconds=seconds,
+                threads=self.count,
+            )
+        self._on_count(self.count)
+
+    def flush(self) -> None:
+        """Log the threads that have not ended once in REPORT_INTERVAL."""
+        now = self._clock()
+        if now < self._next_report:
+            return
+        self._next_report = now + REPORT_INTERVAL if self._threads else math.inf
+        for thread in list(self._threads)[:1]:
+            self._log.warning(
+                "threads of cancelled handlers have not ended",
+                threads=self.count,
+                seconds=round(now - thread.since),
+                argument=repr_of(thread.argument),
+                at=thread.stack(),
+            )
