@@ -49,6 +49,7 @@ class Origin(NamedTuple):
         exception: the type of the last exception; None if there was none.
         redrives: how often it was returned to its topic before.
         traceback: the last frames of the last exception; None if there was none.
+        dead_lettered: how often it was written to a dead-letter topic, with this time.
     """
 
     topic: str
@@ -62,6 +63,7 @@ class Origin(NamedTuple):
     exception: str | None = None
     redrives: int = 0
     traceback: str | None = None
+    dead_lettered: int = 1
 
 
 class RedriveMark(NamedTuple):
@@ -85,6 +87,7 @@ _NAMES: Final[Mapping[str, str]] = {
     "exception": f"{OWN}exception",
     "redrives": f"{OWN}redrives",
     "traceback": f"{OWN}traceback",
+    "dead_lettered": f"{OWN}dead-lettered",
 }
 _BROKER_NAMES: Final[Mapping[str, str]] = {
     "topic": f"{BROKER}topic",
@@ -98,7 +101,15 @@ _REDRIVE_NAME: Final = f"{OWN}redrive.name"
 _REDRIVE_OF: Final = f"{OWN}redrive.of"
 
 _NUMBERS: Final = frozenset(
-    ["partition", "offset", "delivery_count", "timestamp", "attempts", "redrives"]
+    [
+        "partition",
+        "offset",
+        "delivery_count",
+        "timestamp",
+        "attempts",
+        "redrives",
+        "dead_lettered",
+    ]
 )
 _REQUIRED: Final = ("topic", "partition", "offset", "group", "delivery_count", "reason")
 

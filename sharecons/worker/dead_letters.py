@@ -3,18 +3,23 @@
 from dataclasses import dataclass
 from typing import Any, Final
 
+from sharecons._record import Headers
 from sharecons.config.validation import check_topic
-from sharecons.errors import BrokerError
+from sharecons.errors import BrokerError, ConfigurationError
 from sharecons.net.producer import IdempotentProducer, RecordPosition
 from sharecons.protocol.codes import Code
 from sharecons.worker.dead_letter_headers import (
     Origin,
     origin_headers,
+    read_origin,
     reference_headers,
     without_origin,
 )
 
-__all__ = ["TOO_LARGE", "DeadLetterQueue", "write_dead_letter"]
+__all__ = ["TOO_LARGE", "DeadLetterQueue", "check_no_return", "write_dead_letter"]
+
+MAX_DEAD_LETTERED: Final = 8
+"""How often a record becomes a dead letter, of one worker after another."""
 
 SHORT_REASON: Final = 100
 """Characters of the reason in the smallest dead letter."""
@@ -37,6 +42,30 @@ class DeadLetterQueue:
 
     def __post_init__(self) -> None:
         check_topic("dead_letter", self.topic)
+
+
+def check_no_return(headers: Headers, queue: DeadLetterQueue) -> None:
+    """Check that a record is not a dead letter that would return to its topic.
+
+    Two workers that have each other's source as dead-letter topic would write the same
+    record for ever, and so would any cycle of workers.
+
+    Raises:
+        ConfigurationError: it would.
+    """
+    origin = read_origin(headers)
+    if origin is None:
+        return
+    if origin.topic == queue.topic:
+        raise ConfigurationError(
+            f"the record is a dead letter of topic {origin.topic!r}, so it cannot be "
+            "one in that topic again: consume another topic, or change dead_letter"
+        )
+    if origin.dead_lettered >= MAX_DEAD_LETTERED:
+        raise ConfigurationError(
+            f"the record was a dead letter {origin.dead_lettered} times: the workers "
+            "write it to each other's topics"
+        )
 
 
 async def write_dead_letter(

@@ -27,9 +27,7 @@ class WorkerOptions:
     stop_on_error: bool
 
 
-def check_lease(
-    max_lease: float, timeout: float | None, topics: RetryTopics
-) -> None:
+def check_lease(max_lease: float, timeout: float | None, topics: RetryTopics) -> None:
     """Check that a record is held long enough for a call, and in a retry topic.
 
     A longer delay of a policy is no error: such a record waits elsewhere.
@@ -39,7 +37,9 @@ def check_lease(
     """
     held = [("timeout is", timeout)]
     if topics:
-        held.append(("records of retry_topics are held for up to", topics.longest_delay))
+        held.append(
+            ("records of retry_topics are held for up to", topics.longest_delay)
+        )
     for what, seconds in held:
         if seconds is not None and seconds > max_lease:
             raise ConfigurationError(

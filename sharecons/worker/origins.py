@@ -2,14 +2,18 @@
 
 from typing import Any
 
-from sharecons.worker.dead_letter_headers import Origin, read_redrives
+from sharecons.worker.dead_letter_headers import Origin, read_origin, read_redrives
 from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["failed_origin", "origin_of_record"]
 
 
 def origin_of_record(record: Any, group: str) -> Origin:
-    """Return the origin of a record that has not failed before: itself."""
+    """Return the origin of a record that has not failed before: itself.
+
+    A dead letter that a worker consumes counts how often it was one.
+    """
+    before = read_origin(record.headers)
     return Origin(
         topic=record.topic,
         partition=record.partition,
@@ -19,6 +23,7 @@ def origin_of_record(record: Any, group: str) -> Origin:
         reason="",
         timestamp=record.timestamp if record.timestamp >= 0 else None,
         redrives=read_redrives(record.headers),
+        dead_lettered=1 if before is None else before.dead_lettered + 1,
     )
 
 

@@ -27,7 +27,12 @@ from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
 from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.dead_letter_headers import Origin, without_origin
-from sharecons.worker.dead_letters import TOO_LARGE, DeadLetterQueue, write_dead_letter
+from sharecons.worker.dead_letters import (
+    TOO_LARGE,
+    DeadLetterQueue,
+    check_no_return,
+    write_dead_letter,
+)
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.error_text import error_text, traceback_of
 from sharecons.worker.failure_log import FailureLog
@@ -125,8 +130,9 @@ class Settlement:
                 self._failures.on_given_up("record rejected", item, outcome)
                 self._end(item, item.record.reject)
             case Released(reason, _):
-                self._warn_of_release(item, reason)
                 self.release(item, outcome)
+                if item.is_done:
+                    self._warn_of_release(item, reason)
             case LockLost():
                 self._on_lock_lost(item)
             case Spilled() | DeadLettered():
@@ -251,6 +257,7 @@ class Settlement:
             )
             return
         assert self._dead_letter is not None, "decided by the policy"
+        check_no_return(record.headers, self._dead_letter)
         origin = self._origin(item, item.attempt, outcome.reason, outcome.error)
         if outcome.error is not None:
             origin = origin._replace(traceback=traceback_of(outcome.error))

@@ -1,0 +1,480 @@
+"""What a worker with a dead-letter queue promises, on the embedded broker.
+
+A record leaves the group only by success, by Reject, or with a confirmed dead letter.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import (
+    BatchHandler,
+    DeadLetter,
+    DeadLetterQueue,
+    Record,
+    Reject,
+    RetryPolicy,
+    RetryTopic,
+    ShareConsumer,
+    ShareWorker,
+)
+from sharecons.errors import AuthorizationError, ConfigurationError
+from sharecons.protocol.codes import Code
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
+from sharecons.worker.dead_letter_headers import Origin, read_origin
+from tests.waiting import until
+from tests.worker.working import Handled, on_real_clock, settled, working
+
+pytestmark = pytest.mark.anyio
+
+DEAD = DeadLetterQueue("orders.dead")
+TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+def origins(broker: EmbeddedBroker) -> list[Origin]:
+    """Return the origins of the dead letters, by their offsets at the source."""
+    found = [read_origin(letter.headers) for letter in broker.records("orders.dead")]
+    return sorted((each for each in found if each), key=lambda each: each.offset)
+
+
+async def hang(record: Record[Any, Any]) -> None:
+    await anyio.sleep_forever()
+
+
+async def test_handler_that_hangs_is_a_dead_letter_after_its_attempts(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a"])
+    handled = Handled(hang)
+
+    async with working(broker, handled, timeout=5.0, retry=TWICE, dead_letter=DEAD):
+        await until(lambda: settled(broker, 1))
+
+    (origin,) = origins(broker)
+    assert [b"a"] * 2 == handled.calls
+    assert 1 == origin.delivery_count, "a timeout costs no delivery"
+    assert 2 == origin.attempts
+    assert (
+        "failed after 2 attempts: TimeoutError: the handler took longer than its "
+        "timeout of 5 s"
+    ) == origin.reason
+    assert origin.traceback is not None
+    assert "sleep_forever" in origin.traceback
+
+
+async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(5)])
+
+    async def write(batch: Sequence[Record[Any, Any]]) -> None:
+        await anyio.sleep_forever()
+
+    handler = BatchHandler(write, max_records=5, max_wait=0.1)
+    async with working(broker, handler, timeout=5.0, retry=TWICE, dead_letter=DEAD):
+        await until(lambda: settled(broker, 5))
+
+    assert [0, 1, 2, 3, 4] == [each.offset for each in origins(broker)]
+
+
+async def test_handler_that_exceeds_max_lease_has_failed_attempts(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a"])
+    handled = Handled(hang)
+
+    async with working(broker, handled, max_lease=5.0, retry=TWICE, dead_letter=DEAD):
+        await until(lambda: settled(broker, 1))
+
+    (origin,) = origins(broker)
+    assert [b"a"] * 2 == handled.calls
+    assert 2 == origin.delivery_count
+    assert "held for max_lease (5 s)" in origin.reason
+
+
+async def test_waits_longer_than_max_lease_lose_no_lock(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"a"])
+    policy = RetryPolicy(max_attempts=10, initial=300.0, maximum=300.0)
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    handled = Handled(fail)
+    options = {"max_lease": 100.0, "retry": policy, "dead_letter": DEAD}
+    async with working(broker, handled, **options) as worker:
+        await until(lambda: settled(broker, 1))
+
+    (origin,) = origins(broker)
+    assert 5 == len(handled.calls) == origin.delivery_count
+    assert 0 == worker.stats.locks_lost
+    assert origin.reason.startswith(
+        "delivered for the last time: its lock or max_lease"
+    )
+
+
+async def test_stop_on_the_last_delivery_writes_a_dead_letter(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
+    broker.produce("orders", [b"a"])
+    handled = Handled(hang)
+    for delivery in (1, 2):
+        async with working(broker, handled, shutdown_grace=0.5, dead_letter=DEAD):
+            await until(lambda count=delivery: len(handled.calls) == count)
+
+    (origin,) = origins(broker)
+    assert 2 == origin.delivery_count
+    assert "delivered for the last time: the worker stops" == origin.reason
+    assert settled(broker, 1)
+
+
+def new_worker(
+    broker: EmbeddedBroker, handler: Any, **options: Any
+) -> ShareWorker[Any, Any]:
+    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        max_wait=0.1,
+        network=broker.network,
+    )
+    return ShareWorker(consumer, handler, **{"dead_letter": DEAD, **options})
+
+
+async def test_cancelled_run_on_the_last_delivery_writes_a_dead_letter(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
+    broker.produce("orders", [b"a"])
+    handled = Handled(hang)
+    for delivery in (1, 2):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(new_worker(broker, handled).run)
+            await until(lambda count=delivery: len(handled.calls) == count)
+            tasks.cancel_scope.cancel()
+
+    assert [2] == [each.delivery_count for each in origins(broker)]
+
+
+async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
+    broker.produce("orders", [b"a"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="bad"):
+            await new_worker(broker, fail, stop_on_error=True).run()
+
+    (origin,) = origins(broker)
+    assert "delivered for the last time: its handler raised" == origin.reason
+    assert "builtins.ValueError" == origin.exception
+
+
+async def test_lock_lost_on_the_last_delivery_is_a_dead_letter(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
+    broker.produce("orders", [b"a"])
+    handled = Handled(hang)
+
+    async with working(broker, handled, dead_letter=DEAD) as worker:
+        for delivery in (1, 2):
+            await until(lambda count=delivery: len(handled.calls) == count)
+            broker.faults.on("ShareFetch").hang_up()
+            await until(lambda count=delivery: worker.stats.locks_lost == count)
+        await until(lambda: bool(origins(broker)))
+
+    (origin,) = origins(broker)
+    assert "its lock was lost on its last delivery" == origin.reason
+
+
+async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"bad"])
+
+    def refuse(value: bytes) -> Any:
+        raise ValueError("not an order")
+
+    async with working(
+        broker,
+        Handled(),
+        consumer={"value_deserializer": refuse},
+        undeserializable="release",
+        retry=RetryPolicy(max_attempts=9),
+        dead_letter=DEAD,
+    ):
+        await until(lambda: settled(broker, 1))
+
+    (origin,) = origins(broker)
+    assert 5 == origin.delivery_count
+    assert "delivered for the last time: ValueError: not an order" == origin.reason
+
+
+async def test_record_delivered_more_often_than_its_attempts_is_not_handled(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a"])
+    killed = Handled(hang)
+    for delivery in (1, 2):
+        async with working(broker, killed, shutdown_grace=0.5):
+            await until(lambda count=delivery: len(killed.calls) == count)
+    handled = Handled()
+
+    async with working(broker, handled, retry=TWICE, dead_letter=DEAD):
+        await until(lambda: settled(broker, 1))
+
+    (origin,) = origins(broker)
+    assert [] == handled.calls
+    assert ("delivered 3 times without an outcome; max_attempts is 2") == origin.reason
+
+
+async def test_dead_letter_that_its_topic_cannot_take_is_held_and_warned_of(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.create_topic("small", config={"max.message.bytes": 60})
+    broker.produce("orders", [b"a"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("x" * 1000)
+
+    small = DeadLetterQueue("small")
+    policy = RetryPolicy(max_attempts=1)
+    async with working(broker, fail, retry=policy, dead_letter=small) as worker:
+        await until(lambda: "copy of a failed record not written" in caplog.text)
+        await anyio.sleep(10.0)  # virtual time
+        assert 1 == worker.stats.held
+        assert 0 == worker.stats.released
+        assert not settled(broker, 1)
+        worker.stop_now()
+
+
+async def test_reason_is_shortened_if_the_topic_cannot_take_it(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.create_topic("small", config={"max.message.bytes": 600})
+    broker.produce("orders", [b"a" * 1000])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("x" * 1000)
+
+    small = DeadLetterQueue("small")
+    policy = RetryPolicy(max_attempts=1)
+    async with working(broker, fail, retry=policy, dead_letter=small):
+        await until(lambda: settled(broker, 1))
+
+    (letter,) = broker.records("small")
+    origin = read_origin(letter.headers)
+    assert origin is not None
+    assert letter.value is None
+    assert origin.reason.startswith("failed after 1 attempt: ValueError: xxx")
+    assert 100 == len(origin.reason)
+
+
+async def test_dead_letter_does_not_return_to_its_topic(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two workers, each with the other one's source as its dead-letter topic."""
+    broker.produce("orders", [b"a"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    policy = RetryPolicy(max_attempts=1)
+    back: ShareConsumer[Any, Any] = ShareConsumer(
+        "orders.dead",
+        group_id="other",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        network=broker.network,
+    )
+    other = ShareWorker(back, fail, retry=policy, dead_letter=DeadLetterQueue("orders"))
+    async with working(broker, fail, retry=policy, dead_letter=DEAD):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(other.run)
+            await until(lambda: "is a dead letter of topic 'orders'" in caplog.text)
+            await anyio.sleep(10.0)  # virtual time
+            other.stop_now()
+
+    assert 1 == len(broker.records("orders"))
+    assert 1 == len(broker.records("orders.dead"))
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_handler_that_cancels_its_task_does_not_end_the_worker(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(30)])
+
+    async def cancel_itself(record: Record[Any, Any]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if record.value == b"3":
+            task.cancel()
+            await anyio.sleep(1.0)
+        if record.value == b"7":  # the time limit ends after the handler
+            task.get_loop().call_later(0.001, task.cancel)
+
+    async with working(broker, cancel_itself, concurrency=2, dead_letter=DEAD):
+        await until(lambda: settled(broker, 30))
+
+    (origin,) = origins(broker)
+    assert 3 == origin.offset
+    assert "RuntimeError: the handler cancelled its own task" in origin.reason
+
+
+async def test_fatal_error_ends_a_busy_worker(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"a"])
+    handled = Handled(hang)
+    worker = new_worker(broker, handled, concurrency=1)
+
+    with pytest.RaisesGroup(AuthorizationError):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            await until(lambda: handled.calls == [b"a"])
+            broker.faults.on("ShareGroupHeartbeat").refuse(
+                Code.GROUP_AUTHORIZATION_FAILED
+            )
+            with anyio.fail_after(10):
+                await until(lambda: handled.running == 0)
+
+    assert "the consumer has failed; the worker ends" in caplog.text
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Unreadable(), DeadLetter(Unreadable()), DeadLetter(400), Reject(b"bytes")],
+)
+async def test_exception_without_a_text_does_not_end_the_worker(
+    broker: EmbeddedBroker, error: Exception
+) -> None:
+    broker.produce("orders", [b"bad", b"good"])
+
+    async def handle(record: Record[Any, Any]) -> None:
+        if record.value == b"bad":
+            raise error
+
+    policy = RetryPolicy(max_attempts=1)
+    async with working(broker, handle, retry=policy, dead_letter=DEAD):
+        await until(lambda: settled(broker, 2))
+
+    assert isinstance(error, Reject) or 1 == len(origins(broker))
+
+
+async def test_failed_attempts_are_logged_with_the_line_that_raised(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"bad"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("not an order")
+
+    async with working(broker, fail, retry=TWICE, dead_letter=DEAD):
+        await until(lambda: settled(broker, 1))
+
+    lines = [each.getMessage() for each in caplog.records]
+    first, second = (each for each in lines if each.startswith("attempt failed"))
+    for line, attempt, then in (
+        (first, 1, "attempt 2 in "),
+        (second, 2, "dead letter"),
+    ):
+        assert "topic=orders partition=0 offset=0 delivery_count=1 " in line
+        assert f" attempt={attempt} seconds=" in line
+        assert "error='ValueError: not an order'" in line
+        assert "test_worker_promises.py:" in line
+        assert f"then='{then}" in line
+    (last,) = (each for each in caplog.records if "dead-lettered" in each.getMessage())
+    assert logging.WARNING == last.levelno
+    assert last.exc_info is not None
+    (origin,) = origins(broker)
+    assert origin.traceback is not None
+    assert 'raise ValueError("not an order")' in origin.traceback
+
+
+async def test_many_failures_of_one_kind_are_counted_in_the_log(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(100)])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise KeyError("rare") if record.value == b"99" else ValueError("many")
+
+    policy = RetryPolicy(max_attempts=1)
+    async with working(broker, fail, retry=policy, dead_letter=DEAD):
+        await until(lambda: settled(broker, 100))
+        await until(lambda: "more attempts failed" in caplog.text)
+
+    lines = [each.getMessage() for each in caplog.records]
+    failed = [each for each in lines if each.startswith("attempt failed")]
+    assert 10 == sum("ValueError" in each for each in failed)
+    assert 1 == sum("KeyError" in each for each in failed)
+    (more,) = (each for each in lines if each.startswith("more attempts failed"))
+    assert "exception=ValueError count=89" in more
+
+
+@on_real_clock
+async def test_threads_that_hang_are_limited_counted_and_named(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(20)])
+    leave = threading.Event()
+    running: set[int] = set()
+    most = 0
+
+    def hang_in_thread(record: Record[Any, Any]) -> None:
+        nonlocal most
+        running.add(threading.get_ident())
+        most = max(most, len(running))
+        try:
+            if not leave.is_set():
+                leave.wait(30)
+        finally:
+            running.discard(threading.get_ident())
+
+    options = {"concurrency": 3, "timeout": 0.05, "dead_letter": DEAD}
+    async with working(broker, hang_in_thread, **options) as worker:
+        await until(lambda: worker.stats.abandoned_threads == 3)
+        await until(lambda: worker.stats.failed == 3)
+        assert 0 == worker.stats.running
+        line = next(
+            each.getMessage()
+            for each in caplog.records
+            if "goes on in its thread" in each.getMessage()
+        )
+        assert "in test_threads_that_hang_are_limited_counted_and_named" in line
+        leave.set()
+        await until(lambda: settled(broker, 20))
+        await until(lambda: worker.stats.abandoned_threads == 0)
+
+    assert 3 == most
+
+
+async def test_lease_shorter_than_a_call_is_rejected(broker: EmbeddedBroker) -> None:
+    with pytest.raises(ConfigurationError, match="timeout is 20 s, but max_lease"):
+        new_worker(broker, hang, timeout=20.0, max_lease=10.0)
+    topics = [RetryTopic("orders.retry", 60.0)]
+    with pytest.raises(ConfigurationError, match="held for up to 90 s, but max_lease"):
+        new_worker(broker, hang, retry_topics=topics, max_lease=80.0)
