@@ -78,6 +78,9 @@ class Runner:
     Args:
         consumer: is started, and closed by the caller after `run`.
         producer: writes retries and dead letters; the caller runs it.
+
+    Attributes:
+        handler_failed: True if `run` returns what a handler raised.
     """
 
     def __init__(
@@ -145,6 +148,7 @@ class Runner:
         self._drained = False
         self._handlers: TaskGroup | None = None
         self._failure: Exception | None = None
+        self.handler_failed = False
         self._log = get_logger(__name__, group=consumer.group_id)
 
     @property
@@ -311,6 +315,7 @@ class Runner:
             self._hooks.on_failure(item.argument, error, outcome)
             if self._options.stop_on_error and self._failure is None:
                 self._failure = error
+                self.handler_failed = True
                 self.stop()
         self._finish(item, outcome, seconds)
 

@@ -183,6 +183,11 @@ class ShareWorker(Generic[KeyT, ValueT]):
             self._runner.stop_now()
 
     @property
+    def _handler_failed(self) -> bool:
+        """True if `run` raises what a handler raised."""
+        return self._runner is not None and self._runner.handler_failed
+
+    @property
     def stats(self) -> WorkerStats:
         """The counts of what the worker has done, and of what it does now."""
         return WorkerStats() if self._runner is None else self._runner.stats

@@ -4,7 +4,7 @@ import argparse
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
@@ -97,7 +97,7 @@ class _Process:
         if self._status is not None:
             self._status.show("")
         _log.info("worker ended", **numbers(self._worker.stats))
-        if isinstance(failure, Error):
+        if isinstance(failure, Error) and not self._worker._handler_failed:
             raise failure
         if failure is not None:
             _log.error("worker failed", exc_info=failure)
@@ -148,23 +148,25 @@ class _Process:
         watch = LoopWatch()
         tasks.start_soon(watch.run)
         port = first + (self._options.process or 0) if first else 0
-        try:
-            server = serve_health(
-                HEALTH_HOST,
-                port,
-                live=watch.problem,
-                ready=self._readiness_problem,
-                numbers=lambda: numbers(self._worker.stats),
-                labels={"group": self._worker.consumer.group_id},
-            )
-            async with server as listening:
-                _log.info("health port", url=f"http://{HEALTH_HOST}:{listening}")
-                yield
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConfigurationError(
-                f"--health-port: cannot listen on port {port}: {reason}"
-            ) from error
+        server = serve_health(
+            HEALTH_HOST,
+            port,
+            live=watch.problem,
+            ready=self._readiness_problem,
+            numbers=lambda: numbers(self._worker.stats),
+            labels={"group": self._worker.consumer.group_id},
+        )
+        async with AsyncExitStack() as stack:
+            # Only listening is in this block: a handler can raise OSError as well.
+            try:
+                listening = await stack.enter_async_context(server)
+            except (OSError, OverflowError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise ConfigurationError(
+                    f"--health-port: cannot listen on port {port}: {reason}"
+                ) from error
+            _log.info("health port", url=f"http://{HEALTH_HOST}:{listening}")
+            yield
 
     def _readiness_problem(self) -> str | None:
         if self._is_stopping:

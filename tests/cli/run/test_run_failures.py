@@ -1,0 +1,66 @@
+"""`sharecons run` when a handler ends the worker: error lines and exit codes."""
+
+import socket
+
+import pytest
+
+from tests.cli.run.running import TIMEOUT, new_broker, running
+
+pytestmark = pytest.mark.slow("starts a process")
+
+STOP_ON_ERROR = """
+import os
+
+from sharecons import ShareConsumer, ShareWorker
+from sharecons.errors import ConfigurationError
+
+
+async def handle(record):
+    raise {error}
+
+
+def make_worker():
+    consumer = ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=os.environ["APP_SERVERS"],
+        auto_offset_reset="earliest",
+    )
+    return ShareWorker(consumer, handle, stop_on_error=True)
+"""
+
+
+@pytest.fixture
+def broker():
+    with new_broker(records=1) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("port", [(), ("--health-port", "0")])
+@pytest.mark.parametrize(
+    "error",
+    ["OSError(28, 'disk full')", "TimeoutError('slow')", "ConfigurationError('id')"],
+)
+def test_error_of_a_handler_that_stops_the_worker_is_its_own(
+    broker, tmp_path, error, port
+):
+    app = STOP_ON_ERROR.format(error=error)
+    with running(broker, tmp_path, "app:make_worker", *port, app=app) as command:
+        code = command.process.wait(TIMEOUT)
+
+        assert 1 == code
+        (failed,) = command.events("worker failed")
+        assert error.partition("(")[0] in failed["exception"]
+        assert "--health-port" not in command.stderr
+
+
+def test_used_health_port_is_a_usage_error(broker, tmp_path):
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        options = ("--health-port", port)
+        with running(broker, tmp_path, "app:handle", *options) as command:
+            code = command.process.wait(TIMEOUT)
+
+            assert 2 == code
+            text = f"sharecons run: --health-port: cannot listen on port {port}: "
+            assert text in command.stderr
