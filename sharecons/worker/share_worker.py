@@ -1,6 +1,7 @@
 """The public worker: calls a handler for each record of a share group."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, Final, Generic, cast, get_args
 
 import anyio
@@ -56,8 +57,9 @@ class ShareWorker(Generic[KeyT, ValueT]):
             key at the same time. Such records never move to a retry topic.
         max_lease: seconds for which the lock of a record is renewed.
         shutdown_grace: seconds for handlers to finish when the worker stops.
-        handle_signals: stop on SIGTERM and SIGINT, if `run` is called in the main
-            thread; a second one cancels the handlers.
+        handle_signals: stop on SIGTERM and SIGINT; a second one cancels the handlers.
+            They are received while a worker runs in the main thread. Earlier signal
+            handlers of the application are called as well, and are restored.
         stop_on_error: the first exception of a handler, other than Retry, Reject and
             DeadLetter, stops the worker, and `run` raises it.
         hooks: called around handlers.
@@ -130,12 +132,11 @@ class ShareWorker(Generic[KeyT, ValueT]):
                 "the worker ran already; create another ShareWorker and ShareConsumer"
             )
         self._started = True
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
+        with ExitStack() as stack:
             if self._handle_signals:
-                tasks.start_soon(stop_on_signals, self.stop, self.stop_now)
+                group = self.consumer.group_id
+                stack.enter_context(stop_on_signals(group, self.stop, self.stop_now))
             failure = await self._run()
-            tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
 
