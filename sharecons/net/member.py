@@ -22,7 +22,7 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
 from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
 from sharecons.net.error_reports import ErrorReports
-from sharecons.net.io.event_loop import AutoResetEvent, running_clock
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
 from sharecons.protocol.acknowledge.batcher import (
@@ -82,6 +82,7 @@ class Member:
         membership, metadata, prefetch: the machines; the consumer reads their state.
         wake_leaders: call this when the prefetch limit changed: there might be records
             to fetch.
+        leave_timeout: for how many seconds `close` waits for the group coordinator.
     """
 
     def __init__(
@@ -125,6 +126,8 @@ class Member:
             request_timeout=request_timeout,
         )
         self.wake_leaders = self._leaders.wake
+        self.leave_timeout = FOREVER
+        self._settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
         self._failed = False
         self._stopped = False
@@ -204,14 +207,30 @@ class Member:
         self.metadata.close()
         self._metadata_wakeup.set()
         self._leaders.close()
-        while not (self._leaders.all_ended or self._stopped):
-            await self._wait_for_change()
+        with self._settling:
+            while not (self._leaders.all_ended or self._stopped):
+                await self._wait_for_change()
         self.abandon()
         self._ack_dispatcher.dispatch()
         self.membership.close(anyio.current_time())
         self._membership_wakeup.set()
-        while not (self.membership.finished or self._stopped):
-            await self._wait_for_change()
+        with anyio.move_on_after(self.leave_timeout):
+            while not (self.membership.finished or self._stopped):
+                await self._wait_for_change()
+
+    def limit_settling(self, timeout: float) -> None:
+        """Leave the group after `timeout` seconds even if leaders do not respond.
+
+        This limits a `close` that follows, or is in progress.
+        """
+        deadline = anyio.current_time() + timeout
+        self._settling.deadline = min(self._settling.deadline, deadline)
+
+    def flush(self) -> bool:
+        """Send pending acknowledgements; return whether records are unsettled."""
+        waiter = CommitWaiter()
+        self._leaders.flush(waiter)
+        return not waiter.is_done or self._leaders.has_unsettled_records
 
     def on_tasks_ended(self) -> None:
         """Note that the tasks have ended; end calls that wait for them."""

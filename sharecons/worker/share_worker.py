@@ -142,44 +142,54 @@ class ShareWorker(Generic[KeyT, ValueT]):
 
     async def _run(self) -> Exception | None:
         """Return what ended the run, so that task groups do not wrap it in a group."""
-        failure: Exception | None = None
         try:
-            async with (
-                self.consumer,
-                BrokerPool(self._access.cluster) as brokers,
-                anyio.create_task_group() as tasks,
-            ):
-                producer = IdempotentProducer(brokers)
-                runner = self._runner = Runner(
-                    cast("ShareConsumer[Any, Any]", self.consumer),
-                    self._access,
-                    producer,
-                    self._handler,
-                    self._hooks,
-                    self._options,
-                )
-                if self._stop_requested:
-                    runner.stop()
-                tasks.start_soon(producer.run)
-                failure = await runner.run()
-                tasks.cancel_scope.cancel()
+            if self._stop_requested:
+                return None
+            async with self._access.running() as has_started:
+                if self._stop_requested or not has_started:
+                    return None
+                return await self._run_started()
         except Exception as error:  # noqa: BLE001 (raised by the caller)
             return error
+
+    async def _run_started(self) -> Exception | None:
+        async with (
+            BrokerPool(self._access.cluster) as brokers,
+            anyio.create_task_group() as tasks,
+        ):
+            producer = IdempotentProducer(brokers)
+            self._runner = Runner(
+                cast("ShareConsumer[Any, Any]", self.consumer),
+                self._access,
+                producer,
+                self._handler,
+                self._hooks,
+                self._options,
+            )
+            tasks.start_soon(producer.run)
+            failure = await self._runner.run()
+            tasks.cancel_scope.cancel()
         return failure
 
     def stop(self) -> None:
         """Fetch no more; `run` returns once the records fetched until now are settled.
 
-        Handlers have `shutdown_grace` seconds, then they are cancelled, and their
+        Before the worker has started, it takes no records, and `run` returns. Handlers have `shutdown_grace` seconds, then they are cancelled, and their
         records are released. Call this in the worker's event loop.
         """
         self._stop_requested = True
+        self._access.cancel_start()
         if self._runner is not None:
             self._runner.stop()
 
     def stop_now(self) -> None:
-        """Cancel all handlers and release their records; `run` returns."""
+        """Cancel all handlers and release their records; `run` returns.
+
+        It returns within a second, even if brokers do not respond.
+        """
         self._stop_requested = True
+        self._access.cancel_start()
+        self._access.hurry()
         if self._runner is not None:
             self._runner.stop_now()
 

@@ -1,6 +1,8 @@
 """`sharecons run` when a handler ends the worker: error lines and exit codes."""
 
 import socket
+import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,3 +66,30 @@ def test_used_health_port_is_a_usage_error(broker, tmp_path):
             assert 2 == code
             text = f"sharecons run: --health-port: cannot listen on port {port}: "
             assert text in command.stderr
+
+
+def test_signal_while_no_broker_is_reachable_ends_within_a_second(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    nowhere = SimpleNamespace(bootstrap_servers=f"127.0.0.1:{port}")
+    with running(nowhere, tmp_path, "app:handle") as command:
+        command.wait_until(lambda: command.events("no broker reached yet, retrying"))
+        began = time.monotonic()
+        code = command.stop()
+
+        assert 0 == code
+        assert time.monotonic() - began < 2.0  # with the end of the interpreter
+
+
+@pytest.mark.parametrize(
+    "api", ["ApiVersions", "FindCoordinator", "ShareGroupHeartbeat"]
+)
+def test_signal_while_a_broker_does_not_respond_is_a_clean_stop(broker, tmp_path, api):
+    with broker.faults.on(api, times=None).stall() as fault:
+        with running(broker, tmp_path, "app:handle") as command:
+            command.wait_until(lambda: fault.hits)
+            began = time.monotonic()
+            code = command.stop()
+
+            assert 0 == code
+            assert time.monotonic() - began < 2.0
