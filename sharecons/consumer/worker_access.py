@@ -12,6 +12,7 @@ from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError, Error
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
+from sharecons.protocol.acknowledge.batcher import CommitWaiter
 from sharecons.protocol.messages import DescribeGroupConfig
 
 __all__ = ["WorkerAccess"]
@@ -20,7 +21,7 @@ SETTLE_TIMEOUT: Final = 3.0
 """Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
 
 HURRY: Final = 0.55
-"""The same if nothing is to be acknowledged, or if the worker must end immediately.
+"""The same if nothing must be acknowledged, or if the worker must end immediately.
 Longer than `max_wait`, as a fetch in flight delays what follows on its connection."""
 
 LEAVE_TIMEOUT: Final = 0.4
@@ -98,19 +99,31 @@ class WorkerAccess:
     def hurry(self) -> None:
         """Close within a second, even if brokers do not respond."""
         if self._consumer._state in ("open", "closing"):
-            self._consumer._member.limit_settling(HURRY)
+            self._limit_settling(HURRY)
 
     async def _close(self) -> None:
         """Close the consumer; cancelling this calls `hurry`."""
         consumer = self._consumer
         if consumer._state == "open":
-            is_unsettled = consumer._member.flush()
-            timeout = SETTLE_TIMEOUT if is_unsettled else HURRY
-            consumer._member.limit_settling(timeout)
+            self._limit_settling(SETTLE_TIMEOUT if self._flush() else HURRY)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._hurry_when_cancelled)
             await consumer._close(SETTLE_TIMEOUT + LEAVE_TIMEOUT)
             tasks.cancel_scope.cancel()
+
+    def _limit_settling(self, timeout: float) -> None:
+        """Leave the group after `timeout` seconds, even if leaders do not respond.
+
+        This limits a close that follows, or is in progress.
+        """
+        settling = self._consumer._member.settling
+        settling.deadline = min(settling.deadline, anyio.current_time() + timeout)
+
+    def _flush(self) -> bool:
+        """Send pending acknowledgements; return whether records are unsettled."""
+        leaders, waiter = self._consumer._member._leaders, CommitWaiter()
+        leaders.flush(waiter)
+        return not waiter.is_done or leaders.has_unsettled_records
 
     async def _hurry_when_cancelled(self) -> None:
         try:

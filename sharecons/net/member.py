@@ -80,9 +80,9 @@ class Member:
 
     Attributes:
         membership, metadata, prefetch: the machines; the consumer reads their state.
-        wake_leaders: call this when the prefetch limit changed: there might be records
-            to fetch.
-        leave_timeout: for how many seconds `close` waits for the group coordinator.
+        wake_leaders: call this when the prefetch limit changed: records can be due.
+        settling: the scope in which `close` waits for the leaders.
+        leave_timeout: seconds for which `close` waits for the group coordinator.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Member:
         )
         self.wake_leaders = self._leaders.wake
         self.leave_timeout = FOREVER
-        self._settling = anyio.CancelScope()
+        self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
         self._failed = False
         self._stopped = False
@@ -190,9 +190,8 @@ class Member:
     async def drain(self) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        A fetch in flight can still return records: the listener receives them and must
-        settle them. This releases no records; `close` releases records that arrive too
-        late. Call `close` next, even after cancelling this.
+        The listener must settle records that a fetch in flight returns. Call `close`
+        next, even after cancelling this: it releases records that arrive later.
         """
         self._leaders.drain()
         while not (self._leaders.all_ended or self._stopped):
@@ -201,13 +200,12 @@ class Member:
     async def close(self) -> None:
         """Send pending acknowledgements, close the share sessions, leave the group.
 
-        If this is cancelled, the broker closes the sessions when the connections end,
-        and ends the membership by the session timeout.
+        After a cancel, brokers end the sessions as the connections end.
         """
         self.metadata.close()
         self._metadata_wakeup.set()
         self._leaders.close()
-        with self._settling:
+        with self.settling:
             while not (self._leaders.all_ended or self._stopped):
                 await self._wait_for_change()
         self.abandon()
@@ -217,20 +215,6 @@ class Member:
         with anyio.move_on_after(self.leave_timeout):
             while not (self.membership.finished or self._stopped):
                 await self._wait_for_change()
-
-    def limit_settling(self, timeout: float) -> None:
-        """Leave the group after `timeout` seconds even if leaders do not respond.
-
-        This limits a `close` that follows, or is in progress.
-        """
-        deadline = anyio.current_time() + timeout
-        self._settling.deadline = min(self._settling.deadline, deadline)
-
-    def flush(self) -> bool:
-        """Send pending acknowledgements; return whether records are unsettled."""
-        waiter = CommitWaiter()
-        self._leaders.flush(waiter)
-        return not waiter.is_done or self._leaders.has_unsettled_records
 
     def on_tasks_ended(self) -> None:
         """Note that the tasks have ended; end calls that wait for them."""

@@ -174,8 +174,9 @@ class ShareWorker(Generic[KeyT, ValueT]):
     def stop(self) -> None:
         """Fetch no more; `run` returns once the records fetched until now are settled.
 
-        Before the worker has started, it takes no records, and `run` returns. Handlers have `shutdown_grace` seconds, then they are cancelled, and their
-        records are released. Call this in the worker's event loop.
+        Before the worker has started, it takes no records, and `run` returns. Handlers
+        have `shutdown_grace` seconds, then they are cancelled, and their records are
+        released. Call this in the worker's event loop.
         """
         self._stop_requested = True
         self._access.cancel_start()
