@@ -15,6 +15,7 @@ from sharecons.cli.exit_codes import ExitCode, write_errors
 from sharecons.cli.run.arguments import PROGRAM
 from sharecons.cli.run.build import build_worker
 from sharecons.cli.run.exit_deadline import AT_ONCE, MARGIN, ExitDeadline
+from sharecons.cli.run.handler_exits import exit_code_after
 from sharecons.cli.run.lifeline import watch_lifeline
 from sharecons.cli.run.logs import StatusLine, configure_logs
 from sharecons.cli.run.processes import member_name
@@ -53,7 +54,14 @@ def run_process(options: argparse.Namespace) -> int:
         return ExitCode.USAGE
     status = configure_logs(options.process)
     process = _Process(worker, options, None if is_supervised else status)
-    return exit_codes.run(PROGRAM, process.run)
+    try:
+        return exit_codes.run(PROGRAM, process.run)
+    except (SystemExit, BaseExceptionGroup) as error:
+        if isinstance(error, Exception):
+            raise
+        # asyncio raises SystemExit of a task in the main thread, outside of any task.
+        process.log_failure(error)
+        return exit_code_after(error, is_supervised=is_supervised)
 
 
 def _member_id(options: argparse.Namespace) -> str | None:
@@ -94,16 +102,25 @@ class _Process:
 
     def _end(self, failure: Exception | None) -> ExitCode:
         # The exit deadline goes on: a handler in a thread would keep the interpreter.
+        if isinstance(failure, Error) and not self._worker._handler_failed:
+            self._log_end()
+            raise failure
+        if failure is not None:
+            self.log_failure(failure)
+            return ExitCode.FAILED
+        self._log_end()
+        # Not a member of the enum if a signal ended the worker.
+        return self._code  # type: ignore[return-value]
+
+    def log_failure(self, error: BaseException) -> None:
+        """Log the end of the worker, and the exception of a handler that ended it."""
+        self._log_end()
+        _log.error("worker failed", exc_info=error)
+
+    def _log_end(self) -> None:
         if self._status is not None:
             self._status.show("")
         _log.info("worker ended", **numbers(self._worker.stats))
-        if isinstance(failure, Error) and not self._worker._handler_failed:
-            raise failure
-        if failure is not None:
-            _log.error("worker failed", exc_info=failure)
-            return ExitCode.FAILED
-        # Not a member of the enum if a signal ended the worker.
-        return self._code  # type: ignore[return-value]
 
     # Signals.
 

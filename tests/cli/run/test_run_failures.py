@@ -93,3 +93,61 @@ def test_signal_while_a_broker_does_not_respond_is_a_clean_stop(broker, tmp_path
 
             assert 0 == code
             assert time.monotonic() - began < 2.0
+
+
+RAISES = """
+import os
+
+from pathlib import Path
+
+
+async def handle(record):
+    with Path(os.environ["APP_LOG"]).open("a") as log:
+        log.write(f"begin {{os.getpid()}}\\n")
+    {raises}
+
+
+def handle_in_thread(record):
+    {raises}
+"""
+
+
+@pytest.mark.parametrize("handler", ["handle", "handle_in_thread"])
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        ("SystemExit(0)", 0),
+        ("SystemExit(7)", 7),
+        ("SystemExit('no disk')", 1),
+        ("GeneratorExit()", 1),
+        ("BaseExceptionGroup('tasks', [GeneratorExit()])", 1),
+    ],
+)
+def test_exit_of_a_handler_is_logged_with_its_traceback(
+    broker, tmp_path, handler, error, expected
+):
+    app = RAISES.format(raises=f"raise {error}")
+    with running(broker, tmp_path, f"app:{handler}", app=app) as command:
+        code = command.process.wait(TIMEOUT)
+
+        assert expected == code
+        (failed,) = command.events("worker failed")
+        assert "error" == failed["level"]
+        assert f"raise {error}" in failed["exception"]
+        assert 1 == len(command.events("worker ended"))
+        assert all(line.startswith("{") for line in command.stderr.splitlines())
+
+
+@pytest.mark.parametrize("error", ["SystemExit(0)", "SystemExit(2)", "GeneratorExit()"])
+def test_process_that_a_handler_has_ended_is_started_again(broker, tmp_path, error):
+    app = RAISES.format(raises=f"raise {error}")
+    options = ("--processes", "2")
+    with running(broker, tmp_path, "app:handle", *options, app=app) as command:
+        command.wait_until(lambda: len({*command.entries("begin")}) >= 3)
+
+
+def test_module_that_exits_while_it_is_imported_is_a_usage_error(broker, tmp_path):
+    app = "raise SystemExit(0)"
+    with running(broker, tmp_path, "app:handle", app=app) as command:
+        assert 2 == command.process.wait(TIMEOUT)
+        assert "module 'app' cannot be imported: SystemExit: 0" in command.stderr
