@@ -153,6 +153,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
             return error
 
     async def _run_started(self) -> Exception | None:
+        failure: Exception | None = None
         async with (
             BrokerPool(self._access.cluster) as brokers,
             anyio.create_task_group() as tasks,

@@ -10,6 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
+import uvicorn
 from anyio import to_thread
 
 from sharecons.worker.signals import SIGNALS, stop_on_signals
@@ -287,3 +288,25 @@ def test_handler_of_trio_or_anyio_for_signals_is_called(run: Any) -> None:
 
     assert [signal.SIGTERM] == received
     assert ["stop"] == stops.calls
+
+
+def test_uvicorn_and_a_worker_in_its_lifespan_both_stop() -> None:
+    received: list[int] = []
+    # uvicorn raises the signal again once it has ended.
+    signal.signal(signal.SIGTERM, lambda number, frame: received.append(number))
+    stops = Stops()
+
+    async def app(scope: Any, receive: Any, respond: Any) -> None:
+        await receive()
+        with stops.listening():
+            await respond({"type": "lifespan.startup.complete"})
+            send()
+            await receive()
+            await until(lambda: bool(stops.calls))
+        await respond({"type": "lifespan.shutdown.complete"})
+
+    config = uvicorn.Config(app, port=0, lifespan="on", log_level="warning")
+    asyncio.run(uvicorn.Server(config).serve())
+
+    assert ["stop"] == stops.calls
+    assert [signal.SIGTERM] == received

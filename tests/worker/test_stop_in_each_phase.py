@@ -71,6 +71,7 @@ async def ending(
     worker: ShareWorker[Any, Any], how: str, within: float = WITHIN
 ) -> AsyncIterator[TaskGroup]:
     """Run the worker; end it after the block, and check how long that takes."""
+    began = anyio.current_time()
     with anyio.fail_after(600):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)

@@ -4,7 +4,7 @@ import argparse
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
@@ -125,12 +125,13 @@ class _Process:
     # Signals.
 
     async def _receive_signals(self) -> None:
-        try:
-            with anyio.open_signal_receiver(*SIGNALS) as signals:
-                async for received in signals:
-                    self._on_signal(signal.Signals(received))
-        except NotImplementedError:  # on Windows, where Ctrl-C cancels the worker
-            return
+        with ExitStack() as stack:
+            try:
+                signals = stack.enter_context(anyio.open_signal_receiver(*SIGNALS))
+            except NotImplementedError:  # on Windows, where Ctrl-C cancels the worker
+                return
+            async for received in signals:
+                self._on_signal(signal.Signals(received))
 
     def _on_signal(self, received: signal.Signals) -> None:
         worker, number = self._worker, int(received)
