@@ -81,6 +81,37 @@ def test_signal_while_no_broker_is_reachable_ends_within_a_second(tmp_path):
         assert time.monotonic() - began < 2.0  # with the end of the interpreter
 
 
+SLOW_NAMES = """
+import os
+import socket
+import threading
+from pathlib import Path
+
+
+def getaddrinfo(*arguments, **options):
+    Path(os.environ["APP_LOG"]).write_text("begin\\n")
+    threading.Event().wait()
+
+
+socket.getaddrinfo = getaddrinfo
+
+
+async def handle(record):
+    pass
+"""
+
+
+def test_signal_while_a_host_name_is_looked_up_is_a_clean_stop(tmp_path):
+    nowhere = SimpleNamespace(bootstrap_servers="kafka.example:9092")
+    with running(nowhere, tmp_path, "app:handle", app=SLOW_NAMES) as command:
+        command.wait_for("begin", 1)
+        began = time.monotonic()
+        code = command.stop()
+
+        assert 0 == code
+        assert time.monotonic() - began < 3.0
+
+
 @pytest.mark.parametrize(
     "api", ["ApiVersions", "FindCoordinator", "ShareGroupHeartbeat"]
 )
