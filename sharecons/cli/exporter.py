@@ -76,6 +76,7 @@ async def _serve(
     admin: "ShareGroupAdmin", settings: "ClientSettings", options: argparse.Namespace
 ) -> "ExitCode":
     import signal
+    from contextlib import AsyncExitStack
 
     import anyio
 
@@ -88,27 +89,31 @@ async def _serve(
     metrics = Metrics()
     limit = max(options.interval, settings.timeout)
     collector = Collector(admin, options.groups, limit)
-    try:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async with serve_metrics(metrics, options.host, options.port) as port:
-                _write_address(options.host, port)
-                async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(
-                        collect_repeatedly,
-                        collector,
-                        Reachability(admin),
-                        metrics,
-                        options.interval,
-                        _write_error,
-                    )
-                    async for _ in signals:
-                        break
-                    tasks.cancel_scope.cancel()
-    except (OSError, UnicodeError) as error:
-        where = _address(options.host, options.port)
-        reason = getattr(error, "strerror", None) or error
-        write_errors(PROGRAM, [f"cannot listen on {where}: {reason}"])
-        return ExitCode.FAILED
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with AsyncExitStack() as stack:
+            # Only listening is in this block: collecting can raise OSError as well.
+            try:
+                port = await stack.enter_async_context(
+                    serve_metrics(metrics, options.host, options.port)
+                )
+            except (OSError, UnicodeError) as error:
+                where = _address(options.host, options.port)
+                reason = getattr(error, "strerror", None) or error
+                write_errors(PROGRAM, [f"cannot listen on {where}: {reason}"])
+                return ExitCode.FAILED
+            _write_address(options.host, port)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(
+                    collect_repeatedly,
+                    collector,
+                    Reachability(admin),
+                    metrics,
+                    options.interval,
+                    _write_error,
+                )
+                async for _ in signals:
+                    break
+                tasks.cancel_scope.cancel()
     return ExitCode.SUCCESS
 
 

@@ -2,6 +2,7 @@
 
 import signal
 from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
 from typing import Final
 
 import anyio
@@ -36,14 +37,17 @@ async def run_until_signal(work: Callable[[], Awaitable[None]]) -> ExitCode:
 
     async def wait_for_signal(tasks: TaskGroup) -> None:
         nonlocal code
-        try:
-            with anyio.open_signal_receiver(*EXIT_CODES) as signals:
-                async for received in signals:
-                    code = EXIT_CODES[received]
-                    tasks.cancel_scope.cancel()
-        except (NotImplementedError, ValueError, RuntimeError):
-            # On Windows and outside the main thread, Ctrl-C raises KeyboardInterrupt.
-            await anyio.sleep_forever()
+        with ExitStack() as stack:
+            try:
+                receiver = anyio.open_signal_receiver(*EXIT_CODES)
+                signals = stack.enter_context(receiver)
+            except (NotImplementedError, ValueError, RuntimeError):
+                # On Windows and outside the main thread, Ctrl-C raises
+                # KeyboardInterrupt.
+                return
+            async for received in signals:
+                code = EXIT_CODES[received]
+                tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(wait_for_signal, tasks)

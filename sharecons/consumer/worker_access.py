@@ -1,6 +1,10 @@
 """Access of a worker to its consumer, beyond what applications can do."""
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Final
+
+import anyio
 
 from sharecons.config import validation
 from sharecons.consumer.deserializers import Deserializers
@@ -8,9 +12,20 @@ from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError, Error
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
+from sharecons.protocol.acknowledge.batcher import CommitWaiter
 from sharecons.protocol.messages import DescribeGroupConfig
 
 __all__ = ["WorkerAccess"]
+
+SETTLE_TIMEOUT: Final = 3.0
+"""Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
+
+HURRY: Final = 0.55
+"""The same if nothing must be acknowledged, or if the worker must end immediately.
+Longer than `max_wait`, as a fetch in flight delays what follows on its connection."""
+
+LEAVE_TIMEOUT: Final = 0.4
+"""Seconds to wait for the response to the leave, on which nothing depends."""
 
 _log = get_logger(__name__)
 
@@ -49,6 +64,72 @@ class WorkerAccess:
         self.cluster: Cluster = consumer._cluster
         self.deserializers = consumer._deserializers
         consumer._deserializers = Deserializers(None, None)
+        self._starting: anyio.CancelScope | None = None
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[bool]:
+        """Start the consumer, and close it at the end; yield whether it has started.
+
+        It has not if `cancel_start` was called.
+
+        Raises:
+            Error: the consumer cannot start, or one of its tasks has failed.
+        """
+        consumer = self._consumer
+        with anyio.CancelScope() as self._starting:
+            await consumer._start()
+        if consumer._state != "open":
+            yield False
+            return
+        consumer._member.leave_timeout = LEAVE_TIMEOUT
+        try:
+            yield True
+        except anyio.get_cancelled_exc_class():
+            self.hurry()
+            raise
+        finally:
+            await self._close()
+        consumer._raise_unreported_crash()
+
+    def cancel_start(self) -> None:
+        """Cancel the start of the consumer, if it has not started yet."""
+        if self._starting is not None:
+            self._starting.cancel()
+
+    def hurry(self) -> None:
+        """Close within a second, even if brokers do not respond."""
+        if self._consumer._state in ("open", "closing"):
+            self._limit_settling(HURRY)
+
+    async def _close(self) -> None:
+        """Close the consumer; cancelling this calls `hurry`."""
+        consumer = self._consumer
+        if consumer._state == "open":
+            self._limit_settling(SETTLE_TIMEOUT if self._flush() else HURRY)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._hurry_when_cancelled)
+            await consumer._close(SETTLE_TIMEOUT + LEAVE_TIMEOUT)
+            tasks.cancel_scope.cancel()
+
+    def _limit_settling(self, timeout: float) -> None:
+        """Leave the group after `timeout` seconds, even if leaders do not respond.
+
+        This limits a close that follows, or is in progress.
+        """
+        settling = self._consumer._member.settling
+        settling.deadline = min(settling.deadline, anyio.current_time() + timeout)
+
+    def _flush(self) -> bool:
+        """Send pending acknowledgements; return whether records are unsettled."""
+        leaders, waiter = self._consumer._member._leaders, CommitWaiter()
+        leaders.flush(waiter)
+        return not waiter.is_done or leaders.has_unsettled_records
+
+    async def _hurry_when_cancelled(self) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.hurry()
 
     @property
     def has_failed(self) -> bool:

@@ -1,7 +1,7 @@
 """The whole demo: jobs are produced, processed, and shown in a view."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from signal import SIGINT, SIGTERM
 from types import TracebackType
@@ -149,14 +149,15 @@ async def _run_workers(demo: _Demo, view: View, idle_timeout: float) -> bool:
 
 async def _cancel_on_signal(tasks: TaskGroup, interrupted: anyio.Event) -> None:
     """Cancel the workers at SIGINT or SIGTERM, so that they leave the group."""
-    try:
-        with anyio.open_signal_receiver(SIGINT, SIGTERM) as signals:
-            async for _ in signals:
-                interrupted.set()
-                tasks.cancel_scope.cancel()
-    except (NotImplementedError, ValueError, RuntimeError):
-        # On Windows and outside the main thread, Ctrl-C raises KeyboardInterrupt.
-        await anyio.sleep_forever()
+    with ExitStack() as stack:
+        try:
+            signals = stack.enter_context(anyio.open_signal_receiver(SIGINT, SIGTERM))
+        except (NotImplementedError, ValueError, RuntimeError):
+            # On Windows and outside the main thread, Ctrl-C raises KeyboardInterrupt.
+            return
+        async for _ in signals:
+            interrupted.set()
+            tasks.cancel_scope.cancel()
 
 
 async def _update_view(view: View, tracker: JobTracker, clock: DemoClock) -> None:

@@ -22,7 +22,7 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
 from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
 from sharecons.net.error_reports import ErrorReports
-from sharecons.net.io.event_loop import AutoResetEvent, running_clock
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.log_messages import STALLED, THROTTLED
 from sharecons.net.outages import Outages
 from sharecons.protocol.acknowledge.batcher import (
@@ -80,8 +80,9 @@ class Member:
 
     Attributes:
         membership, metadata, prefetch: the machines; the consumer reads their state.
-        wake_leaders: call this when the prefetch limit changed: there might be records
-            to fetch.
+        wake_leaders: call this when the prefetch limit changed: records can be due.
+        settling: the scope in which `close` waits for the leaders.
+        leave_timeout: seconds for which `close` waits for the group coordinator.
     """
 
     def __init__(
@@ -125,6 +126,8 @@ class Member:
             request_timeout=request_timeout,
         )
         self.wake_leaders = self._leaders.wake
+        self.leave_timeout = FOREVER
+        self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
         self._failed = False
         self._stopped = False
@@ -187,9 +190,8 @@ class Member:
     async def drain(self) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        A fetch in flight can still return records: the listener receives them and must
-        settle them. This releases no records; `close` releases records that arrive too
-        late. Call `close` next, even after cancelling this.
+        The listener must settle records that a fetch in flight returns. Call `close`
+        next, even after cancelling this: it releases records that arrive later.
         """
         self._leaders.drain()
         while not (self._leaders.all_ended or self._stopped):
@@ -198,20 +200,21 @@ class Member:
     async def close(self) -> None:
         """Send pending acknowledgements, close the share sessions, leave the group.
 
-        If this is cancelled, the broker closes the sessions when the connections end,
-        and ends the membership by the session timeout.
+        After a cancel, brokers end the sessions as the connections end.
         """
         self.metadata.close()
         self._metadata_wakeup.set()
         self._leaders.close()
-        while not (self._leaders.all_ended or self._stopped):
-            await self._wait_for_change()
+        with self.settling:
+            while not (self._leaders.all_ended or self._stopped):
+                await self._wait_for_change()
         self.abandon()
         self._ack_dispatcher.dispatch()
         self.membership.close(anyio.current_time())
         self._membership_wakeup.set()
-        while not (self.membership.finished or self._stopped):
-            await self._wait_for_change()
+        with anyio.move_on_after(self.leave_timeout):
+            while not (self.membership.finished or self._stopped):
+                await self._wait_for_change()
 
     def on_tasks_ended(self) -> None:
         """Note that the tasks have ended; end calls that wait for them."""

@@ -62,6 +62,9 @@ class Runner:
     Args:
         consumer: is started, and closed by the caller after `run`.
         producer: writes retries and dead letters; the caller runs it.
+
+    Attributes:
+        handler_failed: True if `run` returns what a handler raised.
     """
 
     def __init__(
@@ -137,6 +140,7 @@ class Runner:
         self._drained = False
         self._handlers: TaskGroup | None = None
         self._failure: Exception | None = None
+        self.handler_failed = False
         self._threads = ThreadLog(
             handler.threads, self._log, self._clock, self._on_threads
         )
@@ -334,6 +338,7 @@ class Runner:
             self._hooks.on_failure(item.argument, error, outcome)
             if self._options.stop_on_error and self._failure is None:
                 self._failure = error
+                self.handler_failed = True
                 self.stop()
         self._finish(item, outcome, seconds)
 

@@ -1,6 +1,7 @@
 """The public worker: calls a handler for each record of a share group."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
 from typing import Any, Final, Generic, cast, get_args
 
 import anyio
@@ -62,8 +63,9 @@ class ShareWorker(Generic[KeyT, ValueT]):
         max_lease: seconds for which a record is held in all, with its waits. Then its
             handler is cancelled, and the attempt has failed with a TimeoutError.
         shutdown_grace: seconds for handlers to finish when the worker stops.
-        handle_signals: stop on SIGTERM and SIGINT, if `run` is called in the main
-            thread; a second one cancels the handlers.
+        handle_signals: stop on SIGTERM and SIGINT; a second one cancels the handlers.
+            They are received while a worker runs in the main thread. Earlier signal
+            handlers of the application are called as well, and are restored.
         stop_on_error: the first exception of a handler, other than Retry, Reject and
             DeadLetter, stops the worker, and `run` raises it.
         hooks: called around handlers.
@@ -140,61 +142,82 @@ class ShareWorker(Generic[KeyT, ValueT]):
                 "the worker ran already; create another ShareWorker and ShareConsumer"
             )
         self._started = True
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
+        with ExitStack() as stack:
             if self._handle_signals:
-                tasks.start_soon(stop_on_signals, self.stop, self.stop_now)
+                group = self.consumer.group_id
+                stack.enter_context(stop_on_signals(group, self.stop, self.stop_now))
             failure = await self._run()
-            tasks.cancel_scope.cancel()
         if failure is not None:
             raise failure
 
     async def _run(self) -> Exception | None:
         """Return what ended the run, so that task groups do not wrap it in a group."""
-        failure: Exception | None = None
         try:
-            async with (
-                self.consumer,
-                BrokerPool(self._access.cluster) as brokers,
-                anyio.create_task_group() as tasks,
-            ):
-                producer = IdempotentProducer(brokers)
-                runner = self._runner = Runner(
-                    cast("ShareConsumer[Any, Any]", self.consumer),
-                    self._access,
-                    producer,
-                    self._handler,
-                    self._hooks,
-                    self._options,
-                )
-                if self._stop_requested:
-                    runner.stop()
-                # Dead letters are written even if the run is cancelled.
-                producing = anyio.CancelScope(shield=True)
-                tasks.start_soon(_run_in, producing, producer)
-                try:
-                    failure = await runner.run()
-                finally:
-                    producing.cancel()
+            if self._stop_requested:
+                return None
+            async with self._access.running() as has_started:
+                if self._stop_requested or not has_started:
+                    return None
+                return await self._run_started()
         except Exception as error:  # noqa: BLE001 (raised by the caller)
             return error
+
+    async def _run_started(self) -> Exception | None:
+        failure: Exception | None = None
+        async with (
+            BrokerPool(self._access.cluster) as brokers,
+            anyio.create_task_group() as tasks,
+        ):
+            producer = IdempotentProducer(brokers)
+            self._runner = Runner(
+                cast("ShareConsumer[Any, Any]", self.consumer),
+                self._access,
+                producer,
+                self._handler,
+                self._hooks,
+                self._options,
+            )
+            # Dead letters are written even if the run is cancelled.
+            producing = anyio.CancelScope(shield=True)
+            tasks.start_soon(_run_in, producing, producer)
+            try:
+                failure = await self._runner.run()
+            finally:
+                producing.cancel()
         return failure
 
     def stop(self) -> None:
         """Fetch no more; `run` returns once the records fetched until now are settled.
 
-        Handlers have `shutdown_grace` seconds, then they are cancelled, and their
-        records are released. Call this in the worker's event loop.
+        Before the worker has started, it takes no records, and `run` returns. Handlers
+        have `shutdown_grace` seconds, then they are cancelled, and their records are
+        released. Call this in the worker's event loop.
         """
         self._stop_requested = True
+        self._access.cancel_start()
         if self._runner is not None:
             self._runner.stop()
 
     def stop_now(self) -> None:
-        """Cancel all handlers and release their records; `run` returns."""
+        """Cancel all handlers and release their records; `run` returns.
+
+        It returns within a second, even if brokers do not respond.
+        """
         self._stop_requested = True
+        self._access.cancel_start()
+        self._access.hurry()
         if self._runner is not None:
             self._runner.stop_now()
+
+    @property
+    def _has_started(self) -> bool:
+        """True if records could have been taken."""
+        return self._runner is not None
+
+    @property
+    def _handler_failed(self) -> bool:
+        """True if `run` raises what a handler raised."""
+        return self._runner is not None and self._runner.handler_failed
 
     @property
     def stats(self) -> WorkerStats:

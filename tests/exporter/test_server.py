@@ -11,6 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
 from tests.cli.run_cli import run_cli
 from tests.exporter.scraped import GROUP, Scrape
@@ -183,3 +184,16 @@ def test_used_port_of_ipv6_address_is_reported_with_brackets():
             _, stderr = process.communicate(timeout=TIMEOUT)
 
     assert f"cannot listen on [::1]:{port}: " in stderr
+
+
+@pytest.mark.slow("the HTTP server ends within 0.5 s")
+def test_error_while_collecting_is_not_an_error_of_the_port(monkeypatch, capsys):
+    async def fail(*_):
+        raise OSError(28, "disk full")
+
+    monkeypatch.setattr("sharecons.exporter.server.collect_repeatedly", fail)
+    with pytest.raises(ExceptionGroup) as caught:
+        main(["exporter", "--port", "0", "--bootstrap-server", "localhost:1"])
+
+    assert caught.group_contains(OSError, match="disk full")
+    assert "cannot listen" not in capsys.readouterr().err

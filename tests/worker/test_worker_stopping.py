@@ -26,10 +26,10 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
 
 
 def new_worker(
-    broker: EmbeddedBroker, handler: Any, **options: Any
+    broker: EmbeddedBroker, handler: Any, *, topic: str = "orders", **options: Any
 ) -> ShareWorker[Any, Any]:
     consumer = ShareConsumer(
-        "orders",
+        topic,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
@@ -89,6 +89,30 @@ async def test_second_signal_cancels_handlers(broker: EmbeddedBroker) -> None:
     assert ["cancelled"] == ends
     assert not settled(broker, 1)
     assert 1 == worker.stats.released
+
+
+async def test_signals_reach_all_workers_of_the_process(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"a"])
+    broker.produce("orders.retry", [b"b"])
+    before = [*map(signal.getsignal, (signal.SIGTERM, signal.SIGINT))]
+    hanging = Handled(lambda record: anyio.sleep(60))
+    workers = [
+        new_worker(broker, hanging, shutdown_grace=50.0, topic=topic)
+        for topic in ("orders", "orders.retry")
+    ]
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            for worker in workers:
+                tasks.start_soon(worker.run)
+            await until(lambda: hanging.running == 2)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await anyio.sleep(1.0)
+            assert 2 == hanging.running
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    assert [1, 1] == [worker.stats.released for worker in workers]
+    assert before == [*map(signal.getsignal, (signal.SIGTERM, signal.SIGINT))]
 
 
 @on_real_clock

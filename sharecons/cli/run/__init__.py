@@ -11,6 +11,7 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 - `health`: `/livez`, `/readyz` and `/metrics` of one process.
 - `progress`: progress of a worker, as a line.
 - `logs`: the format of log lines.
+- `handler_exits`: the exit code after SystemExit in a handler.
 - `exit_deadline`: ends a process that does not end by itself.
 """
 

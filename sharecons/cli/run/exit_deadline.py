@@ -27,17 +27,17 @@ class ExitDeadline:
         self._report = report
         self._timer: threading.Timer | None = None
 
-    def set(self, seconds: float, code: int) -> None:
+    def set(self, seconds: float, code: int, what: str = "handlers") -> None:
         """End the process after `seconds` with an exit code.
 
-        Replaces an earlier deadline.
+        Replaces an earlier deadline. `what` is what the process then waits for.
         """
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = threading.Timer(seconds, self._exit, (seconds, code))
+        self._timer = threading.Timer(seconds, self._exit, (seconds, code, what))
         self._timer.daemon = True
         self._timer.start()
 
-    def _exit(self, seconds: float, code: int) -> None:
-        self._report(f"handlers did not end in {seconds:g} s; the process exits")
+    def _exit(self, seconds: float, code: int, what: str) -> None:
+        self._report(f"{what} did not end in {seconds:g} s; the process exits")
         os._exit(code)

@@ -4,7 +4,7 @@ import argparse
 import signal
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
@@ -15,6 +15,7 @@ from sharecons.cli.exit_codes import ExitCode, write_errors
 from sharecons.cli.run.arguments import PROGRAM
 from sharecons.cli.run.build import build_worker
 from sharecons.cli.run.exit_deadline import AT_ONCE, MARGIN, ExitDeadline
+from sharecons.cli.run.handler_exits import exit_code_after
 from sharecons.cli.run.lifeline import watch_lifeline
 from sharecons.cli.run.logs import StatusLine, configure_logs
 from sharecons.cli.run.processes import member_name
@@ -53,7 +54,14 @@ def run_process(options: argparse.Namespace) -> int:
         return ExitCode.USAGE
     status = configure_logs(options.process)
     process = _Process(worker, options, None if is_supervised else status)
-    return exit_codes.run(PROGRAM, process.run)
+    try:
+        return exit_codes.run(PROGRAM, process.run)
+    except (SystemExit, BaseExceptionGroup) as error:
+        if isinstance(error, Exception):
+            raise
+        # asyncio raises SystemExit of a task in the main thread, outside of any task.
+        process.log_failure(error)
+        return exit_code_after(error, is_supervised=is_supervised)
 
 
 def _member_id(options: argparse.Namespace) -> str | None:
@@ -94,26 +102,39 @@ class _Process:
 
     def _end(self, failure: Exception | None) -> ExitCode:
         # The exit deadline goes on: a handler in a thread would keep the interpreter.
+        if isinstance(failure, Error) and not self._worker._handler_failed:
+            self._log_end()
+            raise failure
+        if failure is not None:
+            self.log_failure(failure)
+            return ExitCode.FAILED
+        self._log_end()
+        if not self._worker._has_started:
+            # asyncio waits for threads that look up host names, which can take long.
+            self._exit.set(AT_ONCE, self._code, "look-ups of host names")
+        # Not a member of the enum if a signal ended the worker.
+        return self._code  # type: ignore[return-value]
+
+    def log_failure(self, error: BaseException) -> None:
+        """Log the end of the worker, and the exception of a handler that ended it."""
+        self._log_end()
+        _log.error("worker failed", exc_info=error)
+
+    def _log_end(self) -> None:
         if self._status is not None:
             self._status.show("")
         _log.info("worker ended", **numbers(self._worker.stats))
-        if isinstance(failure, Error):
-            raise failure
-        if failure is not None:
-            _log.error("worker failed", exc_info=failure)
-            return ExitCode.FAILED
-        # Not a member of the enum if a signal ended the worker.
-        return self._code  # type: ignore[return-value]
 
     # Signals.
 
     async def _receive_signals(self) -> None:
-        try:
-            with anyio.open_signal_receiver(*SIGNALS) as signals:
-                async for received in signals:
-                    self._on_signal(signal.Signals(received))
-        except NotImplementedError:  # on Windows, where Ctrl-C cancels the worker
-            return
+        with ExitStack() as stack:
+            try:
+                signals = stack.enter_context(anyio.open_signal_receiver(*SIGNALS))
+            except NotImplementedError:  # on Windows, where Ctrl-C cancels the worker
+                return
+            async for received in signals:
+                self._on_signal(signal.Signals(received))
 
     def _on_signal(self, received: signal.Signals) -> None:
         worker, number = self._worker, int(received)
@@ -148,23 +169,25 @@ class _Process:
         watch = LoopWatch()
         tasks.start_soon(watch.run)
         port = first + (self._options.process or 0) if first else 0
-        try:
-            server = serve_health(
-                HEALTH_HOST,
-                port,
-                live=watch.problem,
-                ready=self._readiness_problem,
-                numbers=lambda: numbers(self._worker.stats),
-                labels={"group": self._worker.consumer.group_id},
-            )
-            async with server as listening:
-                _log.info("health port", url=f"http://{HEALTH_HOST}:{listening}")
-                yield
-        except OSError as error:
-            reason = error.strerror or error
-            raise ConfigurationError(
-                f"--health-port: cannot listen on port {port}: {reason}"
-            ) from error
+        server = serve_health(
+            HEALTH_HOST,
+            port,
+            live=watch.problem,
+            ready=self._readiness_problem,
+            numbers=lambda: numbers(self._worker.stats),
+            labels={"group": self._worker.consumer.group_id},
+        )
+        async with AsyncExitStack() as stack:
+            # Only listening is in this block: a handler can raise OSError as well.
+            try:
+                listening = await stack.enter_async_context(server)
+            except (OSError, OverflowError) as error:
+                reason = getattr(error, "strerror", None) or error
+                raise ConfigurationError(
+                    f"--health-port: cannot listen on port {port}: {reason}"
+                ) from error
+            _log.info("health port", url=f"http://{HEALTH_HOST}:{listening}")
+            yield
 
     def _readiness_problem(self) -> str | None:
         if self._is_stopping:

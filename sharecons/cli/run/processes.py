@@ -12,6 +12,7 @@ from sharecons.cli.exit_codes import ExitCode, write_errors
 from sharecons.cli.run.arguments import PROGRAM
 from sharecons.cli.run.logs import configure_logs
 from sharecons.cli.run.supervisor import Changes, Supervisor
+from sharecons.errors import Error
 from sharecons.log import get_logger
 
 __all__ = ["member_name", "supervise"]
@@ -41,8 +42,8 @@ def supervise(options: argparse.Namespace) -> int:
     )
     try:
         return anyio.run(supervisor.run)
-    except OSError as error:
-        write_errors(PROGRAM, [f"a process cannot be started: {error}"])
+    except Error as error:
+        write_errors(PROGRAM, [error])
         return ExitCode.FAILED
 
 

@@ -20,8 +20,9 @@ from anyio.abc import Process, TaskGroup
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.run.lifeline import lifeline
 from sharecons.cli.run.restarts import Next, RestartPolicy
+from sharecons.errors import Error
 
-__all__ = ["Changes", "Supervisor"]
+__all__ = ["Changes", "ProcessStartError", "Supervisor"]
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -35,6 +36,10 @@ MAX_NAMES: Final = 3
 
 Changes = Callable[[], AsyncIterator[Collection[str]]]
 """Yields the names of changed files."""
+
+
+class ProcessStartError(Error):
+    """A process cannot be started."""
 
 
 class Supervisor:
@@ -72,14 +77,18 @@ class Supervisor:
     async def run(self) -> int:
         """Run the processes; return the highest of their exit codes.
 
-        Cancelling this kills them. Raises OSError if a process cannot be started.
+        Cancelling this kills them.
+
+        Raises:
+            ProcessStartError: a process cannot be started.
+            Others as `changes`.
         """
         # Replaced and set when files have changed, and set when processes are to stop.
         self._changed = anyio.Event()
         with lifeline() as self._stdin, anyio.open_signal_receiver(*SIGNALS) as signals:
             try:
                 await self._run(signals)
-            except* OSError as group:
+            except* Error as group:
                 raise _first_error(group) from None
             finally:
                 for process in self._running.values():
@@ -121,13 +130,7 @@ class Supervisor:
     async def _run_once(self, index: int) -> tuple[int, float]:
         """Run a process; return its exit code, and for how many seconds it ran."""
         began = time.monotonic()
-        process = await anyio.open_process(
-            self._command(index),
-            stdin=self._stdin,
-            stdout=None,
-            stderr=None,
-            start_new_session=True,
-        )
+        process = await self._start(index)
         self._running[index] = process
         if self._stopping:  # since open_process began
             _send(process, signal.SIGTERM)
@@ -139,6 +142,20 @@ class Supervisor:
         elif self._stopping and code == -signal.SIGTERM:
             code = ExitCode.SUCCESS  # it was still starting, and held no records
         return code, time.monotonic() - began
+
+    async def _start(self, index: int) -> Process:
+        try:
+            return await anyio.open_process(
+                self._command(index),
+                stdin=self._stdin,
+                stdout=None,
+                stderr=None,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise ProcessStartError(
+                f"process {index} cannot be started: {error}"
+            ) from error
 
     async def _wait(self, follows: Next, delay: float, changed: anyio.Event) -> bool:
         """Wait until the process is due; return whether files have changed."""
@@ -216,6 +233,6 @@ def _describe(index: int, code: int, follows: Next, delay: float) -> str:
     return f"process {index} ended ({end}); {then[follows]}"
 
 
-def _first_error(group: BaseExceptionGroup[OSError]) -> OSError:
+def _first_error(group: BaseExceptionGroup[Error]) -> Error:
     error = group.exceptions[0]
     return _first_error(error) if isinstance(error, BaseExceptionGroup) else error

@@ -74,7 +74,7 @@ def _import_module(name: str) -> ModuleType:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise TargetError(_not_found(name, error.name)) from None
         raise _import_error(name, error) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise _import_error(name, error) from error
 
 
@@ -89,13 +89,13 @@ def _not_found(name: str, missing: str) -> str:
     return f"there is no module {what}; {hint}searched: {searched}"
 
 
-def _import_error(name: str, error: Exception) -> TargetError:
+def _import_error(name: str, error: BaseException) -> TargetError:
     lines = traceback.format_exception(_without_import_system(error))
     text = f"{type(error).__name__}: {error}"
     return TargetError(f"module {name!r} cannot be imported: {text}", "".join(lines))
 
 
-def _without_import_system(error: Exception) -> Exception:
+def _without_import_system(error: BaseException) -> BaseException:
     """Return the error with a traceback that begins in the imported module."""
     trace = error.__traceback__
     while trace is not None and (
@@ -182,7 +182,7 @@ def _required_arguments(found: Callable[..., Any]) -> int | None:
 def _made_by(found: Callable[[], object], target: str) -> Worker:
     try:
         made = found()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = f"{type(error).__name__}: {error}"
         lines = traceback.format_exception(_without_import_system(error))
         raise TargetError(f"{target}() failed: {text}", "".join(lines)) from error

@@ -22,6 +22,7 @@ __all__ = [
     "Clock",
     "LoopGuard",
     "Waiter",
+    "call_soon_function",
     "in_trio",
     "new_waiter",
     "running_clock",
@@ -186,6 +187,19 @@ def in_trio() -> bool:
     # A running trio has been imported already.
     trio = sys.modules.get("trio")
     return trio is not None and trio.lowlevel.in_trio_run()
+
+
+def call_soon_function() -> Callable[[Callable[[], object]], object]:
+    """Return a function that schedules a call in the running event loop.
+
+    Signal handlers and other threads can call it. It raises RuntimeError once the event
+    loop is closed.
+    """
+    if in_trio():
+        token: Any = sys.modules["trio"].lowlevel.current_trio_token()
+        run_sync_soon: Callable[[Callable[[], object]], object] = token.run_sync_soon
+        return run_sync_soon
+    return asyncio.get_running_loop().call_soon_threadsafe
 
 
 class LoopGuard:

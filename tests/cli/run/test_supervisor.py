@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
+from sharecons.cli.run.supervisor import ProcessStartError, Supervisor
 from tests.waiting import until_true
 
 pytestmark = [
@@ -206,3 +207,31 @@ def test_failed_process_waits_for_a_change(tmp_path):
         _, out = supervised.end()
 
         assert "it starts again when a file has changed" in out
+
+
+@pytest.mark.anyio
+async def test_program_that_does_not_exist_is_an_error():
+    supervisor = Supervisor(
+        lambda _: ["/nonexistent/program"], 2, grace=1.0, report=print
+    )
+    with pytest.raises(ProcessStartError, match="process . cannot be started: "):
+        await supervisor.run()
+
+
+@pytest.mark.anyio
+async def test_error_while_watching_is_not_an_error_of_a_process(tmp_path):
+    async def changes():
+        raise OSError(28, "too many watches")
+        yield
+
+    supervisor = Supervisor(
+        lambda _: [sys.executable, "-c", "import time; time.sleep(60)"],
+        1,
+        grace=1.0,
+        report=print,
+        changes=changes,
+    )
+    with pytest.raises(ExceptionGroup) as caught:
+        await supervisor.run()
+
+    assert caught.group_contains(OSError, match="too many watches")
