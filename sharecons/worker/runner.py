@@ -133,6 +133,9 @@ class Runner:
             self._call,
             self._wake,
         )
+        access.set_next_ack(
+            lambda: min(self._scheduler.next_ack(), renewals.next_check())
+        )
         self._stop_requested = anyio.Event()
         self._drained = False
         self._handlers: TaskGroup | None = None
