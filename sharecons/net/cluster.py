@@ -65,7 +65,8 @@ class Cluster:
                 credentials=self._credentials,
                 is_plain=self._is_plain,
             )
-        connection.outages = outages
+        if outages is not None:
+            connection.watch(outages)
         return connection
 
     async def connect_any(

@@ -47,7 +47,8 @@ class Connection:
         broker: the broker's address, for messages.
         served: the version range of each API that the broker supports.
         closed: True if it cannot be used any more.
-        outages: logs missing responses and lost connections, or None.
+        outages: logs missing responses and lost connections; see `watch`.
+        request, response_due: the request in flight, as in `WatchedConnection`.
     """
 
     def __init__(
@@ -64,6 +65,8 @@ class Connection:
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
         self.outages: Outages | None = None
+        self.request = ""
+        self.response_due = inf
         self._transport = transport
         self._client_id = client_id
         self._last_correlation_id = 0
@@ -110,6 +113,11 @@ class Connection:
                     raise
         return connection
 
+    def watch(self, outages: Outages) -> None:
+        """Log missing responses, and the loss of the connection."""
+        self.outages = outages
+        outages.watch(self)
+
     async def send(self, request: Any, timeout: float) -> Any:
         """Send a request and return its response.
 
@@ -131,14 +139,17 @@ class Connection:
         outages = self.outages
         if outages is None:
             return await self._send_once(request, timeout)
-        max_wait = getattr(request, "max_wait", 0.0)
-        outages.on_sent(self, self.broker, type(request).__name__, max_wait)
+        self.request = type(request).__name__
+        self.response_due = outages.clock() + getattr(request, "max_wait", 0.0)
         try:
             response = await self._send_once(request, timeout)
         except BaseException as error:
-            outages.on_error(self, error)
+            outages.on_error(self.broker, self.request, error)
             raise
-        outages.on_response(self)
+        finally:
+            self.response_due = inf
+        if outages.failed:
+            outages.on_response(self.broker, self.request)
         return response
 
     async def _send_once(self, request: Any, timeout: float) -> Any:

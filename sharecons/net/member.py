@@ -144,7 +144,7 @@ class Member:
 
     def use_connection(self, connection: Connection) -> None:
         """Use this connection for requests that any broker can serve."""
-        connection.outages = self._problems.outages
+        connection.watch(self._problems.outages)
         self._any_broker.use(connection)
 
     def start(self, tasks: TaskGroup) -> None:

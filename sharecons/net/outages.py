@@ -14,8 +14,7 @@ can move to another broker.
 import math
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.io.event_loop import Clock
@@ -51,13 +50,30 @@ TEXTS: Final = ProblemTexts(
 )
 
 
-@dataclass(slots=True)
-class _InFlight:
-    """A request, or a connection attempt, without a response so far."""
+class WatchedConnection(Protocol):
+    """An open connection to a broker.
+
+    Attributes:
+        broker: its address.
+        closed: it is not used any more.
+        request: the name of the request in flight.
+        response_due: when its response is expected; infinity if none is in flight.
+    """
 
     broker: str
-    name: str
-    overdue_at: float
+    closed: bool
+    request: str
+    response_due: float
+
+
+class _Attempt:
+    """An attempt to connect, as a connection without a response so far."""
+
+    def __init__(self, broker: str, now: float) -> None:
+        self.broker = broker
+        self.closed = False
+        self.request = "connecting"
+        self.response_due = now
 
 
 class Outages:
@@ -65,52 +81,45 @@ class Outages:
 
     Args:
         log: a logger of `sharecons.log`.
+
+    Attributes:
+        failed: by broker, the requests that must succeed, and when they last failed.
     """
 
     def __init__(self, log: Any, clock: Clock) -> None:
-        self._clock = clock
+        self.clock = clock
+        self.failed: dict[Hashable, dict[str, float]] = {}
         self._problems = ProblemLog(log, TEXTS)
         self._log = log
         self._reconnect_logged_at: dict[str, float] = {}
-        self._in_flight: dict[object, _InFlight] = {}
-        self._failed: dict[Hashable, dict[str, float]] = {}
+        self._connections: set[WatchedConnection] = set()
 
     @contextmanager
     def connecting(self, broker: str) -> Iterator[None]:
         """Watch an attempt to connect; the caller's exceptions pass."""
-        attempt = object()
-        self.on_sent(attempt, broker, "connecting", 0.0)
+        attempt = _Attempt(broker, self.clock())
+        self.watch(attempt)
         try:
             yield
         except ConnectionFailedError as error:
             self._on_failure(broker, str(error))
             raise
         finally:
-            del self._in_flight[attempt]
+            self._connections.discard(attempt)
 
-    def on_sent(
-        self, connection: object, broker: str, request: str, max_wait: float
-    ) -> None:
-        """Watch a request.
+    def watch(self, connection: WatchedConnection) -> None:
+        """Look for overdue responses on a connection until it is closed."""
+        self._connections.add(connection)
 
-        Args:
-            request: its name.
-            max_wait: seconds that the broker can wait before it responds.
-        """
-        overdue_at = self._clock() + max_wait + OVERDUE
-        self._in_flight[connection] = _InFlight(broker, request, overdue_at)
+    def on_response(self, broker: str, request: str) -> None:
+        """Note a response; this changes nothing while `failed` is empty."""
+        if broker in self.failed:
+            self._on_recovered(broker, request)
 
-    def on_response(self, connection: object) -> None:
-        """Note the response to the request on a connection."""
-        sent = self._in_flight.pop(connection, None)
-        if sent is not None and sent.broker in self._failed:
-            self._on_recovered(sent.broker, sent.name)
-
-    def on_error(self, connection: object, error: BaseException) -> None:
-        """Note that the request on a connection failed, or was cancelled."""
-        sent = self._in_flight.pop(connection, None)
-        if sent is not None and isinstance(error, ConnectionFailedError):
-            self._on_failure(sent.broker, str(error), sent.name, delay=LOST_DELAY)
+    def on_error(self, broker: str, request: str, error: BaseException) -> None:
+        """Note that a request failed, or was cancelled."""
+        if isinstance(error, ConnectionFailedError):
+            self._on_failure(broker, str(error), request, delay=LOST_DELAY)
 
     def on_lost(self, broker: str, error: BaseException) -> None:
         """Note that a connection without a request in flight has ended."""
@@ -118,17 +127,19 @@ class Outages:
 
     def check(self) -> float:
         """Log overdue responses and unused brokers; return when to call this again."""
-        now = self._clock()
+        now = self.clock()
         for broker in self._problems.end_quiet(now, UNUSED, "not needed any more"):
-            del self._failed[broker]
+            del self.failed[broker]
+        self._connections = {each for each in self._connections if not each.closed}
         next_check = now + OVERDUE
-        for sent in tuple(self._in_flight.values()):
-            if sent.overdue_at <= now:
-                reason = f"{sent.name}: no response for {OVERDUE:g} s"
-                since = sent.overdue_at - OVERDUE
-                self._on_failure(sent.broker, reason, sent.name, since=since)
-                sent.overdue_at = now + OVERDUE
-            next_check = min(next_check, sent.overdue_at)
+        for each in self._connections:
+            if each.response_due + OVERDUE <= now:
+                reason = f"{each.request}: no response for {OVERDUE:g} s"
+                self._on_failure(
+                    each.broker, reason, each.request, since=each.response_due
+                )
+            else:
+                next_check = min(next_check, each.response_due + OVERDUE)
         return next_check
 
     def _on_failure(
@@ -140,8 +151,8 @@ class Outages:
         delay: float = 0.0,
         since: float | None = None,
     ) -> None:
-        now = self._clock()
-        failed = self._failed.setdefault(broker, {})
+        now = self.clock()
+        failed = self.failed.setdefault(broker, {})
         if request in OWN_REQUESTS:
             failed[request] = now
         self._problems.on_failure(
@@ -149,12 +160,12 @@ class Outages:
         )
 
     def _on_recovered(self, broker: str, request: str) -> None:
-        now = self._clock()
-        failed = self._failed[broker]
+        now = self.clock()
+        failed = self.failed[broker]
         failed.pop(request, None)
         if any(now - failed_at < EXPIRY for failed_at in failed.values()):
             return
-        del self._failed[broker]
+        del self.failed[broker]
         problem = self._problems.on_success(broker, now)
         if problem is not None and problem.logged_at is None:
             self._log_reconnect(broker, problem, now)

@@ -39,15 +39,15 @@ async def test_paused_broker_is_logged_within_seconds_and_when_it_is_back(
         found = [f"{r.levelname} {r.getMessage()}" for r in caplog.records]
         return [line for line in found if "broker=" in line]
 
-    values: list[bytes] = []
+    values: set[bytes] = set()
 
     async def read() -> None:
         async for record in consumer:
-            values.append(record.value)
+            values.add(record.value)
 
     async with queue.consumer() as consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(read)
-        await until(lambda: values == [b"0"])
+        await until(lambda: b"0" in values)
         cluster.pause(node_id)
         try:
             paused_at = anyio.current_time()
@@ -62,7 +62,7 @@ async def test_paused_broker_is_logged_within_seconds_and_when_it_is_back(
             cluster.resume(node_id)
         await until(lambda: len(lines()) == 2, within=20)
         queue.produce([b"1"])
-        await until(lambda: values[-1] == b"1", within=30)
+        await until(lambda: b"1" in values, within=30)
         _, line = lines()
         tasks.cancel_scope.cancel()
 
