@@ -1,4 +1,4 @@
-"""What a member logs about the cluster, at most one line a minute per problem."""
+"""Log lines of a member about its cluster, at most one a minute per problem."""
 
 from typing import Any, Final
 

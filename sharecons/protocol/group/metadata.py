@@ -164,8 +164,9 @@ class Metadata:
         return self._topics_with(Code.UNKNOWN_TOPIC_OR_PARTITION)
 
     def _topics_with(self, code: int) -> frozenset[str]:
-        codes = self.topic_codes
-        return frozenset(name for name in codes if codes[name] == code)
+        # A copy, as other threads call this too.
+        codes = tuple(self.topic_codes.items())
+        return frozenset(name for name, each in codes if each == code)
 
     # The machine's contract.
 
