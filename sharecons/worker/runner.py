@@ -123,7 +123,7 @@ class Runner:
             self._scheduler,
             self._clock,
             add=self._add_all,
-            renews=lambda: self._locks.renews,
+            locks=self._locks,
             on_fatal_error=self._on_fatal_error,
         )
         self._slots = CallSlots(
@@ -132,9 +132,6 @@ class Runner:
             self._next_items,
             self._call,
             self._wake,
-        )
-        access.set_next_ack(
-            lambda: min(self._scheduler.next_ack(), renewals.next_check())
         )
         self._stop_requested = anyio.Event()
         self._drained = False

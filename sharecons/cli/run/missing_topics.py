@@ -1,4 +1,4 @@
-"""Whether a worker is not ready because topics of its subscription do not exist."""
+"""Readiness of a worker: topics of its subscription that do not exist."""
 
 from collections.abc import Callable, Collection
 from typing import Final
