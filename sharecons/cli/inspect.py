@@ -85,7 +85,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--check",
         action="store_true",
-        help="exit with 1 if a partition makes no progress",
+        help="exit with 1 if a partition makes no progress, or if a topic that members "
+        "subscribe to does not exist",
     )
 
 
@@ -119,7 +120,7 @@ def _stalled_exit_code(inspection: "GroupInspection") -> "ExitCode":
 
     stalled = any(
         found[0].severity is Severity.STALLED for found in inspection.findings.values()
-    )
+    ) or bool(inspection.missing_topics)
     return ExitCode.FAILED if stalled else ExitCode.SUCCESS
 
 

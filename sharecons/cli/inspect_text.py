@@ -12,6 +12,7 @@ from sharecons.cli.tables import write as write_table
 from sharecons.escaping import escape
 from sharecons.inspection import (
     DeadLetters,
+    Finding,
     GroupInspection,
     OffsetRange,
     OffsetStatus,
@@ -81,17 +82,20 @@ def write(group: GroupInspection, *, as_json: bool, offsets: bool) -> None:
     _write_wrapped(heading(group))
     if group.dead_letters is not None:
         _write_wrapped(f"dead letters: {describe_dead_letters(group.dead_letters)}")
-    if not group.partitions.found:
-        return
+    if group.partitions.found:
+        _write_partitions(group, offsets)
+    for line in remarks(group):
+        _write_wrapped(line)
+
+
+def _write_partitions(group: GroupInspection, offsets: bool) -> None:
     output.write_line()
     if offsets:
         write_table(_range_rows(group), OFFSETS, as_json=False)
-    else:
-        write_table(rows(group), columns(group), as_json=False)
-        for line in ("", *legend(group), ""):
-            output.write_line(line)
-    for line in remarks(group):
-        _write_wrapped(line)
+        return
+    write_table(rows(group), columns(group), as_json=False)
+    for line in ("", *legend(group), ""):
+        output.write_line(line)
 
 
 def _write_wrapped(line: str) -> None:
@@ -192,17 +196,38 @@ def remarks(group: GroupInspection) -> list[str]:
     ]
     found.sort(key=lambda each: -each[1].severity)
     return [
-        f"{key.topic}-{key.partition}: {finding.severity.name}: {finding.text}"
-        for key, finding in found
+        *(
+            f"topic {topic}: {finding.severity.name}: {finding.text}"
+            for topic, finding in group.missing_topics.items()
+        ),
+        *(
+            f"{key.topic}-{key.partition}: {finding.severity.name}: {finding.text}"
+            for key, finding in found
+        ),
     ]
 
 
 def objects(group: GroupInspection) -> list[Row]:
-    """Return a JSON object with all facts for each partition."""
+    """Return a JSON object with all facts for each partition, and missing topic.
+
+    The partition of a missing topic is null.
+    """
     return [
-        _partition_object(key, partition, group)
-        for key, partition in group.partitions.found.items()
+        *(
+            _partition_object(key, partition, group)
+            for key, partition in group.partitions.found.items()
+        ),
+        *(_missing_topic_object(topic, group) for topic in group.missing_topics),
     ]
+
+
+def _missing_topic_object(topic: str, group: GroupInspection) -> Row:
+    return {
+        "group": group.group.group_id,
+        "topic": topic,
+        "partition": None,
+        "findings": [_finding_object(group.missing_topics[topic])],
+    }
 
 
 def _row(offset_bar: OffsetBar, at: float) -> Row:
@@ -267,14 +292,15 @@ def _partition_object(
         "source": group.source.value,
         "dead_letters": _dead_letters_object(group.dead_letters),
         "ranges": [_range_object(each) for each in partition.ranges],
-        "findings": [
-            {
-                "reason": finding.reason.value,
-                "severity": finding.severity.name.lower(),
-                "text": finding.text,
-            }
-            for finding in group.findings[key]
-        ],
+        "findings": [_finding_object(finding) for finding in group.findings[key]],
+    }
+
+
+def _finding_object(finding: Finding) -> dict[str, Json]:
+    return {
+        "reason": finding.reason.value,
+        "severity": finding.severity.name.lower(),
+        "text": finding.text,
     }
 
 

@@ -275,9 +275,13 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The assigned partitions; other members can have them as well."""
-        if self._background is None:
-            return frozenset()
-        return self._member.assignment
+        return self._member.assignment if self._background else frozenset()
+
+    @property
+    def missing_topics(self) -> frozenset[str]:
+        """The topics of the subscription that do not exist, by the latest metadata."""
+        background = self._background
+        return self._member.metadata.missing_topics() if background else frozenset()
 
     @property
     def connected(self) -> bool:

@@ -1,6 +1,6 @@
 """Access of a worker to its consumer, beyond what applications can do."""
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -155,6 +155,15 @@ class WorkerAccess:
     def lock_duration(self) -> float:
         """For how many seconds records are locked; 0.0 if not known yet."""
         return self._consumer._member.prefetch.lock_duration
+
+    def set_next_ack(self, next_ack: Callable[[], float]) -> None:
+        """Let fetches wait at the broker until the worker must send something.
+
+        Args:
+            next_ack: returns the earliest time at which the worker acknowledges or
+                renews a record that it holds.
+        """
+        self._consumer._member.prefetch.next_ack = next_ack
 
     def fetch_ahead(self) -> None:
         """Fetch records before they are requested, at the pace of `poll`."""

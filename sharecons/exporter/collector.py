@@ -34,6 +34,7 @@ from sharecons.exporter.snapshot import (
 from sharecons.exporter.stalls import Stalls
 from sharecons.inspection import oldest_records
 from sharecons.inspection.inspect import group_facts
+from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
 from sharecons.protocol.diagnosis.offset_states import (
     OffsetRange,
     Oldest,
@@ -134,6 +135,7 @@ class Collector:
         ends = await self._log_offsets(partitions, OffsetSpec.LATEST, errors)
         states = await self._states(offsets, errors)
         configs = errors.found("configs", await self._admin.describe_configs(*ids))
+        missing = await self._missing_topics(described, errors)
         snapshots = {
             group_id: _group_snapshot(
                 described.get(group_id),
@@ -141,6 +143,7 @@ class Collector:
                 states.get(group_id, {}),
                 starts,
                 ends,
+                missing,
             )
             for group_id in ids
         }
@@ -196,6 +199,15 @@ class Collector:
             for key, one in errors.found("logs", found).items()
             if one.offset is not None
         }
+
+    async def _missing_topics(
+        self, described: Mapping[str, ShareGroup], errors: _Errors
+    ) -> Mapping[str, bool]:
+        """Return for each topic that members subscribe to whether it is missing."""
+        names = {name for group in described.values() for name in subscribers_of(group)}
+        missing, others = await find_missing_topics(self._admin, names)
+        errors.add("topics", others)
+        return missing
 
     # Requests per group.
 
@@ -301,8 +313,11 @@ def _group_snapshot(
     states: Mapping[TopicPartition, SharePartitionState],
     starts: Ends,
     ends: Ends,
+    missing: Mapping[str, bool],
 ) -> GroupSnapshot:
+    names = () if group is None else subscribers_of(group)
     return GroupSnapshot(
+        missing_topics={name: missing[name] for name in names if name in missing},
         state=None if group is None else group.state,
         members=None if group is None else len(group.members),
         partitions={

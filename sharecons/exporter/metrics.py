@@ -32,6 +32,7 @@ ERROR_SOURCES: Final = (
     "states",
     "configs",
     "records",
+    "topics",
 )
 NOT_COUNTED: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
 """Statuses without a delivery count, or of records that no longer exist."""
@@ -135,6 +136,7 @@ class Metrics(Collector):
             yield from _partition_metrics(latest)
             yield _archived_seen(self._archived)
             yield _stalled(latest)
+            yield _missing_topics(latest)
             yield _delivery_counts(latest)
 
     def _exporter_metrics(self, latest: Snapshot | None) -> Iterator[Metric]:
@@ -226,6 +228,18 @@ def _stalled(latest: Snapshot) -> Metric:
     for labels, one in _partitions(latest):
         for reason, is_so in one.stalled.items():
             gauge.add_metric([*labels, reason], is_so)
+    return gauge
+
+
+def _missing_topics(latest: Snapshot) -> Metric:
+    gauge = GaugeMetricFamily(
+        f"{GROUP}_missing_topic",
+        "1 if a topic that members subscribe to does not exist, 0 if it exists.",
+        labels=("group", "topic"),
+    )
+    for group_id, group in latest.groups.items():
+        for topic, is_missing in sorted(group.missing_topics.items()):
+            gauge.add_metric([group_id, topic], is_missing)
     return gauge
 
 

@@ -93,10 +93,16 @@ class PartitionSnapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupSnapshot:
-    """A group; `state` and `members` are None if it could not be described."""
+    """A group; `state` and `members` are None if it could not be described.
+
+    Attributes:
+        missing_topics: by topic that members subscribe to, whether it does not exist;
+            without topics that could not be described.
+    """
 
     state: str | None
     members: int | None
+    missing_topics: Mapping[str, bool] = field(default_factory=dict)
     partitions: Mapping[TopicPartition, PartitionSnapshot] = field(default_factory=dict)
 
 

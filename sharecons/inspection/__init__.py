@@ -4,7 +4,7 @@
 makes no progress; `oldest_records` returns the oldest unsettled records. The other
 modules are imported on their own, so that each command loads only what it needs:
 `peek.peek`, `preflight.check_cluster`, `html.page`, `png.draw`. They share `gather`,
-`dead_letters` and `offset_bars`.
+`dead_letters`, `missing_topics` and `offset_bars`.
 """
 
 from sharecons.inspection.inspect import GroupInspection, Source, inspect_group

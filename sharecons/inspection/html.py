@@ -15,7 +15,7 @@ from sharecons.inspection.offset_bars import (
     offset_bars_of,
 )
 from sharecons.protocol.diagnosis.dead_letters import describe_dead_letters
-from sharecons.protocol.diagnosis.findings import Severity, format_duration
+from sharecons.protocol.diagnosis.findings import Finding, Severity, format_duration
 from sharecons.protocol.diagnosis.offset_states import (
     SETTLED,
     OffsetRange,
@@ -75,6 +75,11 @@ def page(group: GroupInspection) -> str:
         f'<tr><td class="name">{_name(*key)}</td><td colspan="7">'
         f"{_escaped(str(error))}</td></tr>"
         for key, error in group.partitions.errors.items()
+    )
+    rows += "".join(
+        f'<tr><td class="name">{_escaped(topic)}</td><td colspan="7" class="says">'
+        f"{_finding(finding)}</td></tr>"
+        for topic, finding in group.missing_topics.items()
     )
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -170,16 +175,17 @@ def _oldest(bar: OffsetBar, group: GroupInspection) -> str:
 
 
 def _findings(bar: OffsetBar, group: GroupInspection) -> str:
-    parts = []
     first, *others = group.findings[bar.key]
     worse = (each for each in others if each.severity > Severity.FINE)
-    for finding in (first, *worse):
-        text = _escaped(finding.text)
-        if finding.severity >= Severity.WARNING:
-            name = finding.severity.name.lower()
-            text = f'<b class="{name}">{name}</b>{text}'
-        parts.append(text)
-    return "<br>".join(parts)
+    return "<br>".join(_finding(each) for each in (first, *worse))
+
+
+def _finding(finding: Finding) -> str:
+    text = _escaped(finding.text)
+    if finding.severity < Severity.WARNING:
+        return text
+    name = finding.severity.name.lower()
+    return f'<b class="{name}">{name}</b>{text}'
 
 
 def _svg(bar: OffsetBar, limit: int | None) -> str:

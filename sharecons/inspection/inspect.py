@@ -3,7 +3,7 @@
 import enum
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from sharecons._record import TopicPartition
@@ -20,10 +20,16 @@ from sharecons.admin import (
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.inspection.dead_letters import count_dead_letters
 from sharecons.inspection.gather import gather, log_bounds
+from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
 from sharecons.inspection.oldest import oldest_records
 from sharecons.protocol.codes import Code
 from sharecons.protocol.diagnosis.dead_letters import DeadLetters
-from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, findings_of
+from sharecons.protocol.diagnosis.findings import (
+    Finding,
+    GroupFacts,
+    findings_of,
+    missing_topic_finding,
+)
 from sharecons.protocol.diagnosis.offset_states import (
     OffsetRange,
     PartitionInspection,
@@ -77,7 +83,8 @@ class GroupInspection:
         findings: of each readable partition, the worst first.
         since: of each readable partition: the time of the first of consecutive
             inspections that found its state unchanged, in seconds since the epoch.
-        unread: errors of reading configs, which are missing in the findings.
+        unread: errors of reading configs and topics, which are missing in the findings.
+        missing_topics: topics that members subscribe to and that do not exist.
         dead_letters: None if the configs are not readable, or if the brokers are older
             than Kafka 4.4.
     """
@@ -91,6 +98,7 @@ class GroupInspection:
     since: Mapping[TopicPartition, float]
     unread: tuple[Error, ...] = ()
     dead_letters: DeadLetters | None = None
+    missing_topics: Mapping[str, Finding] = field(default_factory=dict)
 
 
 async def inspect_group(
@@ -123,7 +131,9 @@ async def inspect_group(
         admin.list_share_group_offsets(group_id), admin.describe_configs(group_id)
     )
     known = listed.value[group_id].value
-    wanted = _wanted(group_id, known, partitions, set(topics))
+    topics = set(topics)
+    partitions = None if partitions is None else set(partitions)
+    wanted = _wanted(group_id, known, partitions, topics)
     states, ends, source = await _states_and_ends(
         admin, group_id, tuple(wanted.found), source
     )
@@ -134,6 +144,9 @@ async def inspect_group(
     }
     oldest = await oldest_records(admin, ranges)
     dead_letters = await count_dead_letters(admin, entries)
+    missing, undescribed = await _missing_topics(
+        admin, group, {*topics, *(key.topic for key in partitions or ())}
+    )
     at = time.time()
 
     def inside(key: TopicPartition) -> Outcome[PartitionInspection]:
@@ -169,9 +182,25 @@ async def inspect_group(
             for key, each in seen.found.items()
         },
         since=since,
-        unread=unread,
+        unread=(*unread, *undescribed),
         dead_letters=dead_letters,
+        missing_topics=missing,
     )
+
+
+async def _missing_topics(
+    admin: ShareGroupAdmin, group: ShareGroup, chosen: set[str]
+) -> tuple[dict[str, Finding], tuple[Error, ...]]:
+    """Return findings by topic, of the chosen topics or of all, and errors."""
+    subscribers = subscribers_of(group)
+    names = [name for name in subscribers if not chosen or name in chosen]
+    missing, errors = await find_missing_topics(admin, names)
+    findings = {
+        name: missing_topic_finding(subscribers[name])
+        for name, is_missing in missing.items()
+        if is_missing
+    }
+    return findings, errors
 
 
 def _wanted(

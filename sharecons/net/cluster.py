@@ -1,13 +1,11 @@
 """The addresses of a cluster, and connecting to its brokers."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from random import randrange
 from typing import Final
 
-import anyio
-
 from sharecons.config.security import Security
-from sharecons.errors import Error
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import Network, TcpNetwork
@@ -29,7 +27,7 @@ class Cluster:
 
     Attributes:
         bootstrap: the configured addresses.
-        outages: logs failed attempts and the end of outages; None logs nothing.
+        outages: logs the outages of brokers; None logs nothing.
     """
 
     def __init__(
@@ -56,7 +54,8 @@ class Cluster:
         self, endpoint: Endpoint, timeout: float = CONNECT_TIMEOUT
     ) -> Connection:
         """Connect to one broker; raises as `Connection.open`."""
-        try:
+        outages = self.outages
+        with outages.connecting(str(endpoint)) if outages else nullcontext():
             connection = await Connection.open(
                 self._network,
                 endpoint,
@@ -66,12 +65,8 @@ class Cluster:
                 credentials=self._credentials,
                 is_plain=self._is_plain,
             )
-        except Error as error:
-            if self.outages is not None:
-                self.outages.on_failure(endpoint, error, anyio.current_time())
-            raise
-        if self.outages is not None:
-            self.outages.on_connected(endpoint, anyio.current_time())
+        if outages is not None:
+            connection.watch(outages)
         return connection
 
     async def connect_any(

@@ -19,6 +19,7 @@ from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.io.idle_watch import Wait
 from sharecons.net.io.sasl import SaslSession
 from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
+from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
 from sharecons.protocol.sasl.credentials import Credentials
 from sharecons.wire import api_versions
@@ -46,6 +47,8 @@ class Connection:
         broker: the broker's address, for messages.
         served: the version range of each API that the broker supports.
         closed: True if it cannot be used any more.
+        outages: logs missing responses and lost connections; see `watch`.
+        request, response_due: the request in flight, as in `WatchedConnection`.
     """
 
     def __init__(
@@ -61,6 +64,9 @@ class Connection:
         self._is_plain = is_plain
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
+        self.outages: Outages | None = None
+        self.request = ""
+        self.response_due = inf
         self._transport = transport
         self._client_id = client_id
         self._last_correlation_id = 0
@@ -107,6 +113,11 @@ class Connection:
                     raise
         return connection
 
+    def watch(self, outages: Outages) -> None:
+        """Log missing responses, and the loss of the connection."""
+        self.outages = outages
+        outages.watch(self)
+
     async def send(self, request: Any, timeout: float) -> Any:
         """Send a request and return its response.
 
@@ -125,7 +136,21 @@ class Connection:
         """
         if self._sasl is not None and self._sasl.is_due:
             await self._authenticate(self._sasl, timeout)
-        return await self._send_once(request, timeout)
+        outages = self.outages
+        if outages is None:
+            return await self._send_once(request, timeout)
+        self.request = type(request).__name__
+        self.response_due = outages.clock() + getattr(request, "max_wait", 0.0)
+        try:
+            response = await self._send_once(request, timeout)
+        except BaseException as error:
+            outages.on_error(self.broker, self.request, error)
+            raise
+        finally:
+            self.response_due = inf
+        if outages.failed:
+            outages.on_response(self.broker, self.request)
+        return response
 
     async def _send_once(self, request: Any, timeout: float) -> Any:
         kind = type(request)
@@ -153,7 +178,10 @@ class Connection:
         def end(reason: Exception) -> None:
             nonlocal ended
             ended = True
-            on_lost(self._map_error(reason))
+            error = self._map_error(reason)
+            if self.outages is not None:
+                self.outages.on_lost(self.broker, error)
+            on_lost(error)
 
         try:
             await self._transport.idle(wait, end)

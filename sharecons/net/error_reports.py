@@ -4,6 +4,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from sharecons.errors import Error
+from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
 from sharecons.protocol.group.metadata import Metadata, TopicError
@@ -23,6 +24,10 @@ _RAISED = (
     Code.INVALID_TOPIC_EXCEPTION,
 )
 """The metadata errors to raise. The others are retriable, and are logged."""
+
+_TOPICS = ProblemTexts(
+    begins="waiting for topic", lasts="still waiting for topic", ends="topic is there"
+)
 
 
 class ErrorReports:
@@ -47,6 +52,7 @@ class ErrorReports:
         self._wake_leaders = wake_leaders
         self._log = log
         self._errors = ReportedErrors()
+        self._topics = ProblemLog(log, _TOPICS)
 
     def on_subscribed(self) -> None:
         """Raise every error again."""
@@ -61,20 +67,26 @@ class ErrorReports:
         self._errors.hold(error, now)
         self._metadata.mark_stale(now)
 
-    def on_metadata(self, topic_errors: Iterable[TopicError]) -> None:
-        """Handle the topic errors of a metadata response."""
+    def on_metadata(self, topic_errors: Iterable[TopicError], now: float) -> None:
+        """Handle the new topic errors of a metadata response."""
         for topic, code in topic_errors:
             self._errors.end_metadata_errors(topic)
-            if code == Code.NONE:
-                self._log.info("topic is there", topic=topic)
-            elif code not in _RAISED:
-                reason = code_name(code)
-                self._log.warning("waiting for topic", topic=topic, reason=reason)
-            elif self._errors.begin(topic, code, METADATA):
+            if code in _RAISED and self._errors.begin(topic, code, METADATA):
                 self._raise_error(topic_error(topic, code))
+        self._log_topics(now)
         error = self._errors.take_held(self._metadata.requested_at)
         if error is not None:
             self._raise_error(error)
+
+    def _log_topics(self, now: float) -> None:
+        """Log the topics that metadata does not describe, each once a minute."""
+        codes = self._metadata.topic_codes
+        for topic, code in codes.items():
+            if code == Code.NONE:
+                self._topics.on_success(topic, now)
+            elif code not in _RAISED:
+                reason = code_name(code)
+                self._topics.on_failure(topic, now, topic=topic, reason=reason)
 
     def on_fetch_result(self, result: PartitionError | FetchRecovered) -> None:
         """Raise the first error of a topic; log the errors of its other partitions."""

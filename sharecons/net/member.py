@@ -24,7 +24,7 @@ from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
 from sharecons.net.error_reports import ErrorReports
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.log_messages import STALLED, THROTTLED
-from sharecons.net.outages import Outages
+from sharecons.net.member_log import MemberLog
 from sharecons.protocol.acknowledge.batcher import (
     AcknowledgeResult,
     CommitWaiter,
@@ -140,12 +140,14 @@ class Member:
         self._errors = ErrorReports(
             self.metadata, listener.on_error, self.wake_leaders, self._log
         )
-        cluster.outages = Outages(self._log)
+        self._problems = MemberLog(self._log, running_clock())
+        cluster.outages = self._problems.outages
 
     # Called by the consumer.
 
     def use_connection(self, connection: Connection) -> None:
         """Use this connection for requests that any broker can serve."""
+        connection.watch(self._problems.outages)
         self._any_broker.use(connection)
 
     def start(self, tasks: TaskGroup) -> None:
@@ -153,6 +155,7 @@ class Member:
         self._leaders.start(tasks)
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_metadata)
+        tasks.start_soon(self._problems.run)
 
     async def send_to_any(self, request: Any) -> Any:
         """Send a request to any broker; raises as `ReconnectingConnection.send`."""
@@ -246,7 +249,9 @@ class Member:
 
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
-                return await self.send_to_any(request)
+                found = await self.send_to_any(request)
+                self._problems.on_coordinator_response(request, found)
+                return found
             coordinator = self.membership.coordinator
             assert coordinator is not None, "heartbeats follow a look-up"
             if coordinator not in connections:
@@ -262,6 +267,7 @@ class Member:
             response = await connection.send(request, self._request_timeout)
             now = anyio.current_time()
             self._recorder.on_heartbeat_response(request, response, sent_at, now)
+            self._problems.on_coordinator_response(request, response)
             return response
 
         async def close_all() -> None:
@@ -276,6 +282,7 @@ class Member:
                 self._on_membership_change,
             )
         finally:
+            self._problems.end()
             await close_all()
 
     async def _run_metadata(self) -> None:
@@ -316,7 +323,7 @@ class Member:
 
     def _on_metadata_change(self) -> None:
         topic_errors, self.metadata.topic_errors = self.metadata.topic_errors, []
-        self._errors.on_metadata(topic_errors)
+        self._errors.on_metadata(topic_errors, anyio.current_time())
         if topic_errors:
             unauthorized = self.metadata.unauthorized_topics()
             self.membership.exclude_topics(unauthorized, anyio.current_time())
@@ -342,32 +349,25 @@ class Member:
                 self.metadata.update_endpoints(endpoints)
             case LocksLost():
                 self._on_locks_lost(event)
-            case MetadataStale(why):
-                self._log.info("metadata is stale", reason=why)
+            case MetadataStale():
+                self._problems.on_metadata_stale(event)
                 self.metadata.mark_stale(anyio.current_time())
                 self._metadata_wakeup.set()
             case PartitionError() | FetchRecovered():
                 self._errors.on_fetch_result(event)
             case FatalError(error):
                 self._fail(error)
-            case Stalled() | UnexpectedResponse() | Throttled():
-                self._on_unexpected_response(event)
+            case Stalled(node_id):
+                self._rejoin(node_id)
+            case UnexpectedResponse(what):
+                self._problems.on_unexpected_response(what)
+            case Throttled(node_id):
+                self._log.warning(THROTTLED, node_id=node_id)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
         self._log.warning("locks lost", reason=lost.reason, leases=len(lost.leases))
         self._recorder.on_locks_lost(sum(lease.lost_count for lease in lost.leases))
         self._listener.on_locks_lost(lost.leases)
-
-    def _on_unexpected_response(
-        self, event: Stalled | UnexpectedResponse | Throttled
-    ) -> None:
-        match event:
-            case Stalled(node_id):
-                self._rejoin(node_id)
-            case UnexpectedResponse(what):
-                self._log.warning("unexpected response", what=what)
-            case Throttled(node_id):
-                self._log.warning(THROTTLED, node_id=node_id)
 
     def _rejoin(self, node_id: int) -> None:
         now = anyio.current_time()

@@ -1,37 +1,179 @@
-"""Log lines about brokers: one when a broker is unreachable, one when it is back."""
+"""Log lines about brokers: one when a broker is unreachable, one when it is back.
 
-from typing import Any
+Theory of operation
+-------------------
+A broker's outage begins when a connection attempt fails, when a response is overdue, or
+when a connection is lost and no response follows. It ends with a response, or when the
+broker is not needed any more: another one is the leader, for example.
 
-from sharecons.errors import ConnectionFailedError, Error
-from sharecons.protocol.messages import Endpoint
+Requests that only this broker can serve must succeed themselves: a broker that responds
+to heartbeats and holds every fetch is not back. They count for EXPIRY seconds, as they
+can move to another broker.
+"""
+
+import math
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, Protocol
+
+from sharecons.errors import ConnectionFailedError
+from sharecons.net.io.event_loop import Clock
+from sharecons.net.problem_log import (
+    REPEAT_INTERVAL,
+    Problem,
+    ProblemLog,
+    ProblemTexts,
+)
 
 __all__ = ["Outages"]
 
+OVERDUE: Final = 4.0
+"""Seconds without a response, beyond the wait that the request allows."""
+
+EXPIRY: Final = 60.0
+"""Seconds after its last failure for which a request must succeed itself. Longer than
+the 36 s from one overdue response to the next: the timeout, reconnecting, OVERDUE."""
+
+LOST_DELAY: Final = 3.0
+"""Seconds from a lost connection to the WARNING, if no response follows."""
+
+UNUSED: Final = 90.0
+"""Seconds without a request after which a broker is not needed any more."""
+
+OWN_REQUESTS: Final = frozenset({"Heartbeat", "ShareFetch", "ShareAcknowledge"})
+"""Requests that only one broker can serve."""
+
+TEXTS: Final = ProblemTexts(
+    begins="unreachable, retrying",
+    lasts="still unreachable, retrying",
+    ends="reachable again",
+)
+
+
+class WatchedConnection(Protocol):
+    """An open connection to a broker.
+
+    Attributes:
+        broker: its address.
+        closed: it is not used any more.
+        request: the name of the request in flight.
+        response_due: when its response is expected; infinity if none is in flight.
+    """
+
+    broker: str
+    closed: bool
+    request: str
+    response_due: float
+
+
+class _Attempt:
+    """An attempt to connect, as a connection without a response so far."""
+
+    def __init__(self, broker: str, now: float) -> None:
+        self.broker = broker
+        self.closed = False
+        self.request = "connecting"
+        self.response_due = now
+
 
 class Outages:
-    """Logs the start and the end of each broker's outage.
-
-    An outage starts when a connection attempt fails, and ends when one succeeds.
+    """Logs the outages of brokers.
 
     Args:
         log: a logger of `sharecons.log`.
+
+    Attributes:
+        failed: by broker, the requests that must succeed, and when they last failed.
     """
 
-    def __init__(self, log: Any) -> None:
+    def __init__(self, log: Any, clock: Clock) -> None:
+        self.clock = clock
+        self.failed: dict[Hashable, dict[str, float]] = {}
+        self._problems = ProblemLog(log, TEXTS)
         self._log = log
-        self._since: dict[Endpoint, float] = {}
+        self._reconnect_logged_at: dict[str, float] = {}
+        self._connections: set[WatchedConnection] = set()
 
-    def on_failure(self, endpoint: Endpoint, error: Error, now: float) -> None:
-        """Note a failed attempt; ignore errors that a retry cannot help."""
-        if endpoint not in self._since and isinstance(error, ConnectionFailedError):
-            self._since[endpoint] = now
-            self._log.warning(
-                "unreachable, retrying", broker=str(endpoint), reason=str(error)
-            )
+    @contextmanager
+    def connecting(self, broker: str) -> Iterator[None]:
+        """Watch an attempt to connect; the caller's exceptions pass."""
+        attempt = _Attempt(broker, self.clock())
+        self.watch(attempt)
+        try:
+            yield
+        except ConnectionFailedError as error:
+            self._on_failure(broker, str(error))
+            raise
+        finally:
+            self._connections.discard(attempt)
 
-    def on_connected(self, endpoint: Endpoint, now: float) -> None:
-        """Note a successful attempt."""
-        since = self._since.pop(endpoint, None)
-        if since is not None:
-            seconds = round(now - since, 1)
-            self._log.info("reachable again", broker=str(endpoint), seconds=seconds)
+    def watch(self, connection: WatchedConnection) -> None:
+        """Look for overdue responses on a connection until it is closed."""
+        self._connections.add(connection)
+
+    def on_response(self, broker: str, request: str) -> None:
+        """Note a response; this changes nothing while `failed` is empty."""
+        if broker in self.failed:
+            self._on_recovered(broker, request)
+
+    def on_error(self, broker: str, request: str, error: BaseException) -> None:
+        """Note that a request failed, or was cancelled."""
+        if isinstance(error, ConnectionFailedError):
+            self._on_failure(broker, str(error), request, delay=LOST_DELAY)
+
+    def on_lost(self, broker: str, error: BaseException) -> None:
+        """Note that a connection without a request in flight has ended."""
+        self._on_failure(broker, str(error), delay=LOST_DELAY)
+
+    def check(self) -> float:
+        """Log overdue responses and unused brokers; return when to call this again."""
+        now = self.clock()
+        for broker in self._problems.end_quiet(now, UNUSED, "not needed any more"):
+            del self.failed[broker]
+        self._connections = {each for each in self._connections if not each.closed}
+        next_check = now + OVERDUE
+        for each in self._connections:
+            if each.response_due + OVERDUE <= now:
+                reason = f"{each.request}: no response for {OVERDUE:g} s"
+                self._on_failure(
+                    each.broker, reason, each.request, since=each.response_due
+                )
+            else:
+                next_check = min(next_check, each.response_due + OVERDUE)
+        return next_check
+
+    def _on_failure(
+        self,
+        broker: str,
+        reason: str,
+        request: str = "",
+        *,
+        delay: float = 0.0,
+        since: float | None = None,
+    ) -> None:
+        now = self.clock()
+        failed = self.failed.setdefault(broker, {})
+        if request in OWN_REQUESTS:
+            failed[request] = now
+        self._problems.on_failure(
+            broker, now, since=since, delay=delay, broker=broker, reason=reason
+        )
+
+    def _on_recovered(self, broker: str, request: str) -> None:
+        now = self.clock()
+        failed = self.failed[broker]
+        failed.pop(request, None)
+        if any(now - failed_at < EXPIRY for failed_at in failed.values()):
+            return
+        del self.failed[broker]
+        problem = self._problems.on_success(broker, now)
+        if problem is not None and problem.logged_at is None:
+            self._log_reconnect(broker, problem, now)
+
+    def _log_reconnect(self, broker: str, problem: Problem, now: float) -> None:
+        """Log a short interruption, at most once a minute."""
+        logged_at = self._reconnect_logged_at.get(broker, -math.inf)
+        if now - logged_at >= REPEAT_INTERVAL:
+            self._reconnect_logged_at[broker] = now
+            seconds = round(now - problem.since, 1)
+            self._log.info("connected again", **problem.fields, seconds=seconds)

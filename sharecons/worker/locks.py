@@ -89,6 +89,10 @@ class LockKeeper:
             for item in due.held_too_long:
                 self._end_lease(item)
 
+    def next_renewal(self) -> float:
+        """Return when a lock must be renewed next; infinity if none is kept."""
+        return self._renewals.next_check()
+
     @property
     def renews(self) -> bool:
         """False once `stop_renewing` was called."""

@@ -126,7 +126,7 @@ class Runner:
             self._scheduler,
             self._clock,
             add=self._add_all,
-            renews=lambda: self._locks.renews,
+            locks=self._locks,
             on_fatal_error=self._on_fatal_error,
         )
         self._slots = CallSlots(

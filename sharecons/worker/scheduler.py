@@ -151,6 +151,7 @@ class Scheduler:
         self._held: dict[WorkItem, None] = {}
         self._held_bytes = 0
         self._running = 0
+        self._closing = 0
         self._ready_count = 0
         self._retries: deque[WorkItem] = deque()
         self._ready: deque[WorkItem] = deque()
@@ -251,6 +252,14 @@ class Scheduler:
             heapq.heappop(self._waiting)
         return math.inf
 
+    def next_ack(self) -> float:
+        """Return the earliest time at which a held record can have an outcome.
+
+        That is any time, unless all records wait, or are blocked by one that waits.
+        """
+        is_busy = self._running or self._closing or self._ready_count
+        return -math.inf if is_busy else self.next_due()
+
     def lane_behind(self, item: WorkItem) -> list[WorkItem]:
         """Return the records of its lane that come after this one, the last one first.
 
@@ -277,6 +286,7 @@ class Scheduler:
         """Note that a record has an outcome; call `remove` once it is carried out."""
         self._leave_state(item)
         item.state = ItemState.CLOSING
+        self._closing += 1
 
     def remove(self, item: WorkItem) -> None:
         """Remove a record in any state: it is settled, or its lock is lost."""
@@ -292,6 +302,8 @@ class Scheduler:
         match item.state:
             case ItemState.RUNNING:
                 self._running -= 1
+            case ItemState.CLOSING:
+                self._closing -= 1
             case ItemState.READY:
                 self._ready_count -= 1
             case ItemState.WAITING:

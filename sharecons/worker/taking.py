@@ -10,6 +10,7 @@ from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
+from sharecons.worker.locks import LockKeeper
 from sharecons.worker.pace import FetchPace
 from sharecons.worker.scheduler import Scheduler
 
@@ -25,7 +26,7 @@ class Taker:
 
     Args:
         add: is called with records.
-        renews: returns whether the worker renews the locks of its records.
+        locks: renews the locks of the records.
         on_fatal_error: is called with the error that ended the consumer.
 
     Attributes:
@@ -41,7 +42,7 @@ class Taker:
         clock: Clock,
         *,
         add: Callable[[Sequence[Any]], None],
-        renews: Callable[[], bool],
+        locks: LockKeeper,
         on_fatal_error: Callable[[Error], None],
     ) -> None:
         self._consumer = consumer
@@ -49,7 +50,8 @@ class Taker:
         self._scheduler = scheduler
         self._clock = clock
         self._add = add
-        self._renews = renews
+        self._locks = locks
+        access.set_next_ack(lambda: min(scheduler.next_ack(), locks.next_renewal()))
         self._on_fatal_error = on_fatal_error
         self.pace = FetchPace()
         self.room = AutoResetEvent()
@@ -66,7 +68,7 @@ class Taker:
                 continue
             until = self.pace.busy_until(self._access.lock_duration)
             await self.room.wait_until(until if now < until else FOREVER)
-            if self._renews() and self._must_take_buffered():
+            if self._locks.renews and self._must_take_buffered():
                 await self._take(0.0, self._access.buffered)
 
     def _set_fetching(self, count: int, now: float) -> None:

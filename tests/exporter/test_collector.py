@@ -2,6 +2,7 @@
 
 import time
 
+import anyio
 import pytest
 
 from sharecons import ShareConsumer, ShareGroupAdmin
@@ -285,3 +286,23 @@ class TestErrors:
 
         assert not readings.reached
         assert "took more than 0.2 s" in readings.error_messages[0]
+
+
+async def test_missing_topics_of_members_are_1(admin, kafka, topic, group):
+    missing = f"missing-{group}"
+    async with consumer(kafka, topic, group) as reader:
+        reader.subscribe(topic, missing)
+        with anyio.fail_after(20):
+            while True:
+                shown = await collected(admin, group)
+                if len(shown.values(f"{GROUP}missing_topic", group=group)) == 2:
+                    break
+                await anyio.sleep(0.1)  # real time: the coordinator has no event
+        kafka.admin.create_topic(name=missing)
+        later = await collected(admin, group)
+
+    by_topic = shown.by("topic", f"{GROUP}missing_topic", group=group)
+    assert by_topic == {topic: 0, missing: 1}
+    by_topic = later.by("topic", f"{GROUP}missing_topic", group=group)
+    assert by_topic == {topic: 0, missing: 0}
+    assert not shown.values("sharecons_exporter_errors_total", what="topics")[0]

@@ -235,6 +235,21 @@ def test_fetch_while_records_are_held_waits_briefly():
     assert SHORT_WAIT == harness.next_fetch().max_wait
 
 
+def test_fetch_while_records_are_held_waits_until_the_next_acknowledgement():
+    harness = LeaderHarness()
+    harness.open_session(partition_response(P0, (0, 3)))
+    harness.prefetch.waiting_readers = 1
+    harness.prefetch.next_ack = lambda: 7.3
+    waits = []
+    for harness.now in (1.0, 7.0, 7.299, 8.0):
+        request = harness.next_fetch()
+        waits.append(request.max_wait)
+        harness.respond(request, fetch_response(partition_response(P0, (5, 6))))
+        harness.take_leases()
+
+    assert pytest.approx([SETTINGS.max_wait, 0.3, SHORT_WAIT, SHORT_WAIT]) == waits
+
+
 def test_short_waits_grow_with_empty_responses_and_start_again_after_records():
     harness = LeaderHarness()
     harness.open_session(partition_response(P0, (0, 3)))

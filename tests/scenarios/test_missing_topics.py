@@ -39,9 +39,12 @@ async def test_consumer_waits_for_missing_topic(
     with caplog.at_level(logging.WARNING, logger="sharecons"):
         async with consumer:
             assert await take(aiter(consumer), 1, within=3) == []
+            assert consumer.missing_topics == {missing}
             admin.create_topic(partitions=1, name=missing)
             admin.produce(missing, [b"x"])
             records = await take(aiter(consumer), 1, within=15)
+
+            assert consumer.missing_topics == frozenset()
 
     assert [record.value for record in records] == [b"x"]
     warnings = [r for r in caplog.records if "waiting for topic" in r.getMessage()]
@@ -60,6 +63,29 @@ async def test_commit_after_topic_deletion_returns_error(admin: AnyAdmin) -> Non
         results = await consumer.commit(timeout=20)
 
     assert [r.error is not None for r in results] == [True]
+
+
+async def test_deleted_topic_is_missing_until_it_is_created_again(
+    admin: AnyAdmin,
+) -> None:
+    queue = Queue(admin, **{"share.heartbeat.interval.ms": "500"})
+    other = admin.create_topic(partitions=1)
+    consumer = queue.consumer()
+    assert consumer.missing_topics == frozenset()
+    async with consumer:
+        consumer.subscribe(queue.topic, other)
+        await until(lambda: len(consumer.assignment) == 2)
+        assert consumer.missing_topics == frozenset()
+        admin.delete_topic(queue.topic)
+        await until(lambda: consumer.missing_topics == {queue.topic})
+        assert {key.topic for key in consumer.assignment} == {other}
+        admin.create_topic(partitions=1, name=queue.topic)
+        await until(lambda: len(consumer.assignment) == 2)
+        assert consumer.missing_topics == frozenset()
+        admin.delete_topic(queue.topic)
+        await until(lambda: consumer.missing_topics)
+        consumer.subscribe(other)
+        assert consumer.missing_topics == frozenset()
 
 
 async def test_recreated_topic_is_consumed_from_start(admin: AnyAdmin) -> None:

@@ -242,6 +242,8 @@ class SchedulerMachine(RuleBasedStateMachine):
         states = [item.state for item in held]
         assert states.count(ItemState.WAITING) == self.scheduler.waiting_count
         assert all(item.state is not ItemState.DONE for item in held)
+        quiet = set(states) <= {ItemState.WAITING, ItemState.BLOCKED}
+        assert quiet == (self.scheduler.next_ack() > -math.inf)
 
     def teardown(self) -> None:
         """Finish everything: no record is forgotten."""

@@ -18,6 +18,7 @@ from sharecons.cli.run.exit_deadline import AT_ONCE, MARGIN, ExitDeadline
 from sharecons.cli.run.handler_exits import exit_code_after
 from sharecons.cli.run.lifeline import watch_lifeline
 from sharecons.cli.run.logs import StatusLine, configure_logs
+from sharecons.cli.run.missing_topics import MissingTopicsWatch
 from sharecons.cli.run.processes import member_name
 from sharecons.cli.run.progress import ProgressMeter, numbers
 from sharecons.cli.run.target import TargetError
@@ -81,6 +82,9 @@ class _Process:
         self._options = options
         self._status = status
         self._exit = ExitDeadline(_log.error)
+        self._missing_topics = MissingTopicsWatch(
+            lambda: worker.consumer.missing_topics, time.monotonic
+        )
         self._code = int(ExitCode.SUCCESS)
         self._is_stopping = False
 
@@ -168,6 +172,7 @@ class _Process:
 
         watch = LoopWatch()
         tasks.start_soon(watch.run)
+        tasks.start_soon(self._missing_topics.run)
         port = first + (self._options.process or 0) if first else 0
         server = serve_health(
             HEALTH_HOST,
@@ -194,7 +199,7 @@ class _Process:
             return "the worker is stopping"
         consumer = self._worker.consumer
         if consumer.connected:
-            return None
+            return self._missing_topics.problem()
         return f"not a member of group {consumer.group_id!r}: no heartbeat is accepted"
 
     async def _show(self) -> None:

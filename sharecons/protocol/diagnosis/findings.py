@@ -33,6 +33,7 @@ __all__ = [
     "Severity",
     "findings_of",
     "format_duration",
+    "missing_topic_finding",
 ]
 
 NEARLY_FULL: Final = 0.8
@@ -65,11 +66,12 @@ class Reason(enum.Enum):
     WINDOW_FULL = "window_full"
     UNASSIGNED = "unassigned"
     NO_MEMBERS = "no_members"
+    MISSING_TOPIC = "missing_topic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """A statement about one partition."""
+    """A statement about one partition, or about a topic that does not exist."""
 
     reason: Reason
     severity: Severity
@@ -136,6 +138,16 @@ def findings_of(
     case = _Case(partition=partition, group=group, now=now, unchanged_for=unchanged_for)
     found = [finding for rule in _RULES for finding in rule(case)]
     return tuple(sorted(found, key=lambda each: -each.severity) or [_no_problem(case)])
+
+
+def missing_topic_finding(subscribers: int) -> Finding:
+    """Return the finding about a topic that does not exist."""
+    verb = "subscribes" if subscribers == 1 else "subscribe"
+    text = (
+        f"the topic does not exist, and {_members(subscribers)} {verb} to it; create "
+        "it, or correct the subscription"
+    )
+    return _finding(Reason.MISSING_TOPIC, Severity.STALLED, text)
 
 
 def format_duration(seconds: float) -> str:

@@ -79,7 +79,10 @@ class FetchRecovered(NamedTuple):
 
 
 class MetadataStale(NamedTuple):
+    """A request based on the metadata has failed; the broker's outage can be why."""
+
     reason: str
+    is_outage: bool = False
 
 
 class LocksLost(NamedTuple):

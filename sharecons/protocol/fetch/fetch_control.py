@@ -83,7 +83,7 @@ class FetchOutcome(NamedTuple):
 
     Attributes:
         has_backlog: more records are probably available than it returned.
-        is_throttled: all responses are throttled; true once, to be reported.
+        is_throttled: all responses are throttled; true once.
         is_stalled: the node keeps returning empty responses early.
     """
 
@@ -209,7 +209,7 @@ class FetchControl:
         # A fetch with a `max_wait` of 0 would wait briefly for `min_bytes`.
         if may_wait and gathered > min_bytes:
             min_bytes, max_wait = gathered, min(max_wait, MAX_GATHER_TIME)
-        short = self._batcher.has_open or not self._prefetch.waiting_readers
+        until_request = self._until_request(now)
         # If throttled again, as few records as possible use up a delivery.
         failed = self._quota.failures > 0
         growth = self._empty_responses.growth
@@ -220,12 +220,18 @@ class FetchControl:
         whole_batches = self._prefetch.takes_whole_batches(leaders)
         return FetchPlan(
             partitions=requested,
-            max_wait=self._max_wait.next(max_wait, short=short) if may_wait else 0.0,
+            max_wait=self._max_wait.next(max_wait, until_request) if may_wait else 0.0,
             min_bytes=min_bytes,
             max_bytes=self._quota.limit_bytes(size, now),
             max_records=limit,
             record_limit=failed or self._settings.record_limit or not whole_batches,
         )
+
+    def _until_request(self, now: float) -> float:
+        """Return the seconds until another request might have to be sent."""
+        if not self._prefetch.waiting_readers:
+            return 0.0
+        return self._prefetch.next_ack() - now if self._batcher.has_open else math.inf
 
     # Responses.
 
@@ -319,18 +325,15 @@ def _is_unexplained(request: ShareFetch, response: ShareFetchResponse) -> bool:
 class MaxWait:
     """How long one leader's fetches can wait at the broker, in seconds.
 
-    No request can overtake a waiting fetch. So a fetch waits long only if the
-    application holds no records of this leader. Otherwise the wait is short, and grows
-    while fetches return nothing.
+    No request can overtake a waiting fetch. So it waits long only if no other request
+    has to be sent. Otherwise the wait is short, and grows while fetches return nothing.
 
     Attributes:
         lock_timeout: the lock duration of acquired records.
     """
 
     def __init__(self, max_wait: float) -> None:
-        self.lock_timeout = (
-            30.0  # share.record.lock.duration.ms, until a response has it
-        )
+        self.lock_timeout = 30.0  # the broker's default, until a response has it
         self._max_wait = max_wait
         self._short_wait = SHORT_WAIT
 
@@ -339,15 +342,15 @@ class MaxWait:
         longer = min(self._short_wait * 2, MAX_SHORT_WAIT)
         self._short_wait = SHORT_WAIT if useful else longer
 
-    def next(self, limit: float, *, short: bool) -> float:
+    def next(self, limit: float, until_request: float) -> float:
         """Return how long the next fetch can wait.
 
         Args:
             limit: the maximum in seconds.
-            short: another request might have to be sent soon.
+            until_request: seconds until another request might have to be sent.
         """
         longest = min(limit, self._max_wait, self.lock_timeout * MAX_LOCK_FRACTION)
-        return min(self._short_wait, longest) if short else longest
+        return min(max(self._short_wait, until_request), longest)
 
 
 class ArrivalRate:

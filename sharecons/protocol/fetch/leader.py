@@ -25,7 +25,12 @@ and are not sent again.
 
 import math
 
-from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
+from sharecons.errors import (
+    AuthenticationError,
+    ConnectionFailedError,
+    Error,
+    UnsupportedVersionError,
+)
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.batcher import (
     AckBatcher,
@@ -214,7 +219,9 @@ class Leader:
         elif self._closing:
             self.finished = True
         else:
-            self.events.append(MetadataStale(f"node {self.node_id}: {error}"))
+            is_outage = isinstance(error, ConnectionFailedError)
+            reason = f"node {self.node_id}: {error}"
+            self.events.append(MetadataStale(reason, is_outage))
             self._back_off(now, 0.0)
 
     # The next request.

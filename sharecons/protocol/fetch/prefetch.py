@@ -26,7 +26,7 @@ duration: the next batch can be larger than all before it.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from sharecons.protocol.messages import PartitionResponse
@@ -87,6 +87,10 @@ time is overhead. (In full, they made each tenth fetch of 1 KiB records wait unt
 were processed.)"""
 
 
+def _any_time() -> float:
+    return -math.inf
+
+
 class Prefetch:
     """The processing rate of an application, and the fetch limits that follow from it.
 
@@ -100,6 +104,8 @@ class Prefetch:
         batches: sizes of the batches that responses hold.
         lock_duration: for how many seconds records are locked; 0.0 if unknown.
         suspended: nothing is fetched.
+        next_ack: returns the earliest time at which the application acknowledges or
+            renews a record that it holds. The default is any time.
     """
 
     def __init__(self, max_records: int) -> None:
@@ -110,6 +116,7 @@ class Prefetch:
         self.waiting_readers = 0
         self.batches = BatchSizes()
         self.lock_duration = 0.0
+        self.next_ack: Callable[[], float] = _any_time
         self._max_records = max_records
         self._is_exact = False
         self._batch_allowance = 0

@@ -46,7 +46,8 @@ RECOVERY_TIME: Final = 5.0
 
 MAX_RETRY_DELAY: Final = 1.0
 """Maximum delay while a topic or leader is missing, so that a consumer started before
-its topic exists begins within about a second of its creation."""
+its topic exists begins within about a second of its creation. Also the delay after a
+topic's last partition was taken from the member."""
 
 
 class TopicError(NamedTuple):
@@ -62,6 +63,7 @@ class Metadata:
     Attributes:
         brokers: the endpoints of the cluster's brokers, by node id.
         topic_names: topic names by id.
+        topic_codes: the error codes of the subscribed topics, by name.
         topic_errors: changes of topics' error codes; the caller empties it.
         has_new_topics: a missing subscribed topic has appeared; the caller resets it.
         requested_at: when the latest metadata of the subscription was requested.
@@ -78,7 +80,7 @@ class Metadata:
         self._leaders: dict[SharePartition, PartitionLeader] = {}
         self._subscribed: tuple[str, ...] = ()
         self._assigned: frozenset[SharePartition] = frozenset()
-        self._codes: dict[str, int] = {}
+        self.topic_codes: dict[str, int] = {}
         self._due = math.inf
         self._stale = False
         self._next_by_id = False
@@ -90,16 +92,22 @@ class Metadata:
 
     def set_subscription(self, topics: tuple[str, ...], now: float) -> None:
         self._subscribed = topics
-        self._codes = {}
+        self.topic_codes = {}
         self._backoff.reset()
         self._stale = bool(topics)
         self._due = now if topics else math.inf
 
     def set_assignment(self, partitions: frozenset[SharePartition], now: float) -> None:
-        """Set the assigned partitions; leaders that are not known are requested."""
+        """Set the assigned partitions; leaders that are not known are requested.
+
+        A topic without assigned partitions could be deleted: metadata is requested too.
+        """
+        lost = {p.topic_id for p in self._assigned} - {p.topic_id for p in partitions}
         self._assigned = partitions
         if self._partitions_without_leader():
             self._due = min(self._due, now)
+        elif lost and self._subscribed:
+            self._due = min(self._due, now + MAX_RETRY_DELAY)
 
     def mark_stale(self, now: float) -> None:
         """Request metadata again, as a request based on it has failed."""
@@ -149,8 +157,16 @@ class Metadata:
 
     def unauthorized_topics(self) -> frozenset[str]:
         """Return the subscribed topics that the member is not allowed to describe."""
-        code = Code.TOPIC_AUTHORIZATION_FAILED
-        return frozenset(name for name in self._codes if self._codes[name] == code)
+        return self._topics_with(Code.TOPIC_AUTHORIZATION_FAILED)
+
+    def missing_topics(self) -> frozenset[str]:
+        """Return the subscribed topics that do not exist."""
+        return self._topics_with(Code.UNKNOWN_TOPIC_OR_PARTITION)
+
+    def _topics_with(self, code: int) -> frozenset[str]:
+        # A copy, as other threads call this too.
+        codes = tuple(self.topic_codes.items())
+        return frozenset(name for name, each in codes if each == code)
 
     # The machine's contract.
 
@@ -216,8 +232,8 @@ class Metadata:
                 self._leaders[share_partition] = leader
 
     def _set_topic_code(self, name: str, code: int) -> None:
-        before = self._codes.get(name, Code.NONE)
-        self._codes[name] = code
+        before = self.topic_codes.get(name, Code.NONE)
+        self.topic_codes[name] = code
         if code != before:
             self.topic_errors.append(TopicError(name, code))
             self.has_new_topics |= code == Code.NONE
@@ -233,4 +249,4 @@ class Metadata:
         return leader is not None and leader.leader_id in self.brokers
 
     def _topics_with_errors(self) -> Iterable[str]:
-        return [name for name, code in self._codes.items() if code != Code.NONE]
+        return [name for name, code in self.topic_codes.items() if code != Code.NONE]

@@ -1,0 +1,121 @@
+"""Log lines about problems that last: when one begins, each minute, when it ends."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+__all__ = ["REPEAT_INTERVAL", "Problem", "ProblemLog", "ProblemTexts"]
+
+REPEAT_INTERVAL: Final = 60.0
+"""Seconds between two lines about one problem while it lasts."""
+
+
+class ProblemTexts(NamedTuple):
+    """The log messages about one kind of problem.
+
+    Attributes:
+        begins: a WARNING, when it begins.
+        lasts: a WARNING, once a minute.
+        ends: an INFO, with the seconds for which it lasted.
+    """
+
+    begins: str
+    lasts: str
+    ends: str
+
+
+@dataclass(slots=True)
+class Problem:
+    """One problem that lasts.
+
+    Attributes:
+        fields: context of its log lines.
+        since: when it began.
+        failed_at: when it was seen last.
+        logged_at: when it was logged last, or None.
+    """
+
+    fields: dict[str, Any]
+    since: float
+    failed_at: float
+    logged_at: float | None = None
+
+    def is_line_due(self, now: float, delay: float) -> bool:
+        """Return whether to log it; `delay` is the age of a problem that is logged."""
+        if self.logged_at is None:
+            return now - self.since >= delay
+        return now - self.logged_at >= REPEAT_INTERVAL
+
+
+class ProblemLog:
+    """Logs problems of one kind; call it as often as a problem is seen.
+
+    Args:
+        log: a logger of `sharecons.log`.
+        delay: seconds for which a problem lasts before its first line.
+    """
+
+    def __init__(self, log: Any, texts: ProblemTexts, *, delay: float = 0.0) -> None:
+        self._log = log
+        self._texts = texts
+        self._delay = delay
+        self._problems: dict[Hashable, Problem] = {}
+
+    def on_failure(
+        self,
+        key: Hashable,
+        now: float,
+        *,
+        since: float | None = None,
+        delay: float | None = None,
+        **fields: Any,
+    ) -> None:
+        """Note that a problem has begun, or lasts.
+
+        Args:
+            since: when it began, if that is not now.
+            delay: as in the constructor, if it differs for this cause.
+            fields: context of the log line; the last one counts.
+        """
+        problem = self._problems.get(key)
+        if problem is None:
+            began = now if since is None else since
+            problem = self._problems[key] = Problem(fields, began, now)
+        problem.failed_at, problem.fields = now, fields
+        if not problem.is_line_due(now, self._delay if delay is None else delay):
+            return
+        if problem.logged_at is None:
+            self._log.warning(self._texts.begins, **fields)
+        else:
+            seconds = round(now - problem.since)
+            self._log.warning(self._texts.lasts, **fields, seconds=seconds)
+        problem.logged_at = now
+
+    def on_success(self, key: Hashable, now: float, text: str = "") -> Problem | None:
+        """Note that a problem has ended; return it, or None if there was none.
+
+        Args:
+            text: the message, if it is not the usual one.
+        """
+        problem = self._problems.pop(key, None)
+        if problem is not None and problem.logged_at is not None:
+            fields = {**problem.fields}
+            fields.pop("reason", None)
+            seconds = round(now - problem.since, 1)
+            self._log.info(text or self._texts.ends, **fields, seconds=seconds)
+        return problem
+
+    def end_quiet(self, now: float, quiet: float, text: str = "") -> list[Hashable]:
+        """End the problems that were not seen for `quiet` seconds; return their keys.
+
+        Args:
+            text: the message, if it is not the usual one.
+        """
+        ended = [
+            (key, problem.failed_at)
+            for key, problem in self._problems.items()
+            if now - problem.failed_at >= quiet
+        ]
+        for key, failed_at in ended:
+            self.on_success(key, failed_at, text)
+        return [key for key, _ in ended]

@@ -1,0 +1,248 @@
+"""The log lines of a consumer during problems of ten minutes."""
+
+import logging
+import re
+
+import anyio
+import pytest
+
+from sharecons import ShareConsumer
+from sharecons.testing import EmbeddedBroker
+from tests.net.embedded import SlowNetwork
+from tests.waiting import until
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow("the requests of a consumer in ten minutes"),
+]
+
+MINUTES = 10
+FEW_MINUTES = 3
+SOON = 5.0
+"""Seconds within which a problem is logged."""
+
+ALL_APIS = [
+    "ApiVersions",
+    "Metadata",
+    "FindCoordinator",
+    "ShareGroupHeartbeat",
+    "ShareFetch",
+    "ShareAcknowledge",
+]
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
+class Lines(logging.Handler):
+    """The lines of a member, with the times at which they were logged."""
+
+    def __init__(self):
+        super().__init__()
+        self.lines = []
+
+    def emit(self, record):
+        text = f"{record.levelname} {record.getMessage()}"
+        self.lines.append((anyio.current_time(), text))
+
+    def since(self, begin):
+        return [(at - begin, line) for at, line in self.lines if at >= begin]
+
+
+@pytest.fixture
+def lines():
+    """The INFO, WARNING and ERROR lines of all loggers of the package."""
+    logger = logging.getLogger("sharecons")
+    handler = Lines()
+    before = logger.level
+    logger.setLevel(logging.INFO)
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+    logger.setLevel(before)
+
+
+@pytest.fixture
+def brokers():
+    return 1
+
+
+several_brokers = pytest.mark.parametrize("brokers", [1, 3])
+
+
+@pytest.fixture
+async def broker(brokers):
+    settings = {"group.share.heartbeat.interval.ms": "1000"}
+    async with EmbeddedBroker(
+        brokers=brokers, settings=settings, listen=False
+    ) as broker:
+        broker.create_topic("orders", partitions=3)
+        broker.move_coordinator("billing", to=1)
+        for partition in range(3):
+            broker.move_leader("orders", partition, to=1)
+        yield broker
+
+
+async def read(consumer):
+    async for _ in consumer:
+        pass
+
+
+async def lines_of(broker, lines, begin, end, minutes=MINUTES):
+    """Return the lines of a problem, and of the two minutes after it."""
+    consumer = ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=SlowNetwork(broker),
+        auto_offset_reset="earliest",
+    )
+    async with consumer, anyio.create_task_group() as tasks:
+        tasks.start_soon(read, consumer)
+        await until(lambda: len(consumer.assignment) == 3)
+        await anyio.sleep(20.3)
+        started = anyio.current_time()
+        begin()
+        await anyio.sleep(60 * minutes)
+        during = lines.since(started)
+        ended = anyio.current_time()
+        end()
+        await anyio.sleep(120)
+        after = lines.since(ended)
+        tasks.cancel_scope.cancel()
+    return during, after
+
+
+def check_problem(during, after, minutes=MINUTES):
+    """Check that one problem was logged: early, once a minute, and at its end."""
+    begins, *repeats = during
+    assert begins[0] < SOON
+    assert begins[1].startswith("WARNING")
+    assert len(repeats) == pytest.approx(minutes, abs=2.1)
+    assert repeats
+    for (at, line), (before, _) in zip(repeats, during, strict=False):
+        assert at - before > 59
+        assert re.search(r"still .* seconds=\d+", line)
+    ((at, line),) = [each for each in after if "assigned" not in each[1]]
+    assert line.startswith("INFO")
+    seconds = re.search(r"seconds=([\d.]+)", line)
+    assert float(seconds[1]) == pytest.approx(60 * minutes, abs=SOON + 10)
+
+
+@several_brokers
+async def test_broker_that_refuses_connections_is_logged_once_a_minute(broker, lines):
+    during, after = await lines_of(
+        broker,
+        lines,
+        lambda: [broker.stop_broker(node) for node in tuple(broker.brokers)],
+        lambda: [broker.start_broker(node) for node in tuple(broker.brokers)],
+    )
+
+    brokers = {re.search(r"broker=(\S+)", line)[1] for _, line in during}
+    for each in brokers:
+        check_problem(
+            [line for line in during if f"broker={each} " in line[1]],
+            [line for line in after if f"broker={each} " in line[1]],
+        )
+    assert len(during) <= len(broker.brokers) * (MINUTES + 1)
+
+
+@several_brokers
+@pytest.mark.parametrize(
+    "apis",
+    [ALL_APIS, ["ShareFetch"], ["ShareGroupHeartbeat"]],
+    ids=["all", "ShareFetch", "ShareGroupHeartbeat"],
+)
+async def test_broker_that_does_not_respond_is_logged_once_a_minute(
+    broker, lines, apis
+):
+    faults = []
+
+    def begin():
+        for api in apis:
+            fault = broker.faults.on(api, node=1, times=None)
+            faults.append(fault.stall())
+
+    def end():
+        for fault in faults:
+            fault.undo()
+
+    check_problem(*await lines_of(broker, lines, begin, end))
+
+
+@pytest.mark.parametrize("api", ["ShareFetch", "ShareGroupHeartbeat"])
+async def test_broker_that_cuts_each_request_is_logged_once_a_minute(
+    broker, lines, api
+):
+    faults = []
+    during, after = await lines_of(
+        broker,
+        lines,
+        lambda: faults.append(broker.faults.on(api, node=1, times=None).cut()),
+        lambda: faults.pop().undo(),
+        minutes=FEW_MINUTES,
+    )
+    check_problem(during, after, FEW_MINUTES)
+
+
+@pytest.mark.parametrize(
+    ("api", "code"),
+    [
+        ("ShareGroupHeartbeat", "NOT_COORDINATOR"),
+        ("ShareGroupHeartbeat", "COORDINATOR_LOAD_IN_PROGRESS"),
+        ("ShareGroupHeartbeat", "COORDINATOR_NOT_AVAILABLE"),
+    ],
+)
+async def test_coordinator_that_rejects_heartbeats_is_logged_once_a_minute(
+    broker, lines, api, code
+):
+    faults = []
+    during, after = await lines_of(
+        broker,
+        lines,
+        lambda: faults.append(broker.faults.on(api, times=None).refuse(code)),
+        lambda: faults.pop().undo(),
+        minutes=FEW_MINUTES,
+    )
+    check_problem(during, after, FEW_MINUTES)
+    assert f"reason={code}" in during[0][1]
+
+
+async def test_partitions_with_stale_metadata_are_logged_once_a_minute(broker, lines):
+    faults = []
+
+    def begin():
+        fault = broker.faults.on("ShareFetch", times=None)
+        faults.append(fault.refuse_partitions("UNKNOWN_TOPIC_OR_PARTITION"))
+
+    during, after = await lines_of(
+        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
+    )
+    check_problem(during, after, FEW_MINUTES)
+
+
+async def test_deleted_topic_is_logged_once_a_minute(broker, lines):
+    during, after = await lines_of(
+        broker,
+        lines,
+        lambda: broker.delete_topic("orders"),
+        lambda: broker.create_topic("orders", partitions=3),
+        minutes=FEW_MINUTES,
+    )
+    during = [line for line in during if "assigned" not in line[1]]
+    check_problem(during, after, FEW_MINUTES)
+    assert "waiting for topic" in during[0][1]
+
+
+async def test_lost_connection_that_is_opened_again_is_one_line(broker, lines):
+    def cut_once():
+        broker.faults.on("ShareFetch", node=1).cut()
+
+    during, after = await lines_of(broker, lines, cut_once, lambda: None, minutes=1)
+    ((at, line),) = during
+    assert at < SOON
+    assert "INFO connected again" in line
+    assert re.search(r"reason=.* seconds=\d", line)
+    assert not after
