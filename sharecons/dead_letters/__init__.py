@@ -6,8 +6,12 @@
 - `reader`: reads a dead-letter topic as a log.
 - `sources`: reads the records that a broker's dead letters refer to.
 - `plan`: which dead letter is written to which partition, in which batch.
-- `progress`: the stored progress of a redrive.
+- `decider`: applies the plan, with the partitions of the targets.
+- `offset_ranges`: a set of offsets as ranges, and its text.
+- `progress`: the stored progress of a redrive, with its marks.
 - `progress_store`: keeps it in the committed offsets of a group.
+- `marks`: the marks of all redrives of a topic.
+- `summary_counts`: the counts of a run.
 - `batch_writer`: writes a batch, and completes one that was interrupted.
 - `redrive`: redrives a topic; describes how each dead letter is written once.
 """
@@ -16,14 +20,20 @@ from sharecons.dead_letters.client import DeadLetters
 from sharecons.dead_letters.filters import LetterFilter, parse_filter
 from sharecons.dead_letters.models import (
     DeadLetterRecord,
+    LetterOffset,
     RedriveSummary,
     SourceStatus,
 )
+from sharecons.dead_letters.progress import MarksFullError
+from sharecons.dead_letters.progress_store import RedriveConflictError
 
 __all__ = [
     "DeadLetterRecord",
     "DeadLetters",
     "LetterFilter",
+    "LetterOffset",
+    "MarksFullError",
+    "RedriveConflictError",
     "RedriveSummary",
     "SourceStatus",
     "parse_filter",

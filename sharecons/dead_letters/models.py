@@ -3,12 +3,23 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sharecons._record import Headers, Record
 from sharecons.errors import Error
 from sharecons.worker.dead_letter_headers import Origin
 
-__all__ = ["DeadLetterRecord", "RedriveSummary", "SourceStatus"]
+__all__ = ["DeadLetterRecord", "LetterOffset", "RedriveSummary", "SourceStatus"]
+
+
+class LetterOffset(NamedTuple):
+    """The partition and the offset of a dead letter in its topic."""
+
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}:{self.offset}"
 
 
 class SourceStatus(enum.Enum):
@@ -43,6 +54,8 @@ class DeadLetterRecord:
         status: where key, value and headers come from.
         reason: why the source is gone, or None.
         error: why the source could not be read, or None.
+        redriven_by: the names of the redrives that have redriven it, in order; empty
+            if none has, or if it was not looked up.
     """
 
     record: Record
@@ -54,6 +67,7 @@ class DeadLetterRecord:
     status: SourceStatus
     reason: str | None = None
     error: Error | None = None
+    redriven_by: tuple[str, ...] = ()
 
     @property
     def topic(self) -> str:
@@ -81,6 +95,8 @@ class DeadLetterRecord:
 class RedriveSummary:
     """The result of a redrive, or of its part until now.
 
+    Dead letters that the name had redriven before are not counted.
+
     Attributes:
         name: the name of the redrive, under which another run continues.
         redriven: how many dead letters this run has written.
@@ -88,7 +104,7 @@ class RedriveSummary:
         filtered: how many did not pass the filters.
         skipped: how many were not redriven for another reason, by reason.
         errors: why single dead letters were not redriven.
-        remaining: how many offsets are left.
+        remaining: how many offsets this run has not looked at.
     """
 
     name: str

@@ -1,6 +1,7 @@
 """Reads a dead-letter topic as a log: nothing is consumed, locked, or counted."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Final, NamedTuple
 
 import anyio
@@ -27,11 +28,14 @@ from sharecons.worker.dead_letter_headers import (
 )
 
 __all__ = [
+    "Candidate",
+    "CandidateSlice",
     "LogRange",
     "RecordSlice",
     "dead_letters_of",
     "is_topic",
     "log_ranges",
+    "read_candidates",
     "read_records",
 ]
 
@@ -52,6 +56,24 @@ class RecordSlice(NamedTuple):
     """Consecutive records, where to continue, and what could not be decoded."""
 
     records: Sequence[Record]
+    next_offset: int
+    damaged: Sequence[str]
+
+
+class Candidate(NamedTuple):
+    """A dead letter, and the first of the offsets without a record before it.
+
+    `since` is its own offset if there are none, or if records before it are damaged.
+    """
+
+    letter: DeadLetterRecord
+    since: int
+
+
+class CandidateSlice(NamedTuple):
+    """Dead letters in order, where to continue, and what could not be decoded."""
+
+    candidates: Sequence[Candidate]
     next_offset: int
     damaged: Sequence[str]
 
@@ -149,6 +171,37 @@ async def dead_letters_of(
         _dead_letter(record, origin, sources)
         for record, origin in zip(records, origins, strict=True)
     ]
+
+
+async def read_candidates(
+    admin: ShareGroupAdmin,
+    key: TopicPartition,
+    log_range: LogRange,
+    is_wanted: Callable[[int], bool],
+) -> AsyncGenerator[CandidateSlice]:
+    """Yield the dead letters of a range, with their sources.
+
+    Args:
+        is_wanted: returns whether a dead letter with this offset is yielded.
+
+    Raises as `read_records`.
+    """
+    since = log_range.start
+    slices = read_records(admin, key, *log_range)
+    async with aclosing(slices):
+        async for records, next_offset, damaged in slices:
+            wanted: list[Record] = []
+            starts: list[int] = []
+            for record in records:
+                if is_wanted(record.offset):
+                    wanted.append(record)
+                    starts.append(record.offset if damaged else since)
+                since = record.offset + 1
+            if damaged:
+                since = next_offset
+            letters = await dead_letters_of(admin, wanted, fetch=True)
+            found = list(map(Candidate, letters, starts))
+            yield CandidateSlice(found, next_offset, damaged)
 
 
 def is_topic(name: str) -> bool:

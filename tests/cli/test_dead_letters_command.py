@@ -43,11 +43,11 @@ def test_list_shows_origins_and_reasons(broker):
     head, first, *_, last = result.out.splitlines()
     assert [
         *("POSITION", "WRITTEN", "ORIGIN", "GROUP", "DELIVERIES", "REDRIVES"),
-        *("SOURCE", "KEY", "EXCEPTION", "REASON"),
+        *("REDRIVEN", "SOURCE", "KEY", "EXCEPTION", "REASON"),
     ] == head.split()
-    assert first.split(maxsplit=9) == [
+    assert first.split(maxsplit=10) == [
         *("0:0", "2023-11-14T22:15:00.000Z", "orders-0@0", "billing", "2", "0"),
-        *("copied", "k0", "builtins.ValueError", "failed: ValueError: 0"),
+        *("no", "copied", "k0", "builtins.ValueError", "failed: ValueError: 0"),
     ]
     assert last.endswith(f"{'x' * 77}...")
 
@@ -84,6 +84,7 @@ def test_show_writes_the_whole_record(broker):
         "attempts   5",
         "exception  builtins.ValueError",
         "redrives   0",
+        "redriven   no",
         "source     copied",
         "key        k1",
         "header     trace=1",
@@ -129,6 +130,47 @@ def test_redrive_filters_to_another_topic(broker):
 
     assert "1 redriven; 3 do not pass the filters\n" == result.out
     assert [b"v2"] == redriven(broker, "other")
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_list_shows_what_a_filtered_redrive_has_redriven(broker):
+    dead_letters(broker, "redrive", "--filter", "group=billing")
+    dead_letters(broker, "redrive", "--to", "other", "--only", "0:1")
+
+    every = json.loads(dead_letters(broker, "list", "--json").out)
+    assert [[DEAD], [DEAD, f"{DEAD}.to.other"], [DEAD], []] == [
+        each["redriven_by"] for each in every
+    ]
+    for option, shown, offsets in (
+        ("--redriven", "yes", ["0:0", "0:1", "0:2"]),
+        ("--not-redriven", "no", ["0:3"]),
+    ):
+        _, *lines = dead_letters(broker, "list", option).out.splitlines()
+        assert [(each, shown) for each in offsets] == [
+            (line.split()[0], line.split()[6]) for line in lines
+        ]
+    show = dead_letters(broker, "show", "0:1")
+    assert f"redriven   {DEAD}, {DEAD}.to.other" in show.out.splitlines()
+    assert "1 redriven\n" == dead_letters(broker, "redrive").out
+    assert [b"v0", b"v1", b"v2", b"v3"] == redriven(broker)
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_redriven_dead_letter_is_redriven_again_only_with_again(broker):
+    dead_letters(broker, "redrive", "--only", "0:2")
+    refused = dead_letters(broker, "redrive", "--only", "0:2")
+    again = dead_letters(broker, "redrive", "--only", "0:2", "--again")
+
+    assert (1, "0 redriven; 1 skipped: it was redriven before\n") == (
+        refused.code,
+        refused.out,
+    )
+    assert [
+        "sharecons dead-letters redrive: orders.dead-0@2 is not redriven: it was "
+        "redriven before (--again, again=True: redrive it again)"
+    ] == refused.lines
+    assert (0, "1 redriven\n") == (again.code, again.out)
+    assert [b"v2", b"v2"] == redriven(broker)
 
 
 def test_dry_run_shows_targets_and_writes_nothing(broker):
@@ -178,6 +220,9 @@ def test_dead_letter_without_target_fails_after_the_others(broker):
         ("redrive", DEAD, "--to", DEAD),
         ("redrive", DEAD, "--to", "no topic"),
         ("redrive", DEAD, "--max-redrives", "0"),
+        ("redrive", DEAD, "--only", "0"),
+        ("redrive", DEAD, "--again"),
+        ("list", DEAD, "--redriven", "--not-redriven"),
         ("list", "no topic"),
     ],
     ids=" ".join,

@@ -23,12 +23,11 @@ FILTER_HELP: Final = (
 )
 
 REDRIVE_EPILOG: Final = (
-    "Each dead letter is redriven once for a name. The progress is stored in the "
-    "committed offsets of the group sharecons-redrive.NAME, so an interrupted redrive "
-    "continues if the command is run again, even on another machine. A name belongs to "
-    "one target and one set of filters: dead letters that do not pass stay in the "
-    "topic, and a redrive with another filter needs another name. It redrives what "
-    "passes its own filter, even if a redrive of another name has done so before."
+    "Each dead letter is redriven once for a name, whatever filters its runs have. "
+    "Redriven dead letters are marked in the committed offsets of the group "
+    "sharecons-redrive.NAME, so an interrupted redrive continues if the command is run "
+    "again, even on another machine. A name belongs to one target. Another name "
+    "redrives what it has not redriven itself."
 )
 
 
@@ -47,6 +46,19 @@ def _add_list(actions: "Subparsers") -> None:
     )
     _add_topic(parser)
     _add_filter(parser)
+    redriven = parser.add_mutually_exclusive_group()
+    redriven.add_argument(
+        "--redriven",
+        action="store_true",
+        default=None,
+        help="only dead letters that a redrive of any name has redriven",
+    )
+    redriven.add_argument(
+        "--not-redriven",
+        action="store_false",
+        dest="redriven",
+        help="only dead letters that no redrive has redriven",
+    )
     parser.add_argument(
         "--limit",
         type=_parse_count,
@@ -91,6 +103,19 @@ def _add_redrive(actions: "Subparsers") -> None:
     _add_topic(parser)
     _add_filter(parser)
     add = parser.add_argument
+    add(
+        "--only",
+        type=_parse_position,
+        action="append",
+        metavar="PARTITION:OFFSET",
+        help="only this dead letter, as `list` shows it; can be repeated",
+    )
+    add(
+        "--again",
+        action="store_true",
+        help="with --only: redrive it again if it was redriven before. If this is "
+        "interrupted, run it without --again to continue",
+    )
     add("--to", metavar="TOPIC", help="write to this topic instead")
     add(
         "--name",

@@ -1,0 +1,78 @@
+"""Marks of redriven dead letters, in the offsets of a group, on both brokers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from sharecons import ShareGroupAdmin
+from sharecons.dead_letters import DeadLetters, parse_filter
+from tests.dead_letters.letters import marks_of, new_letter, write_letters
+from tests.kafka_plugin import Admin
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def letters_of(admin: Admin, topic: str) -> AsyncIterator[DeadLetters]:
+    async with DeadLetters(topic, bootstrap_servers=admin.bootstrap_servers) as letters:
+        yield letters
+
+
+async def times_redriven(admin: Admin, topic: str) -> dict[int, int]:
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        marks = await marks_of(client, topic)
+    return {offset: count for (_, _, offset), count in marks.items()}
+
+
+async def test_runs_with_other_filters_redrive_each_dead_letter_once(
+    admin: Admin,
+) -> None:
+    target, dead = admin.create_topic(partitions=2), admin.create_topic()
+    groups = ["billing" if number % 3 else "shipping" for number in range(90)]
+    written = [
+        new_letter(number, topic=target, group=group)
+        for number, group in enumerate(groups)
+    ]
+    await write_letters(admin.bootstrap_servers, written, topic=dead)
+
+    async with letters_of(admin, dead) as letters:
+        counts = [
+            (await letters.redrive(wanted=wanted)).redriven
+            for wanted in (parse_filter("group=billing"), parse_filter("key=k3"))
+        ]
+        open_ones = [each.offset async for each in letters.read(redriven=False)]
+        counts.append((await letters.redrive()).redriven)
+        again = await letters.redrive(only=[(0, 7)], again=True)
+
+    assert [60, 1, 29] == counts
+    assert [n for n in range(0, 90, 3) if n != 3] == open_ones
+    assert 1 == again.redriven
+    expected = dict.fromkeys(range(90), 1) | {7: 2}
+    assert expected == await times_redriven(admin, target)
+
+
+async def test_ranges_of_transactions_have_no_gaps(admin: Admin) -> None:
+    """Offsets of transaction markers have no record; they are not left open."""
+    target, dead = admin.create_topic(), admin.create_topic()
+    producer = admin.producer(transactional_id=f"{dead}-producer")
+    producer.init_transactions(30)
+    for number in range(3):
+        letter = new_letter(number, topic=target, partition=0)
+        producer.begin_transaction()
+        producer.produce(
+            dead, letter.value, letter.key, 0, headers=list(letter.headers)
+        )
+        producer.commit_transaction(30)
+
+    async with letters_of(admin, dead) as letters:
+        await letters.redrive()
+    group = f"sharecons-redrive.{dead}"
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        ((_, committed),) = (await client.list_consumer_group_offsets(group))[
+            group
+        ].value.found.items()
+
+    assert committed is not None
+    assert 5 == committed.offset
+    assert "marks" not in committed.metadata
