@@ -10,6 +10,8 @@
 - `offset_ranges`: a set of offsets as ranges, and its text.
 - `progress`: the stored progress of a redrive, with its marks.
 - `progress_store`: keeps it in the committed offsets of a group.
+- `redrive_state`: the marks, notes and origins that a run starts with.
+- `origins`: the origins of dead letters, to recognize duplicates.
 - `marks`: the marks of all redrives of a topic.
 - `summary_counts`: the counts of a run.
 - `batch_writer`: writes a batch, and completes one that was interrupted.

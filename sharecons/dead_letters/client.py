@@ -20,6 +20,7 @@ from sharecons.dead_letters.models import (
     LetterOffset,
     RedriveSummary,
 )
+from sharecons.dead_letters.origins import Origins
 from sharecons.dead_letters.plan import RedrivePlan
 from sharecons.dead_letters.progress_store import GROUP_PREFIX
 from sharecons.dead_letters.reader import dead_letters_of, log_ranges, read_records
@@ -101,7 +102,7 @@ class DeadLetters:
         too, with None as `origin`. `redriven_by` has the names of the redrives that
         have redriven a dead letter when this is called. It lacks a batch that is being
         written or was interrupted, and the redrives whose groups the principal must
-        not DESCRIBE.
+        not DESCRIBE. `duplicate_of` is the first dead letter of the same record.
 
         Args:
             wanted: yield only dead letters that pass; None is all.
@@ -114,7 +115,7 @@ class DeadLetters:
                 redrives cannot be read.
         """
         ranges = await log_ranges(self._admin, self.topic)
-        marks = await load_marks(self._admin, ranges)
+        marks, origins = await load_marks(self._admin, ranges), Origins()
         for key, (start, end) in ranges.items():
             slices = read_records(self._admin, key, start, end)
             async with aclosing(slices):
@@ -122,7 +123,7 @@ class DeadLetters:
                     for found in await dead_letters_of(
                         self._admin, records, fetch=fetch_sources
                     ):
-                        letter = marks.add_to(found)
+                        letter = origins.add_to(marks.add_to(found))
                         if redriven not in (None, bool(letter.redriven_by)):
                             continue
                         if wanted is None or wanted.matches(letter):
@@ -130,6 +131,8 @@ class DeadLetters:
 
     async def get(self, partition: int, offset: int) -> DeadLetterRecord | None:
         """Return one dead letter; None if the log has no record at the offset.
+
+        Others are not read, so `duplicate_of` is None.
 
         Raises:
             BrokerError: the topic or partition does not exist, or cannot be read.
@@ -168,6 +171,11 @@ class DeadLetters:
         completes the batch that was interrupted, and continues with what is not
         marked. Without `again`, nothing is written twice. Dead letters that arrive
         meanwhile are left for the next run.
+
+        Dead letters with one origin (topic, partition, offset) are redriven once,
+        within a run and with what was redriven before, as long as the log has the dead
+        letter that was redriven; the others are marked. The marked dead letters are
+        read at the start, without their sources.
 
         Args:
             to: the topic to write to; None is the topic of each dead letter's origin.

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
-from sharecons.dead_letters.models import DeadLetterRecord
+from sharecons.dead_letters.models import DeadLetterRecord, LetterOffset
 from sharecons.dead_letters.plan import Decision, RedrivePlan, Write
 from sharecons.dead_letters.reader import is_topic
 from sharecons.errors import BrokerError
@@ -27,13 +27,19 @@ class Decider:
         self._plan = plan
         self._partitions: dict[str, int] = {}
 
-    async def decide(self, letter: DeadLetterRecord) -> Decision:
+    async def decide(
+        self, letter: DeadLetterRecord, twin: LetterOffset | None
+    ) -> Decision:
         """Return what the redrive does with a dead letter.
+
+        Args:
+            twin: a dead letter of the same record that was redriven, or None.
 
         Raises:
             Error: its source cannot be read, or its target cannot be looked up.
         """
-        decision = self._plan.decide(letter, await self._partitions_of(letter))
+        partitions = await self._partitions_of(letter)
+        decision = self._plan.decide(letter, partitions, twin)
         return _checked(letter, decision)
 
     async def find_target(self, letter: DeadLetterRecord) -> Decision:

@@ -56,6 +56,8 @@ class DeadLetterRecord:
         error: why the source could not be read, or None.
         redriven_by: the names of the redrives that have redriven it, in order; empty
             if none has, or if it was not looked up.
+        duplicate_of: the first dead letter of the same record; None if this is the
+            first, or if it was not looked up.
     """
 
     record: Record
@@ -68,6 +70,7 @@ class DeadLetterRecord:
     reason: str | None = None
     error: Error | None = None
     redriven_by: tuple[str, ...] = ()
+    duplicate_of: LetterOffset | None = None
 
     @property
     def topic(self) -> str:
@@ -80,6 +83,10 @@ class DeadLetterRecord:
     @property
     def offset(self) -> int:
         return self.record.offset
+
+    @property
+    def letter_offset(self) -> LetterOffset:
+        return LetterOffset(self.partition, self.offset)
 
     @property
     def timestamp(self) -> int:

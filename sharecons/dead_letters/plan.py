@@ -43,6 +43,7 @@ class SkipReason(enum.Enum):
     SOURCE_GONE = "its source is gone"
     NO_TARGET = "its target does not exist"
     REJECTED = "its target rejected it"
+    DUPLICATE = "another dead letter of its record was redriven"
     REDRIVEN = "it was redriven before"
     """Only for dead letters that are selected by their offsets."""
 
@@ -113,17 +114,23 @@ class RedrivePlan:
         return None if letter.origin is None else letter.origin.topic
 
     def decide(
-        self, letter: DeadLetterRecord, partitions: Mapping[str, int]
+        self,
+        letter: DeadLetterRecord,
+        partitions: Mapping[str, int],
+        twin: LetterOffset | None = None,
     ) -> Decision:
         """Decide about a dead letter.
 
         Args:
             partitions: how many partitions topics have; 0 or none if they do not exist.
+            twin: a dead letter of the same record that was redriven, or None.
         """
         if letter.origin is None:
             return Skip(SkipReason.NO_ORIGIN)
         if not self.wanted.matches(letter):
             return Skip(SkipReason.FILTERED)
+        if twin is not None and not self.again:
+            return Skip(SkipReason.DUPLICATE, str(twin))
         if letter.redrives >= self.max_redrives:
             times = f"redrives: {letter.redrives}"
             return Skip(SkipReason.MAX_REDRIVES, times)
@@ -173,6 +180,8 @@ class BatchPlan:
         room: the maximum number of characters of the targets and letters in the note.
         writes: the records that are redriven, in order.
         letters: their offsets, with the offsets without a record before each.
+        duplicates: skipped duplicates, each after the first of the offsets without a
+            record before it.
         targets: the partitions that they are written to.
         size: their approximate bytes.
         skipped: how many are not redriven, by reason.
@@ -184,6 +193,7 @@ class BatchPlan:
     room: int = MAX_NOTE
     writes: list[Write] = field(default_factory=list)
     letters: list[tuple[int, int]] = field(default_factory=list)
+    duplicates: list[tuple[int, DeadLetterRecord]] = field(default_factory=list)
     targets: dict[TopicPartition, None] = field(default_factory=dict)
     size: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
@@ -214,7 +224,7 @@ class BatchPlan:
         """
         self.until = letter.offset + 1
         if isinstance(decision, Skip):
-            self.skip(letter, decision)
+            self._skip(letter, since, decision)
             return
         self._letters_size += self._range_size(since)
         self.letters.append((since, letter.offset + 1))
@@ -222,9 +232,10 @@ class BatchPlan:
         self.targets[decision.target] = None
         self.size += size_of(letter)
 
-    def skip(self, letter: DeadLetterRecord, skip: Skip) -> None:
-        """Count a dead letter that is not redriven."""
+    def _skip(self, letter: DeadLetterRecord, since: int, skip: Skip) -> None:
         self.skipped[skip.reason] += 1
+        if skip.reason is SkipReason.DUPLICATE:
+            self.duplicates.append((since, letter))
         if error := error_of(letter, skip):
             self.errors.append(error)
 

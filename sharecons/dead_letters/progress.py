@@ -25,9 +25,11 @@ __all__ = [
     "MarksFullError",
     "Progress",
     "TargetState",
+    "can_mark",
     "check_size",
     "decode_metadata",
     "encode_metadata",
+    "marks_size",
     "note_room",
     "range_size",
     "target_sizes",
@@ -160,11 +162,8 @@ def check_size(key: TopicPartition, progress: Progress, after: OffsetRanges) -> 
     Raises:
         MarksFullError: they do not fit.
     """
-    size = len(encode_metadata(progress))
-    before, marks = (
-        len(each.encode(each.low_water)) for each in (progress.marks, after)
-    )
-    if size <= MAX_METADATA and marks <= max(before, MAX_MARKS):
+    size, marks = len(encode_metadata(progress)), marks_size(after)
+    if size <= MAX_METADATA and can_mark(progress.marks, after):
         return
     raise MarksFullError(
         f"the marks of redriven dead letters of {key.topic}-{key.partition} do not fit "
@@ -173,6 +172,16 @@ def check_size(key: TopicPartition, progress: Progress, after: OffsetRanges) -> 
         f"Redrive or delete the dead letters from offset {progress.offset} on that are "
         "not redriven, or use another name"
     )
+
+
+def can_mark(before: OffsetRanges, after: OffsetRanges) -> bool:
+    """Return whether marks are small enough to replace others."""
+    return marks_size(after) <= max(MAX_MARKS, marks_size(before))
+
+
+def marks_size(marks: OffsetRanges) -> int:
+    """Return how many characters marks have in the metadata."""
+    return len(marks.encode(marks.low_water))
 
 
 def note_room(progress: Progress) -> int:

@@ -9,7 +9,13 @@ import anyio
 from sharecons._record import Record, TopicPartition
 from sharecons.admin import OffsetSpec, ShareGroupAdmin
 from sharecons.config.validation import check_topic
-from sharecons.dead_letters.models import DeadLetterRecord, SourceStatus
+from sharecons.dead_letters.models import (
+    DeadLetterRecord,
+    LetterOffset,
+    SourceStatus,
+)
+from sharecons.dead_letters.offset_ranges import OffsetRanges
+from sharecons.dead_letters.origins import Origins
 from sharecons.dead_letters.sources import Position, Source, fetch_sources
 from sharecons.errors import (
     BrokerError,
@@ -34,6 +40,7 @@ __all__ = [
     "RecordSlice",
     "dead_letters_of",
     "is_topic",
+    "load_origins",
     "log_ranges",
     "read_candidates",
     "read_records",
@@ -171,6 +178,31 @@ async def dead_letters_of(
         _dead_letter(record, origin, sources)
         for record, origin in zip(records, origins, strict=True)
     ]
+
+
+async def load_origins(
+    admin: ShareGroupAdmin,
+    logs: Mapping[TopicPartition, LogRange],
+    wanted: Mapping[TopicPartition, OffsetRanges],
+) -> Origins:
+    """Return the origins of dead letters that the log still has; sources are not read.
+
+    Args:
+        wanted: the offsets of the dead letters.
+
+    Raises as `read_records`.
+    """
+    origins = Origins()
+    for key, (start, end) in logs.items():
+        offsets = wanted[key]
+        slices = read_records(admin, key, start, min(end, offsets.end))
+        async with aclosing(slices):
+            async for records, _, _ in slices:
+                for record in records:
+                    if record.offset in offsets:
+                        letter = LetterOffset(key.partition, record.offset)
+                        origins.add(read_origin(record.headers), letter)
+    return origins
 
 
 async def read_candidates(

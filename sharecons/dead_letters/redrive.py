@@ -14,7 +14,10 @@ How it is exact
    letters. It writes those missing under the noted producer id, with the next sequence
    numbers: if a request of the interrupted process is still on its way, the leader
    takes only one of the two, and rejects the other.
-5. Redriving a dead letter again removes its mark first, together with the claim. So an
+5. Dead letters of one record are redriven once. The origins of marked dead letters and
+   of noted batches are read at first; a duplicate is marked after the batch of the
+   other one is written.
+6. Redriving a dead letter again removes its mark first, together with the claim. So an
    interrupted run continues without `again`: what is marked now was redriven again.
 
 Transactions would not do, even with a producer that has them: share groups read aborted
@@ -26,7 +29,7 @@ other one stores a note within CLAIM_DELAY, the later one ends instead.
 """
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Final
 
@@ -42,6 +45,7 @@ from sharecons.dead_letters.models import (
     RedriveSummary,
 )
 from sharecons.dead_letters.offset_ranges import OffsetRanges
+from sharecons.dead_letters.origins import Origins
 from sharecons.dead_letters.plan import (
     MAX_RECORDS,
     BatchPlan,
@@ -54,6 +58,7 @@ from sharecons.dead_letters.plan import (
 from sharecons.dead_letters.progress import (
     InFlight,
     Progress,
+    can_mark,
     check_size,
     note_room,
 )
@@ -61,11 +66,10 @@ from sharecons.dead_letters.progress_store import ProgressStore
 from sharecons.dead_letters.reader import (
     CandidateSlice,
     LogRange,
-    log_ranges,
     read_candidates,
 )
+from sharecons.dead_letters.redrive_state import load_state
 from sharecons.dead_letters.summary_counts import SummaryCounts
-from sharecons.errors import ConfigurationError
 
 __all__ = ["OnDecision", "OnProgress", "Redrive"]
 
@@ -74,7 +78,6 @@ CLAIM_DELAY: Final = 0.5
 
 OnDecision = Callable[[DeadLetterRecord, Decision], None]
 OnProgress = Callable[[RedriveSummary], None]
-Ranges = Mapping[TopicPartition, LogRange]
 
 
 class Redrive:
@@ -108,6 +111,7 @@ class Redrive:
         self._in_flight: dict[TopicPartition, InFlight | None] = {}
         self._seen: set[LetterOffset] = set()
         self._counts = SummaryCounts()
+        self._origins = Origins()
         self._next_write = 0.0
 
     @property
@@ -184,64 +188,15 @@ class Redrive:
 
     # Progress.
 
-    async def _load(self) -> Ranges:
-        """Load marks and notes; return the offsets of each partition to look at."""
-        logs = await log_ranges(self._admin, self._plan.topic)
-        self._check_selected(logs)
-        stored = await self._store.load(logs)
-        ranges = {
-            key: self._start(key, log_range, stored[key])
-            for key, log_range in logs.items()
-        }
+    async def _load(self) -> Mapping[TopicPartition, LogRange]:
+        """Load the state; return the offsets of each partition to look at."""
+        state = await load_state(self._admin, self._plan, self._store)
+        self._marks, self._in_flight = state.marks, state.in_flight
+        self._origins = state.origins
         self._counts.remaining = {
-            key: max(0, end - start) for key, (start, end) in ranges.items()
+            key: max(0, end - start) for key, (start, end) in state.ranges.items()
         }
-        return ranges
-
-    def _check_selected(self, logs: Ranges) -> None:
-        for each in self._plan.only or ():
-            key = TopicPartition(self._plan.topic, each.partition)
-            start, end = logs.get(key, LogRange(0, 0))
-            if not start <= each.offset < end:
-                raise ConfigurationError(
-                    f"{key.topic}-{key.partition} has no dead letter at offset "
-                    f"{each.offset}: its log has the offsets from {start} to before "
-                    f"{end}; `sharecons dead-letters list` shows the dead letters"
-                )
-
-    def _start(
-        self, key: TopicPartition, log_range: LogRange, stored: Progress | None
-    ) -> LogRange:
-        """Set the marks and the note of a partition; return the offsets to look at."""
-        selected = self._plan.offsets_of(key.partition)
-        marks = OffsetRanges.of([(0, log_range.start)])
-        if stored is not None:
-            self._check_stored(key, log_range, stored)
-            marks = marks.union(stored.marks)
-        if self._plan.again:
-            marks = marks.without(selected or ())
-        self._marks[key] = marks
-        self._in_flight[key] = None if stored is None else stored.in_flight
-        if selected is None:
-            return LogRange(marks.low_water, log_range.end)
-        if not selected:
-            return LogRange(log_range.end, log_range.end)
-        return LogRange(selected[0], selected[-1] + 1)
-
-    def _check_stored(
-        self, key: TopicPartition, log_range: LogRange, stored: Progress
-    ) -> None:
-        if stored.plan != self._plan.digest:
-            raise ConfigurationError(
-                f"redrive {self._plan.name!r} was started with another target: use "
-                "the same one to continue it, or another name"
-            )
-        if stored.marks.end > log_range.end:
-            raise ConfigurationError(
-                f"redrive {self._plan.name!r} has reached offset {stored.marks.end} of "
-                f"{key.topic}-{key.partition}, which now ends at {log_range.end}: the "
-                "topic is a new one; use another name"
-            )
+        return state.ranges
 
     def _progress(
         self, key: TopicPartition, in_flight: InFlight | None = None
@@ -267,6 +222,7 @@ class Redrive:
             async for batch in batches:
                 if batch.writes:
                     await self._write(key, batch)
+                self._mark_duplicates(key, batch)
                 self._counts.add_skipped(batch)
                 remaining = max(0, log_range.end - batch.until)
                 self._counts.remaining[key] = remaining
@@ -286,10 +242,10 @@ class Redrive:
             self._counts.add_skipped(batch)
             failed = {write.letter.offset for write, _ in result.rejected}
             written = {write.letter.offset for write in batch.writes} - failed
-            marks = in_flight.letters.without(
-                letter.offset for letter in letters if letter.offset not in written
-            )
+            others = [each for each in letters if each.offset not in written]
+            marks = in_flight.letters.without(each.offset for each in others)
             self._marks[key] = self._marks[key].union(marks)
+            self._forget_origins(others)
         self._report()
         return result.is_complete
 
@@ -363,9 +319,25 @@ class Redrive:
         check_size(key, progress, marks.union(batch.marks()))
         await self._store.save({key: progress})
         result = await self._writer.write(batch.writes, in_flight)
-        rejected = [write.letter.offset for write, _ in result.rejected]
-        self._marks[key] = marks.union(batch.marks(rejected))
+        rejected = [write.letter for write, _ in result.rejected]
+        self._marks[key] = marks.union(batch.marks([each.offset for each in rejected]))
+        self._forget_origins(rejected)
         self._counts.add_result(result)
+
+    def _mark_duplicates(self, key: TopicPartition, batch: BatchPlan) -> None:
+        """Mark the duplicates of a batch whose other dead letters were written.
+
+        Duplicates that do not fit, or whose other dead letter was rejected, are left to
+        the next run.
+        """
+        duplicates = OffsetRanges.of(
+            (since, letter.offset + 1)
+            for since, letter in batch.duplicates
+            if self._origins.find(letter.origin) is not None
+        )
+        marks = self._marks[key].union(duplicates)
+        if can_mark(self._marks[key], marks):
+            self._marks[key] = marks
 
     # Decisions.
 
@@ -373,7 +345,15 @@ class Redrive:
         self._note_seen(letter)
         if letter.offset in self._marks[key]:
             return Skip(SkipReason.REDRIVEN, "--again, again=True: redrive it again")
-        return await self._decider.decide(letter)
+        twin = self._origins.find(letter.origin)
+        decision = await self._decider.decide(letter, twin)
+        if isinstance(decision, Write):
+            self._origins.add(letter.origin, letter.letter_offset)
+        return decision
+
+    def _forget_origins(self, letters: Iterable[DeadLetterRecord]) -> None:
+        for letter in letters:
+            self._origins.discard(letter.origin, letter.letter_offset)
 
     # The summary.
 

@@ -43,11 +43,11 @@ def test_list_shows_origins_and_reasons(broker):
     head, first, *_, last = result.out.splitlines()
     assert [
         *("POSITION", "WRITTEN", "ORIGIN", "GROUP", "DELIVERIES", "REDRIVES"),
-        *("REDRIVEN", "SOURCE", "KEY", "EXCEPTION", "REASON"),
+        *("REDRIVEN", "DUPLICATE-OF", "SOURCE", "KEY", "EXCEPTION", "REASON"),
     ] == head.split()
-    assert first.split(maxsplit=10) == [
+    assert first.split(maxsplit=11) == [
         *("0:0", "2023-11-14T22:15:00.000Z", "orders-0@0", "billing", "2", "0"),
-        *("no", "copied", "k0", "builtins.ValueError", "failed: ValueError: 0"),
+        *("no", "-", "copied", "k0", "builtins.ValueError", "failed: ValueError: 0"),
     ]
     assert last.endswith(f"{'x' * 77}...")
 
@@ -153,6 +153,21 @@ def test_list_shows_what_a_filtered_redrive_has_redriven(broker):
     assert f"redriven   {DEAD}, {DEAD}.to.other" in show.out.splitlines()
     assert "1 redriven\n" == dead_letters(broker, "redrive").out
     assert [b"v0", b"v1", b"v2", b"v3"] == redriven(broker)
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_record_that_was_dead_lettered_twice_is_a_duplicate_in_the_list(broker):
+    anyio.run(write_letters, broker.bootstrap_servers, [new_letter(1), new_letter(9)])
+
+    _, *lines = dead_letters(broker, "list").out.splitlines()
+    every = json.loads(dead_letters(broker, "list", "--json").out)
+
+    assert ["-", "-", "-", "-", "0:1", "-"] == [line.split()[7] for line in lines]
+    first = {"partition": 0, "offset": 1}
+    assert [None] * 4 + [first, None] == [each["duplicate_of"] for each in every]
+    text = "5 redriven; 1 skipped: another dead letter of its record was redriven\n"
+    assert text == dead_letters(broker, "redrive").out
+    assert 5 == len(redriven(broker))
 
 
 @pytest.mark.slow("commands write and read records in real time")

@@ -7,7 +7,12 @@ import pytest
 
 from sharecons import ShareGroupAdmin
 from sharecons.dead_letters import DeadLetters, parse_filter
-from tests.dead_letters.letters import marks_of, new_letter, write_letters
+from tests.dead_letters.letters import (
+    marks_of,
+    new_letter,
+    records_of,
+    write_letters,
+)
 from tests.kafka_plugin import Admin
 
 pytestmark = pytest.mark.anyio
@@ -50,6 +55,29 @@ async def test_runs_with_other_filters_redrive_each_dead_letter_once(
     assert 1 == again.redriven
     expected = dict.fromkeys(range(90), 1) | {7: 2}
     assert expected == await times_redriven(admin, target)
+
+
+async def test_record_that_was_dead_lettered_twice_is_redriven_once(
+    admin: Admin,
+) -> None:
+    target, dead = admin.create_topic(partitions=2), admin.create_topic(partitions=2)
+    numbers = (0, 1, 1, 0, 2, 3, 2, 4)
+    written = [new_letter(number, topic=target) for number in numbers]
+    await write_letters(admin.bootstrap_servers, written, topic=dead, partitions=2)
+
+    async with letters_of(admin, dead) as letters:
+        found = [each async for each in letters.read()]
+        first = await letters.redrive(only=[(1, 0)])
+        counts = (await letters.redrive()).redriven
+        open_ones = [each async for each in letters.read(redriven=False)]
+
+    assert [None, None, None, (0, 2), (0, 1), (0, 0), None, None] == [
+        each.duplicate_of for each in found
+    ]
+    assert (1, 4, []) == (first.redriven, counts, open_ones)
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        values = [record.value for record in await records_of(client, target)]
+    assert [b"v0", b"v1", b"v2", b"v3", b"v4"] == sorted(values)
 
 
 async def test_ranges_of_transactions_have_no_gaps(admin: Admin) -> None:
