@@ -1,4 +1,4 @@
-"""Reading and redriving dead letters of workers and of Kafka 4.4.
+"""Reading, redriving and deleting dead letters of workers and of Kafka 4.4.
 
 - `client`: `DeadLetters`, the API.
 - `models`: a dead letter, and the result of a redrive.
@@ -13,15 +13,18 @@
 - `redrive_state`: the marks, notes and origins that a run starts with.
 - `origins`: the origins of dead letters, to recognize duplicates.
 - `marks`: the marks of all redrives of a topic.
+- `deletion`: deletes dead letters before an offset.
 - `summary_counts`: the counts of a run.
 - `batch_writer`: writes a batch, and completes one that was interrupted.
 - `redrive`: redrives a topic; describes how each dead letter is written once.
 """
 
 from sharecons.dead_letters.client import DeadLetters
+from sharecons.dead_letters.deletion import NotRedrivenError
 from sharecons.dead_letters.filters import LetterFilter, parse_filter
 from sharecons.dead_letters.models import (
     DeadLetterRecord,
+    Deletion,
     LetterOffset,
     RedriveSummary,
     SourceStatus,
@@ -32,9 +35,11 @@ from sharecons.dead_letters.progress_store import RedriveConflictError
 __all__ = [
     "DeadLetterRecord",
     "DeadLetters",
+    "Deletion",
     "LetterFilter",
     "LetterOffset",
     "MarksFullError",
+    "NotRedrivenError",
     "RedriveConflictError",
     "RedriveSummary",
     "SourceStatus",

@@ -1,11 +1,11 @@
 """`DeadLetters`: read and redrive the dead letters of a topic."""
 
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from types import TracebackType
 from typing import Final, Self
 
-from sharecons.admin import ShareGroupAdmin
+from sharecons.admin import Results, ShareGroupAdmin
 from sharecons.config.security import Security
 from sharecons.config.validation import (
     check_count,
@@ -13,10 +13,16 @@ from sharecons.config.validation import (
     check_number,
     check_topic,
 )
+from sharecons.dead_letters.deletion import (
+    check_redriven,
+    delete_letters,
+    plan_deletion,
+)
 from sharecons.dead_letters.filters import LetterFilter
 from sharecons.dead_letters.marks import load_marks
 from sharecons.dead_letters.models import (
     DeadLetterRecord,
+    Deletion,
     LetterOffset,
     RedriveSummary,
 )
@@ -224,6 +230,53 @@ class DeadLetters:
         plan = self._new_plan(to, name, wanted, only, again, max_redrives)
         redrive = self._new_redrive(plan, limit, None, None)
         return await redrive.dry_run(on_decision)
+
+    async def delete(
+        self, before: Mapping[int, int], *, not_redriven: bool = False
+    ) -> Results[int, Deletion]:
+        """Delete the dead letters before an offset of each partition.
+
+        Offsets count as redriven if a redrive of any name has marked them when this is
+        called; a batch that was interrupted is not marked. Deleting again up to the
+        same offset changes nothing, so after a crash, a timeout or a cancellation, call
+        this again: each partition has been deleted up to its offset, or not at all.
+        Marks and later redrives are not affected. But a dead letter after the offset
+        whose record was redriven with a deleted one is no longer recognized as a
+        duplicate, unless a redrive has skipped and marked it.
+
+        Args:
+            before: the first offset that stays, by partition.
+            not_redriven: delete dead letters even if they were not redriven.
+
+        Returns:
+            What was deleted, or the error, by partition. For example, brokers reject a
+            topic without cleanup.policy=delete with POLICY_VIOLATION.
+
+        Raises:
+            NotRedrivenError: dead letters that would be deleted were not redriven;
+                nothing was deleted.
+            ConfigurationError: a partition does not exist, or its log ends before its
+                offset; nothing was deleted.
+            BrokerError, RequestTimedOutError, ...: the topic or the marks cannot be
+                read; nothing was deleted.
+        """
+        planned = await self.plan_delete(before)
+        if not not_redriven:
+            check_redriven(planned)
+        return await delete_letters(self._admin, planned)
+
+    async def plan_delete(self, before: Mapping[int, int]) -> Mapping[int, Deletion]:
+        """Return what `delete` would delete, by partition; delete nothing.
+
+        Reads the dead letters before the offsets, and all that were redriven.
+
+        Args:
+            before: the first offset that stays, by partition.
+
+        Raises as `delete`, except NotRedrivenError.
+        """
+        offsets = dict(map(_letter_offset, before.items()))
+        return await plan_deletion(self._admin, self.topic, offsets)
 
     def _new_plan(
         self,

@@ -24,6 +24,10 @@ class RedriveMarks:
         marks = self.by_partition.get(key, {})
         return tuple(name for name in marks if offset in marks[name])
 
+    def of_any_name(self, key: TopicPartition) -> OffsetRanges:
+        """Return the offsets that a redrive of any name has redriven."""
+        return OffsetRanges().union(*self.by_partition.get(key, {}).values())
+
     def add_to(self, letter: DeadLetterRecord) -> DeadLetterRecord:
         """Return a dead letter with the names of the redrives that have redriven it."""
         key = TopicPartition(letter.topic, letter.partition)

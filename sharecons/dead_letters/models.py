@@ -9,7 +9,13 @@ from sharecons._record import Headers, Record
 from sharecons.errors import Error
 from sharecons.worker.dead_letter_headers import Origin
 
-__all__ = ["DeadLetterRecord", "LetterOffset", "RedriveSummary", "SourceStatus"]
+__all__ = [
+    "DeadLetterRecord",
+    "Deletion",
+    "LetterOffset",
+    "RedriveSummary",
+    "SourceStatus",
+]
 
 
 class LetterOffset(NamedTuple):
@@ -121,3 +127,25 @@ class RedriveSummary:
     skipped: Mapping[str, int] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
     remaining: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """The dead letters of a partition that are, or would be, deleted.
+
+    Attributes:
+        topic, partition: the partition of the dead-letter topic.
+        before: the first offset that stays.
+        letters: how many records the log has before it. A batch of records that cannot
+            be decoded counts as one, and as not redriven.
+        not_redriven: how many of them no redrive of any name has redriven, and no
+            other dead letter of the same record was.
+        first_not_redriven: the offset of the first of these, or None.
+    """
+
+    topic: str
+    partition: int
+    before: int
+    letters: int
+    not_redriven: int
+    first_not_redriven: int | None

@@ -188,6 +188,84 @@ def test_redriven_dead_letter_is_redriven_again_only_with_again(broker):
     assert [b"v2", b"v2"] == redriven(broker)
 
 
+def test_delete_rejects_dead_letters_that_were_not_redriven(broker):
+    before = ("delete", "--before", "0:2")
+    planned = dead_letters(broker, *before, "--dry-run")
+    rejected = dead_letters(broker, *before, "--execute")
+    every = json.loads(dead_letters(broker, "list", "--json").out)
+
+    text = (
+        "sharecons dead-letters delete: 2 of 2 dead letters of orders.dead-0 before "
+        "offset 2 were not redriven, the first at offset 0; nothing is deleted. "
+        "Redrive them, or delete them with --not-redriven (not_redriven=True)"
+    )
+    assert (1, [text, "note: nothing was deleted; use --execute to apply"]) == (
+        planned.code,
+        planned.lines,
+    )
+    assert ["orders.dead", "0", "2", "2", "2", "NotRedrivenError"] == (
+        planned.out.splitlines()[1].split()
+    )
+    assert (1, "", [text]) == (rejected.code, rejected.out, rejected.lines)
+    assert [0, 1, 2, 3] == [each["offset"] for each in every]
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_delete_deletes_redriven_dead_letters_with_execute_only(broker):
+    dead_letters(broker, "redrive", "--filter", "group=billing")
+    before = ("delete", "--before", "0:3")
+    planned = dead_letters(broker, *before, "--dry-run")
+    assert 4 == len(json.loads(dead_letters(broker, "list", "--json").out))
+    deleted = dead_letters(broker, *before, "--execute", "--json")
+
+    heading, row = planned.out.splitlines()
+    assert (0, ["note: nothing was deleted; use --execute to apply"]) == (
+        planned.code,
+        planned.lines,
+    )
+    assert "TOPIC PARTITION BEFORE LETTERS NOT-REDRIVEN STATUS" == (
+        " ".join(heading.split())
+    )
+    assert "orders.dead 0 3 3 0 would be deleted" == " ".join(row.split())
+    (found,) = json.loads(deleted.out)
+    assert {
+        "topic": DEAD,
+        "partition": 0,
+        "before": 3,
+        "letters": 3,
+        "not_redriven": 0,
+        "status": "deleted",
+        "error": None,
+    } == found
+    (left,) = json.loads(dead_letters(broker, "list", "--json").out)
+    assert 3 == left["offset"]
+
+
+def test_delete_with_not_redriven_deletes_any(broker):
+    result = dead_letters(
+        broker, "delete", "--before", "0:4", "--execute", "--not-redriven"
+    )
+
+    assert (0, "") == (result.code, result.err)
+    assert "orders.dead 0 4 4 4 deleted" == " ".join(result.out.split()[6:])
+    assert [] == json.loads(dead_letters(broker, "list", "--json").out)
+
+
+def test_delete_in_a_compacted_topic_is_reported(broker):
+    broker.create_topic("compacted", config={"cleanup.policy": "compact"})
+    broker.produce("compacted", [b"v"], keys=[b"k"])
+    args = ("--before", "0:1", "--execute", "--not-redriven")
+
+    result = run_cli(
+        *("dead-letters", "delete", "compacted", *args),
+        *("--bootstrap-server", broker.bootstrap_servers),
+    )
+
+    assert 1 == result.code
+    assert "POLICY_VIOLATION" == result.out.split()[-1]
+    assert "cannot delete the records of compacted-0: POLICY_VIOLATION" in result.err
+
+
 def test_dry_run_shows_targets_and_writes_nothing(broker):
     args = ("redrive", "--dry-run", "--filter", "group=billing")
     result = dead_letters(broker, *args)
@@ -238,6 +316,10 @@ def test_dead_letter_without_target_fails_after_the_others(broker):
         ("redrive", DEAD, "--only", "0"),
         ("redrive", DEAD, "--again"),
         ("list", DEAD, "--redriven", "--not-redriven"),
+        ("delete", DEAD, "--before", "0:1"),
+        ("delete", DEAD, "--execute"),
+        ("delete", DEAD, "--before", "0:1", "--execute", "--dry-run"),
+        ("delete", DEAD, "--before", "0:1", "--before", "0:2", "--dry-run"),
         ("list", "no topic"),
     ],
     ids=" ".join,

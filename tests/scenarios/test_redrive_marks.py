@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from sharecons import ShareGroupAdmin
-from sharecons.dead_letters import DeadLetters, parse_filter
+from sharecons.dead_letters import DeadLetters, NotRedrivenError, parse_filter
 from tests.dead_letters.letters import (
     marks_of,
     new_letter,
@@ -78,6 +78,33 @@ async def test_record_that_was_dead_lettered_twice_is_redriven_once(
     async with ShareGroupAdmin(admin.bootstrap_servers) as client:
         values = [record.value for record in await records_of(client, target)]
     assert [b"v0", b"v1", b"v2", b"v3", b"v4"] == sorted(values)
+
+
+async def test_redriven_dead_letters_are_deleted_and_the_rest_is_redriven_later(
+    admin: Admin,
+) -> None:
+    target, dead = admin.create_topic(partitions=2), admin.create_topic(partitions=2)
+    written = [new_letter(number, topic=target) for number in range(12)]
+    await write_letters(admin.bootstrap_servers, written, topic=dead, partitions=2)
+
+    async with letters_of(admin, dead) as letters:
+        await letters.redrive(only=[(0, 0), (0, 1), (1, 0), (1, 5)])
+        with pytest.raises(NotRedrivenError, match="1 of 2 dead letters"):
+            await letters.delete({0: 2, 1: 2})
+        planned = await letters.plan_delete({0: 2, 1: 1})
+        deleted = await letters.delete({0: 2, 1: 1})
+        left = [each.letter_offset async for each in letters.read()]
+        summary = await letters.redrive()
+
+    assert [(2, 0), (1, 0)] == [
+        (each.letters, each.not_redriven) for each in planned.values()
+    ]
+    assert planned == deleted.found
+    assert [*((0, n) for n in range(2, 6)), *((1, n) for n in range(1, 6))] == left
+    assert 8 == summary.redriven
+    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+        marks = await marks_of(client, target)
+    assert (12, {1}) == (len(marks), set(marks.values()))
 
 
 async def test_ranges_of_transactions_have_no_gaps(admin: Admin) -> None:

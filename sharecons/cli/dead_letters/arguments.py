@@ -36,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_list(actions)
     _add_show(actions)
     _add_redrive(actions)
+    _add_delete(actions)
 
 
 def _add_list(actions: "Subparsers") -> None:
@@ -142,6 +143,38 @@ def _add_redrive(actions: "Subparsers") -> None:
         metavar="N",
         help="stop after N dead letters; the next run continues",
     )
+    _add_common(parser)
+
+
+def _add_delete(actions: "Subparsers") -> None:
+    parser = actions.add_parser(
+        "delete",
+        help="delete dead letters before an offset",
+        description="Delete the dead letters before an offset of a partition, for all "
+        "groups and for good. Nothing is deleted if some were not redriven.",
+    )
+    _add_topic(parser)
+    add = parser.add_argument
+    add(
+        "--before",
+        type=_parse_position,
+        action="append",
+        required=True,
+        metavar="PARTITION:OFFSET",
+        help="the partition, and the first offset that stays; once for each partition",
+    )
+    add(
+        "--not-redriven",
+        action="store_true",
+        help="delete dead letters even if no redrive has redriven them",
+    )
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what would be deleted, without deleting it",
+    )
+    mode.add_argument("--execute", action="store_true", help="delete the dead letters")
     _add_common(parser)
 
 
