@@ -10,7 +10,7 @@
 - `offset_ranges`: a set of offsets as ranges, and its text.
 - `progress`: the stored progress of a redrive, with its marks.
 - `progress_store`: keeps it in the committed offsets of a group.
-- `redrive_state`: the marks, notes and origins that a run starts with.
+- `redrive_state`: the marks and notes that a run starts with.
 - `origins`: the origins of dead letters, to recognize duplicates.
 - `marks`: the marks of all redrives of a topic.
 - `deletion`: deletes dead letters before an offset.

@@ -29,7 +29,7 @@ other one stores a note within CLAIM_DELAY, the later one ends instead.
 """
 
 import uuid
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from typing import Final
 
@@ -68,7 +68,11 @@ from sharecons.dead_letters.reader import (
     LogRange,
     read_candidates,
 )
-from sharecons.dead_letters.redrive_state import load_state
+from sharecons.dead_letters.redrive_state import (
+    RedriveState,
+    load_redriven_origins,
+    load_state,
+)
 from sharecons.dead_letters.summary_counts import SummaryCounts
 
 __all__ = ["OnDecision", "OnProgress", "Redrive"]
@@ -129,16 +133,18 @@ class Redrive:
             Error: a broker does not respond or rejects a request; another run
                 continues.
         """
-        ranges = await self._load()
-        claims = {key: self._progress(key, self._in_flight[key]) for key in ranges}
+        state = await self._load()
+        claims = {key: self._progress(key, self._in_flight[key]) for key in state.logs}
         for key, claim in claims.items():
             check_size(key, claim, claim.marks)
         await self._store.save(claims)
         await anyio.sleep(CLAIM_DELAY)
         await self._store.check(claims)
+        # Reading can take long; before the claim, the other process would go on.
+        self._origins = await load_redriven_origins(self._admin, state)
         self._report()
         self._next_write = anyio.current_time()
-        for key, log_range in ranges.items():
+        for key, log_range in state.ranges.items():
             if self._left != 0:
                 await self._redrive(key, log_range)
         self._report_missing()
@@ -149,7 +155,9 @@ class Redrive:
 
         Raises as `run`.
         """
-        for key, log_range in (await self._load()).items():
+        state = await self._load()
+        self._origins = await load_redriven_origins(self._admin, state)
+        for key, log_range in state.ranges.items():
             await self._plan_in_flight(key, on_decision)
             await self._plan_partition(key, log_range, on_decision)
         self._report_missing()
@@ -188,15 +196,14 @@ class Redrive:
 
     # Progress.
 
-    async def _load(self) -> Mapping[TopicPartition, LogRange]:
-        """Load the state; return the offsets of each partition to look at."""
+    async def _load(self) -> RedriveState:
+        """Load the marks and notes."""
         state = await load_state(self._admin, self._plan, self._store)
         self._marks, self._in_flight = state.marks, state.in_flight
-        self._origins = state.origins
         self._counts.remaining = {
             key: max(0, end - start) for key, (start, end) in state.ranges.items()
         }
-        return state.ranges
+        return state
 
     def _progress(
         self, key: TopicPartition, in_flight: InFlight | None = None

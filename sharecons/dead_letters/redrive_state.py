@@ -1,4 +1,4 @@
-"""The state that a run of a redrive starts with: marks, notes and origins."""
+"""The state that a run of a redrive starts with: marks and notes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from sharecons.dead_letters.progress_store import ProgressStore
 from sharecons.dead_letters.reader import LogRange, load_origins, log_ranges
 from sharecons.errors import ConfigurationError
 
-__all__ = ["RedriveState", "load_state"]
+__all__ = ["RedriveState", "load_redriven_origins", "load_state"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,23 +21,22 @@ class RedriveState:
     """The state by partition.
 
     Attributes:
+        logs: the offsets that the log has.
         ranges: the offsets that the run looks at.
         marks: the offsets that are marked, without the ones that are redriven again.
         in_flight: the batch that was interrupted, or None.
-        origins: of the dead letters that are marked or in an interrupted batch, as far
-            as the log still has them.
     """
 
+    logs: Mapping[TopicPartition, LogRange]
     ranges: Mapping[TopicPartition, LogRange]
     marks: dict[TopicPartition, OffsetRanges]
     in_flight: dict[TopicPartition, InFlight | None]
-    origins: Origins
 
 
 async def load_state(
     admin: ShareGroupAdmin, plan: RedrivePlan, store: ProgressStore
 ) -> RedriveState:
-    """Load the stored progress of a redrive, and the origins that it has redriven.
+    """Load the stored progress of a redrive.
 
     Raises:
         ConfigurationError: the name was used for another target, or a selected dead
@@ -54,16 +53,27 @@ async def load_state(
         key: None if progress is None else progress.in_flight
         for key, progress in stored.items()
     }
-    settled = {
-        key: marks[key] if noted is None else marks[key].union(noted.letters)
-        for key, noted in in_flight.items()
-    }
     return RedriveState(
+        logs=logs,
         ranges={key: _range(plan, key, log, marks[key]) for key, log in logs.items()},
         marks=marks,
         in_flight=in_flight,
-        origins=await load_origins(admin, logs, settled),
     )
+
+
+async def load_redriven_origins(admin: ShareGroupAdmin, state: RedriveState) -> Origins:
+    """Return the origins of dead letters that are marked or in an interrupted batch.
+
+    Raises:
+        BrokerError, RequestTimedOutError: the log cannot be read.
+    """
+    settled = {
+        key: marks
+        if (noted := state.in_flight[key]) is None
+        else marks.union(noted.letters)
+        for key, marks in state.marks.items()
+    }
+    return await load_origins(admin, state.logs, settled)
 
 
 def _check_selected(plan: RedrivePlan, logs: Mapping[TopicPartition, LogRange]) -> None:

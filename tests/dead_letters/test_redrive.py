@@ -276,6 +276,31 @@ async def test_later_redrive_of_a_name_ends_the_earlier_one(
     assert (60, {1}) == (len(marks), set(marks.values()))
 
 
+async def test_later_redrive_takes_over_even_if_reading_the_marked_takes_long(
+    broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
+) -> None:
+    write_some(broker, 60)
+    started = anyio.Event()
+
+    async def first() -> None:
+        def on_progress(summary: RedriveSummary) -> None:
+            if summary.redriven:
+                started.set()
+
+        with pytest.raises(RedriveConflictError):
+            await letters.redrive(rate=10, on_progress=on_progress)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first)
+        await started.wait()
+        broker.faults.on("Fetch", times=1).stall(2.5)
+        summary = await letters.redrive()
+
+    assert 0 == summary.remaining
+    marks = await marks_of(admin, "orders")
+    assert (60, {1}) == (len(marks), set(marks.values()))
+
+
 async def test_concurrent_redrives_write_each_record_once(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
