@@ -30,14 +30,14 @@ ALTER_ACTION = "set the offset of"
 DELETE_ACTION = "delete the offsets of"
 
 
-def check_offsets(offsets: NewOffsets) -> None:
-    """Check that all values are offsets.
+def check_offsets(offsets: NewOffsets, *, allow_specs: bool = True) -> None:
+    """Check that all values are offsets, or can be looked up.
 
     Raises:
         ConfigurationError: a value is not an offset.
     """
     for (topic, partition), offset in offsets.items():
-        if isinstance(offset, OffsetSpec):
+        if isinstance(offset, OffsetSpec) and allow_specs:
             continue
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise ConfigurationError(

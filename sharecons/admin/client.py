@@ -289,6 +289,25 @@ class ShareGroupAdmin(AdminLifecycle):
             specs = dict(partitions)
         return await topics.list_offsets(self._executor(), specs, read_committed)
 
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int]
+    ) -> Results[TopicPartition, int]:
+        """Delete the records before an offset of each partition, for all groups.
+
+        Returns the offsets at which the logs start afterwards. An offset beyond the
+        end of the log has a `BrokerError` with OFFSET_OUT_OF_RANGE, a topic without
+        cleanup.policy=delete one with POLICY_VIOLATION. Deleting again up to the same
+        offset changes nothing. After a timeout, a lost connection or a cancellation,
+        the records can be deleted or not.
+
+        Raises:
+            ConfigurationError: an offset is negative or not an integer; nothing was
+                sent.
+        """
+        validation.check_partitions(offsets)
+        alter_offsets.check_offsets(offsets, allow_specs=False)
+        return await topics.delete_records(self._executor(), offsets)
+
     async def read_log(
         self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
     ) -> "Results[TopicPartition, LogSlice]":

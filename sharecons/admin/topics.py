@@ -6,10 +6,10 @@ from sharecons._record import TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec, Topic
-from sharecons.protocol.admin.requests import ListOffsets, Reply
+from sharecons.protocol.admin.requests import DeleteRecords, ListOffsets, Reply
 from sharecons.protocol.admin.results import Results
 
-__all__ = ["describe_topics", "list_offsets"]
+__all__ = ["delete_records", "describe_topics", "list_offsets"]
 
 
 async def describe_topics(
@@ -40,3 +40,22 @@ async def list_offsets(
         return response
 
     return await executor.of_partitions(specs, "look up the offset of", send)
+
+
+async def delete_records(
+    executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
+) -> Results[TopicPartition, int]:
+    async def send(
+        node_id: int, keys: tuple[TopicPartition, ...]
+    ) -> Mapping[TopicPartition, Reply[int]]:
+        request = DeleteRecords(
+            offsets={key: offsets[key] for key in keys},
+            # The leader's response must arrive before the client stops waiting for it.
+            timeout=executor.deadline.attempt_timeout / 2,
+        )
+        response: Mapping[TopicPartition, Reply[int]] = await executor.send(
+            node_id, request
+        )
+        return response
+
+    return await executor.of_partitions(offsets, "delete the records of", send)

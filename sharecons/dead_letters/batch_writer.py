@@ -11,6 +11,7 @@ import anyio
 
 from sharecons._record import TopicPartition
 from sharecons.admin import OffsetSpec, ShareGroupAdmin
+from sharecons.dead_letters.offset_ranges import OffsetRanges
 from sharecons.dead_letters.plan import RedrivePlan, Write
 from sharecons.dead_letters.progress import InFlight, TargetState
 from sharecons.dead_letters.reader import read_records
@@ -89,8 +90,14 @@ class BatchWriter:
         self._identity: ProducerIdentity | None = None
         self._sequences: Sequences = Counter()
 
-    async def prepare(self, until: int, targets: Iterable[TopicPartition]) -> InFlight:
+    async def prepare(
+        self, letters: OffsetRanges, targets: Iterable[TopicPartition]
+    ) -> InFlight:
         """Return the state that must be stored before a batch is written.
+
+        Args:
+            letters: the offsets of its dead letters.
+            targets: the partitions that they are written to.
 
         Raises:
             BrokerError: a target or a producer id cannot be looked up.
@@ -99,7 +106,7 @@ class BatchWriter:
         if self._identity is None:
             self._identity = await self._request_identity()
         return InFlight(
-            until=until,
+            letters=letters,
             identity=self._identity,
             targets={
                 key: TargetState(

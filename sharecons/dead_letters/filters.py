@@ -55,16 +55,6 @@ class LetterFilter:
             by_field[condition.field] = passed or _matches(condition, letter)
         return all(by_field.values())
 
-    def canonical(self) -> str:
-        """Return a text that is equal for filters that pass the same dead letters."""
-        texts = {
-            f"{each.field}{each.operator}{each.time}"
-            if each.field in TIMES
-            else str(each)
-            for each in self.conditions
-        }
-        return "\n".join(sorted(texts))
-
 
 def parse_filter(*texts: str) -> LetterFilter:
     """Parse filters such as `origin-topic=orders`.

@@ -3,12 +3,29 @@
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sharecons._record import Headers, Record
 from sharecons.errors import Error
 from sharecons.worker.dead_letter_headers import Origin
 
-__all__ = ["DeadLetterRecord", "RedriveSummary", "SourceStatus"]
+__all__ = [
+    "DeadLetterRecord",
+    "Deletion",
+    "LetterOffset",
+    "RedriveSummary",
+    "SourceStatus",
+]
+
+
+class LetterOffset(NamedTuple):
+    """The partition and the offset of a dead letter in its topic."""
+
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.partition}:{self.offset}"
 
 
 class SourceStatus(enum.Enum):
@@ -43,6 +60,10 @@ class DeadLetterRecord:
         status: where key, value and headers come from.
         reason: why the source is gone, or None.
         error: why the source could not be read, or None.
+        redriven_by: the names of the redrives that have redriven it, in order; empty
+            if none has, or if it was not looked up.
+        duplicate_of: the first dead letter of the same record; None if this is the
+            first, or if it was not looked up.
     """
 
     record: Record
@@ -54,6 +75,8 @@ class DeadLetterRecord:
     status: SourceStatus
     reason: str | None = None
     error: Error | None = None
+    redriven_by: tuple[str, ...] = ()
+    duplicate_of: LetterOffset | None = None
 
     @property
     def topic(self) -> str:
@@ -66,6 +89,10 @@ class DeadLetterRecord:
     @property
     def offset(self) -> int:
         return self.record.offset
+
+    @property
+    def letter_offset(self) -> LetterOffset:
+        return LetterOffset(self.partition, self.offset)
 
     @property
     def timestamp(self) -> int:
@@ -81,6 +108,8 @@ class DeadLetterRecord:
 class RedriveSummary:
     """The result of a redrive, or of its part until now.
 
+    Dead letters that the name had redriven before are not counted.
+
     Attributes:
         name: the name of the redrive, under which another run continues.
         redriven: how many dead letters this run has written.
@@ -88,7 +117,7 @@ class RedriveSummary:
         filtered: how many did not pass the filters.
         skipped: how many were not redriven for another reason, by reason.
         errors: why single dead letters were not redriven.
-        remaining: how many offsets are left.
+        remaining: how many offsets this run has not looked at.
     """
 
     name: str
@@ -98,3 +127,25 @@ class RedriveSummary:
     skipped: Mapping[str, int] = field(default_factory=dict)
     errors: tuple[str, ...] = ()
     remaining: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deletion:
+    """The dead letters of a partition that are, or would be, deleted.
+
+    Attributes:
+        topic, partition: the partition of the dead-letter topic.
+        before: the first offset that stays.
+        letters: how many records the log has before it. A batch of records that cannot
+            be decoded counts as one, and as not redriven.
+        not_redriven: how many of them no redrive of any name has redriven, and no
+            other dead letter of the same record was.
+        first_not_redriven: the offset of the first of these, or None.
+    """
+
+    topic: str
+    partition: int
+    before: int
+    letters: int
+    not_redriven: int
+    first_not_redriven: int | None

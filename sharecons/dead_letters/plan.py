@@ -3,14 +3,19 @@
 import enum
 import hashlib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from sharecons._record import Headers, TopicPartition
 from sharecons.dead_letters.filters import LetterFilter
-from sharecons.dead_letters.models import DeadLetterRecord, SourceStatus
-from sharecons.dead_letters.progress import MAX_METADATA, metadata_size
+from sharecons.dead_letters.models import (
+    DeadLetterRecord,
+    LetterOffset,
+    SourceStatus,
+)
+from sharecons.dead_letters.offset_ranges import OffsetRanges
+from sharecons.dead_letters.progress import MAX_NOTE, range_size, target_sizes
 from sharecons.protocol.produce.partitioner import partition_of_key
 from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
 
@@ -38,6 +43,9 @@ class SkipReason(enum.Enum):
     SOURCE_GONE = "its source is gone"
     NO_TARGET = "its target does not exist"
     REJECTED = "its target rejected it"
+    DUPLICATE = "another dead letter of its record was redriven"
+    REDRIVEN = "it was redriven before"
+    """Only for dead letters that are selected by their offsets."""
 
     @property
     def is_error(self) -> bool:
@@ -46,6 +54,7 @@ class SkipReason(enum.Enum):
             SkipReason.SOURCE_GONE,
             SkipReason.NO_TARGET,
             SkipReason.REJECTED,
+            SkipReason.REDRIVEN,
         )
 
 
@@ -74,6 +83,8 @@ class RedrivePlan:
         to: the target; None is the origin's topic.
         wanted: which dead letters are redriven.
         max_redrives: dead letters that were redriven so often are not redriven.
+        only: the offsets of the dead letters that are redriven; None is all.
+        again: redrive the ones in `only` even if they were redriven before.
     """
 
     topic: str
@@ -81,12 +92,20 @@ class RedrivePlan:
     to: str | None
     wanted: LetterFilter
     max_redrives: int
+    only: frozenset[LetterOffset] | None = None
+    again: bool = False
 
     @property
     def digest(self) -> str:
         """A digest of what is redriven where, to recognise another plan."""
-        text = "\0".join((self.topic, self.to or "", self.wanted.canonical()))
+        text = "\0".join((self.topic, self.to or ""))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def offsets_of(self, partition: int) -> list[int] | None:
+        """Return the selected offsets of a partition in order; None is all."""
+        if self.only is None:
+            return None
+        return sorted(each.offset for each in self.only if each.partition == partition)
 
     def target_topic(self, letter: DeadLetterRecord) -> str | None:
         """Return the topic that a dead letter would be written to."""
@@ -95,21 +114,39 @@ class RedrivePlan:
         return None if letter.origin is None else letter.origin.topic
 
     def decide(
-        self, letter: DeadLetterRecord, partitions: Mapping[str, int]
+        self,
+        letter: DeadLetterRecord,
+        partitions: Mapping[str, int],
+        twin: LetterOffset | None = None,
     ) -> Decision:
         """Decide about a dead letter.
 
         Args:
             partitions: how many partitions topics have; 0 or none if they do not exist.
+            twin: a dead letter of the same record that was redriven, or None.
+        """
+        if letter.origin is None:
+            return Skip(SkipReason.NO_ORIGIN)
+        if not self.wanted.matches(letter):
+            return Skip(SkipReason.FILTERED)
+        if twin is not None and not self.again:
+            return Skip(SkipReason.DUPLICATE, str(twin))
+        if letter.redrives >= self.max_redrives:
+            times = f"redrives: {letter.redrives}"
+            return Skip(SkipReason.MAX_REDRIVES, times)
+        return self.find_target(letter, partitions)
+
+    def find_target(
+        self, letter: DeadLetterRecord, partitions: Mapping[str, int]
+    ) -> Decision:
+        """Return where a dead letter that a redrive has selected is written.
+
+        Args:
+            partitions: as for `decide`.
         """
         topic = self.target_topic(letter)
         if letter.origin is None or topic is None:
             return Skip(SkipReason.NO_ORIGIN)
-        if not self.wanted.matches(letter):
-            return Skip(SkipReason.FILTERED)
-        if letter.redrives >= self.max_redrives:
-            times = f"redrives: {letter.redrives}"
-            return Skip(SkipReason.MAX_REDRIVES, times)
         if letter.status is SourceStatus.GONE:
             return Skip(SkipReason.SOURCE_GONE, letter.reason or "")
         count = partitions.get(topic, 0)
@@ -135,52 +172,84 @@ def _partition(letter: DeadLetterRecord, topic: str, count: int) -> int:
 
 @dataclass(slots=True)
 class BatchPlan:
-    """Consecutive dead letters of a partition that are done together.
+    """Dead letters of a partition, in order, that are done together.
 
     Attributes:
-        start, until: their offsets; `until` is excluded.
-        max_records: how many are written at most.
+        until: the offset up to which dead letters were looked at; excluded.
+        max_records: the maximum number of records that are written.
+        room: the maximum number of characters of the targets and letters in the note.
         writes: the records that are redriven, in order.
-        targets: where to.
+        letters: their offsets, with the offsets without a record before each.
+        duplicates: skipped duplicates, each after the first of the offsets without a
+            record before it.
+        targets: the partitions that they are written to.
         size: their approximate bytes.
         skipped: how many are not redriven, by reason.
-        errors: about the ones that should be.
+        errors: why single dead letters that were selected are not redriven.
     """
 
-    start: int
+    until: int
     max_records: int = MAX_RECORDS
-    until: int = -1
+    room: int = MAX_NOTE
     writes: list[Write] = field(default_factory=list)
+    letters: list[tuple[int, int]] = field(default_factory=list)
+    duplicates: list[tuple[int, DeadLetterRecord]] = field(default_factory=list)
     targets: dict[TopicPartition, None] = field(default_factory=dict)
     size: int = 0
     skipped: Counter[SkipReason] = field(default_factory=Counter)
     errors: list[str] = field(default_factory=list)
+    _letters_size: int = 0
 
-    def __post_init__(self) -> None:
-        self.until = self.start
+    def can_take(self, write: Write, since: int) -> bool:
+        """Return whether a dead letter fits; an empty batch takes any.
 
-    def can_take(self, write: Write) -> bool:
-        """Return whether there is room for a dead letter; an empty batch takes any."""
+        Args:
+            since: as for `take`.
+        """
         if not self.writes:
             return True
         targets = {**self.targets, write.target: None}
+        note_size = self._letters_size + self._range_size(since) + target_sizes(targets)
         return (
             len(self.writes) < self.max_records
             and self.size + size_of(write.letter) <= MAX_BYTES
-            and metadata_size(targets) <= MAX_METADATA
+            and note_size <= self.room
         )
 
-    def take(self, letter: DeadLetterRecord, decision: Decision) -> None:
-        """Add the next dead letter."""
+    def take(self, letter: DeadLetterRecord, since: int, decision: Decision) -> None:
+        """Add the next dead letter.
+
+        Args:
+            since: the first of the offsets without a record before it, or its own.
+        """
         self.until = letter.offset + 1
         if isinstance(decision, Skip):
-            self.skipped[decision.reason] += 1
-            if error := error_of(letter, decision):
-                self.errors.append(error)
-        else:
-            self.writes.append(decision)
-            self.targets[decision.target] = None
-            self.size += size_of(letter)
+            self._skip(letter, since, decision)
+            return
+        self._letters_size += self._range_size(since)
+        self.letters.append((since, letter.offset + 1))
+        self.writes.append(decision)
+        self.targets[decision.target] = None
+        self.size += size_of(letter)
+
+    def _skip(self, letter: DeadLetterRecord, since: int, skip: Skip) -> None:
+        self.skipped[skip.reason] += 1
+        if skip.reason is SkipReason.DUPLICATE:
+            self.duplicates.append((since, letter))
+        if error := error_of(letter, skip):
+            self.errors.append(error)
+
+    def marks(self, rejected: Collection[int] = ()) -> OffsetRanges:
+        """Return the offsets that are redriven once the batch is written.
+
+        Args:
+            rejected: the offsets of dead letters that their targets have rejected.
+        """
+        return OffsetRanges.of(self.letters).without(rejected)
+
+    def _range_size(self, since: int) -> int:
+        end = self.letters[-1][1] if self.letters else 0
+        return range_size(since - end) if since > end or not self.letters else 0
 
 
 def error_of(letter: DeadLetterRecord, skip: Skip) -> str:

@@ -1,6 +1,7 @@
 """Reads a dead-letter topic as a log: nothing is consumed, locked, or counted."""
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Final, NamedTuple
 
 import anyio
@@ -8,7 +9,13 @@ import anyio
 from sharecons._record import Record, TopicPartition
 from sharecons.admin import OffsetSpec, ShareGroupAdmin
 from sharecons.config.validation import check_topic
-from sharecons.dead_letters.models import DeadLetterRecord, SourceStatus
+from sharecons.dead_letters.models import (
+    DeadLetterRecord,
+    LetterOffset,
+    SourceStatus,
+)
+from sharecons.dead_letters.offset_ranges import OffsetRanges
+from sharecons.dead_letters.origins import Origins
 from sharecons.dead_letters.sources import Position, Source, fetch_sources
 from sharecons.errors import (
     BrokerError,
@@ -27,11 +34,15 @@ from sharecons.worker.dead_letter_headers import (
 )
 
 __all__ = [
+    "Candidate",
+    "CandidateSlice",
     "LogRange",
     "RecordSlice",
     "dead_letters_of",
     "is_topic",
+    "load_origins",
     "log_ranges",
+    "read_candidates",
     "read_records",
 ]
 
@@ -52,6 +63,24 @@ class RecordSlice(NamedTuple):
     """Consecutive records, where to continue, and what could not be decoded."""
 
     records: Sequence[Record]
+    next_offset: int
+    damaged: Sequence[str]
+
+
+class Candidate(NamedTuple):
+    """A dead letter, and the first of the offsets without a record before it.
+
+    `since` is its own offset if there are none, or if records before it are damaged.
+    """
+
+    letter: DeadLetterRecord
+    since: int
+
+
+class CandidateSlice(NamedTuple):
+    """Dead letters in order, where to continue, and what could not be decoded."""
+
+    candidates: Sequence[Candidate]
     next_offset: int
     damaged: Sequence[str]
 
@@ -149,6 +178,62 @@ async def dead_letters_of(
         _dead_letter(record, origin, sources)
         for record, origin in zip(records, origins, strict=True)
     ]
+
+
+async def load_origins(
+    admin: ShareGroupAdmin,
+    logs: Mapping[TopicPartition, LogRange],
+    wanted: Mapping[TopicPartition, OffsetRanges],
+) -> Origins:
+    """Return the origins of dead letters that the log still has; sources are not read.
+
+    Args:
+        wanted: the offsets of the dead letters.
+
+    Raises as `read_records`.
+    """
+    origins = Origins()
+    for key, (start, end) in logs.items():
+        offsets = wanted[key]
+        slices = read_records(admin, key, start, min(end, offsets.end))
+        async with aclosing(slices):
+            async for records, _, _ in slices:
+                for record in records:
+                    if record.offset in offsets:
+                        letter = LetterOffset(key.partition, record.offset)
+                        origins.add(read_origin(record.headers), letter)
+    return origins
+
+
+async def read_candidates(
+    admin: ShareGroupAdmin,
+    key: TopicPartition,
+    log_range: LogRange,
+    is_wanted: Callable[[int], bool],
+) -> AsyncGenerator[CandidateSlice]:
+    """Yield the dead letters of a range, with their sources.
+
+    Args:
+        is_wanted: returns whether a dead letter with this offset is yielded.
+
+    Raises as `read_records`.
+    """
+    since = log_range.start
+    slices = read_records(admin, key, *log_range)
+    async with aclosing(slices):
+        async for records, next_offset, damaged in slices:
+            wanted: list[Record] = []
+            starts: list[int] = []
+            for record in records:
+                if is_wanted(record.offset):
+                    wanted.append(record)
+                    starts.append(record.offset if damaged else since)
+                since = record.offset + 1
+            if damaged:
+                since = next_offset
+            letters = await dead_letters_of(admin, wanted, fetch=True)
+            found = list(map(Candidate, letters, starts))
+            yield CandidateSlice(found, next_offset, damaged)
 
 
 def is_topic(name: str) -> bool:

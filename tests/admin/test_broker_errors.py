@@ -83,6 +83,7 @@ CHANGES = [
     ),
     ("DeleteGroups", lambda admin: admin.delete_share_groups("g")),
     ("OffsetCommit", lambda admin: admin.alter_consumer_group_offsets("c", {HERE: 5})),
+    ("DeleteRecords", lambda admin: admin.delete_records({HERE: 5})),
     (
         "IncrementalAlterConfigs",
         lambda admin: admin.incremental_alter_configs(

@@ -193,3 +193,35 @@ async def test_list_offsets_earliest_latest_and_by_time(admin, kafka):
     assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(latest[none])
     assert 0 == mixed[here].value.offset
     assert mixed[empty].value.offset is None
+
+
+async def test_delete_records_deletes_before_an_offset_of_each_partition(admin, kafka):
+    topic = kafka.admin.create_topic(3)
+    for partition in (0, 1):
+        kafka.admin.produce(topic, ["a"] * 10, partition=partition)
+    here, other, empty, none = (TopicPartition(topic, n) for n in (0, 1, 2, 9))
+
+    deleted = await admin.delete_records({here: 4, other: 11, empty: 0, none: 1})
+    again = await admin.delete_records({here: 4})
+    earliest = await admin.list_offsets([here, other], OffsetSpec.EARLIEST)
+
+    assert {here: 4, empty: 0} == deleted.found
+    assert "OFFSET_OUT_OF_RANGE" == code_of(deleted[other])
+    assert "UNKNOWN_TOPIC_OR_PARTITION" == code_of(deleted[none])
+    assert {here: 4} == again.found
+    assert [4, 0] == [earliest[key].value.offset for key in (here, other)]
+
+
+async def test_records_of_a_compacted_topic_are_not_deleted(admin, kafka):
+    topic = kafka.admin.create_topic(config={"cleanup.policy": "compact"})
+    kafka.admin.produce(topic, ["a"], keys=["k"])
+
+    deleted = await admin.delete_records({TopicPartition(topic, 0): 1})
+
+    assert "POLICY_VIOLATION" == code_of(deleted[TopicPartition(topic, 0)])
+
+
+@pytest.mark.parametrize("offset", [-1, True, "end", OffsetSpec.LATEST])
+async def test_invalid_offset_to_delete_before_is_rejected(admin, offset):
+    with pytest.raises(ConfigurationError, match="t-0: an offset is an integer"):
+        await admin.delete_records({TopicPartition("t", 0): offset})

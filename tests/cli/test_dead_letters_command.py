@@ -43,11 +43,11 @@ def test_list_shows_origins_and_reasons(broker):
     head, first, *_, last = result.out.splitlines()
     assert [
         *("POSITION", "WRITTEN", "ORIGIN", "GROUP", "DELIVERIES", "REDRIVES"),
-        *("SOURCE", "KEY", "EXCEPTION", "REASON"),
+        *("REDRIVEN", "DUPLICATE-OF", "SOURCE", "KEY", "EXCEPTION", "REASON"),
     ] == head.split()
-    assert first.split(maxsplit=9) == [
+    assert first.split(maxsplit=11) == [
         *("0:0", "2023-11-14T22:15:00.000Z", "orders-0@0", "billing", "2", "0"),
-        *("copied", "k0", "builtins.ValueError", "failed: ValueError: 0"),
+        *("no", "-", "copied", "k0", "builtins.ValueError", "failed: ValueError: 0"),
     ]
     assert last.endswith(f"{'x' * 77}...")
 
@@ -84,6 +84,7 @@ def test_show_writes_the_whole_record(broker):
         "attempts   5",
         "exception  builtins.ValueError",
         "redrives   0",
+        "redriven   no",
         "source     copied",
         "key        k1",
         "header     trace=1",
@@ -129,6 +130,140 @@ def test_redrive_filters_to_another_topic(broker):
 
     assert "1 redriven; 3 do not pass the filters\n" == result.out
     assert [b"v2"] == redriven(broker, "other")
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_list_shows_what_a_filtered_redrive_has_redriven(broker):
+    dead_letters(broker, "redrive", "--filter", "group=billing")
+    dead_letters(broker, "redrive", "--to", "other", "--only", "0:1")
+
+    every = json.loads(dead_letters(broker, "list", "--json").out)
+    assert [[DEAD], [DEAD, f"{DEAD}.to.other"], [DEAD], []] == [
+        each["redriven_by"] for each in every
+    ]
+    for option, shown, offsets in (
+        ("--redriven", "yes", ["0:0", "0:1", "0:2"]),
+        ("--not-redriven", "no", ["0:3"]),
+    ):
+        _, *lines = dead_letters(broker, "list", option).out.splitlines()
+        assert [(each, shown) for each in offsets] == [
+            (line.split()[0], line.split()[6]) for line in lines
+        ]
+    show = dead_letters(broker, "show", "0:1")
+    assert f"redriven   {DEAD}, {DEAD}.to.other" in show.out.splitlines()
+    assert "1 redriven\n" == dead_letters(broker, "redrive").out
+    assert [b"v0", b"v1", b"v2", b"v3"] == redriven(broker)
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_record_that_was_dead_lettered_twice_is_a_duplicate_in_the_list(broker):
+    anyio.run(write_letters, broker.bootstrap_servers, [new_letter(1), new_letter(9)])
+
+    _, *lines = dead_letters(broker, "list").out.splitlines()
+    every = json.loads(dead_letters(broker, "list", "--json").out)
+
+    assert ["-", "-", "-", "-", "0:1", "-"] == [line.split()[7] for line in lines]
+    first = {"partition": 0, "offset": 1}
+    assert [None] * 4 + [first, None] == [each["duplicate_of"] for each in every]
+    text = "5 redriven; 1 skipped: another dead letter of its record was redriven\n"
+    assert text == dead_letters(broker, "redrive").out
+    assert 5 == len(redriven(broker))
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_redriven_dead_letter_is_redriven_again_only_with_again(broker):
+    dead_letters(broker, "redrive", "--only", "0:2")
+    refused = dead_letters(broker, "redrive", "--only", "0:2")
+    again = dead_letters(broker, "redrive", "--only", "0:2", "--again")
+
+    assert (1, "0 redriven; 1 skipped: it was redriven before\n") == (
+        refused.code,
+        refused.out,
+    )
+    assert [
+        "sharecons dead-letters redrive: orders.dead-0@2 is not redriven: it was "
+        "redriven before (--again, again=True: redrive it again)"
+    ] == refused.lines
+    assert (0, "1 redriven\n") == (again.code, again.out)
+    assert [b"v2", b"v2"] == redriven(broker)
+
+
+def test_delete_rejects_dead_letters_that_were_not_redriven(broker):
+    before = ("delete", "--before", "0:2")
+    planned = dead_letters(broker, *before, "--dry-run")
+    rejected = dead_letters(broker, *before, "--execute")
+    every = json.loads(dead_letters(broker, "list", "--json").out)
+
+    text = (
+        "sharecons dead-letters delete: 2 of 2 dead letters of orders.dead-0 before "
+        "offset 2 were not redriven, the first at offset 0; nothing is deleted. "
+        "Redrive them, or delete them with --not-redriven (not_redriven=True)"
+    )
+    assert (1, [text, "note: nothing was deleted; use --execute to apply"]) == (
+        planned.code,
+        planned.lines,
+    )
+    assert ["orders.dead", "0", "2", "2", "2", "NotRedrivenError"] == (
+        planned.out.splitlines()[1].split()
+    )
+    assert (1, "", [text]) == (rejected.code, rejected.out, rejected.lines)
+    assert [0, 1, 2, 3] == [each["offset"] for each in every]
+
+
+@pytest.mark.slow("commands write and read records in real time")
+def test_delete_deletes_redriven_dead_letters_with_execute_only(broker):
+    dead_letters(broker, "redrive", "--filter", "group=billing")
+    before = ("delete", "--before", "0:3")
+    planned = dead_letters(broker, *before, "--dry-run")
+    assert 4 == len(json.loads(dead_letters(broker, "list", "--json").out))
+    deleted = dead_letters(broker, *before, "--execute", "--json")
+
+    heading, row = planned.out.splitlines()
+    assert (0, ["note: nothing was deleted; use --execute to apply"]) == (
+        planned.code,
+        planned.lines,
+    )
+    assert "TOPIC PARTITION BEFORE LETTERS NOT-REDRIVEN STATUS" == (
+        " ".join(heading.split())
+    )
+    assert "orders.dead 0 3 3 0 would be deleted" == " ".join(row.split())
+    (found,) = json.loads(deleted.out)
+    assert {
+        "topic": DEAD,
+        "partition": 0,
+        "before": 3,
+        "letters": 3,
+        "not_redriven": 0,
+        "status": "deleted",
+        "error": None,
+    } == found
+    (left,) = json.loads(dead_letters(broker, "list", "--json").out)
+    assert 3 == left["offset"]
+
+
+def test_delete_with_not_redriven_deletes_any(broker):
+    result = dead_letters(
+        broker, "delete", "--before", "0:4", "--execute", "--not-redriven"
+    )
+
+    assert (0, "") == (result.code, result.err)
+    assert "orders.dead 0 4 4 4 deleted" == " ".join(result.out.split()[6:])
+    assert [] == json.loads(dead_letters(broker, "list", "--json").out)
+
+
+def test_delete_in_a_compacted_topic_is_reported(broker):
+    broker.create_topic("compacted", config={"cleanup.policy": "compact"})
+    broker.produce("compacted", [b"v"], keys=[b"k"])
+    args = ("--before", "0:1", "--execute", "--not-redriven")
+
+    result = run_cli(
+        *("dead-letters", "delete", "compacted", *args),
+        *("--bootstrap-server", broker.bootstrap_servers),
+    )
+
+    assert 1 == result.code
+    assert "POLICY_VIOLATION" == result.out.split()[-1]
+    assert "cannot delete the records of compacted-0: POLICY_VIOLATION" in result.err
 
 
 def test_dry_run_shows_targets_and_writes_nothing(broker):
@@ -178,6 +313,13 @@ def test_dead_letter_without_target_fails_after_the_others(broker):
         ("redrive", DEAD, "--to", DEAD),
         ("redrive", DEAD, "--to", "no topic"),
         ("redrive", DEAD, "--max-redrives", "0"),
+        ("redrive", DEAD, "--only", "0"),
+        ("redrive", DEAD, "--again"),
+        ("list", DEAD, "--redriven", "--not-redriven"),
+        ("delete", DEAD, "--before", "0:1"),
+        ("delete", DEAD, "--execute"),
+        ("delete", DEAD, "--before", "0:1", "--execute", "--dry-run"),
+        ("delete", DEAD, "--before", "0:1", "--before", "0:2", "--dry-run"),
         ("list", "no topic"),
     ],
     ids=" ".join,

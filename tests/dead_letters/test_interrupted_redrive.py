@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin
-from sharecons.dead_letters import DeadLetters
+from sharecons.dead_letters import DeadLetters, parse_filter
 from sharecons.dead_letters.models import DeadLetterRecord
 from sharecons.dead_letters.plan import Decision
 from sharecons.dead_letters.progress_store import RedriveConflictError
@@ -116,6 +116,32 @@ async def test_redrive_cancelled_twice_at_any_await_writes_each_once(
                     await letters.redrive(to=target)
         async with letters_of(broker) as letters:
             await interrupted(letters.redrive(to=target))
+
+    steps = [step async for step in interruptions(attempt)]
+
+    assert len(steps) > 40
+    await complete(broker, topics)
+
+
+@pytest.mark.slow("a redrive for each await", seconds=40)
+@pytest.mark.timeout(300)
+async def test_filtered_redrive_cancelled_at_any_await_leaves_the_rest_for_others(
+    broker: EmbeddedBroker,
+) -> None:
+    """A run with another filter continues it, and a run without one does the rest."""
+    topics: list[str] = []
+    numbers = (0, 3, 4, 7, 8, 11)
+    some = parse_filter(*(f"key=k{number}" for number in numbers))
+    another = parse_filter("key=k1", "key=k2", "key=k3")
+
+    async def attempt(interrupted: Callable[[Awaitable[Any]], Awaitable[Any]]) -> None:
+        target = f"target{len(topics)}"
+        topics.append(target)
+        broker.create_topic(target, partitions=2)
+        async with letters_of(broker) as letters:
+            await interrupted(letters.redrive(to=target, wanted=some))
+        async with letters_of(broker) as letters:
+            await letters.redrive(to=target, wanted=another)
 
     steps = [step async for step in interruptions(attempt)]
 

@@ -97,7 +97,7 @@ async def test_second_run_redrives_only_what_is_new(
     write_some(broker, 6)
     await letters.redrive()
     assert 0 == (await letters.redrive()).redriven
-    write_some(broker, 2)
+    produce_letters(broker, map(new_letter, (6, 7)), partitions=2)
 
     assert 2 == (await letters.redrive()).redriven
     assert {1} == set((await marks_of(admin, "orders")).values())
@@ -116,19 +116,14 @@ async def test_other_name_redrives_again(
     )
 
 
-async def test_other_filter_or_target_of_one_name_is_rejected(
+async def test_other_target_of_one_name_is_rejected(
     broker: EmbeddedBroker, letters: DeadLetters
 ) -> None:
     write_some(broker, 2)
-    matching = parse_filter("group=billing", "since=2020-01-01")
-    await letters.redrive(name="n", wanted=matching)
+    await letters.redrive(name="n")
 
-    with pytest.raises(ConfigurationError, match="other filters or another target"):
-        await letters.redrive(name="n", wanted=parse_filter("group=other"))
-    with pytest.raises(ConfigurationError, match="other filters or another target"):
-        await letters.redrive(name="n", wanted=matching, to="archive")
-    same = parse_filter("since=2020-01-01T00:00:00Z", "group=billing")
-    assert 0 == (await letters.redrive(name="n", wanted=same)).redriven
+    with pytest.raises(ConfigurationError, match="started with another target"):
+        await letters.redrive(name="n", to="archive")
 
 
 async def test_records_for_another_topic_are_partitioned_by_key(
@@ -200,9 +195,9 @@ async def test_number_of_redrives_grows_until_the_limit(
     write_some(broker, 1)
     for times in (1, 2, 3):
         assert 1 == (await letters.redrive()).redriven
-        (*_, record) = await records_of(admin, "orders")
+        record = max(await records_of(admin, "orders"), key=lambda each: each.key)
         assert times == read_redrives(record.headers)
-        again = new_letter(0, redrives=read_redrives(record.headers))
+        again = new_letter(times, redrives=read_redrives(record.headers))
         produce_letters(broker, [again])
 
     summary = await letters.redrive()
@@ -277,6 +272,31 @@ async def test_later_redrive_of_a_name_ends_the_earlier_one(
         summaries.append(await letters.redrive())
 
     assert 0 == summaries[0].remaining
+    marks = await marks_of(admin, "orders")
+    assert (60, {1}) == (len(marks), set(marks.values()))
+
+
+async def test_later_redrive_takes_over_even_if_reading_the_marked_takes_long(
+    broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
+) -> None:
+    write_some(broker, 60)
+    started = anyio.Event()
+
+    async def first() -> None:
+        def on_progress(summary: RedriveSummary) -> None:
+            if summary.redriven:
+                started.set()
+
+        with pytest.raises(RedriveConflictError):
+            await letters.redrive(rate=10, on_progress=on_progress)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(first)
+        await started.wait()
+        broker.faults.on("Fetch", times=1).stall(2.5)
+        summary = await letters.redrive()
+
+    assert 0 == summary.remaining
     marks = await marks_of(admin, "orders")
     assert (60, {1}) == (len(marks), set(marks.values()))
 

@@ -71,12 +71,23 @@ async def kill_when_written(
     return process.returncode == -signal.SIGKILL
 
 
-def redrive_with_kills(admin: Admin, count: int, seed: int) -> int:
-    """Redrive `count` dead letters; return how many of KILLS hit a running process."""
+def redrive_with_kills(
+    admin: Admin, count: int, seed: int, *, filtered: bool = False
+) -> int:
+    """Redrive `count` dead letters; return how many of KILLS hit a running process.
+
+    If it is filtered, a random half is redriven with kills, and then the rest.
+    """
     random.seed(seed)
     target = admin.create_topic(partitions=2)
     dead = admin.create_topic(partitions=2)
-    letters = [new_letter(number, topic=target) for number in range(count)]
+    groups = [random.choice(["billing", "shipping"]) for _ in range(count)]
+    letters = [
+        new_letter(number, topic=target, group=group)
+        for number, group in enumerate(groups)
+    ]
+    args = ("--filter", "group=billing") if filtered else ()
+    selected = groups.count("billing") if filtered else count
 
     async def write() -> None:
         await write_letters(admin.bootstrap_servers, letters, topic=dead, partitions=2)
@@ -84,12 +95,13 @@ def redrive_with_kills(admin: Admin, count: int, seed: int) -> int:
     anyio.run(write)
     killed = 0
     for number in range(KILLS):
-        process = start_redrive(admin, dead)
-        part = random.randrange(1, count * (number + 1) // (KILLS + 1))
+        process = start_redrive(admin, dead, *args)
+        part = random.randrange(1, selected * (number + 1) // (KILLS + 1))
         killed += anyio.run(kill_when_written, process, admin, target, part)
-    last = start_redrive(admin, dead)
-    out, err = last.communicate(timeout=100)
-    assert (0, "") == (last.returncode, err), out
+    for last_args in (args, ()):
+        last = start_redrive(admin, dead, *last_args)
+        out, err = last.communicate(timeout=100)
+        assert (0, "") == (last.returncode, err), out
 
     async def marks() -> dict[tuple[int, int], int]:
         async with ShareGroupAdmin(admin.bootstrap_servers) as client:
@@ -104,6 +116,10 @@ def redrive_with_kills(admin: Admin, count: int, seed: int) -> int:
 
 def test_killed_redrive_of_1000_writes_each_once(admin: Admin) -> None:
     assert redrive_with_kills(admin, 1_000, seed=1) > 0
+
+
+def test_killed_filtered_redrive_leaves_the_rest_for_another_run(admin: Admin) -> None:
+    assert redrive_with_kills(admin, 2_000, seed=4, filtered=True) > 0
 
 
 @pytest.mark.timeout(300)

@@ -10,6 +10,7 @@ from sharecons.protocol.admin.requests import (
     AlterShareGroupOffsets,
     CoordinatorKind,
     DeleteGroups,
+    DeleteRecords,
     DeleteShareGroupOffsets,
     DescribeClassicGroups,
     DescribeCluster,
@@ -203,6 +204,22 @@ CASES = [
             fffffffffffffffe  Timestamp: earliest
             00                (tagged fields)
           00                  (tagged fields)
+        00                    (tagged fields)
+        """,
+    ),
+    (
+        "delete_records",
+        DeleteRecords(offsets={HERE: 258}, timeout=15.0),
+        [2],
+        """
+        02                    Topics: one
+          02 't'              Name
+          02                  Partitions: one
+            00000001          PartitionIndex
+            0000000000000102  Offset
+            00                (tagged fields)
+          00                  (tagged fields)
+        00003a98              TimeoutMs
         00                    (tagged fields)
         """,
     ),

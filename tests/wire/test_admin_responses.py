@@ -318,6 +318,15 @@ def incremental_alter_configs(version):
     return response, Reply(15, "later", None)
 
 
+def delete_records(version):
+    v = schema("delete_records", version).response
+    partition = v.DeleteRecordsPartitionResult(
+        partition_index=1, low_watermark=9, **CODE
+    )
+    topic = v.DeleteRecordsTopicResult(name="t", partitions=(partition,))
+    return v.DeleteRecordsResponse(**NOW, topics=(topic,)), {HERE: ok_reply(9)}
+
+
 def list_offsets(version):
     v = schema("list_offsets", version).response
     partition = v.ListOffsetsPartitionResponse(
@@ -446,6 +455,7 @@ RESPONSES = [
     (requests.DescribeConfigs, describe_configs),
     (requests.AlterConfigs, incremental_alter_configs),
     (requests.ListOffsets, list_offsets),
+    (requests.DeleteRecords, delete_records),
     (Produce, produce),
     (InitProducerId, init_producer_id),
     (requests.ListConsumerGroupOffsets, offset_fetch),
@@ -598,5 +608,5 @@ def test_every_request_has_an_api():
         getattr(requests, name) for name in requests.__all__ if name in API_LOCATIONS
     ]
 
-    assert 19 == len(kinds)
+    assert 20 == len(kinds)
     assert [] == [kind for kind in kinds if not callable(api_of(kind).read)]

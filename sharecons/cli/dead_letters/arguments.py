@@ -23,12 +23,11 @@ FILTER_HELP: Final = (
 )
 
 REDRIVE_EPILOG: Final = (
-    "Each dead letter is redriven once for a name. The progress is stored in the "
-    "committed offsets of the group sharecons-redrive.NAME, so an interrupted redrive "
-    "continues if the command is run again, even on another machine. A name belongs to "
-    "one target and one set of filters: dead letters that do not pass stay in the "
-    "topic, and a redrive with another filter needs another name. It redrives what "
-    "passes its own filter, even if a redrive of another name has done so before."
+    "Each dead letter is redriven once for a name, whatever filters its runs have. "
+    "Redriven dead letters are marked in the committed offsets of the group "
+    "sharecons-redrive.NAME, so an interrupted redrive continues if the command is run "
+    "again, even on another machine. A name belongs to one target. Another name "
+    "redrives what it has not redriven itself."
 )
 
 
@@ -37,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_list(actions)
     _add_show(actions)
     _add_redrive(actions)
+    _add_delete(actions)
 
 
 def _add_list(actions: "Subparsers") -> None:
@@ -47,6 +47,19 @@ def _add_list(actions: "Subparsers") -> None:
     )
     _add_topic(parser)
     _add_filter(parser)
+    redriven = parser.add_mutually_exclusive_group()
+    redriven.add_argument(
+        "--redriven",
+        action="store_true",
+        default=None,
+        help="only dead letters that a redrive of any name has redriven",
+    )
+    redriven.add_argument(
+        "--not-redriven",
+        action="store_false",
+        dest="redriven",
+        help="only dead letters that no redrive has redriven",
+    )
     parser.add_argument(
         "--limit",
         type=_parse_count,
@@ -91,6 +104,19 @@ def _add_redrive(actions: "Subparsers") -> None:
     _add_topic(parser)
     _add_filter(parser)
     add = parser.add_argument
+    add(
+        "--only",
+        type=_parse_position,
+        action="append",
+        metavar="PARTITION:OFFSET",
+        help="only this dead letter, as `list` shows it; can be repeated",
+    )
+    add(
+        "--again",
+        action="store_true",
+        help="with --only: redrive it again if it was redriven before. If this is "
+        "interrupted, run it without --again to continue",
+    )
     add("--to", metavar="TOPIC", help="write to this topic instead")
     add(
         "--name",
@@ -117,6 +143,38 @@ def _add_redrive(actions: "Subparsers") -> None:
         metavar="N",
         help="stop after N dead letters; the next run continues",
     )
+    _add_common(parser)
+
+
+def _add_delete(actions: "Subparsers") -> None:
+    parser = actions.add_parser(
+        "delete",
+        help="delete dead letters before an offset",
+        description="Delete the dead letters before an offset of a partition, for all "
+        "groups and for good. Nothing is deleted if some were not redriven.",
+    )
+    _add_topic(parser)
+    add = parser.add_argument
+    add(
+        "--before",
+        type=_parse_position,
+        action="append",
+        required=True,
+        metavar="PARTITION:OFFSET",
+        help="the partition, and the first offset that stays; once for each partition",
+    )
+    add(
+        "--not-redriven",
+        action="store_true",
+        help="delete dead letters even if no redrive has redriven them",
+    )
+    mode = parser.add_mutually_exclusive_group(required=True)
+    mode.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="show what would be deleted, without deleting it",
+    )
+    mode.add_argument("--execute", action="store_true", help="delete the dead letters")
     _add_common(parser)
 
 

@@ -24,6 +24,8 @@ COLUMNS: Final = (
     Column("group"),
     Column("deliveries", align_right=True),
     Column("redrives", align_right=True),
+    Column("redriven"),
+    Column("duplicate_of"),
     Column("source"),
     Column("key"),
     Column("exception"),
@@ -41,6 +43,8 @@ def letter_row(letter: DeadLetterRecord) -> Row:
         "group": origin and origin.group,
         "deliveries": origin and origin.delivery_count,
         "redrives": letter.redrives,
+        "redriven": "yes" if letter.redriven_by else "no",
+        "duplicate_of": letter.duplicate_of and str(letter.duplicate_of),
         "source": letter.status.value,
         "key": None if letter.key is None else _short(_text(letter.key)),
         "exception": origin and origin.exception,
@@ -58,6 +62,8 @@ def letter_object(letter: DeadLetterRecord, data_format: str) -> Row:
         "timestamp": letter.timestamp,
         "origin": None if origin is None else _origin_object(letter),
         "redrives": letter.redrives,
+        "redriven_by": list(letter.redriven_by),
+        "duplicate_of": letter.duplicate_of and letter.duplicate_of._asdict(),
         "source": letter.status.value,
         "source_problem": _problem(letter),
         "key": json_value(letter.key, data_format),
@@ -88,7 +94,9 @@ def letter_lines(letter: DeadLetterRecord, data_format: str) -> list[str]:
             rows.append(("exception", origin.exception))
     problem = _problem(letter)
     source = letter.status.value + (f" ({problem})" if problem else "")
-    rows += [("redrives", str(letter.redrives)), ("source", source)]
+    rows.append(("redrives", str(letter.redrives)))
+    rows.append(("redriven", ", ".join(letter.redriven_by) or "no"))
+    rows.append(("source", source))
     lines = [f"{name:<11}{text}" for name, text in rows]
     lines.append(f"{'key':<11}{format_bytes(letter.key, data_format)}")
     for name, value in letter.headers:

@@ -17,7 +17,7 @@ PROGRAM = "sharecons dead-letters"
 async def list_letters(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCode:
     letters = DeadLetters.of_admin(admin, options.topic)
     found: list[DeadLetterRecord] = []
-    reading = letters.read(parse_filter(*options.filters))
+    reading = letters.read(parse_filter(*options.filters), redriven=options.redriven)
     async with aclosing(reading):
         async for letter in reading:
             if len(found) == options.limit:

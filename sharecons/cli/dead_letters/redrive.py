@@ -33,6 +33,8 @@ async def redrive(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCo
             to=options.to,
             name=options.name,
             wanted=parse_filter(*options.filters),
+            only=options.only,
+            again=options.again,
             max_redrives=options.max_redrives,
             limit=options.limit,
             rate=options.rate,
@@ -41,7 +43,8 @@ async def redrive(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCo
     except (Error, anyio.get_cancelled_exc_class()) as error:
         progress.end()
         if progress.last is not None and not isinstance(error, RedriveConflictError):
-            text = f"interrupted: {_text(progress.last)}; run it again to continue"
+            how = "without --again to continue" if options.again else "to continue"
+            text = f"interrupted: {_text(progress.last)}; run it again {how}"
             write_errors(PROGRAM, [text])
         raise
     progress.end()
@@ -67,6 +70,8 @@ async def _dry_run(letters: DeadLetters, options: argparse.Namespace) -> ExitCod
         to=options.to,
         name=options.name,
         wanted=parse_filter(*options.filters),
+        only=options.only,
+        again=options.again,
         max_redrives=options.max_redrives,
         limit=options.limit,
     )

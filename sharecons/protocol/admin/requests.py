@@ -30,6 +30,7 @@ __all__ = [
     "AlterShareGroupOffsets",
     "CoordinatorKind",
     "DeleteGroups",
+    "DeleteRecords",
     "DeleteShareGroupOffsets",
     "DescribeClassicGroups",
     "DescribeCluster",
@@ -205,6 +206,16 @@ class AlterConfigs(NamedTuple):
 class ListOffsets(NamedTuple):
     specs: Mapping[TopicPartition, OffsetSpec]
     read_committed: bool
+
+
+class DeleteRecords(NamedTuple):
+    """Deletes the records before an offset of each partition; returns log starts.
+
+    `timeout` is how long the leader waits for the replicas, in seconds.
+    """
+
+    offsets: Mapping[TopicPartition, int]
+    timeout: float
 
 
 class ListConsumerGroupOffsets(NamedTuple):

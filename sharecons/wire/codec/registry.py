@@ -23,6 +23,7 @@ API_LOCATIONS: Final[Mapping[str, str]] = {
     "AlterGroupConfig": "group_configs.ALTER_GROUP_CONFIG",
     "AlterShareGroupOffsets": "alter_share_group_offsets.ALTER_SHARE_GROUP_OFFSETS",
     "DeleteGroups": "delete_groups.DELETE_GROUPS",
+    "DeleteRecords": "delete_records.DELETE_RECORDS",
     "DeleteShareGroupOffsets": "delete_share_group_offsets.DELETE_SHARE_GROUP_OFFSETS",
     "DescribeClassicGroups": "describe_groups.DESCRIBE_GROUPS",
     "DescribeCluster": "describe_cluster.DESCRIBE_CLUSTER",
