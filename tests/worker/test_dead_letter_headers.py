@@ -57,6 +57,7 @@ def test_headers_are_readable() -> None:
         ("sharecons.attempts", b"5"),
         ("sharecons.exception", b"builtins.TimeoutError"),
         ("sharecons.redrives", b"1"),
+        ("sharecons.dead-lettered", b"1"),
     ) == origin_headers(ORIGIN)
 
 
@@ -73,6 +74,8 @@ def test_headers_are_readable() -> None:
         attempts=st.none() | NUMBERS,
         exception=st.none() | TEXTS,
         redrives=NUMBERS,
+        traceback=st.none() | TEXTS,
+        dead_lettered=NUMBERS,
     )
 )
 def test_origin_is_read_as_it_was_written(origin: Origin) -> None:

@@ -177,7 +177,7 @@ async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter
     async def fail(record: Record[Any, Any]) -> None:
         raise ValueError("bad")
 
-    for _ in range(2):
+    while not origins(broker):  # a fetch under way can return it once more
         with pytest.raises(ValueError, match="bad"):
             await new_worker(broker, fail, stop_on_error=True).run()
 
