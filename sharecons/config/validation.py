@@ -19,6 +19,7 @@ __all__ = [
     "HOUR",
     "INT32_MAX",
     "MODES",
+    "check_bool",
     "check_callable",
     "check_callback",
     "check_choice",
@@ -36,8 +37,10 @@ __all__ = [
     "check_topic_names",
     "check_topics",
     "check_unicode",
+    "is_generator",
     "member_id_of",
     "parse_bootstrap",
+    "why_nothing_runs",
 ]
 
 INT32_MAX: Final = 0x7FFFFFFF
@@ -242,7 +245,9 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> str:
 
 
 def check_offset_reset(value: str | None) -> str | None:
-    if value is not None and not _OFFSET_RESET.fullmatch(value):
+    if value is not None and not (
+        isinstance(value, str) and _OFFSET_RESET.fullmatch(value)
+    ):
         raise ConfigurationError(
             "auto_offset_reset must be 'earliest', 'latest', 'by_duration:' with an "
             f"ISO 8601 duration (as in by_duration:PT1H), or None, not {value!r}"
@@ -263,6 +268,11 @@ def check_count(name: str, value: int, minimum: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigurationError(f"{name} must be a whole number, not {value!r}")
     check_number(name, value, minimum, INT32_MAX)
+
+
+def check_bool(name: str, value: bool) -> None:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} must be True or False, not {value!r}")
 
 
 def check_timeout(value: float) -> None:
@@ -298,6 +308,24 @@ def check_callback(name: str, value: object) -> None:
             f"{name} must be a plain function: {value!r} is a generator function, "
             "and calling it runs nothing"
         )
+
+
+def why_nothing_runs(function: object) -> str:
+    """Return why a call of `function` would not run its body; "" if it would.
+
+    Return "async" for coroutine functions and "a generator" for generator functions,
+    including partials of one and objects whose `__call__` is one.
+    """
+    if _matches_any(function, inspect.iscoroutinefunction):
+        return "async"
+    return "a generator" if is_generator(function) else ""
+
+
+def is_generator(function: object) -> bool:
+    """Return whether a call returns a generator, async or not, and runs nothing."""
+    return _matches_any(
+        function, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+    )
 
 
 def _matches_any(value: object, *kinds: Callable[[object], bool]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, Generic, Protocol, cast, final, overload
 import anyio
 from anyio import to_thread
 
-from sharecons.config.validation import check_count, check_number
+from sharecons.config.validation import check_count, check_number, is_generator
 from sharecons.errors import ConfigurationError
 from sharecons.net.background import current_task
 from sharecons.record import KeyT, Record, ValueT
@@ -204,6 +204,15 @@ def _check_callable(handler: object) -> Callable[[Any], Any]:
         raise ConfigurationError(
             "handler must be a function with a record as its argument, or a "
             f"BatchHandler, not {handler!r}"
+        )
+    if inspect.isclass(handler):
+        raise ConfigurationError(
+            f"handler: {handler!r} is a class: pass a function, or an instance of it"
+        )
+    if is_generator(handler):
+        raise ConfigurationError(
+            f"handler: {handler!r} is a generator function: calling it runs nothing, "
+            "and its records would be accepted"
         )
     return handler
 

@@ -66,6 +66,11 @@ class RetryPolicy:
                 f"initial ({self.initial:g} s) must not be above maximum "
                 f"({self.maximum:g} s)"
             )
+        if not isinstance(self.by_exception, Mapping):
+            raise ConfigurationError(
+                "by_exception must be a mapping of exception classes to RetryPolicy, "
+                f"not {self.by_exception!r}"
+            )
         for kind, policy in self.by_exception.items():
             if not (isinstance(kind, type) and issubclass(kind, Exception)):
                 raise ConfigurationError(

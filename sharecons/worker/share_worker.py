@@ -5,13 +5,26 @@ from typing import Any, Final, Generic, cast, get_args
 
 import anyio
 
-from sharecons.config.validation import check_choice, check_count, check_number
+from sharecons.config.validation import (
+    check_bool,
+    check_choice,
+    check_count,
+    check_number,
+)
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import ConsumerStateError
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.producer import IdempotentProducer
 from sharecons.record import KeyT, Record, ValueT
+from sharecons.worker.arguments import (
+    check_consumer,
+    check_hooks,
+    check_retry,
+    check_retry_topics,
+    check_topics_differ,
+    dead_letter_queue,
+)
 from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import BatchHandler, handler_call
@@ -48,7 +61,9 @@ class ShareWorker(Generic[KeyT, ValueT]):
         retry_topics: where records wait that would stall their partition. The worker
             consumes these topics too. Without any, such records are released, which
             uses up a delivery.
-        dead_letter: where records are written after their last attempt.
+        dead_letter: where records are written after their last attempt: a
+            `DeadLetterQueue`, or the name of its topic. No topic that the worker
+            consumes.
         undeserializable: what becomes of records that a deserializer cannot read:
             "dead_letter" (rejected without a dead-letter queue), "reject", "release".
         key_order: process records with one key one after the other. This holds in this
@@ -60,7 +75,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
             thread; a second one cancels the handlers.
         stop_on_error: the first exception of a handler, other than Retry, Reject and
             DeadLetter, stops the worker, and `run` raises it.
-        hooks: called around handlers.
+        hooks: called around handlers; objects with the methods of `WorkerHooks`.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -75,7 +90,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         max_bytes: int = 64 * MIB,
         retry: RetryPolicy | None = None,
         retry_topics: Iterable[RetryTopic] = (),
-        dead_letter: DeadLetterQueue | None = None,
+        dead_letter: DeadLetterQueue | str | None = None,
         undeserializable: Undeserializable = "dead_letter",
         key_order: bool = False,
         max_lease: float = DAY,
@@ -84,24 +99,32 @@ class ShareWorker(Generic[KeyT, ValueT]):
         stop_on_error: bool = False,
         hooks: Sequence[WorkerHooks] = (),
     ) -> None:
+        check_consumer(consumer)
         check_count("concurrency", concurrency, 1)
         check_count("max_bytes", max_bytes, 1)
         check_number("max_lease", max_lease, 0.0, 365 * DAY)
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
         check_choice("undeserializable", undeserializable, get_args(Undeserializable))
+        check_bool("key_order", key_order)
+        check_bool("handle_signals", handle_signals)
+        check_bool("stop_on_error", stop_on_error)
+        check_retry(retry)
         policy = retry if retry is not None else RetryPolicy()
-        topics = RetryTopics(retry_topics)
+        topics = RetryTopics(check_retry_topics(retry_topics))
         topics.check_delays(policy.longest_delays())
+        queue = dead_letter_queue(dead_letter)
+        dead_topic = None if queue is None else queue.topic
+        check_topics_differ(consumer.subscription, topics.names, dead_topic)
         self.consumer = consumer
         self._handler = handler_call(handler, concurrency)
-        self._hooks = HookRunner(hooks)
+        self._hooks = HookRunner(check_hooks(hooks))
         self._handle_signals = handle_signals
         self._options = WorkerOptions(
             concurrency=concurrency,
             max_bytes=max_bytes,
             retry=policy,
             retry_topics=topics,
-            dead_letter=dead_letter,
+            dead_letter=queue,
             undeserializable=undeserializable,
             key_order=key_order,
             max_lease=max_lease,

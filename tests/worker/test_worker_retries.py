@@ -329,10 +329,3 @@ def test_retry_topics_must_differ(topics: list[RetryTopic]) -> None:
 
     with pytest.raises(ConfigurationError, match="different topics and different"):
         ShareWorker(consumer, Handled(), retry_topics=topics)
-
-
-def test_retry_topic_that_is_a_source_topic_is_an_error() -> None:
-    consumer = ShareConsumer("orders", group_id="billing")
-
-    with pytest.raises(ConfigurationError, match="duplicates: orders"):
-        ShareWorker(consumer, Handled(), retry_topics=[RetryTopic("orders", 60.0)])
