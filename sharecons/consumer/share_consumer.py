@@ -17,10 +17,11 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.config import validation
+from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.group_setup import check_and_configure
+from sharecons.consumer.group_setup import OffsetReset, check_and_configure
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
@@ -77,7 +78,9 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
             "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group
             unchanged; Kafka's default is latest, so that a new group's first run sees
-            only what comes after it joined.
+            only what comes after it joined. If it is not given, the group is unchanged
+            as well, except with a `ShareWorker`: that sets earliest if the group has
+            no value of its own.
         max_records: maximum number of records in one round of fetches, softly: whole
             batches of producers come together. The consumer's own pace decides below:
             what it processes in 0.25 s, or in half of the lock duration (15 s by
@@ -118,7 +121,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         group_id: str,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         acknowledgement: Literal["implicit", "explicit"] = "implicit",
-        auto_offset_reset: str | None = None,
+        auto_offset_reset: str | None | NotGiven = NOT_GIVEN,
         max_records: int = 2000,
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
         max_wait: float = 0.5,
@@ -146,7 +149,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         validation.check_number("request_timeout", request_timeout, 0.001, HOUR)
         validation.check_callback("on_acknowledged", on_acknowledged)
         self._topics = validation.check_topics(topics)
-        self._offset_reset = validation.check_offset_reset(auto_offset_reset)
+        self._offset_reset = OffsetReset.of(auto_offset_reset)
         self._settings = FetchSettings(
             group_id=validation.check_group_id(group_id),
             member_id=validation.member_id_of(member_id),
@@ -325,14 +328,14 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             timeout=self._connect_timeout, retry=True
         )
         try:
-            delivery_limit = await check_and_configure(
+            configs = await check_and_configure(
                 connection, self._settings, self._offset_reset, self._request_timeout
             )
             self._check_starting()
         except BaseException:
             await connection.aclose()
             raise
-        self._create_parts(connection, delivery_limit)
+        self._create_parts(connection, configs.delivery_limit)
         self._subscribe()
         name = f"sharecons, group {self.group_id!r}"
         return Background(

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from sharecons.config import validation
 from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.group_setup import OffsetReset
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError, Error
 from sharecons.log import get_logger
@@ -19,7 +20,8 @@ class WorkerAccess:
     """Prepares a consumer for a worker, and drains it.
 
     The consumer then returns the raw bytes of records, in explicit mode: the worker
-    deserializes and acknowledges them.
+    deserializes and acknowledges them. It sets the group's offset reset to earliest,
+    unless the application or the group has a value.
 
     Args:
         topics: the consumer also subscribes to these.
@@ -44,6 +46,8 @@ class WorkerAccess:
         consumer._has_worker = True
         consumer._topics = validation.check_topics((*consumer._topics, *topics))
         consumer._implicit = False
+        if consumer._offset_reset.is_default:
+            consumer._offset_reset = OffsetReset("earliest", is_default=True)
         self._consumer = consumer
         self._max_records = consumer._settings.max_records
         self.cluster: Cluster = consumer._cluster

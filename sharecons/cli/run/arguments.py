@@ -113,7 +113,8 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         "--auto-offset-reset",
         metavar="RESET",
         help="set where the group starts in a partition that is new to it: earliest, "
-        "latest or by_duration:PT1H (default: as the group is configured)",
+        "latest or by_duration:PT1H; none leaves the group unchanged (default: "
+        "earliest, unless the group has a value of its own)",
     )
 
 

@@ -1,0 +1,95 @@
+"""What a worker checks and sets before it takes the first record."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import Record, ShareConsumer, ShareWorker
+from sharecons.admin import ConfigEntry, ShareGroupAdmin
+from sharecons.config.not_given import NOT_GIVEN
+from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.waiting import until
+
+pytestmark = pytest.mark.anyio
+
+RESET = "share.auto.offset.reset"
+
+
+@pytest.fixture(params=LOOPS)
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def admin(any_admin: AnyAdmin) -> AnyAdmin:
+    return any_admin
+
+
+class Start:
+    """A worker of a new topic and group, and what it handles."""
+
+    def __init__(self, admin: AnyAdmin) -> None:
+        self.admin = admin
+        self.topic = admin.create_topic(
+            partitions=2, config={"retention.ms": "7200000"}
+        )
+        self.group = f"group-{self.topic}"
+        self.handled: list[bytes | None] = []
+
+    def worker(self, reset: Any = NOT_GIVEN, **options: Any) -> ShareWorker[Any, Any]:
+        consumer: ShareConsumer[bytes, bytes] = ShareConsumer(
+            self.topic,
+            group_id=self.group,
+            bootstrap_servers=self.admin.bootstrap_servers,
+            auto_offset_reset=reset,
+            network=self.admin.network,
+        )
+        return ShareWorker(consumer, self.handle, **options)
+
+    async def handle(self, record: Record[bytes, bytes]) -> None:
+        self.handled.append(record.value)
+
+    async def run(self, worker: ShareWorker[Any, Any], until_handled: bytes) -> None:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(worker.run)
+                await until(lambda: until_handled in self.handled, within=30)
+                worker.stop()
+
+    async def configs(self) -> Mapping[str, ConfigEntry]:
+        async with ShareGroupAdmin(
+            self.admin.bootstrap_servers, network=self.admin.network
+        ) as client:
+            return (await client.describe_configs(self.group))[self.group].value
+
+
+async def test_new_group_of_a_worker_starts_at_the_beginning(admin: AnyAdmin) -> None:
+    start = Start(admin)
+    admin.produce(start.topic, [b"early"], partition=1)
+
+    await start.run(start.worker(), b"early")
+
+    entry = (await start.configs())[RESET]
+    assert ("earliest", False) == (entry.value, entry.is_default)
+
+
+async def test_group_with_another_config_starts_at_the_beginning(
+    admin: AnyAdmin,
+) -> None:
+    start = Start(admin)
+    admin.set_group_config(start.group, {"share.record.lock.duration.ms": "20000"})
+    admin.produce(start.topic, [b"early"], partition=1)
+
+    await start.run(start.worker(), b"early")
+
+
+async def test_value_of_the_group_is_kept_by_a_worker(admin: AnyAdmin) -> None:
+    start = Start(admin)
+    admin.set_group_config(start.group, {RESET: "by_duration:PT1H"})
+    admin.produce(start.topic, [b"early"], partition=1)
+
+    await start.run(start.worker(), b"early")
+
+    assert "by_duration:PT1H" == (await start.configs())[RESET].value
