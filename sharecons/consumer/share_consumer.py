@@ -11,7 +11,7 @@ The path of a record:
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Generic, Literal
+from typing import Generic, Literal
 
 import anyio
 from anyio.abc import TaskGroup
@@ -21,7 +21,8 @@ from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.group_setup import OffsetReset, check_and_configure
+from sharecons.consumer.group_setup import OffsetReset
+from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
@@ -46,8 +47,6 @@ from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.version import VERSION
 
 __all__ = ["ShareConsumer"]
-
-HOUR: Final = 3600.0
 
 
 class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
@@ -144,12 +143,12 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         validation.check_count("max_records", max_records, 1)
         validation.check_count("min_bytes", min_bytes, 0)
         validation.check_count("max_bytes", max_bytes, 1)
-        validation.check_number("max_wait", max_wait, 0, HOUR)
-        validation.check_number("connect_timeout", connect_timeout, 0.001, HOUR)
-        validation.check_number("request_timeout", request_timeout, 0.001, HOUR)
+        hour = validation.HOUR
+        validation.check_number("max_wait", max_wait, 0, hour)
+        validation.check_number("connect_timeout", connect_timeout, 0.001, hour)
+        validation.check_number("request_timeout", request_timeout, 0.001, hour)
         validation.check_callback("on_acknowledged", on_acknowledged)
         self._topics = validation.check_topics(topics)
-        self._offset_reset = OffsetReset.of(auto_offset_reset)
         self._settings = FetchSettings(
             group_id=validation.check_group_id(group_id),
             member_id=validation.member_id_of(member_id),
@@ -171,8 +170,13 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._rack = validation.check_optional_name("client_rack", client_rack)
         self._on_acknowledged = on_acknowledged
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
-        self._connect_timeout = connect_timeout
-        self._request_timeout = request_timeout
+        self._group_start = GroupStart(
+            self._cluster,
+            self._settings,
+            OffsetReset.of(auto_offset_reset),
+            connect_timeout,
+            request_timeout,
+        )
         self._recorder = MetricsRecorder()
         self._progress = AutoResetEvent()
 
@@ -324,18 +328,8 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     # Implementation of `Lifecycle`.
 
     async def _open(self) -> Background:
-        connection = await self._cluster.connect_any(
-            timeout=self._connect_timeout, retry=True
-        )
-        try:
-            configs = await check_and_configure(
-                connection, self._settings, self._offset_reset, self._request_timeout
-            )
-            self._check_starting()
-        except BaseException:
-            await connection.aclose()
-            raise
-        self._create_parts(connection, configs.delivery_limit)
+        connection, delivery_limit = await self._group_start.run(self._check_starting)
+        self._create_parts(connection, delivery_limit)
         self._subscribe()
         name = f"sharecons, group {self.group_id!r}"
         return Background(
@@ -385,7 +379,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             self._queue,
             self._recorder,
             rack=self._rack,
-            request_timeout=self._request_timeout,
+            request_timeout=self._group_start.request_timeout,
             delivery_limit=delivery_limit,
         )
         self._queue.attach(self._member.prefetch, self._member.wake_leaders)

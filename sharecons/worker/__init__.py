@@ -15,6 +15,8 @@ Public:
 
 Decisions, without I/O:
 
+- `arguments`: whether the arguments of a worker are valid.
+- `copy_topics`: whether retry topics and the dead-letter topic are usable.
 - `scheduler`: which record is processed next, and how many are taken.
 - `window`: whether a failed record can wait without stalling its partition.
 - `placement`: where a failed record waits.
@@ -25,6 +27,7 @@ Decisions, without I/O:
 
 The shell around them:
 
+- `start_checks`: checks the group and the topics before the first record is taken.
 - `runner`: one run of a worker.
 - `taking`: takes records from the consumer.
 - `slots`: the tasks that call handlers.

@@ -10,11 +10,12 @@ from sharecons.errors import ConfigurationError
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.hooks import WorkerHooks
 from sharecons.worker.retry_policy import RetryPolicy
-from sharecons.worker.retry_topics import RetryTopic
+from sharecons.worker.retry_topics import RetryTopic, RetryTopics
 
 __all__ = [
     "check_consumer",
     "check_hooks",
+    "check_offset_reset",
     "check_retry",
     "check_retry_topics",
     "check_topics_differ",
@@ -140,6 +141,22 @@ def check_topics_differ(
         raise ConfigurationError(
             f"{dead_letter!r} is the dead-letter topic and a retry topic; name another "
             "topic for one of them"
+        )
+
+
+def check_offset_reset(
+    consumer: ShareConsumer[Any, Any], retry_topics: RetryTopics
+) -> None:
+    """Check that the consumer does not let its group read retry topics from their end.
+
+    Raises:
+        ConfigurationError: its `auto_offset_reset` is latest.
+    """
+    if retry_topics and consumer._group_start.offset_reset.value == "latest":
+        raise ConfigurationError(
+            'auto_offset_reset="latest" cannot be combined with retry_topics: the '
+            "group would never receive copies that are written to a retry topic before "
+            'the group reads it; pass auto_offset_reset="earliest" to the consumer'
         )
 
 

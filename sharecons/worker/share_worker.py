@@ -20,6 +20,7 @@ from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import (
     check_consumer,
     check_hooks,
+    check_offset_reset,
     check_retry,
     check_retry_topics,
     check_topics_differ,
@@ -35,6 +36,7 @@ from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
 from sharecons.worker.runner import Runner, WorkerOptions
 from sharecons.worker.signals import stop_on_signals
+from sharecons.worker.start_checks import StartChecks
 from sharecons.worker.stats import WorkerStats
 
 __all__ = ["ShareWorker"]
@@ -64,6 +66,9 @@ class ShareWorker(Generic[KeyT, ValueT]):
         dead_letter: where records are written after their last attempt: a
             `DeadLetterQueue`, or the name of its topic. No topic that the worker
             consumes.
+        create_topics: create the retry topics and the dead-letter topic if they do not
+            exist, with the retention and the partitions of the topics that are
+            consumed. Otherwise a missing topic is an error of `run`.
         undeserializable: what becomes of records that a deserializer cannot read:
             "dead_letter" (rejected without a dead-letter queue), "reject", "release".
         key_order: process records with one key one after the other. This holds in this
@@ -91,6 +96,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         retry: RetryPolicy | None = None,
         retry_topics: Iterable[RetryTopic] = (),
         dead_letter: DeadLetterQueue | str | None = None,
+        create_topics: bool = False,
         undeserializable: Undeserializable = "dead_letter",
         key_order: bool = False,
         max_lease: float = DAY,
@@ -105,6 +111,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_number("max_lease", max_lease, 0.0, 365 * DAY)
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
         check_choice("undeserializable", undeserializable, get_args(Undeserializable))
+        check_bool("create_topics", create_topics)
         check_bool("key_order", key_order)
         check_bool("handle_signals", handle_signals)
         check_bool("stop_on_error", stop_on_error)
@@ -115,10 +122,12 @@ class ShareWorker(Generic[KeyT, ValueT]):
         queue = dead_letter_queue(dead_letter)
         dead_topic = None if queue is None else queue.topic
         check_topics_differ(consumer.subscription, topics.names, dead_topic)
+        check_offset_reset(consumer, topics)
         self.consumer = consumer
         self._handler = handler_call(handler, concurrency)
         self._hooks = HookRunner(check_hooks(hooks))
         self._handle_signals = handle_signals
+        self._create_topics = create_topics
         self._options = WorkerOptions(
             concurrency=concurrency,
             max_bytes=max_bytes,
@@ -167,8 +176,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         failure: Exception | None = None
         try:
             async with (
-                self.consumer,
                 BrokerPool(self._access.cluster) as brokers,
+                self._checked_consumer(brokers),
                 anyio.create_task_group() as tasks,
             ):
                 producer = IdempotentProducer(brokers)
@@ -188,6 +197,18 @@ class ShareWorker(Generic[KeyT, ValueT]):
         except Exception as error:  # noqa: BLE001 (raised by the caller)
             return error
         return failure
+
+    def _checked_consumer(self, brokers: BrokerPool) -> ShareConsumer[KeyT, ValueT]:
+        """Return the consumer; it runs the checks before it joins the group."""
+        checks = StartChecks(
+            self._access,
+            brokers,
+            self._options.retry_topics,
+            self._options.dead_letter,
+            create_topics=self._create_topics,
+        )
+        self._access.check_before_joining(checks.run)
+        return self.consumer
 
     def stop(self) -> None:
         """Fetch no more; `run` returns once the records fetched until now are settled.

@@ -1,4 +1,4 @@
-"""What a worker checks and sets before it takes the first record."""
+"""Checks and configs of a worker before it takes the first record."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,9 +6,10 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import Record, ShareConsumer, ShareWorker
+from sharecons import DeadLetter, Record, RetryTopic, ShareConsumer, ShareWorker
 from sharecons.admin import ConfigEntry, ShareGroupAdmin
 from sharecons.config.not_given import NOT_GIVEN
+from sharecons.errors import BrokerError, ConfigurationError
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.waiting import until
 
@@ -50,6 +51,8 @@ class Start:
 
     async def handle(self, record: Record[bytes, bytes]) -> None:
         self.handled.append(record.value)
+        if record.value == b"bad":
+            raise DeadLetter("bad")
 
     async def run(self, worker: ShareWorker[Any, Any], until_handled: bytes) -> None:
         with anyio.fail_after(60):
@@ -93,3 +96,63 @@ async def test_value_of_the_group_is_kept_by_a_worker(admin: AnyAdmin) -> None:
     await start.run(start.worker(), b"early")
 
     assert "by_duration:PT1H" == (await start.configs())[RESET].value
+
+
+async def test_retry_topics_of_a_group_that_starts_at_the_end_are_an_error(
+    admin: AnyAdmin,
+) -> None:
+    start = Start(admin)
+    retry = admin.create_topic(name=f"{start.topic}.retry")
+    worker = start.worker(None, retry_topics=[RetryTopic(retry, 60.0)])
+
+    with pytest.raises(ConfigurationError, match="sharecons groups configure"):
+        await worker.run()
+
+
+async def test_missing_dead_letter_topic_is_an_error(admin: AnyAdmin) -> None:
+    start = Start(admin)
+
+    with pytest.raises(BrokerError, match="does not exist; .* --partitions 2 --config"):
+        await start.worker(dead_letter=f"{start.topic}.dead").run()
+
+
+async def test_dead_letter_topic_that_takes_smaller_records_is_an_error(
+    admin: AnyAdmin,
+) -> None:
+    start = Start(admin)
+    dead = admin.create_topic(
+        name=f"{start.topic}.dead", config={"max.message.bytes": "1000"}
+    )
+
+    with pytest.raises(ConfigurationError, match=r"max.message.bytes=1000, less than"):
+        await start.worker(dead_letter=dead).run()
+
+
+async def test_created_topics_have_the_partitions_and_retention_of_the_source(
+    admin: AnyAdmin,
+) -> None:
+    start = Start(admin)
+    dead, retry = f"{start.topic}.dead", f"{start.topic}.retry"
+    admin.produce(start.topic, [b"bad"])
+    worker = start.worker(
+        create_topics=True, dead_letter=dead, retry_topics=[RetryTopic(retry, 60.0)]
+    )
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            await until(lambda: worker.stats.dead_lettered == 1, within=30)
+            worker.stop()
+
+    async with ShareGroupAdmin(
+        admin.bootstrap_servers, network=admin.network
+    ) as client:
+        described = await client.describe_topics(dead, retry)
+        configs = await client.describe_topic_configs(dead, retry, start.topic)
+    size = int(configs[start.topic].value["max.message.bytes"].value or "")
+    for name in (dead, retry):
+        assert 2 == len(described[name].value.partitions)
+        entries = configs[name].value
+        assert "7200000" == entries["retention.ms"].value
+        assert str(size + 16384) == entries["max.message.bytes"].value
+        assert "delete" == entries["cleanup.policy"].value

@@ -54,10 +54,8 @@ async def working(
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        max_wait=0.1,
         network=broker.network,
-        **consumer,
+        **{"auto_offset_reset": "earliest", "max_wait": 0.1, **consumer},
     )
     worker = ShareWorker(not_entered, handler, **{"retry": QUICK, **options})
     with anyio.fail_after(30):

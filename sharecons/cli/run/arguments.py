@@ -21,6 +21,7 @@ WORKER_OPTIONS: Final = (
     "retry_maximum",
     "retry_topics",
     "dead_letter",
+    "create_topics",
     "key_order",
     "max_lease",
     "auto_offset_reset",
@@ -97,6 +98,11 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         "--dead-letter",
         metavar="TOPIC",
         help="write records to this topic that failed in their last attempt",
+    )
+    add(
+        "--create-topics",
+        action="store_true",
+        help="create the retry topics and the dead-letter topic if they do not exist",
     )
     add(
         "--key-order",

@@ -72,6 +72,7 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
             if options.dead_letter is None
             else DeadLetterQueue(options.dead_letter)
         ),
+        create_topics=options.create_topics,
         key_order=options.key_order,
         shutdown_grace=options.grace,
         handle_signals=False,

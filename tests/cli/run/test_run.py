@@ -134,6 +134,24 @@ def _handles_a_new_record(broker, command):
     return command.entries("end")
 
 
+def test_missing_dead_letter_topic_ends_the_command(broker, tmp_path):
+    options = ("--dead-letter", "orders.lost")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        assert 1 == command.process.wait(30)
+
+        assert "the dead-letter topic 'orders.lost' does not exist" in command.stderr
+        assert "Traceback" not in command.stderr
+
+
+def test_missing_dead_letter_topic_is_created_with_create_topics(broker, tmp_path):
+    options = ("--dead-letter", "orders.lost", "--create-topics")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        command.wait_for("end", 40)
+        assert 0 == command.stop()
+
+    assert () == broker.records("orders.lost")
+
+
 def test_logs_have_one_json_object_per_line(broker, tmp_path):
     with running(broker, tmp_path, "app:handle") as command:
         command.wait_for("end", 40)
