@@ -32,6 +32,7 @@ The shell around them:
 - `taking`: takes records from the consumer.
 - `slots`: the tasks that call handlers.
 - `settlement`: carries out the outcomes of records.
+- `copy_log`: log lines for copies that cannot be written.
 - `locks`: renews locks.
 - `patrol`: looks for records that hold up their partitions.
 - `signals`: SIGTERM and SIGINT.

@@ -22,6 +22,7 @@ from sharecons.errors import (
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
 from sharecons.net.producer import IdempotentProducer
+from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.dead_letter_headers import Origin, without_origin
 from sharecons.worker.dead_letters import TOO_LARGE, DeadLetterQueue, write_dead_letter
 from sharecons.worker.origins import failed_origin
@@ -79,6 +80,7 @@ class Settlement:
         self._counts = counts
         self._on_changed = on_changed
         self._warned_of_release = False
+        self._copy_log = CopyLog(group)
         self._log = get_logger(__name__, group=group)
 
     def settle(self, item: WorkItem, outcome: Outcome) -> bool:
@@ -141,17 +143,21 @@ class Settlement:
                 if _is_too_large(error):
                     self.settle(item, Released("its retry topic takes no such size"))
                     return
-                self._log.warning(
-                    "copy of a failed record not written; trying again",
-                    **place_of(item.record),
-                    seconds=repeat_after,
-                    error=str(error),
-                )
+                topic = self._copy_topic(outcome)
+                place = place_of(item.record)
+                self._copy_log.on_failure(topic, error, repeat_after, place)
                 await anyio.sleep(repeat_after)
                 repeat_after = min(2 * repeat_after, MAX_REPEAT)
             else:
+                self._copy_log.on_written(self._copy_topic(outcome))
                 self._on_copied(item, outcome)
                 return
+
+    def _copy_topic(self, outcome: Outcome) -> str:
+        if isinstance(outcome, Spilled):
+            return outcome.topic
+        assert self._dead_letter is not None, "decided by the policy"
+        return self._dead_letter.topic
 
     async def _write(self, item: WorkItem, outcome: Outcome) -> None:
         record = item.record

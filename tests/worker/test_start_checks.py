@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import RetryTopic, ShareConsumer, ShareWorker
+from sharecons import DeadLetter, Record, RetryTopic, ShareConsumer, ShareWorker
 from sharecons.config.not_given import NOT_GIVEN
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError
 from sharecons.testing import EmbeddedBroker
@@ -252,6 +252,8 @@ async def test_brokers_that_do_not_respond_are_a_warning(
     ):
         await until(lambda: settled(broker, 1), within=25)
 
+    assert 1 == caplog.text.count("dead-letter topic not checked: no response")
+
 
 async def test_worker_that_is_cancelled_while_it_checks_has_not_joined(
     broker: EmbeddedBroker,
@@ -352,3 +354,49 @@ async def test_topic_is_created_with_defaults_without_the_source(
         broker, Handled(), create_topics=True, dead_letter="orders.dead"
     ):
         await until(lambda: broker.cluster.topics.by_name("orders.dead") is not None)
+
+
+# Topics that are deleted while the worker runs.
+
+
+async def fail(record: Record[Any, Any]) -> None:
+    raise DeadLetter("bad")
+
+
+@pytest.mark.slow("waits for delivery timeouts, in virtual time")
+async def test_deleted_topic_is_one_warning_and_one_line_when_it_is_back(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with working(
+        broker,
+        fail,
+        consumer={"max_wait": 10.0},
+        within=900.0,
+        dead_letter="orders.dead",
+    ) as worker:
+        await until(lambda: bool(worker.consumer.assignment))
+        for _ in range(2):
+            broker.delete_topic("orders.dead")
+            broker.produce("orders", [b"x"] * 5)
+            await anyio.sleep(70.0)
+            assert 5 == worker.stats.held
+            broker.create_topic("orders.dead", partitions=1)
+            await until(lambda: worker.stats.held == 0, within=100, pause=1.0)
+
+        assert 10 == worker.stats.dead_lettered
+
+    assert 2 == caplog.text.count("a topic for copies does not exist")
+    assert 2 == caplog.text.count("a topic for copies exists again")
+    assert "copy of a failed record not written" not in caplog.text
+
+
+async def test_other_failures_of_copies_are_logged_for_each_record(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"x", b"y"])
+    broker.faults.on("Produce", times=2).refuse("INVALID_RECORD")
+    async with working(broker, fail, dead_letter="orders.dead"):
+        await until(lambda: settled(broker, 2))
+
+    assert "copy of a failed record not written" in caplog.text
+    assert "a topic for copies" not in caplog.text
