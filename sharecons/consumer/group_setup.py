@@ -77,10 +77,12 @@ class GroupConfigs:
     Attributes:
         delivery_limit: how often a record is delivered before it is archived.
         offset_reset: the value in effect; None if it cannot be read.
+        is_reset_chosen: it was set for the group, so that it is no default of brokers.
     """
 
     delivery_limit: int
     offset_reset: str | None
+    is_reset_chosen: bool
 
 
 async def check_and_configure(
@@ -99,21 +101,26 @@ async def check_and_configure(
     if settings.record_limit:
         consumer_apis.check_record_limit(connection.served, connection.broker)
     group_id, value = settings.group_id, offset_reset.value
-    if value is not None and not offset_reset.is_default:
+    is_chosen = value is not None and not offset_reset.is_default
+    if value is not None and is_chosen:
         await set_offset_reset(connection, group_id, value, timeout)
     else:
-        value = await _keep_or_set(connection, group_id, value, timeout)
-    limit = await read_delivery_limit(connection, group_id, timeout)
-    return GroupConfigs(delivery_limit=limit, offset_reset=value)
+        value, is_chosen = await _keep_or_set(connection, group_id, value, timeout)
+    return GroupConfigs(
+        delivery_limit=await read_delivery_limit(connection, group_id, timeout),
+        offset_reset=value,
+        is_reset_chosen=is_chosen,
+    )
 
 
 async def _keep_or_set(
     connection: Connection, group_id: str, default: str | None, timeout: float
-) -> str | None:
+) -> tuple[str | None, bool]:
     """Set the offset reset to the default unless the group has a value of its own.
 
     None as default sets nothing. Return the value in effect, or None if it cannot be
-    read: then nothing is set, as this could replace a value of the group.
+    read: then nothing is set, as this could replace a value of the group. And whether
+    it is a value of the group.
 
     Raises:
         BrokerError: the broker rejects it, other than for a missing right.
@@ -122,9 +129,9 @@ async def _keep_or_set(
         response = await _describe(connection, group_id, OFFSET_RESET, timeout)
     except Error as error:
         _log.debug("offset reset unknown", group=group_id, reason=str(error))
-        return None
+        return None, False
     if default is None or response.is_set or response.value == default:
-        return response.value
+        return response.value, response.is_set
     try:
         await set_offset_reset(connection, group_id, default, timeout)
     except AuthorizationError as error:
@@ -138,8 +145,8 @@ async def _keep_or_set(
             command=configure_command(group_id, default),
             error=str(error),
         )
-        return response.value
-    return default
+        return response.value, False
+    return default, True
 
 
 def configure_command(group_id: str, offset_reset: str) -> str:

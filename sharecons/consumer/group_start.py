@@ -1,6 +1,6 @@
 """From the first connection of a consumer to the moment before it joins its group."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import final
 
 from sharecons.consumer.group_setup import (
@@ -44,10 +44,13 @@ class GroupStart:
         self._settings = settings
         self._connect_timeout = connect_timeout
 
-    async def run(self, check_starting: Callable[[], None]) -> tuple[Connection, int]:
+    async def run(
+        self, topics: Sequence[str], check_starting: Callable[[], None]
+    ) -> tuple[Connection, int]:
         """Return a connection, and the delivery limit of the group.
 
         Args:
+            topics: the subscription.
             check_starting: raises an error if the consumer was closed meanwhile.
 
         Raises:
@@ -62,8 +65,25 @@ class GroupStart:
             )
             if self.check is not None:
                 await self.check(configs)
+            if configs.offset_reset == "latest" and topics:
+                await self._log_skipped(connection, topics, configs)
             check_starting()
         except BaseException:
             await connection.aclose()
             raise
         return connection, configs.delivery_limit
+
+    async def _log_skipped(
+        self, connection: Connection, topics: Sequence[str], configs: GroupConfigs
+    ) -> None:
+        # Consumers do not load the admin client's requests unless they need them.
+        from sharecons.consumer.skipped_records import log_skipped_records
+
+        await log_skipped_records(
+            connection,
+            self._cluster,
+            self._settings.group_id,
+            topics,
+            self.request_timeout,
+            is_chosen=configs.is_reset_chosen,
+        )

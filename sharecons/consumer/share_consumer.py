@@ -328,7 +328,9 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     # Implementation of `Lifecycle`.
 
     async def _open(self) -> Background:
-        connection, delivery_limit = await self._group_start.run(self._check_starting)
+        connection, delivery_limit = await self._group_start.run(
+            self._topics, self._check_starting
+        )
         self._create_parts(connection, delivery_limit)
         self._subscribe()
         name = f"sharecons, group {self.group_id!r}"

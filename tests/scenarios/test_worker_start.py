@@ -156,3 +156,46 @@ async def test_created_topics_have_the_partitions_and_retention_of_the_source(
         assert "7200000" == entries["retention.ms"].value
         assert str(size + 16384) == entries["max.message.bytes"].value
         assert "delete" == entries["cleanup.policy"].value
+
+
+async def test_group_that_starts_at_the_end_logs_the_records_that_it_skips(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = Start(admin)
+    admin.produce(start.topic, [b"early"] * 7, partition=0)
+    admin.produce(start.topic, [b"early"] * 4, partition=1)
+    worker = start.worker(None)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            await until(lambda: bool(worker.consumer.assignment), within=30)
+            worker.stop()
+
+    line = "the group starts at the end of partitions that it has not read"
+    (event,) = [each for each in caplog.records if line in each.getMessage()]
+    assert "WARNING" == event.levelname
+    assert "records=11 " in event.getMessage()
+
+
+async def test_group_that_has_read_the_topic_logs_no_skipped_records(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    start = Start(admin)
+    for partition in range(2):
+        admin.produce(start.topic, [b"%d" % partition], partition=partition)
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            worker = start.worker("earliest")
+            tasks.start_soon(worker.run)
+            await until(lambda: worker.stats.accepted == 2, within=30)
+            worker.stop()
+    worker = start.worker("latest")
+
+    with caplog.at_level("INFO"), anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            await until(lambda: bool(worker.consumer.assignment), within=30)
+            worker.stop()
+
+    assert "that it has not read" not in caplog.text

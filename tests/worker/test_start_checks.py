@@ -54,8 +54,8 @@ def forbid(broker: EmbeddedBroker, *denied: tuple[str, str]) -> Callable[[], Non
     denies = access.denies
 
     def denies_more(operation: str, kind: str, name: str) -> bool:
-        asked = {(operation, name), ("*", name), (operation, "*")}
-        return bool(asked & {*denied}) or denies(operation, kind, name)
+        wanted = {(operation, name), ("*", name), (operation, "*")}
+        return bool(wanted & {*denied}) or denies(operation, kind, name)
 
     access.denies = denies_more  # type: ignore[method-assign]
     return lambda: setattr(access, "denies", denies)
