@@ -12,23 +12,24 @@ import anyio
 
 from sharecons._record import TopicPartition
 from sharecons.consumer.group_setup import OFFSET_RESET, configure_command
-from sharecons.errors import Error, ProtocolError
+from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.log_offsets import list_offsets
+from sharecons.protocol.admin.broker_errors import broker_error
+from sharecons.protocol.admin.fanout import RETRIABLE
 from sharecons.protocol.admin.models import GroupOffset, OffsetSpec
 from sharecons.protocol.admin.requests import ListShareGroupOffsets, Reply
-from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.messages import FindCoordinator, FindCoordinatorResponse
+from sharecons.protocol.codes import Code
 
 __all__ = ["log_skipped_records", "new_partitions", "new_topics"]
 
 GroupOffsets = Mapping[TopicPartition, Reply[GroupOffset]]
 
-_MOVED: Final = (Code.NOT_COORDINATOR, Code.COORDINATOR_NOT_AVAILABLE)
+ACTION: Final = "list the offsets of"
 
 _log = get_logger(__name__)
 
@@ -96,21 +97,30 @@ async def _read_offsets(
     """Read the start offsets of the group, from this broker or from its coordinator."""
     request = ListShareGroupOffsets(groups={group_id: None})
     reply = _only(await connection.send(request, timeout), group_id)
-    if reply.code in _MOVED:
-        found: FindCoordinatorResponse = await connection.send(
-            FindCoordinator(group_id=group_id), timeout
-        )
-        if found.error != Code.NONE:
-            raise ProtocolError(f"no coordinator: {code_name(found.error)}")
-        coordinator = await cluster.connect(found.endpoint)
-        try:
-            reply = _only(await coordinator.send(request, timeout), group_id)
-        finally:
-            await coordinator.aclose()
+    if reply.code in RETRIABLE:
+        reply = await _read_at_coordinator(cluster, group_id, timeout)
     # A group that does not exist has no offsets: in some versions it is an error.
     if reply.code not in (Code.NONE, Code.GROUP_ID_NOT_FOUND):
-        raise ProtocolError(f"offsets not listed: {code_name(reply.code)}")
+        raise broker_error(ACTION, f"group {group_id!r}", reply.code, reply.message)
     return reply.value or {}
+
+
+async def _read_at_coordinator(
+    cluster: Cluster, group_id: str, timeout: float
+) -> Reply[GroupOffsets]:
+    request = ListShareGroupOffsets(groups={group_id: None})
+    async with BrokerPool(cluster) as brokers:
+        executor = AdminExecutor(brokers, Deadline(timeout))
+
+        async def send(
+            node_id: int, keys: tuple[str, ...]
+        ) -> Mapping[str, Reply[Reply[GroupOffsets]]]:
+            reply = _only(await executor.send(node_id, request), group_id)
+            if reply.code in RETRIABLE:
+                return {group_id: Reply(reply.code, reply.message, None)}
+            return {group_id: Reply(Code.NONE, None, reply)}
+
+        return (await executor.of_groups([group_id], ACTION, send))[group_id].value
 
 
 def _only(

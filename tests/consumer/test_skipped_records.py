@@ -194,6 +194,30 @@ async def test_forbidden_group_offsets_are_ignored(broker: EmbeddedBroker) -> No
     assert hits.hits
 
 
+async def test_coordinator_that_is_loading_is_requested_again(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    fault = broker.faults.on("DescribeShareGroupOffsets", times=3)
+    hits = fault.refuse("COORDINATOR_LOAD_IN_PROGRESS")
+    async with consuming(broker):
+        pass
+
+    assert 3 == hits.hits
+    assert ["WARNING"] == levels(caplog)
+
+
+async def test_coordinator_that_does_not_exist_yet_is_looked_up_again(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.faults.on("DescribeShareGroupOffsets").refuse("NOT_COORDINATOR")
+    found = broker.faults.on("FindCoordinator", times=2)
+    found.refuse("COORDINATOR_NOT_AVAILABLE")
+    async with consuming(broker):
+        pass
+
+    assert ["WARNING"] == levels(caplog)
+
+
 async def test_coordinator_on_another_broker_is_requested() -> None:
     async with EmbeddedBroker(brokers=3, settings=SETTINGS, listen=False) as broker:
         broker.create_topic("orders", partitions=3)
