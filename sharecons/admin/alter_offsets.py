@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions, missing_topics
-from sharecons.admin.topics import list_offsets
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.admin_executor import AdminExecutor
+from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.fanout import merge_replies, part_results
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import (

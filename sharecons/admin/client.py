@@ -16,6 +16,7 @@ from sharecons.admin import (
 )
 from sharecons.admin.lifecycle import AdminLifecycle
 from sharecons.config import validation
+from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.models import (
     ClusterDescription,
     CommittedOffset,
@@ -287,7 +288,7 @@ class ShareGroupAdmin(AdminLifecycle):
         specs = dict.fromkeys(wanted, spec)
         if isinstance(partitions, Mapping):
             specs = dict(partitions)
-        return await topics.list_offsets(self._executor(), specs, read_committed)
+        return await list_offsets(self._executor(), specs, read_committed)
 
     async def delete_records(
         self, offsets: Mapping[TopicPartition, int]

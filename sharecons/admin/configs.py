@@ -45,16 +45,23 @@ async def describe_configs(
 
 
 async def describe_topic_configs(
-    executor: AdminExecutor, topics: tuple[str, ...]
+    executor: AdminExecutor,
+    topics: tuple[str, ...],
+    configs: tuple[str, ...] | None = None,
 ) -> Results[str, Entries]:
-    return await _describe(executor, ResourceKind.TOPIC, topics, "topic")
+    """Read the configs with these names, or all."""
+    return await _describe(executor, ResourceKind.TOPIC, topics, "topic", configs)
 
 
 async def _describe(
-    executor: AdminExecutor, kind: ResourceKind, names: tuple[str, ...], noun: str
+    executor: AdminExecutor,
+    kind: ResourceKind,
+    names: tuple[str, ...],
+    noun: str,
+    configs: tuple[str, ...] | None = None,
 ) -> Results[str, Entries]:
     resources = tuple(Resource(kind, name) for name in names)
-    request = DescribeConfigs(resources=resources, names=None)
+    request = DescribeConfigs(resources=resources, names=configs)
     response: Described = await executor.send_to_any(request) if resources else {}
     missing: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no response", None)
     replies = {each.name: response.get(each, missing) for each in resources}

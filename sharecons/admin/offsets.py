@@ -7,8 +7,8 @@ from typing import Final
 from sharecons._record import TopicPartition
 from sharecons.admin.groups import describe_share_groups
 from sharecons.admin.missing import missing_partitions
-from sharecons.admin.topics import list_offsets
 from sharecons.net.admin_executor import AdminExecutor
+from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.fanout import merge_replies, results_of
 from sharecons.protocol.admin.models import GroupOffset, LogOffset, OffsetSpec

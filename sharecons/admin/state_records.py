@@ -11,9 +11,9 @@ import anyio
 from sharecons._record import Record, TopicPartition
 from sharecons.admin.read_log import read_log
 from sharecons.admin.state import find_share_partitions
-from sharecons.admin.topics import list_offsets
 from sharecons.errors import Error, RequestTimedOutError
 from sharecons.net.admin_executor import AdminExecutor
+from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import coordinator_key
 from sharecons.protocol.admin.results import Outcome, Results

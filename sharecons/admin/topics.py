@@ -1,15 +1,15 @@
-"""Topics, and the offsets of their logs."""
+"""Descriptions of topics, and the deletion of their records."""
 
 from collections.abc import Mapping
 
 from sharecons._record import TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import results_of
-from sharecons.protocol.admin.models import LogOffset, OffsetSpec, Topic
-from sharecons.protocol.admin.requests import DeleteRecords, ListOffsets, Reply
+from sharecons.protocol.admin.models import Topic
+from sharecons.protocol.admin.requests import DeleteRecords, Reply
 from sharecons.protocol.admin.results import Results
 
-__all__ = ["delete_records", "describe_topics", "list_offsets"]
+__all__ = ["delete_records", "describe_topics"]
 
 
 async def describe_topics(
@@ -21,25 +21,6 @@ async def describe_topics(
     )
     replies = {name: response.topics[name] for name in names or sorted(response.topics)}
     return results_of(replies, "describe", lambda name: f"topic {name!r}")
-
-
-async def list_offsets(
-    executor: AdminExecutor,
-    specs: Mapping[TopicPartition, OffsetSpec],
-    read_committed: bool,
-) -> Results[TopicPartition, LogOffset]:
-    async def send(
-        node_id: int, keys: tuple[TopicPartition, ...]
-    ) -> Mapping[TopicPartition, Reply[LogOffset]]:
-        request = ListOffsets(
-            specs={key: specs[key] for key in keys}, read_committed=read_committed
-        )
-        response: Mapping[TopicPartition, Reply[LogOffset]] = await executor.send(
-            node_id, request
-        )
-        return response
-
-    return await executor.of_partitions(specs, "look up the offset of", send)
 
 
 async def delete_records(

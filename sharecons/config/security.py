@@ -47,6 +47,21 @@ class Security:
     ssl_context: ssl.SSLContext | None = None
     credentials: Credentials | None = None
 
+    def __post_init__(self) -> None:
+        # The messages contain no value: it can be a secret.
+        if not isinstance(self.ssl_context, ssl.SSLContext | None):
+            kind = type(self.ssl_context).__name__
+            raise ConfigurationError(
+                f"ssl_context must be an ssl.SSLContext or None, not a {kind}; use "
+                "Security.tls(ca_file=...)"
+            )
+        if not isinstance(self.credentials, Credentials | None):
+            kind = type(self.credentials).__name__
+            raise ConfigurationError(
+                f"credentials must be Credentials or None, not a {kind}; use "
+                "Security.sasl(mechanism, username, password)"
+            )
+
     @classmethod
     def tls(
         cls,

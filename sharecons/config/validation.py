@@ -19,6 +19,7 @@ __all__ = [
     "HOUR",
     "INT32_MAX",
     "MODES",
+    "check_bool",
     "check_callable",
     "check_callback",
     "check_choice",
@@ -36,9 +37,10 @@ __all__ = [
     "check_topic_names",
     "check_topics",
     "check_unicode",
-    "matches_any",
+    "is_generator",
     "member_id_of",
     "parse_bootstrap",
+    "why_nothing_runs",
 ]
 
 INT32_MAX: Final = 0x7FFFFFFF
@@ -243,7 +245,9 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> str:
 
 
 def check_offset_reset(value: str | None) -> str | None:
-    if value is not None and not _OFFSET_RESET.fullmatch(value):
+    if value is not None and not (
+        isinstance(value, str) and _OFFSET_RESET.fullmatch(value)
+    ):
         raise ConfigurationError(
             "auto_offset_reset must be 'earliest', 'latest', 'by_duration:' with an "
             f"ISO 8601 duration (as in by_duration:PT1H), or None, not {value!r}"
@@ -266,6 +270,11 @@ def check_count(name: str, value: int, minimum: int) -> None:
     check_number(name, value, minimum, INT32_MAX)
 
 
+def check_bool(name: str, value: bool) -> None:
+    if not isinstance(value, bool):
+        raise ConfigurationError(f"{name} must be True or False, not {value!r}")
+
+
 def check_timeout(value: float) -> None:
     check_number("timeout", value, 0, inf)
 
@@ -281,7 +290,7 @@ def check_callable(name: str, value: object) -> None:
         return
     if not callable(value):
         raise ConfigurationError(f"{name} must be callable or None, not {value!r}")
-    if matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
+    if _matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
         raise ConfigurationError(
             f"{name} must be a plain function: {value!r} is async, and its result "
             "would not be awaited; await in the loop over the records instead"
@@ -294,19 +303,32 @@ def check_callback(name: str, value: object) -> None:
     Calling a generator function does not run its body.
     """
     check_callable(name, value)
-    if matches_any(value, inspect.isgeneratorfunction):
+    if _matches_any(value, inspect.isgeneratorfunction):
         raise ConfigurationError(
             f"{name} must be a plain function: {value!r} is a generator function, "
             "and calling it runs nothing"
         )
 
 
-def matches_any(value: object, *kinds: Callable[[object], bool]) -> bool:
-    """Return whether a function, a partial's, or an object's `__call__` is of a kind.
+def why_nothing_runs(function: object) -> str:
+    """Return why a call of `function` would not run its body; "" if it would.
 
-    Args:
-        kinds: functions such as `inspect.isgeneratorfunction`.
+    Return "async" for coroutine functions and "a generator" for generator functions,
+    including partials of one and objects whose `__call__` is one.
     """
+    if _matches_any(function, inspect.iscoroutinefunction):
+        return "async"
+    return "a generator" if is_generator(function) else ""
+
+
+def is_generator(function: object) -> bool:
+    """Return whether a call returns a generator, async or not, and runs nothing."""
+    return _matches_any(
+        function, inspect.isgeneratorfunction, inspect.isasyncgenfunction
+    )
+
+
+def _matches_any(value: object, *kinds: Callable[[object], bool]) -> bool:
     while isinstance(value, partial):
         value = value.func
     called = getattr(type(value), "__call__", None)  # noqa: B004 (its function)

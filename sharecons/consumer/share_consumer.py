@@ -11,16 +11,18 @@ The path of a record:
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Generic, Literal
+from typing import Generic, Literal
 
 import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.config import validation
+from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.group_setup import check_and_configure
+from sharecons.consumer.group_setup import OffsetReset
+from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
@@ -45,8 +47,6 @@ from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.version import VERSION
 
 __all__ = ["ShareConsumer"]
-
-HOUR: Final = 3600.0
 
 
 class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
@@ -77,7 +77,9 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
             "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group
             unchanged; Kafka's default is latest, so that a new group's first run sees
-            only what comes after it joined.
+            only what comes after it joined. If it is not given, the group is unchanged
+            as well, except with a `ShareWorker`: that sets earliest if the group has
+            no value of its own.
         max_records: maximum number of records in one round of fetches, softly: whole
             batches of producers come together. The consumer's own pace decides below:
             what it processes in 0.25 s, or in half of the lock duration (15 s by
@@ -118,7 +120,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         group_id: str,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
         acknowledgement: Literal["implicit", "explicit"] = "implicit",
-        auto_offset_reset: str | None = None,
+        auto_offset_reset: str | None | NotGiven = NOT_GIVEN,
         max_records: int = 2000,
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
         max_wait: float = 0.5,
@@ -141,12 +143,12 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         validation.check_count("max_records", max_records, 1)
         validation.check_count("min_bytes", min_bytes, 0)
         validation.check_count("max_bytes", max_bytes, 1)
-        validation.check_number("max_wait", max_wait, 0, HOUR)
-        validation.check_number("connect_timeout", connect_timeout, 0.001, HOUR)
-        validation.check_number("request_timeout", request_timeout, 0.001, HOUR)
+        hour = validation.HOUR
+        validation.check_number("max_wait", max_wait, 0, hour)
+        validation.check_number("connect_timeout", connect_timeout, 0.001, hour)
+        validation.check_number("request_timeout", request_timeout, 0.001, hour)
         validation.check_callback("on_acknowledged", on_acknowledged)
         self._topics = validation.check_topics(topics)
-        self._offset_reset = validation.check_offset_reset(auto_offset_reset)
         self._settings = FetchSettings(
             group_id=validation.check_group_id(group_id),
             member_id=validation.member_id_of(member_id),
@@ -168,8 +170,13 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._rack = validation.check_optional_name("client_rack", client_rack)
         self._on_acknowledged = on_acknowledged
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
-        self._connect_timeout = connect_timeout
-        self._request_timeout = request_timeout
+        self._group_start = GroupStart(
+            self._cluster,
+            self._settings,
+            OffsetReset.of(auto_offset_reset),
+            connect_timeout,
+            request_timeout,
+        )
         self._recorder = MetricsRecorder()
         self._progress = AutoResetEvent()
 
@@ -325,17 +332,9 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
     # Implementation of `Lifecycle`.
 
     async def _open(self) -> Background:
-        connection = await self._cluster.connect_any(
-            timeout=self._connect_timeout, retry=True
+        connection, delivery_limit = await self._group_start.run(
+            self._topics, self._check_starting
         )
-        try:
-            delivery_limit = await check_and_configure(
-                connection, self._settings, self._offset_reset, self._request_timeout
-            )
-            self._check_starting()
-        except BaseException:
-            await connection.aclose()
-            raise
         self._create_parts(connection, delivery_limit)
         self._subscribe()
         name = f"sharecons, group {self.group_id!r}"
@@ -386,7 +385,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
             self._queue,
             self._recorder,
             rack=self._rack,
-            request_timeout=self._request_timeout,
+            request_timeout=self._group_start.request_timeout,
             delivery_limit=delivery_limit,
         )
         self._queue.attach(self._member.prefetch, self._member.wake_leaders)

@@ -1,6 +1,6 @@
 """Access of a worker to its consumer, beyond what applications can do."""
 
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -8,6 +8,7 @@ import anyio
 
 from sharecons.config import validation
 from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.group_setup import GroupConfigs, OffsetReset
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError, Error
 from sharecons.log import get_logger
@@ -34,12 +35,17 @@ class WorkerAccess:
     """Prepares a consumer for a worker, and drains it.
 
     The consumer then returns the raw bytes of records, in explicit mode: the worker
-    deserializes and acknowledges them.
+    deserializes and acknowledges them. It sets the group's offset reset to earliest,
+    unless the application or the group has a value.
 
     Args:
         topics: the consumer also subscribes to these.
 
     Attributes:
+        topics: the consumer's subscription, with these.
+        group_id: the share group.
+        request_timeout: seconds to wait for one response.
+        sets_earliest: the consumer sets the group's offset reset unless it has one.
         cluster: opens connections with the consumer's settings.
         deserializers: the consumer's.
 
@@ -59,6 +65,13 @@ class WorkerAccess:
         consumer._has_worker = True
         consumer._topics = validation.check_topics((*consumer._topics, *topics))
         consumer._implicit = False
+        self.topics: tuple[str, ...] = consumer._topics
+        self.group_id: str = consumer.group_id
+        start = consumer._group_start
+        self.request_timeout: float = start.request_timeout
+        self.sets_earliest: bool = start.offset_reset.is_default
+        if self.sets_earliest:
+            start.offset_reset = OffsetReset("earliest", is_default=True)
         self._consumer = consumer
         self._max_records = consumer._settings.max_records
         self.cluster: Cluster = consumer._cluster
@@ -130,6 +143,15 @@ class WorkerAccess:
             await anyio.sleep_forever()
         finally:
             self.hurry()
+
+    def check_before_joining(
+        self, check: Callable[[GroupConfigs], Awaitable[None]]
+    ) -> None:
+        """Let the consumer await `check` once it has connected, before it joins.
+
+        What this raises ends the start of the consumer.
+        """
+        self._consumer._group_start.check = check
 
     @property
     def has_failed(self) -> bool:

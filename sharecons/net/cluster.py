@@ -6,6 +6,7 @@ from random import randrange
 from typing import Final
 
 from sharecons.config.security import Security
+from sharecons.errors import ConfigurationError
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import Network, TcpNetwork
@@ -25,6 +26,9 @@ class Cluster:
             TCP with the TLS settings of `security`.
         choose: returns a random index below a number, of the address to try first.
 
+    Raises:
+        ConfigurationError: `security` or `network` is of another type.
+
     Attributes:
         bootstrap: the configured addresses.
         outages: logs the outages of brokers; None logs nothing.
@@ -40,6 +44,7 @@ class Cluster:
         security: Security | None = None,
         choose: Callable[[int], int] = randrange,
     ) -> None:
+        _check_types(security, network)
         security = security or Security()
         self.outages: Outages | None = None
         self._choose = choose
@@ -94,3 +99,17 @@ class Cluster:
             return endpoints
         first = self._choose(len(endpoints))
         return endpoints[first:] + endpoints[:first]
+
+
+def _check_types(security: object, network: object) -> None:
+    if not isinstance(security, Security | None):
+        # A mapping of properties contains passwords, so the message has its type only.
+        raise ConfigurationError(
+            f"security must be a Security or None, not a {type(security).__name__}; "
+            "use Security.tls(...), Security.sasl(...) or Security.from_properties(...)"
+        )
+    if network is not None and not callable(getattr(network, "connect", None)):
+        raise ConfigurationError(
+            f"network must be a Network (an object with the method connect) or None, "
+            f"not {network!r}"
+        )

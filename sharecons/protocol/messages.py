@@ -298,9 +298,12 @@ class DescribeGroupConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribeGroupConfigResponse:
+    """`is_set` is True for the group's own value, False for the brokers' default."""
+
     error: int
     message: str | None
     value: str | None
+    is_set: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

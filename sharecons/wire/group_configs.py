@@ -20,6 +20,9 @@ GROUP = 32
 SET = 0
 """AlterConfigOp.OpType.SET"""
 
+DYNAMIC_GROUP_CONFIG = 8
+"""DescribeConfigsResponse.ConfigSource"""
+
 _describe: Any = import_module("kio.schema.describe_configs.v4")
 _alter: Any = import_module("kio.schema.incremental_alter_configs.v1")
 
@@ -38,11 +41,12 @@ def _read_describe(
 ) -> DescribeGroupConfigResponse:
     response = read_entity(_describe.DescribeConfigsResponse, frame, offset)
     result = _only(response.results)
-    values = [config.value for config in result.configs]
+    config = result.configs[0] if result.configs else None
     return DescribeGroupConfigResponse(
         error=int(result.error_code),
         message=result.error_message,
-        value=values[0] if values else None,
+        value=None if config is None else config.value,
+        is_set=config is not None and config.config_source == DYNAMIC_GROUP_CONFIG,
     )
 
 

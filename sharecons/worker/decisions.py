@@ -121,7 +121,7 @@ class Decisions:
         return delivery_count >= self.delivery_limit
 
     def instead_of_release(self, item: WorkItem, released: Released) -> Outcome:
-        """Return the outcome of a record that is to be released.
+        """Return the outcome of a record that would be released.
 
         On its last delivery the broker would archive it, so it becomes a dead letter.
         """

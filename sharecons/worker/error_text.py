@@ -1,6 +1,6 @@
 """Texts of an application's exceptions and reasons: never raised, never too long.
 
-`str()` of such an object can raise, and its text can have any length. All texts for
+`str()` of these objects can raise, and their text can have any length. All texts for
 logs and headers are made here.
 """
 

@@ -1,4 +1,4 @@
-"""Log lines about failed attempts and about records that are given up.
+"""Log lines about failed attempts, and about rejected and dead-lettered records.
 
 Each failed attempt is a line, up to LINES a minute for each type of exception; further
 ones are counted, and their number is logged when the minute ends. So a database that is
@@ -94,7 +94,7 @@ class FailureLog:
 
         Every such record has its line; only the traceback is limited.
         """
-        assert isinstance(outcome, Rejected | DeadLettered), "others are not given up"
+        assert isinstance(outcome, Rejected | DeadLettered), "other outcomes are no end"
         error = outcome.error
         fields = {**position_of(item.record), "reason": outcome.reason}
         if error is not None and self._tracebacks.allows(type(error).__qualname__):

@@ -9,10 +9,10 @@ import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
-from sharecons.config.validation import matches_any
+from sharecons.config.validation import is_generator
 from sharecons.errors import ConfigurationError
 
-__all__ = ["check_handler", "describe_function", "is_generator_function"]
+__all__ = ["check_handler", "describe_function"]
 
 
 def check_handler(handler: object, argument: str = "record") -> Callable[[Any], Any]:
@@ -35,7 +35,7 @@ def check_handler(handler: object, argument: str = "record") -> Callable[[Any], 
             f"handler must be a function with a {argument} as its argument, or a "
             f"BatchHandler, not {handler!r:.200}"
         )
-    if is_generator_function(handler):
+    if is_generator(handler):
         raise ConfigurationError(
             f"handler {name} contains `yield`, so calling it runs none of its code: "
             "remove the `yield`"
@@ -51,13 +51,6 @@ def check_handler(handler: object, argument: str = "record") -> Callable[[Any], 
             f"handler {name}{signature} cannot be called with one {argument}: {error}"
         ) from None
     return cast("Callable[[Any], Any]", handler)
-
-
-def is_generator_function(function: object) -> bool:
-    """Return whether a call returns a generator, for partials and objects as well."""
-    return matches_any(
-        function, inspect.isgeneratorfunction, inspect.isasyncgenfunction
-    )
 
 
 def describe_function(function: object) -> str:

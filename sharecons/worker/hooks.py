@@ -1,9 +1,12 @@
 """Hooks: an application's functions that a worker calls around its handlers."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from sharecons.log import get_logger
+from sharecons.worker.failure_log import LineLimit
+from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.outcomes import Outcome
 
 __all__ = ["HookRunner", "WorkerHooks"]
@@ -38,10 +41,14 @@ class WorkerHooks:
 
 @final
 class HookRunner:
-    """Calls hooks in order; logs what they raise."""
+    """Calls hooks in order; logs what they raise.
+
+    A hook that fails for each record is logged up to ten times a minute.
+    """
 
     def __init__(self, hooks: Sequence[WorkerHooks]) -> None:
         self._hooks = tuple(hooks)
+        self._limit = LineLimit()
         self._log = get_logger(__name__)
 
     def __bool__(self) -> bool:
@@ -59,8 +66,21 @@ class HookRunner:
         for hook in self._hooks:
             self._call(hook.on_failure, record, error, outcome)
 
-    def _call(self, hook: Callable[..., None], *arguments: object) -> None:
+    def flush(self, now: float) -> None:
+        """Log how many failures were not logged; call this once a second or so."""
+        for hook, count in self._limit.take_suppressed(now).items():
+            self._log.warning("hook failed more often", hook=hook, count=count)
+
+    def _call(self, hook: Callable[..., object], *arguments: object) -> None:
         try:
-            hook(*arguments)
+            returned = hook(*arguments)
         except Exception:  # noqa: BLE001 (any of the application's)
-            self._log.exception("hook failed", hook=hook.__qualname__)
+            if self._limit.allows(name := describe_function(hook)):
+                self._log.exception("hook failed", hook=name)
+            return
+        if returned is None or not inspect.isawaitable(returned):
+            return
+        if inspect.iscoroutine(returned):
+            returned.close()
+        if self._limit.allows(name := describe_function(hook)):
+            self._log.error("hook is not a plain function: not awaited", hook=name)

@@ -8,7 +8,7 @@ Cancelling a run at any time releases the records that are not settled.
 import random
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -22,6 +22,7 @@ from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.failure_log import FailureLog
+from sharecons.worker.group_settings import follow_group_settings
 from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.intake import new_item
@@ -47,13 +48,6 @@ from sharecons.worker.threads import ThreadLog
 from sharecons.worker.window import WindowTracker
 
 __all__ = ["Runner"]
-
-RENEWALS: Final = "share.renew.acknowledge.enable"
-WINDOW: Final = "share.partition.max.record.locks"
-DELIVERIES: Final = "share.delivery.count.limit"
-
-CONFIG_INTERVAL: Final = 60.0
-"""Seconds after which the group's configs are read again: they can change."""
 
 
 class Runner:
@@ -167,7 +161,13 @@ class Runner:
             tasks.start_soon(self._taker.run)
             tasks.start_soon(self._patrol.run)
             tasks.start_soon(self._wait_for_stop)
-            tasks.start_soon(self._read_group_configs)
+            tasks.start_soon(
+                follow_group_settings,
+                self._access.read_group_config,
+                self._locks,
+                self._window,
+                self._decisions,
+            )
             try:
                 async with anyio.create_task_group() as handlers:
                     self._handlers = self._settlement.tasks = handlers
@@ -207,17 +207,6 @@ class Runner:
         self._drained = True
         self._wake()
 
-    async def _read_group_configs(self) -> None:
-        read = self._access.read_group_config
-        while True:
-            if await read(RENEWALS) == "false":
-                self._locks.stop_renewing(f"the group has {RENEWALS}=false")
-            self._window.window = _number(await read(WINDOW), self._window.window)
-            self._decisions.delivery_limit = _number(
-                await read(DELIVERIES), self._decisions.delivery_limit
-            )
-            await anyio.sleep(CONFIG_INTERVAL)
-
     # Records.
 
     def _on_fatal_error(self, error: Error) -> None:
@@ -231,6 +220,7 @@ class Runner:
     def _on_second(self) -> None:
         """Called once a second."""
         self._failures.flush()
+        self._hooks.flush(self._clock())
         self._threads.flush()
         if (error := self._access.fatal_error) is not None:
             self._on_fatal_error(error)
@@ -368,7 +358,7 @@ class Runner:
             self._cancel_call(item, "LockLost")
 
     def _end_lease(self, item: WorkItem) -> None:
-        """Give up a record that is held for too long, while it still has its lock."""
+        """End the work on a record that is held too long, while its lock is held."""
         if item.has_outcome:
             return
         now = self._clock()
@@ -399,8 +389,3 @@ class Runner:
             outcome = self._decisions.continue_wait(item, self._clock())
             if not isinstance(outcome, RetryAfter):
                 self._finish(item, outcome, 0.0)
-
-
-def _number(text: str | None, default: int) -> int:
-    """Return the number of a group config, or the default if it is not readable."""
-    return max(1, int(text)) if text is not None and text.isdigit() else default

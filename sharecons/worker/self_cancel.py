@@ -1,4 +1,4 @@
-"""Tells a handler that cancels its own task from a worker that ends.
+"""Distinguish a handler that cancels its own task from a worker that ends.
 
 On asyncio, any code can cancel the task that it runs in, for example by a time limit of
 its own. The tasks of a worker run many handlers, so this must end the call only.

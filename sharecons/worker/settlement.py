@@ -26,6 +26,7 @@ from sharecons.errors import (
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
 from sharecons.net.producer import IdempotentProducer
+from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.dead_letter_headers import Origin, without_origin
 from sharecons.worker.dead_letters import (
     TOO_LARGE,
@@ -112,6 +113,7 @@ class Settlement:
         self._on_changed = on_changed
         self._copies: dict[WorkItem, Spilled | DeadLettered] = {}
         self._warned_of_release = False
+        self._copy_log = CopyLog(group)
         self._log = get_logger(__name__, group=group)
 
     def settle(self, item: WorkItem, outcome: Outcome) -> None:
@@ -224,15 +226,13 @@ class Settlement:
                 if isinstance(outcome, Spilled) and _is_too_large(error):
                     self._on_too_large(item, outcome)
                     return
-                self._log.warning(
-                    "copy of a failed record not written; trying again",
-                    **position_of(item.record),
-                    seconds=repeat_after,
-                    error=str(error),
-                )
+                topic = self._copy_topic(outcome)
+                place = position_of(item.record)
+                self._copy_log.on_failure(topic, error, repeat_after, place)
                 await anyio.sleep(repeat_after)
                 repeat_after = min(2 * repeat_after, MAX_REPEAT)
             else:
+                self._copy_log.on_written(self._copy_topic(outcome))
                 self._on_copied(item, outcome)
                 return
 
@@ -241,6 +241,12 @@ class Settlement:
             del self._copies[item]
             reason = f"{outcome.topic} takes no record of this size"
             self.settle(item, Released(reason, outcome.error))
+
+    def _copy_topic(self, outcome: Spilled | DeadLettered) -> str:
+        if isinstance(outcome, Spilled):
+            return outcome.topic
+        assert self._dead_letter is not None, "decided by the policy"
+        return self._dead_letter.topic
 
     async def _write(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
         record = item.record

@@ -6,24 +6,40 @@ from typing import Any, Final, Generic, cast, get_args
 
 import anyio
 
-from sharecons.config.validation import check_choice, check_count, check_number
+from sharecons.config.validation import (
+    check_bool,
+    check_choice,
+    check_count,
+    check_number,
+)
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import ConsumerStateError
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.producer import IdempotentProducer
 from sharecons.record import KeyT, Record, ValueT
+from sharecons.worker.arguments import (
+    check_consumer,
+    check_hooks,
+    check_lease,
+    check_offset_reset,
+    check_retry,
+    check_retry_topics,
+    check_topics_differ,
+    dead_letter_queue,
+)
 from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import BatchHandler, handler_call
 from sharecons.worker.hooks import HookRunner, WorkerHooks
-from sharecons.worker.options import WorkerOptions, check_lease
+from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
 from sharecons.worker.placement import Undeserializable
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
 from sharecons.worker.runner import Runner
 from sharecons.worker.signals import stop_on_signals
+from sharecons.worker.start_checks import StartChecks
 from sharecons.worker.stats import WorkerStats
 
 __all__ = ["ShareWorker"]
@@ -54,7 +70,12 @@ class ShareWorker(Generic[KeyT, ValueT]):
         retry_topics: where records wait that would stall their partition. The worker
             consumes these topics too. Without any, such records are released, which
             uses up a delivery.
-        dead_letter: where records are written after their last attempt.
+        dead_letter: where records are written after their last attempt: a
+            `DeadLetterQueue`, or the name of its topic. No topic that the worker
+            consumes.
+        create_topics: create the retry topics and the dead-letter topic if they do not
+            exist, with the retention and the partitions of the topics that are
+            consumed. Otherwise a missing topic is an error of `run`.
         undeserializable: what becomes of records that a deserializer cannot read:
             "dead_letter" (rejected without a dead-letter queue), "reject", "release".
         key_order: process records with one key one after the other. This holds in this
@@ -68,7 +89,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
             handlers of the application are called as well, and are restored.
         stop_on_error: the first exception of a handler, other than Retry, Reject and
             DeadLetter, stops the worker, and `run` raises it.
-        hooks: called around handlers.
+        hooks: called around handlers; objects with the methods of `WorkerHooks`.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -84,7 +105,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         max_bytes: int = 64 * MIB,
         retry: RetryPolicy | None = None,
         retry_topics: Iterable[RetryTopic] = (),
-        dead_letter: DeadLetterQueue | None = None,
+        dead_letter: DeadLetterQueue | str | None = None,
+        create_topics: bool = False,
         undeserializable: Undeserializable = "dead_letter",
         key_order: bool = False,
         max_lease: float = DAY,
@@ -93,6 +115,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         stop_on_error: bool = False,
         hooks: Sequence[WorkerHooks] = (),
     ) -> None:
+        check_consumer(consumer)
         check_count("concurrency", concurrency, 1)
         check_count("max_bytes", max_bytes, 1)
         check_number("max_lease", max_lease, 0.0, 365 * DAY)
@@ -100,20 +123,30 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_choice("undeserializable", undeserializable, get_args(Undeserializable))
         if timeout is not None:
             check_number("timeout", timeout, MIN_TIMEOUT, 365 * DAY)
+        check_bool("create_topics", create_topics)
+        check_bool("key_order", key_order)
+        check_bool("handle_signals", handle_signals)
+        check_bool("stop_on_error", stop_on_error)
+        check_retry(retry)
         policy = retry if retry is not None else RetryPolicy()
-        topics = RetryTopics(retry_topics)
+        topics = RetryTopics(check_retry_topics(retry_topics))
         check_lease(max_lease, timeout, topics)
         topics.check_delays(policy.longest_delays())
+        queue = dead_letter_queue(dead_letter)
+        dead_topic = None if queue is None else queue.topic
+        check_topics_differ(consumer.subscription, topics.names, dead_topic)
+        check_offset_reset(consumer, topics)
         self.consumer = consumer
         self._handler = handler_call(handler, timeout)
-        self._hooks = HookRunner(hooks)
+        self._hooks = HookRunner(check_hooks(hooks))
         self._handle_signals = handle_signals
+        self._create_topics = create_topics
         self._options = WorkerOptions(
             concurrency=concurrency,
             max_bytes=max_bytes,
             retry=policy,
             retry_topics=topics,
-            dead_letter=dead_letter,
+            dead_letter=queue,
             undeserializable=undeserializable,
             key_order=key_order,
             max_lease=max_lease,
@@ -155,19 +188,18 @@ class ShareWorker(Generic[KeyT, ValueT]):
         try:
             if self._stop_requested:
                 return None
-            async with self._access.running() as has_started:
-                if self._stop_requested or not has_started:
-                    return None
-                return await self._run_started()
+            async with BrokerPool(self._access.cluster) as brokers:
+                self._check_before_joining(brokers)
+                async with self._access.running() as has_started:
+                    if self._stop_requested or not has_started:
+                        return None
+                    return await self._run_started(brokers)
         except Exception as error:  # noqa: BLE001 (raised by the caller)
             return error
 
-    async def _run_started(self) -> Exception | None:
+    async def _run_started(self, brokers: BrokerPool) -> Exception | None:
         failure: Exception | None = None
-        async with (
-            BrokerPool(self._access.cluster) as brokers,
-            anyio.create_task_group() as tasks,
-        ):
+        async with anyio.create_task_group() as tasks:
             producer = IdempotentProducer(brokers)
             self._runner = Runner(
                 cast("ShareConsumer[Any, Any]", self.consumer),
@@ -185,6 +217,16 @@ class ShareWorker(Generic[KeyT, ValueT]):
             finally:
                 producing.cancel()
         return failure
+
+    def _check_before_joining(self, brokers: BrokerPool) -> None:
+        checks = StartChecks(
+            self._access,
+            brokers,
+            self._options.retry_topics,
+            self._options.dead_letter,
+            create_topics=self._create_topics,
+        )
+        self._access.check_before_joining(checks.run)
 
     def stop(self) -> None:
         """Fetch no more; `run` returns once the records fetched until now are settled.

@@ -140,7 +140,7 @@ class CallSlots:
             try:
                 await slot.wakeup.wait_until(FOREVER)
             except BaseException as error:
-                # Of an earlier handler that has a timer which cancels its task.
+                # An earlier handler has a timer that cancels its task.
                 if await undo_self_cancel(error) is None:
                     raise
             else:

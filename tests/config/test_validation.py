@@ -71,6 +71,14 @@ WRONG = [
     ("client_id", b"reader"),
     ("client_rack", ""),
     ("client_rack", 3),
+    ("auto_offset_reset", 5),
+    ("auto_offset_reset", b"earliest"),
+    ("acquire_mode", []),
+    ("security", {}),
+    ("security", "SASL_SSL"),
+    ("security", {"security.protocol": "SSL"}),
+    ("network", "tcp"),
+    ("network", {}),
 ]
 
 
@@ -86,6 +94,8 @@ def test_error_names_the_argument_and_the_value(name: str, value: Any) -> None:
 
 def described(name: str, value: Any) -> str:
     """Return how the message shows a wrong value."""
+    if name == "security":
+        return f", not a {type(value).__name__}"  # the value can be a secret
     if name != "bootstrap_servers":
         return f", not {value!r}"
     if value in ("", ", ,", []):

@@ -9,6 +9,7 @@ from sharecons.protocol.admin.requests import (
     AlterConsumerGroupOffsets,
     AlterShareGroupOffsets,
     CoordinatorKind,
+    CreateTopic,
     DeleteGroups,
     DeleteRecords,
     DeleteShareGroupOffsets,
@@ -85,6 +86,24 @@ CASES = [
         [2],
         """
         03 02 'g' 02 'h'      GroupsNames: two
+        00                    (tagged fields)
+        """,
+    ),
+    (
+        "create_topics",
+        CreateTopic("t", 3, {"retention.ms": "-1"}, 30.0),
+        [7],
+        """
+        02                    Topics: one
+          02 't'              Name
+          00000003 ffff       NumPartitions, ReplicationFactor: the default
+          01                  Assignments: none
+          02                  Configs: one
+            0d 'retention.ms'
+            03 '-1'
+            00                (tagged fields)
+          00                  (tagged fields)
+        00007530 00           TimeoutMs, ValidateOnly
         00                    (tagged fields)
         """,
     ),

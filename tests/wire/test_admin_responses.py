@@ -204,6 +204,14 @@ def delete_groups(version):
     }
 
 
+def create_topics(version):
+    v = schema("create_topics", version).response
+    result = v.CreatableTopicResult(
+        name="t", topic_id=UUID_, **BAD, num_partitions=1, configs=()
+    )
+    return v.CreateTopicsResponse(**NOW, topics=(result,)), Reply(15, "later", None)
+
+
 def describe_share_group_offsets(version):
     v = schema("describe_share_group_offsets", version).response
     kind = v.DescribeShareGroupOffsetsResponsePartition
@@ -447,6 +455,7 @@ RESPONSES = [
     (requests.DescribeConsumerGroups, consumer_group_describe),
     (requests.DescribeClassicGroups, describe_groups),
     (requests.DeleteGroups, delete_groups),
+    (requests.CreateTopic, create_topics),
     (requests.ListShareGroupOffsets, describe_share_group_offsets),
     (requests.AlterShareGroupOffsets, alter_share_group_offsets),
     (requests.DeleteShareGroupOffsets, delete_share_group_offsets),

@@ -82,7 +82,9 @@ def test_alter_request():
 
 
 def test_describe_response_with_a_value():
-    expected = DescribeGroupConfigResponse(error=0, message="", value="earliest")
+    expected = DescribeGroupConfigResponse(
+        error=0, message="", value="earliest", is_set=True
+    )
 
     assert expected == DESCRIBE_GROUP_CONFIG.read(from_hex(DESCRIBE_RESPONSE), 0, 4)
 

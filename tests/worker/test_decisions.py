@@ -25,7 +25,7 @@ ERROR = TimeoutError("slow")
 
 @dataclass
 class FakeRecord:
-    """What a decision reads of a record."""
+    """The attributes of a record that a decision reads."""
 
     topic: str = "orders"
     partition: int = 0

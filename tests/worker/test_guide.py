@@ -56,7 +56,8 @@ def test_every_program_compiles() -> None:
 @pytest.mark.slow("connects by TCP, and leaves")
 @pytest.mark.anyio
 async def test_quick_start_charges_every_record(share_broker: EmbeddedBroker) -> None:
-    share_broker.create_topic("orders", partitions=1)
+    for topic in ("orders", "orders.dead"):
+        share_broker.create_topic(topic, partitions=1)
     share_broker.produce("orders", [b"1", b"2", b"3"])
     charged: list[bytes] = []
 

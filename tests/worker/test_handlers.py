@@ -119,7 +119,7 @@ async def test_handler_that_cancels_its_own_task_has_failed() -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_end_of_the_event_loop_is_no_failure_of_a_handler() -> None:
-    """asyncio.run cancels all tasks: the one of the worker and those of its slots."""
+    """asyncio.run cancels all tasks: the worker's task and the tasks of its slots."""
     returned: list[object] = []
 
     async def handle(record: str) -> None:

@@ -1,4 +1,4 @@
-"""What a worker with a dead-letter queue promises, on the embedded broker.
+"""The promises of a worker with a dead-letter queue, on the embedded broker.
 
 A record leaves the group only by success, by Reject, or with a confirmed dead letter.
 """
@@ -245,10 +245,17 @@ async def test_record_delivered_more_often_than_its_attempts_is_not_handled(
     assert ("delivered 3 times without an outcome; max_attempts is 2") == origin.reason
 
 
+def limit_size(broker: EmbeddedBroker, size: int) -> None:
+    """Limit the source, which fits its records, and the topic of its dead letters."""
+    broker.delete_topic("orders")
+    for topic in ("orders", "small"):
+        broker.create_topic(topic, 1, config={"max.message.bytes": size})
+
+
 async def test_dead_letter_that_its_topic_cannot_take_is_held_and_warned_of(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.create_topic("small", config={"max.message.bytes": 60})
+    limit_size(broker, 100)
     broker.produce("orders", [b"a"])
 
     async def fail(record: Record[Any, Any]) -> None:
@@ -268,8 +275,8 @@ async def test_dead_letter_that_its_topic_cannot_take_is_held_and_warned_of(
 async def test_reason_is_shortened_if_the_topic_cannot_take_it(
     broker: EmbeddedBroker,
 ) -> None:
-    broker.create_topic("small", config={"max.message.bytes": 600})
-    broker.produce("orders", [b"a" * 1000])
+    limit_size(broker, 700)
+    broker.produce("orders", [b"a" * 600])
 
     async def fail(record: Record[Any, Any]) -> None:
         raise ValueError("x" * 1000)

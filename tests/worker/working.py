@@ -47,20 +47,19 @@ async def working(
     handler: Any,
     *,
     consumer: Mapping[str, Any] = MappingProxyType({}),
+    within: float = 30.0,
     **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
-    """Run a worker until the block ends; then it stops."""
+    """Run a worker until the block ends; then it stops, within these seconds in all."""
     not_entered: ShareConsumer[Any, Any] = ShareConsumer(
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        max_wait=0.1,
         network=broker.network,
-        **consumer,
+        **{"auto_offset_reset": "earliest", "max_wait": 0.1, **consumer},
     )
     worker = ShareWorker(not_entered, handler, **{"retry": QUICK, **options})
-    with anyio.fail_after(30):
+    with anyio.fail_after(within):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
             try:

@@ -21,6 +21,7 @@ WORKER_OPTIONS: Final = (
     "retry_maximum",
     "retry_topics",
     "dead_letter",
+    "create_topics",
     "key_order",
     "max_lease",
     "auto_offset_reset",
@@ -99,6 +100,11 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         help="write records to this topic that failed in their last attempt",
     )
     add(
+        "--create-topics",
+        action="store_true",
+        help="create the retry topics and the dead-letter topic if they do not exist",
+    )
+    add(
         "--key-order",
         action="store_true",
         help="process records with the same key one after the other in each process",
@@ -113,7 +119,8 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         "--auto-offset-reset",
         metavar="RESET",
         help="set where the group starts in a partition that is new to it: earliest, "
-        "latest or by_duration:PT1H (default: as the group is configured)",
+        "latest or by_duration:PT1H; none leaves the group unchanged (default: "
+        "earliest, unless the group has a value of its own)",
     )
 
 

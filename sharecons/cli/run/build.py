@@ -7,6 +7,7 @@ from typing import Any, Final
 from sharecons.cli import client_options
 from sharecons.cli.run.arguments import WORKER_OPTIONS
 from sharecons.cli.run.target import import_target
+from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.validation import member_id_of
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError
@@ -18,6 +19,8 @@ from sharecons.worker.share_worker import ShareWorker
 __all__ = ["build_worker"]
 
 Worker = ShareWorker[Any, Any]
+
+NONE: Final = "none"
 
 FLAGS: Final = {
     "topics": "--topic",
@@ -69,6 +72,7 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
             if options.dead_letter is None
             else DeadLetterQueue(options.dead_letter)
         ),
+        create_topics=options.create_topics,
         key_order=options.key_order,
         shutdown_grace=options.grace,
         handle_signals=False,
@@ -99,9 +103,16 @@ def _consumer(
         security=settings.security,
         connect_timeout=settings.timeout,
         request_timeout=settings.timeout,
-        auto_offset_reset=options.auto_offset_reset,
+        auto_offset_reset=_offset_reset(options.auto_offset_reset),
         member_id=member_id,
     )
+
+
+def _offset_reset(given: str | None) -> str | None | NotGiven:
+    """Return the consumer's argument; "none" leaves the group unchanged."""
+    if given is None:
+        return NOT_GIVEN
+    return None if given == NONE else given
 
 
 def _initial(options: argparse.Namespace) -> float | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
+from sharecons.config.validation import is_generator
 from sharecons.errors import ConfigurationError
 from sharecons.worker.handlers import BatchHandler
 from sharecons.worker.share_worker import ShareWorker
@@ -145,7 +146,7 @@ def _checked(found: Any, target: str) -> Worker | Handler:
         raise TargetError(
             f"{target} is {found!r}, which is neither callable nor a ShareWorker"
         )
-    if _is_generator(found):
+    if is_generator(found):
         raise TargetError(f"{target} is a generator function: calling it runs nothing")
     count = _required_arguments(found)
     if count == 0:
@@ -156,12 +157,6 @@ def _checked(found: Any, target: str) -> Worker | Handler:
         )
     handler: Handler = found
     return handler
-
-
-def _is_generator(found: Any) -> bool:
-    call = getattr(found, "__call__", None)  # noqa: B004 (of an object)
-    checks = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
-    return any(check(each) for check in checks for each in (found, call))
 
 
 def _required_arguments(found: Callable[..., Any]) -> int | None:

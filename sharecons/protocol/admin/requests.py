@@ -29,6 +29,7 @@ __all__ = [
     "AlterConsumerGroupOffsets",
     "AlterShareGroupOffsets",
     "CoordinatorKind",
+    "CreateTopic",
     "DeleteGroups",
     "DeleteRecords",
     "DeleteShareGroupOffsets",
@@ -119,6 +120,18 @@ class TopicMetadataRequest(NamedTuple):
 class TopicMetadata(NamedTuple):
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Reply[Topic]]
+
+
+class CreateTopic(NamedTuple):
+    """A topic with the brokers' default replication; -1 partitions: their default.
+
+    `timeout` is in seconds, for the controller. Returns a `Reply`.
+    """
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+    timeout: float
 
 
 class DescribeCluster(NamedTuple):

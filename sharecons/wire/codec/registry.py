@@ -22,6 +22,7 @@ API_LOCATIONS: Final[Mapping[str, str]] = {
     "AlterConsumerGroupOffsets": "offset_commit.OFFSET_COMMIT",
     "AlterGroupConfig": "group_configs.ALTER_GROUP_CONFIG",
     "AlterShareGroupOffsets": "alter_share_group_offsets.ALTER_SHARE_GROUP_OFFSETS",
+    "CreateTopic": "create_topics.CREATE_TOPIC",
     "DeleteGroups": "delete_groups.DELETE_GROUPS",
     "DeleteRecords": "delete_records.DELETE_RECORDS",
     "DeleteShareGroupOffsets": "delete_share_group_offsets.DELETE_SHARE_GROUP_OFFSETS",

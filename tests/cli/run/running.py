@@ -111,8 +111,6 @@ def running(
     servers = ("--bootstrap-server", broker.bootstrap_servers)
     if "make_worker" in target:
         worker = servers = ()
-    else:
-        worker = (*worker, "--auto-offset-reset", "earliest")
     with (directory / "stderr").open("w") as stderr:
         process = subprocess.Popen(
             [

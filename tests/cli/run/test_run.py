@@ -109,6 +109,49 @@ def test_failed_records_are_retried_and_dead_lettered(broker, tmp_path):
         assert (40, 40) == (ended["retried"], ended["dead_lettered"])
 
 
+def test_group_without_a_value_is_set_to_earliest(broker, tmp_path):
+    with running(broker, tmp_path, "app:handle") as command:
+        command.wait_for("end", 40)
+        assert 0 == command.stop()
+
+    config = broker.cluster.configs.group_config("billing")
+    assert "earliest" == config["share.auto.offset.reset"]
+
+
+def test_offset_reset_none_leaves_the_group_unchanged(broker, tmp_path):
+    options = ("--auto-offset-reset", "none")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        command.wait_until(lambda: _handles_a_new_record(broker, command))
+        assert 0 == command.stop()
+
+    assert "share.auto.offset.reset" not in broker.cluster.configs.group_config(
+        "billing"
+    )
+
+
+def _handles_a_new_record(broker, command):
+    broker.produce("orders", [b"late"])
+    return command.entries("end")
+
+
+def test_missing_dead_letter_topic_ends_the_command(broker, tmp_path):
+    options = ("--dead-letter", "orders.lost")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        assert 1 == command.process.wait(30)
+
+        assert "the dead-letter topic 'orders.lost' does not exist" in command.stderr
+        assert "Traceback" not in command.stderr
+
+
+def test_missing_dead_letter_topic_is_created_with_create_topics(broker, tmp_path):
+    options = ("--dead-letter", "orders.lost", "--create-topics")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        command.wait_for("end", 40)
+        assert 0 == command.stop()
+
+    assert () == broker.records("orders.lost")
+
+
 def test_logs_have_one_json_object_per_line(broker, tmp_path):
     with running(broker, tmp_path, "app:handle") as command:
         command.wait_for("end", 40)

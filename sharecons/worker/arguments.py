@@ -1,0 +1,189 @@
+"""Validation of a worker's arguments; every error message names the argument."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from sharecons.config.validation import why_nothing_runs
+from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.errors import ConfigurationError
+from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.hooks import WorkerHooks
+from sharecons.worker.retry_policy import RetryPolicy
+from sharecons.worker.retry_topics import RetryTopic, RetryTopics
+
+__all__ = [
+    "check_consumer",
+    "check_hooks",
+    "check_lease",
+    "check_offset_reset",
+    "check_retry",
+    "check_retry_topics",
+    "check_topics_differ",
+    "dead_letter_queue",
+]
+
+HOOKS: Final = ("before", "after", "on_failure")
+
+
+def check_consumer(consumer: object) -> None:
+    if not isinstance(consumer, ShareConsumer):
+        raise ConfigurationError(
+            f"consumer must be a ShareConsumer that is not started, not {consumer!r}; "
+            "use ShareConsumer('orders', group_id='billing')"
+        )
+
+
+def check_retry(retry: object) -> None:
+    if retry is not None and not isinstance(retry, RetryPolicy):
+        raise ConfigurationError(
+            f"retry must be a RetryPolicy, not {retry!r}; use RetryPolicy("
+            "max_attempts=5)"
+        )
+
+
+def check_lease(max_lease: float, timeout: float | None, topics: RetryTopics) -> None:
+    """Check that a record is held long enough for a call, and in a retry topic.
+
+    A longer delay of a policy is no error: the record then waits elsewhere.
+
+    Raises:
+        ConfigurationError: one of them is longer than `max_lease`.
+    """
+    held = [("timeout is", timeout)]
+    if topics:
+        held.append(
+            ("records of retry_topics are held for up to", topics.longest_delay)
+        )
+    for what, seconds in held:
+        if seconds is not None and seconds > max_lease:
+            raise ConfigurationError(
+                f"{what} {seconds:g} s, but max_lease, for which a record is held in "
+                f"all, is {max_lease:g} s: increase max_lease"
+            )
+
+
+def dead_letter_queue(given: object) -> DeadLetterQueue | None:
+    """Return the dead-letter queue of an argument, which can be a topic's name.
+
+    Raises:
+        ConfigurationError: it is of another type, or the name is not a topic's.
+    """
+    if isinstance(given, str):
+        return DeadLetterQueue(given)
+    if given is None or isinstance(given, DeadLetterQueue):
+        return given
+    raise ConfigurationError(
+        "dead_letter must be a DeadLetterQueue, the name of a topic, or None, not "
+        f"{given!r}; use DeadLetterQueue('orders.dead')"
+    )
+
+
+def check_retry_topics(topics: object) -> tuple[RetryTopic, ...]:
+    """Return the retry topics as a tuple.
+
+    Raises:
+        ConfigurationError: it is not a sequence of `RetryTopic` objects.
+    """
+    if isinstance(topics, RetryTopic):
+        raise ConfigurationError(
+            f"retry_topics must be a sequence; write retry_topics=[{topics!r}]"
+        )
+    given = _as_tuple(topics)
+    if given is None or not all(isinstance(each, RetryTopic) for each in given):
+        raise ConfigurationError(
+            "retry_topics must be a sequence of RetryTopic, not "
+            f"{topics if given is None else list(given)!r}; use "
+            "[RetryTopic('orders.retry', 60.0)]"
+        )
+    return given
+
+
+def check_hooks(hooks: object) -> tuple[Any, ...]:
+    """Return the hooks as a tuple: objects with the methods of `WorkerHooks`.
+
+    Raises:
+        ConfigurationError: it is not a sequence, or a method is missing, or the method
+            is async or a generator, so that calling it would run nothing.
+    """
+    if isinstance(hooks, WorkerHooks):
+        raise ConfigurationError(f"hooks must be a sequence; write hooks=[{hooks!r}]")
+    given = _as_tuple(hooks)
+    if given is None:
+        raise ConfigurationError(
+            f"hooks must be a sequence of WorkerHooks, not {hooks!r}; use hooks=[...]"
+        )
+    for index, hook in enumerate(given):
+        _check_hook(f"hooks[{index}]", hook)
+    return given
+
+
+def _check_hook(name: str, hook: object) -> None:
+    if inspect.isclass(hook):
+        raise ConfigurationError(
+            f"{name}: it is a class; pass an instance, {hook.__name__}()"
+        )
+    for method in HOOKS:
+        function: Callable[..., object] | None = getattr(hook, method, None)
+        if not callable(function):
+            raise ConfigurationError(
+                f"{name}: {hook!r} has no method {method}; derive its class from "
+                "WorkerHooks"
+            )
+        if reason := why_nothing_runs(function):
+            raise ConfigurationError(
+                f"{name}: the method {method} is {reason}, and would never run; make "
+                f"it a plain function ({hook!r})"
+            )
+
+
+def check_topics_differ(
+    consumed: Iterable[str], retry_topics: Iterable[str], dead_letter: str | None
+) -> None:
+    """Check that no topic has two purposes.
+
+    Args:
+        consumed: the topics of the consumer's subscription.
+
+    Raises:
+        ConfigurationError: a topic occurs twice.
+    """
+    topics, retries = set(consumed), set(retry_topics)
+    for name in sorted(topics & retries):
+        raise ConfigurationError(
+            f"the retry topic {name!r} is a topic that the consumer subscribes to; "
+            "name another topic: the worker consumes its retry topics by itself"
+        )
+    if dead_letter in topics:
+        raise ConfigurationError(
+            f"the dead-letter topic {dead_letter!r} is a topic that the worker "
+            "consumes, and would deliver its dead letters again; name another topic"
+        )
+    if dead_letter in retries:
+        raise ConfigurationError(
+            f"{dead_letter!r} is the dead-letter topic and a retry topic; name another "
+            "topic for one of them"
+        )
+
+
+def check_offset_reset(
+    consumer: ShareConsumer[Any, Any], retry_topics: RetryTopics
+) -> None:
+    """Check that the consumer does not let its group read retry topics from their end.
+
+    Raises:
+        ConfigurationError: its `auto_offset_reset` is latest.
+    """
+    if retry_topics and consumer._group_start.offset_reset.value == "latest":
+        raise ConfigurationError(
+            'auto_offset_reset="latest" cannot be combined with retry_topics: the '
+            "group would never receive copies that are written to a retry topic before "
+            'the group reads it; pass auto_offset_reset="earliest" to the consumer'
+        )
+
+
+def _as_tuple(given: object) -> tuple[Any, ...] | None:
+    """Return the elements of an iterable; None for others, strings and mappings."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        return None
+    return tuple(given)
