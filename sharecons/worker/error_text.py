@@ -19,9 +19,11 @@ __all__ = [
     "traceback_of",
 ]
 
+SHARECONS: Final = str(Path(__file__).parent.parent)
+
 NOT_THE_APPLICATION: Final = (
     "<",  # frozen modules, for example
-    str(Path(__file__).parent.parent),
+    SHARECONS,
     *(
         sysconfig.get_path(name)
         for name in ("stdlib", "platstdlib", "purelib", "platlib")
@@ -83,14 +85,15 @@ def code_line(error: BaseException) -> str | None:
     """Return the line of the application that failed: "/srv/app.py:12 in charge".
 
     This is the innermost frame of the exception, or of its cause, that belongs neither
-    to Python nor to an installed package; otherwise its innermost frame. None if the
-    exception was never raised.
+    to Python nor to an installed package; otherwise the innermost one of these. None
+    if there is none, for example because the exception was never raised.
     """
     lines = [*_frames(error), *_frames(error.__cause__)]
-    for path, line, function in lines:
-        if not path.startswith(NOT_THE_APPLICATION):
-            return f"{path}:{line} in {function}"
-    return f"{lines[0][0]}:{lines[0][1]} in {lines[0][2]}" if lines else None
+    for excluded in (NOT_THE_APPLICATION, SHARECONS):
+        for path, line, function in lines:
+            if not path.startswith(excluded):
+                return f"{path}:{line} in {function}"
+    return None
 
 
 def _frames(error: BaseException | None) -> list[tuple[str, int, str]]:

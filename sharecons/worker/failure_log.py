@@ -1,4 +1,4 @@
-"""Log lines about failed attempts, and about rejected and dead-lettered records.
+"""Log lines about failed attempts, and about records that do not end in success.
 
 Each failed attempt is a line, up to LINES a minute for each type of exception; further
 ones are counted, and their number is logged when the minute ends. So a database that is
@@ -6,9 +6,11 @@ down does not fill the log, and another failure beside it is still seen.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any, Final, final
 
-from sharecons.net.io.event_loop import Clock
+from sharecons.errors import Error
+from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.worker.error_text import code_line, error_text
 from sharecons.worker.outcomes import (
     DeadLettered,
@@ -18,7 +20,7 @@ from sharecons.worker.outcomes import (
     RetryAfter,
     Spilled,
 )
-from sharecons.worker.positions import position_of
+from sharecons.worker.positions import position_of, positions_text
 from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["FailureLog", "LineLimit"]
@@ -69,6 +71,7 @@ class FailureLog:
         self._clock = clock
         self._attempts = LineLimit()
         self._tracebacks = LineLimit()
+        self._acknowledgements = LineLimit()
 
     def on_failed_attempt(
         self, item: WorkItem, error: Exception, outcome: Outcome, seconds: float
@@ -96,17 +99,53 @@ class FailureLog:
         """
         assert isinstance(outcome, Rejected | DeadLettered), "other outcomes are no end"
         error = outcome.error
-        fields = {**position_of(item.record), "reason": outcome.reason}
+        fields = {
+            **position_of(item.record),
+            "attempt": item.attempt,
+            "reason": outcome.reason,
+        }
+        raised = error or item.error  # Reject and DeadLetter are no errors
+        if raised is not None:
+            fields["at"] = code_line(raised)
         if error is not None and self._tracebacks.allows(type(error).__qualname__):
             fields["exc_info"] = error
         self._log.warning(event, **fields)
 
-    def flush(self) -> None:
-        """Log how many lines were left out in a period that has ended."""
-        now = self._clock()
+    def on_not_acknowledged(self, item: WorkItem, error: Error) -> None:
+        """Log a record that has an outcome, and is delivered again nevertheless.
+
+        A lost connection has as many of them as there are handlers.
+        """
+        if self._acknowledgements.allows(""):
+            self._log.warning(
+                "acknowledgement failed; the record is delivered again",
+                **position_of(item.record),
+                error=str(error),
+            )
+
+    def on_end(self, held: Iterable[WorkItem]) -> None:
+        """Log the records whose handlers were cancelled by the end of the run."""
+        records = [item.record for item in held if item.is_running]
+        if records:
+            self._log.warning(
+                "handlers cancelled, because the worker ends; their records are "
+                "released and delivered again",
+                records=len(records),
+                positions=positions_text(records),
+            )
+
+    def flush(self, *, is_last: bool = False) -> None:
+        """Log how many lines were left out in a period that has ended.
+
+        Args:
+            is_last: the worker ends, and with it the period.
+        """
+        now = FOREVER if is_last else self._clock()
         for kind, count in self._attempts.take_suppressed(now).items():
             self._log.warning("more attempts failed", exception=kind, count=count)
         self._tracebacks.take_suppressed(now)
+        for count in self._acknowledgements.take_suppressed(now).values():
+            self._log.warning("more acknowledgements failed", count=count)
 
 
 def _what_follows(outcome: Outcome) -> str:

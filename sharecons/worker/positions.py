@@ -1,10 +1,15 @@
 """The position of a record: its partition, and fields for a log line."""
 
-from typing import Any
+from collections.abc import Sequence
+from itertools import islice
+from typing import Any, Final
 
 from sharecons._record import TopicPartition
 
-__all__ = ["partition_of", "position_of"]
+__all__ = ["partition_of", "position_of", "positions_text"]
+
+MAX_POSITIONS: Final = 10
+"""Positions of records in one log line."""
 
 
 def partition_of(record: Any) -> TopicPartition:
@@ -19,3 +24,14 @@ def position_of(record: Any) -> dict[str, Any]:
         "offset": record.offset,
         "delivery_count": record.delivery_count,
     }
+
+
+def positions_text(records: Sequence[Any]) -> str:
+    """Return the positions of records, as "orders-2@14, orders-0@7"."""
+    texts = [
+        f"{record.topic}-{record.partition}@{record.offset}"
+        for record in islice(records, MAX_POSITIONS)
+    ]
+    if len(records) > MAX_POSITIONS:
+        texts.append("...")
+    return ", ".join(texts)

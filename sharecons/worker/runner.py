@@ -173,7 +173,9 @@ class Runner:
                     self._handlers = self._settlement.tasks = handlers
                     await self._start_calls(handlers)
             finally:
+                self._failures.on_end(self._scheduler.held)
                 await self._settlement.finish()
+                self._flush_logs(is_last=True)
             tasks.cancel_scope.cancel()
         return self._failure
 
@@ -219,11 +221,14 @@ class Runner:
 
     def _on_second(self) -> None:
         """Called once a second."""
-        self._failures.flush()
-        self._hooks.flush(self._clock())
-        self._threads.flush()
+        self._flush_logs()
         if (error := self._access.fatal_error) is not None:
             self._on_fatal_error(error)
+
+    def _flush_logs(self, *, is_last: bool = False) -> None:
+        self._failures.flush(is_last=is_last)
+        self._hooks.flush(FOREVER if is_last else self._clock())
+        self._threads.flush(is_last=is_last)
 
     def _on_threads(self, count: int) -> None:
         """Use fewer slots while threads of cancelled calls run."""

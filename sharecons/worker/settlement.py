@@ -296,10 +296,7 @@ class Settlement:
         try:
             acknowledge()
         except (LockLostError, RecordStateError, ClosedError) as error:
-            # The record is delivered again.
-            self._log.warning(
-                "acknowledgement failed", **position_of(item.record), error=str(error)
-            )
+            self._failures.on_not_acknowledged(item, error)
 
     def _forget(self, item: WorkItem) -> None:
         self._scheduler.remove(item)

@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from types import TracebackType
 from typing import Any, Final, final
 
 import anyio
@@ -26,8 +27,14 @@ __all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog"]
 
 REPORT_INTERVAL: Final = 60.0
 
+SOON: Final = 0.5
+"""Seconds in which a thread that checks for its cancellation ends, without a line."""
+
 FRAMES: Final = 3
 """The innermost frames of a thread that hangs, for the log."""
+
+TRACEBACK_FRAMES: Final = 8
+"""The innermost frames of a thread, for the traceback of its cancelled call."""
 
 
 @final
@@ -70,6 +77,19 @@ class AbandonedThread:
         self._on_end = on_end
         return self._ident is not None and not self._has_ended
 
+    def traceback(self) -> TracebackType | None:
+        """Return where the thread is now; None if it does not run the function."""
+        found: TracebackType | None = None
+        frame = None
+        if not self._has_ended:
+            frame = sys._current_frames().get(self._ident or 0)
+        for _ in range(TRACEBACK_FRAMES):
+            if frame is None:
+                break
+            found = TracebackType(found, frame, frame.f_lasti, frame.f_lineno or 0)
+            frame = frame.f_back
+        return found
+
     def stack(self) -> str:
         """Return where the thread is now, innermost frame last."""
         frame = sys._current_frames().get(self._ident or 0)
@@ -106,7 +126,8 @@ class ThreadCalls:
             return await to_thread.run_sync(
                 thread.run, limiter=self._limiter, abandon_on_cancel=True
             )
-        except anyio.get_cancelled_exc_class():
+        except anyio.get_cancelled_exc_class() as cancelled:
+            _append(cancelled, thread.traceback())  # shows where the handler hangs
             self._abandon(thread)
             raise
 
@@ -130,6 +151,15 @@ class ThreadCalls:
             self.on_changed(thread)
 
 
+def _append(error: BaseException, further: TracebackType | None) -> None:
+    """Append a traceback to an exception's own one."""
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    if last is not None:
+        last.tb_next = further
+
+
 @final
 class ThreadLog:
     """Logs the abandoned threads, and reports their number.
@@ -151,6 +181,7 @@ class ThreadLog:
         self._clock = clock
         self._on_count = on_count
         self._next_report = math.inf
+        self._logged: set[AbandonedThread] = set()
         if calls is not None:
             calls.on_changed = self._on_changed
 
@@ -160,28 +191,42 @@ class ThreadLog:
         return len(self._threads)
 
     def _on_changed(self, thread: AbandonedThread) -> None:
-        seconds = round(self._clock() - thread.since, 3)
-        if thread in self._threads:
-            self._next_report = min(self._next_report, thread.since + REPORT_INTERVAL)
-            self._log.warning(
-                "a cancelled handler goes on in its thread; until it ends, it takes "
-                "one of the concurrency slots",
-                argument=repr_of(thread.argument),
-                at=thread.stack(),
-                threads=self.count,
-            )
-        else:
+        if thread in self._logged:
+            self._logged.remove(thread)
             self._log.info(
                 "the thread of a cancelled handler has ended",
                 argument=repr_of(thread.argument),
-                seconds=seconds,
+                seconds=round(self._clock() - thread.since, 3),
                 threads=self.count,
             )
         self._on_count(self.count)
 
-    def flush(self) -> None:
-        """Log the threads that have not ended once in REPORT_INTERVAL."""
+    def flush(self, *, is_last: bool = False) -> None:
+        """Log each thread that does not end soon, and all once in REPORT_INTERVAL.
+
+        Args:
+            is_last: the worker ends: log the threads that have not ended.
+        """
         now = self._clock()
+        for thread in self._threads:
+            if thread not in self._logged and now >= thread.since + SOON:
+                self._log_abandoned(thread)
+        if is_last:
+            self._next_report = now if self._threads else math.inf
+        self._report(now)
+
+    def _log_abandoned(self, thread: AbandonedThread) -> None:
+        self._logged.add(thread)
+        self._next_report = min(self._next_report, thread.since + REPORT_INTERVAL)
+        self._log.warning(
+            "a cancelled handler goes on in its thread; until it ends, it takes "
+            "one of the concurrency slots",
+            argument=repr_of(thread.argument),
+            at=thread.stack(),
+            threads=self.count,
+        )
+
+    def _report(self, now: float) -> None:
         if now < self._next_report:
             return
         self._next_report = now + REPORT_INTERVAL if self._threads else math.inf

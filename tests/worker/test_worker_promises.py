@@ -442,6 +442,7 @@ async def test_many_failures_of_one_kind_are_counted_in_the_log(
     assert "exception=ValueError count=89" in more
 
 
+@pytest.mark.slow("a thread is reported after half a second")
 @on_real_clock
 async def test_threads_that_hang_are_limited_counted_and_named(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
@@ -466,6 +467,7 @@ async def test_threads_that_hang_are_limited_counted_and_named(
         await until(lambda: worker.stats.abandoned_threads == 3)
         await until(lambda: worker.stats.failed == 3)
         assert 0 == worker.stats.running
+        await until(lambda: "goes on in its thread" in caplog.text)
         line = next(
             each.getMessage()
             for each in caplog.records

@@ -1,0 +1,224 @@
+"""Log lines of a worker: what became of each record, and what its threads do."""
+
+import json
+import threading
+import time
+import traceback
+from typing import Any
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from sharecons import DeadLetter, DeadLetterQueue, Record, Reject, RetryPolicy
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
+from tests.waiting import until
+from tests.worker.working import Handled, on_real_clock, settled, working
+
+pytestmark = pytest.mark.anyio
+
+DEAD = DeadLetterQueue("orders.dead")
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+def lines_of(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
+    lines = [each.getMessage() for each in caplog.records]
+    return [line for line in lines if line.startswith(event)]
+
+
+@pytest.mark.parametrize(
+    ("decision", "event"),
+    [(DeadLetter, "record dead-lettered"), (Reject, "record rejected")],
+)
+async def test_decision_of_a_handler_is_logged_with_its_line_and_attempt(
+    broker: EmbeddedBroker,
+    caplog: pytest.LogCaptureFixture,
+    decision: type[DeadLetter | Reject],
+    event: str,
+) -> None:
+    broker.produce("orders", [b"bad"])
+
+    async def refuse(record: Record[Any, Any]) -> None:
+        raise decision("no such customer")
+
+    async with working(broker, refuse, dead_letter=DEAD):
+        await until(lambda: settled(broker, 1))
+
+    (line,) = lines_of(caplog, event)
+    assert "topic=orders partition=0 offset=0 " in line
+    assert " attempt=1 reason='no such customer' " in line
+    assert "test_worker_log.py:" in line
+
+
+async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"{bad"])
+
+    consumer = {"value_deserializer": json.loads}
+    async with working(broker, Handled(), consumer=consumer, dead_letter=DEAD):
+        await until(lambda: settled(broker, 1))
+
+    (line,) = lines_of(caplog, "record dead-lettered")
+    assert "reason='JSONDecodeError: " in line
+    assert "json/decoder.py:" in line
+    assert "sharecons/" not in line.partition(" at=")[2]
+
+
+async def test_acknowledgements_that_fail_with_a_connection_are_counted(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(30)])
+    records: list[Record[Any, Any]] = []
+    finish = anyio.Event()
+
+    async def wait(record: Record[Any, Any]) -> None:
+        records.append(record)
+        await finish.wait()
+
+    async with working(broker, wait, concurrency=30):
+        await until(lambda: len(records) == 30)
+        broker.stop_broker(1)
+        await until(lambda: not records[0].held)
+        finish.set()
+        broker.start_broker(1)
+        await until(lambda: settled(broker, 30))
+
+    lines = lines_of(caplog, "acknowledgement failed; the record is delivered again")
+    assert 10 == len(lines)
+    assert all(" topic=orders partition=0 offset=" in line for line in lines)
+    counts = [line.rpartition("=")[2] for line in lines_of(caplog, "more acknow")]
+    assert ["20"] == counts
+
+
+async def test_failures_that_had_no_line_are_counted_when_the_worker_ends(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    policy = RetryPolicy(max_attempts=1)
+    async with working(broker, fail, retry=policy, dead_letter=DEAD):
+        await anyio.sleep(5)  # the first period has ended
+        broker.produce("orders", [b"%d" % number for number in range(30)])
+        await until(lambda: settled(broker, 30))
+
+    assert 10 == len(lines_of(caplog, "attempt failed"))
+    (more,) = lines_of(caplog, "more attempts failed")
+    assert "exception=ValueError count=20" in more
+
+
+async def test_handlers_that_exceed_the_grace_period_are_named(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(12)])
+
+    async def hang(record: Record[Any, Any]) -> None:
+        await anyio.sleep_forever()
+
+    handled = Handled(hang)
+    options = {"concurrency": 12, "shutdown_grace": 1.0}
+    async with working(broker, handled, **options):
+        await until(lambda: handled.running == 12)
+
+    (line,) = lines_of(caplog, "handlers cancelled, because the worker ends")
+    assert "released and delivered again group=billing records=12 " in line
+    assert "positions='orders-0@0, orders-0@1, " in line
+    assert "orders-0@9, ...'" in line
+
+
+async def test_handlers_that_finish_within_the_grace_period_are_not_logged(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"slow"])
+    handled = Handled(lambda record: anyio.sleep(0.5))
+
+    async with working(broker, handled, shutdown_grace=1.0):
+        await until(lambda: handled.running)
+
+    assert settled(broker, 1)
+    assert [] == lines_of(caplog, "handlers cancelled")
+
+
+@pytest.mark.slow("threads have no virtual clock")
+@on_real_clock
+async def test_thread_that_checks_for_its_cancellation_is_not_reported_as_stuck(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"long"])
+    ended = []
+
+    def compute(record: Record[Any, Any]) -> None:
+        if record.delivery_count == 1 and not ended:
+            try:
+                while True:
+                    time.sleep(0.01)  # real time: a thread has no other clock
+                    anyio.from_thread.check_cancelled()
+            finally:
+                ended.append(record.offset)
+
+    async with working(broker, compute, timeout=0.1) as worker:
+        await until(lambda: settled(broker, 1))
+        assert 0 == worker.stats.abandoned_threads
+
+    assert [0] == ended
+    assert 1 == len(lines_of(caplog, "attempt failed"))
+    assert [] == lines_of(caplog, "a cancelled handler")
+    assert [] == lines_of(caplog, "thread")
+
+
+@pytest.mark.slow("threads have no virtual clock")
+@on_real_clock
+async def test_timeout_of_a_thread_is_logged_with_the_line_where_it_hangs(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"stuck"])
+    leave = threading.Event()
+
+    def hang_in_thread(record: Record[Any, Any]) -> None:
+        leave.wait(30)
+
+    try:
+        policy = RetryPolicy(max_attempts=1)
+        async with working(broker, hang_in_thread, retry=policy, timeout=0.05):
+            await until(lambda: settled(broker, 1))
+            leave.set()
+    finally:
+        leave.set()
+
+    (line,) = lines_of(caplog, "attempt failed")
+    assert "error='TimeoutError: the handler took longer than its timeout " in line
+    assert "test_worker_log.py:" in line
+    assert ".hang_in_thread'" in line
+    rejected = caplog.records[-1]
+    assert rejected.getMessage().startswith("record rejected")
+    assert rejected.exc_info is not None
+    assert "leave.wait(30)" in "".join(traceback.format_exception(rejected.exc_info[1]))
+
+
+@on_real_clock
+async def test_thread_that_outlives_the_worker_is_named(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"stuck"])
+    begun, leave = threading.Event(), threading.Event()
+
+    def hang_in_thread(record: Record[Any, Any]) -> None:
+        begun.set()
+        leave.wait(30)
+
+    try:
+        async with working(broker, hang_in_thread, shutdown_grace=0.0):
+            await until(begun.is_set)
+    finally:
+        leave.set()
+
+    (line,) = lines_of(caplog, "threads of cancelled handlers have not ended")
+    assert "threads=1 " in line
+    assert "orders-0@0" in line
+    assert "in test_thread_that_outlives_the_worker_is_named" in line
