@@ -5,6 +5,7 @@ its own format.
 """
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any, Final, final
@@ -16,6 +17,7 @@ from sharecons.escaping import escape
 __all__ = ["StatusLine", "configure_logs", "is_terminal"]
 
 CLEAR: Final = "\r\x1b[K"
+DEFAULT_WIDTH: Final = 80
 TEXT_FORMAT: Final = "%(asctime)s %(levelname)-7s %(message)s"
 
 
@@ -33,14 +35,17 @@ class StatusLine(logging.Handler):
         self._status = ""
 
     def show(self, text: str) -> None:
-        """Replace the status line; the empty string removes it."""
+        """Replace the status line; the empty string removes it.
+
+        It is cut at the width of the terminal: a second line could not be replaced.
+        """
         with self._locked():
-            self._status = text
-            self._write(f"{CLEAR}{text}")
+            self._status = text[: _width() - 1]
+            self._write(f"{CLEAR}{self._status}")
 
     def emit(self, record: logging.LogRecord) -> None:
-        line = escape(self.format(record), sys.stderr.encoding or "ascii")
-        self._write(f"{CLEAR if self._status else ''}{line}\n{self._status}")
+        text = _escape_lines(self.format(record), sys.stderr.encoding or "ascii")
+        self._write(f"{CLEAR if self._status else ''}{text}\n{self._status}")
 
     def _locked(self) -> Any:
         assert self.lock is not None, "created by logging.Handler"
@@ -49,6 +54,21 @@ class StatusLine(logging.Handler):
     def _write(self, text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
+
+
+def _escape_lines(text: str, encoding: str) -> str:
+    """Escape each line; further ones, as of a traceback, are indented.
+
+    So a text with a line break cannot imitate a log line.
+    """
+    return "\n    ".join(escape(line, encoding) for line in text.split("\n"))
+
+
+def _width() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or DEFAULT_WIDTH
+    except OSError:  # no terminal, or it has gone
+        return DEFAULT_WIDTH
 
 
 def configure_logs(process: int | None) -> StatusLine | None:

@@ -93,6 +93,14 @@ class _Process:
         # not end.
         self._worker._handle_signals = False
         failure: Exception | None = None
+        consumer, options = self._worker.consumer, self._worker._options
+        _log.info(
+            "worker starts",
+            group=consumer.group_id,
+            topics=", ".join(sorted(consumer.subscription)),
+            concurrency=options.concurrency,
+            dead_letter=options.dead_letter and options.dead_letter.topic,
+        )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._receive_signals)
             tasks.start_soon(self._log_progress if self._status is None else self._show)
@@ -150,11 +158,13 @@ class _Process:
             return
         self._is_stopping = True
         grace = self._options.grace
+        # A ShareWorker of the application can have a shorter grace period.
+        handlers_grace = min(grace, worker._options.shutdown_grace)
         _log.info(
             "stopping: handlers finish",
             signal=received.name,
             running=worker.stats.running,
-            grace=grace,
+            grace=handlers_grace,
         )
         self._exit.set(grace + MARGIN, ExitCode.FAILED)
         worker.stop()
