@@ -33,7 +33,13 @@ LIMITS: Final = (0.25, 10.0, 60.0)
 REPORTED: Final = 10
 TOLERANCE: Final = 2.0
 """A run fails if a test takes this many times its limit."""
-SCENARIOS: Final = ("scenarios", "spark", "test_examples.py", "test_worker_examples.py")
+SCENARIOS: Final = (
+    "scenarios",
+    "spark",
+    "test_examples.py",
+    "test_service_examples.py",
+    "test_worker_examples.py",
+)
 ROOT: Final = Path(__file__).parent
 SCHEDULER: Final = Path("/proc/thread-self/schedstat")
 SECONDS: Final = pytest.StashKey[float]()
