@@ -5,10 +5,14 @@
     curl -X POST localhost:8000/orders/tea      # writes a record to the topic "orders"
     curl localhost:8000/health                  # 503 while the worker is not connected
 
-Processes of this app are members of one share group: each order is charged by one.
+Processes of this app are members of one share group: each order is charged by one. At
+SIGTERM uvicorn finishes its requests, and then the worker its orders. Use /health for
+readiness, not for liveness: starting this app again does not repair Kafka.
 """
 
+import logging
 import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -18,12 +22,27 @@ from fastapi import FastAPI, Request, Response
 
 from sharecons import Record, ShareConsumer, ShareWorker
 
+# uvicorn configures its own loggers only.
+logging.basicConfig(
+    level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+)
+log = logging.getLogger(__name__)
+
 SERVERS = os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092")
 
 
 async def charge(record: Record) -> None:
     await anyio.sleep(0.01)
     print("charged", (record.value or b"").decode(), flush=True)
+
+
+async def run(worker: ShareWorker) -> None:
+    try:
+        await worker.run()
+    except Exception:
+        # Without this, the app would go on to take orders that it does not charge.
+        log.exception("the worker has failed; the app ends")
+        signal.raise_signal(signal.SIGTERM)
 
 
 @asynccontextmanager
@@ -36,11 +55,16 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     )
     # uvicorn handles signals, and then ends the lifespan.
     app.state.worker = worker = ShareWorker(
-        consumer, charge, shutdown_grace=10, handle_signals=False
+        consumer,
+        charge,
+        dead_letter="orders.dead",
+        create_topics=True,
+        shutdown_grace=10,
+        handle_signals=False,
     )
     app.state.producer = producer = AIOKafkaProducer(bootstrap_servers=SERVERS)
     async with anyio.create_task_group() as tasks, producer:
-        tasks.start_soon(worker.run)
+        tasks.start_soon(run, worker)
         yield
         worker.stop()  # the block ends when the orders at work are charged
     print("closed", flush=True)

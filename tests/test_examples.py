@@ -139,6 +139,60 @@ def test_fastapi_worker_charges_what_is_posted_and_closes() -> None:
 
 
 @slow
+def test_fastapi_worker_logs_an_order_that_fails_and_stops_within_its_grace() -> None:
+    pytest.importorskip("fastapi")
+    with EmbeddedBroker(settings=SETTINGS, topics={TOPIC: 1}) as broker:
+        broker.produce(TOPIC, [b"tea", b"\xff"])
+        with serving(broker) as (process, url):
+            wait_for_health(url, 200)
+            until_true(lambda: broker.group("billing").partitions[0].start_offset)
+            printed = read_until(process, "attempt failed")
+            began = time.monotonic()
+            process.send_signal(signal.SIGTERM)
+            printed += process.communicate(timeout=20)[0].decode()
+            seconds = time.monotonic() - began
+
+        assert seconds < 3.0
+        assert "closed\n" in printed
+        assert broker.group("billing").partitions[0].start_offset == 1
+    (line,) = re.findall(r".* attempt failed .*", printed)
+    assert " WARNING sharecons.worker.runner: attempt failed " in line
+    assert " topic=orders partition=0 offset=1 " in line
+    assert " attempt=1 " in line
+    assert ' error="UnicodeDecodeError: ' in line
+    assert re.search(r"fastapi_worker\.py:\d+ in charge'", line)
+    assert "then='attempt 2 in " in line
+
+
+def read_until(process: subprocess.Popen[bytes], text: str) -> str:
+    """Read lines of a program's output up to the one that contains a text."""
+    assert process.stdout is not None
+    printed = ""
+    while text not in printed:
+        line = process.stdout.readline().decode()
+        assert line, f"the program ended without {text!r}: {printed}"
+        printed += line
+    return printed
+
+
+@slow
+def test_fastapi_worker_that_fails_ends_the_app() -> None:
+    pytest.importorskip("fastapi")
+    with EmbeddedBroker(settings=SETTINGS, topics={TOPIC: 1}) as broker:
+        denied = broker.faults.on("ShareGroupHeartbeat", times=None)
+        with (
+            denied.refuse("GROUP_AUTHORIZATION_FAILED"),
+            serving(broker) as (process, _),
+        ):
+            printed = process.communicate(timeout=20)[0].decode()
+
+    assert "ERROR fastapi_worker: the worker has failed; the app ends" in printed
+    assert "AuthorizationError" in printed
+    assert "Application shutdown complete" in printed
+    assert "closed\n" in printed
+
+
+@slow
 def test_fastapi_worker_is_unhealthy_while_kafka_is_down() -> None:
     pytest.importorskip("fastapi")
     with (
@@ -161,8 +215,9 @@ def serving(
     program = ROOT / "examples" / "fastapi_worker.py"
     app = ["--app-dir", str(program.parent), f"{program.stem}:app"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "uvicorn", *app, "--port", str(port)],
+        [sys.executable, "-u", "-m", "uvicorn", *app, "--port", str(port)],
         stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         env={**os.environ, "BOOTSTRAP_SERVERS": broker.bootstrap_servers},
     )
     try:
