@@ -51,7 +51,7 @@ def new_worker() -> ShareWorker[bytes, Any]:
         "orders",
         group_id="order-processors",
         bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-        # What this cannot read is a dead letter; it never reaches the handler.
+        # A value that is no JSON is a dead letter, and never reaches the handler.
         value_deserializer=json.loads,
     )
     return ShareWorker(
