@@ -107,11 +107,6 @@ class LockKeeper:
                 reason=reason,
             )
 
-    def find_lost(self) -> None:
-        """Lose the records whose locks have ended with their session."""
-        if lost := self._without_lock():
-            self._lose(lost)
-
     def _without_lock(self) -> list[WorkItem]:
         return [item for item in self._items.held if not item.record.held]
 

@@ -4,11 +4,16 @@ from typing import Any
 
 from sharecons._record import TopicPartition
 
-__all__ = ["partition_of", "position_of"]
+__all__ = ["partition_of", "position", "position_of"]
 
 
 def partition_of(record: Any) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)
+
+
+def position(record: Any) -> tuple[str, int, int]:
+    """Return topic, partition and offset."""
+    return record.topic, record.partition, record.offset
 
 
 def position_of(record: Any) -> dict[str, Any]:

@@ -37,7 +37,7 @@ from sharecons.worker.outcomes import (
 )
 from sharecons.worker.patrol import Patrol
 from sharecons.worker.placement import BatchGate
-from sharecons.worker.positions import partition_of, position_of
+from sharecons.worker.positions import partition_of, position, position_of
 from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.settlement import AT_A_TIME, Settlement
@@ -202,8 +202,9 @@ class Runner:
         )
         self._decisions.is_stopping = True
         self._wake()
-        await self._replace_waiting()
-        await self._access.drain()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._replace_waiting)
+            await self._access.drain()
         self._drained = True
         self._wake()
 
@@ -231,9 +232,10 @@ class Runner:
         self._wake()
 
     def _add_all(self, records: Sequence[Any]) -> None:
-        if any(record.delivery_count > 1 for record in records):
+        if again := {position(each) for each in records if each.delivery_count > 1}:
             # An earlier delivery could still be held: its handler is cancelled first.
-            self._locks.find_lost()
+            held = self._scheduler.held
+            self._lose([each for each in held if position(each.record) in again])
         now, wall_clock = self._clock(), time.time()
         for record in records:
             item = new_item(
