@@ -286,7 +286,7 @@ MANY = 20_000
 
 @pytest.mark.parametrize("kind", ["waiting", "ready", "of one key"])
 def test_many_records_leave_in_linear_time(kind: str) -> None:
-    """In quadratic time this takes more than ten seconds: the worker loses its locks."""
+    """In quadratic time, this takes more than ten seconds, and locks are lost."""
     found = Scheduler(concurrency=MANY, max_bytes=10 * MANY, max_held=MANY)
     lane = b"k" if kind == "of one key" else None
     due = 5.0 if kind == "waiting" else -math.inf
