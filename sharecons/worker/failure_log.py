@@ -5,6 +5,7 @@ ones are counted, and their number is logged when the minute ends. So a database
 down does not fill the log, and another failure beside it is still seen.
 """
 
+import math
 from collections import Counter
 from typing import Any, Final, final
 
@@ -101,9 +102,13 @@ class FailureLog:
             fields["exc_info"] = error
         self._log.warning(event, **fields)
 
-    def flush(self) -> None:
-        """Log how many lines were left out in a period that has ended."""
-        now = self._clock()
+    def flush(self, *, at_end: bool = False) -> None:
+        """Log how many lines were left out in a period that has ended.
+
+        Args:
+            at_end: end the period now, since no more lines follow.
+        """
+        now = math.inf if at_end else self._clock()
         for kind, count in self._attempts.take_suppressed(now).items():
             self._log.warning("more attempts failed", exception=kind, count=count)
         self._tracebacks.take_suppressed(now)

@@ -174,6 +174,7 @@ class Runner:
                     await self._start_calls(handlers)
             finally:
                 await self._settlement.finish()
+                self._failures.flush(at_end=True)
             tasks.cancel_scope.cancel()
         return self._failure
 
