@@ -9,6 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons import BatchHandler, Record
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.blocked_loop import Block, BlockedLoop, Call
 from tests.waiting import until
@@ -150,6 +151,30 @@ async def test_batch_handler_that_blocks_the_event_loop_is_named(
     (line,) = lines(caplog)
     assert "'orders-0 offset 0, orders-0 offset 1, orders-0 offset 2, …'" in line
     assert "write'" in line
+
+
+@slow
+@on_real_clock
+async def test_advice_for_a_lock_that_ended_in_a_block_is_not_to_renew(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    lock = {"share.record.lock.duration.ms": 1000}
+    settings = {**SETTINGS, "group.share.min.record.lock.duration.ms": "1000"}
+
+    async def handle(record: Record[Any, Any]) -> None:
+        if record.delivery_count == 1:
+            block(1.3)
+
+    async with EmbeddedBroker(settings=settings, listen=False) as broker:
+        broker.create_topic("orders", partitions=1)
+        broker.set_group_config("billing", lock)
+        broker.produce("orders", [b"a"])
+        async with working(broker, handle):
+            await until(lambda: "acknowledgements failed" in caplog.text)
+
+    assert "renew()" not in caplog.text
+    assert "the lock lasts 1 s: raise share.record.lock.duration.ms" in caplog.text
+    assert "do not block the event loop" in caplog.text
 
 
 @slow
