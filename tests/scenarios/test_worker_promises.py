@@ -57,9 +57,9 @@ class Setup:
     def __init__(
         self,
         admin: AnyAdmin,
+        config: Mapping[str, str] = MappingProxyType({}),
         *,
         topics: Mapping[str, str] | None = None,
-        **config: str,
     ) -> None:
         self.admin = admin
         self.queue = Queue(admin, **config)
@@ -131,7 +131,11 @@ async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
 ) -> None:
     setup = Setup(admin)
     setup.queue.produce([b"%d" % number for number in range(5)])
-    handler = BatchHandler(hang, max_records=5, max_wait=0.1)
+
+    async def write(batch: Any) -> None:
+        await anyio.sleep_forever()
+
+    handler = BatchHandler(write, max_records=5, max_wait=0.1)
 
     async with setup.working(handler, timeout=0.3):
         await setup.wait_until_settled()
@@ -157,7 +161,7 @@ async def test_handler_that_exceeds_max_lease_has_failed_attempts(
 
 
 async def test_stop_on_the_last_delivery_writes_a_dead_letter(admin: AnyAdmin) -> None:
-    setup = Setup(admin, **LIMIT_2)
+    setup = Setup(admin, LIMIT_2)
     setup.queue.produce([b"a"])
     handled = Handled(hang)
 
@@ -174,7 +178,7 @@ async def test_stop_on_the_last_delivery_writes_a_dead_letter(admin: AnyAdmin) -
 async def test_cancelled_run_on_the_last_delivery_writes_a_dead_letter(
     admin: AnyAdmin,
 ) -> None:
-    setup = Setup(admin, **LIMIT_2)
+    setup = Setup(admin, LIMIT_2)
     setup.queue.produce([b"a"])
     handled = Handled(hang)
 
@@ -191,7 +195,7 @@ async def test_cancelled_run_on_the_last_delivery_writes_a_dead_letter(
 async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter(
     admin: AnyAdmin,
 ) -> None:
-    setup = Setup(admin, **LIMIT_2)
+    setup = Setup(admin, LIMIT_2)
     setup.queue.produce([b"a"])
 
     async def fail(record: Record[Any, Any]) -> None:
@@ -210,7 +214,7 @@ async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter
 async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
     admin: AnyAdmin,
 ) -> None:
-    setup = Setup(admin, **LIMIT_2)
+    setup = Setup(admin, LIMIT_2)
     setup.queue.produce([b"bad"])
 
     def refuse(value: bytes) -> Any:
@@ -231,7 +235,7 @@ async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
 async def test_connection_cut_on_the_last_delivery_is_a_dead_letter(
     admin: AnyAdmin,
 ) -> None:
-    setup = Setup(admin, **LIMIT_2)
+    setup = Setup(admin, LIMIT_2)
     setup.queue.produce([b"a"])
     handled = Handled(hang)
     network = KillableNetwork(admin.network or TcpNetwork())
@@ -253,10 +257,11 @@ async def test_lock_that_ends_on_the_last_delivery_is_a_dead_letter(
     admin: AnyAdmin,
 ) -> None:
     config = {
+        **LIMIT_2,
         "share.record.lock.duration.ms": "1000",
         "share.renew.acknowledge.enable": "false",
     }
-    setup = Setup(admin, **LIMIT_2, **config)
+    setup = Setup(admin, config)
     setup.queue.produce([b"a"])
     handled = Handled(hang)
 
