@@ -20,6 +20,7 @@ from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.producer import IdempotentProducer
+from sharecons.worker.blocked_loop import BlockedLoopLog
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import follow_group_settings
@@ -130,6 +131,8 @@ class Runner:
             self._call,
             self._wake,
         )
+        self._blocked_loop = BlockedLoopLog(self._log, self._clock, handler.name)
+        self._slots.on_long_step = self._blocked_loop.on_long_step
         self._stop_requested = anyio.Event()
         self._drained = False
         self._handlers: TaskGroup | None = None
@@ -161,6 +164,7 @@ class Runner:
             tasks.start_soon(self._taker.run)
             tasks.start_soon(self._patrol.run)
             tasks.start_soon(self._wait_for_stop)
+            tasks.start_soon(self._blocked_loop.run)
             tasks.start_soon(
                 follow_group_settings,
                 self._access.read_group_config,
