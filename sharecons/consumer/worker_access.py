@@ -28,6 +28,12 @@ Longer than `max_wait`, as a fetch in flight delays what follows on its connecti
 LEAVE_TIMEOUT: Final = 0.4
 """Seconds to wait for the response to the leave, on which nothing depends."""
 
+ADVICE: Final = (
+    "raise share.record.lock.duration.ms, and do not block the event loop, in which "
+    "the worker renews locks"
+)
+"""What helps if a handler takes longer than the lock of its record."""
+
 _log = get_logger(__name__)
 
 
@@ -95,6 +101,7 @@ class WorkerAccess:
             yield False
             return
         consumer._member.leave_timeout = LEAVE_TIMEOUT
+        consumer._member._result_log.advice = ADVICE
         try:
             yield True
         except anyio.get_cancelled_exc_class():

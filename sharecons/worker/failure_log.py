@@ -134,13 +134,13 @@ class FailureLog:
                 positions=positions_text(records),
             )
 
-    def flush(self, *, is_last: bool = False) -> None:
+    def flush(self, *, at_end: bool = False) -> None:
         """Log how many lines were left out in a period that has ended.
 
         Args:
-            is_last: the worker ends, and with it the period.
+            at_end: end the period now, since no more lines follow.
         """
-        now = FOREVER if is_last else self._clock()
+        now = FOREVER if at_end else self._clock()
         for kind, count in self._attempts.take_suppressed(now).items():
             self._log.warning("more attempts failed", exception=kind, count=count)
         self._tracebacks.take_suppressed(now)

@@ -13,7 +13,7 @@ import anyio
 from sharecons.config.validation import check_count, check_number
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import repr_of
-from sharecons.worker.handler_checks import check_handler
+from sharecons.worker.handler_checks import check_handler, describe_function
 from sharecons.worker.outcomes import HandlerDecision
 from sharecons.worker.self_cancel import undo_self_cancel
 from sharecons.worker.threads import ThreadCalls
@@ -124,8 +124,10 @@ class HandlerCall(Protocol):
         max_records: how many records a call takes.
         max_wait: seconds to wait for as many.
         threads: calls the handler, if it is a plain function.
+        name: the name of the handler, for messages.
     """
 
+    name: str
     max_records: int
     max_wait: float
     threads: ThreadCalls | None
@@ -148,6 +150,7 @@ class _Function:
 
     def __init__(self, handler: Callable[[Any], Any], timeout: float | None) -> None:
         self._timeout = timeout
+        self.name = describe_function(handler)
         self.threads: ThreadCalls | None = None
         if _is_coroutine_function(handler):
             self._call: Callable[[Any], Awaitable[object]] = handler
@@ -196,6 +199,7 @@ class SingleCall:
     def __init__(self, function: _Function) -> None:
         self._call = function.call
         self.threads = function.threads
+        self.name = function.name
 
     async def __call__(self, records: Sequence[Any]) -> Errors:
         try:
@@ -213,6 +217,7 @@ class BatchCall:
     def __init__(self, function: _Function, max_records: int, max_wait: float) -> None:
         self._call = function.call
         self.threads = function.threads
+        self.name = function.name
         self.max_records = max_records
         self.max_wait = max_wait
 

@@ -82,7 +82,8 @@ class LockKeeper:
             lost = due.lost + [item for item in due.renew if not self._renew(item)]
             if now >= watch_at:
                 watch_at = now + WATCH_INTERVAL
-                lost += self._without_lock()
+                # A lock that has just ended is in both lists.
+                lost = list(dict.fromkeys(lost + self._without_lock()))
             for start in range(0, len(lost), AT_A_TIME):
                 self._lose(lost[start : start + AT_A_TIME])
                 await checkpoint()
@@ -106,11 +107,6 @@ class LockKeeper:
                 "duration",
                 reason=reason,
             )
-
-    def find_lost(self) -> None:
-        """Lose the records whose locks have ended with their session."""
-        if lost := self._without_lock():
-            self._lose(lost)
 
     def _without_lock(self) -> list[WorkItem]:
         return [item for item in self._items.held if not item.record.held]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sharecons._record import TopicPartition
 
-__all__ = ["partition_of", "position_of", "positions_text"]
+__all__ = ["partition_of", "position", "position_of", "positions_text"]
 
 MAX_POSITIONS: Final = 10
 """Positions of records in one log line."""
@@ -14,6 +14,11 @@ MAX_POSITIONS: Final = 10
 
 def partition_of(record: Any) -> TopicPartition:
     return TopicPartition(record.topic, record.partition)
+
+
+def position(record: Any) -> tuple[str, int, int]:
+    """Return topic, partition and offset."""
+    return record.topic, record.partition, record.offset
 
 
 def position_of(record: Any) -> dict[str, Any]:
@@ -28,10 +33,8 @@ def position_of(record: Any) -> dict[str, Any]:
 
 def positions_text(records: Sequence[Any]) -> str:
     """Return the positions of records, as "orders-2@14, orders-0@7"."""
-    texts = [
-        f"{record.topic}-{record.partition}@{record.offset}"
-        for record in islice(records, MAX_POSITIONS)
-    ]
+    positions = map(position, islice(records, MAX_POSITIONS))
+    texts = [f"{topic}-{partition}@{offset}" for topic, partition, offset in positions]
     if len(records) > MAX_POSITIONS:
         texts.append("...")
     return ", ".join(texts)

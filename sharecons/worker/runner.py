@@ -20,6 +20,7 @@ from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.producer import IdempotentProducer
+from sharecons.worker.blocked_loop import BlockedLoopLog
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import follow_group_settings
@@ -37,7 +38,7 @@ from sharecons.worker.outcomes import (
 )
 from sharecons.worker.patrol import Patrol
 from sharecons.worker.placement import BatchGate
-from sharecons.worker.positions import partition_of, position_of
+from sharecons.worker.positions import partition_of, position, position_of
 from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.settlement import AT_A_TIME, Settlement
@@ -130,6 +131,8 @@ class Runner:
             self._call,
             self._wake,
         )
+        self._blocked_loop = BlockedLoopLog(self._log, self._clock, handler.name)
+        self._slots.on_long_step = self._blocked_loop.on_long_step
         self._stop_requested = anyio.Event()
         self._drained = False
         self._handlers: TaskGroup | None = None
@@ -161,6 +164,7 @@ class Runner:
             tasks.start_soon(self._taker.run)
             tasks.start_soon(self._patrol.run)
             tasks.start_soon(self._wait_for_stop)
+            tasks.start_soon(self._blocked_loop.run)
             tasks.start_soon(
                 follow_group_settings,
                 self._access.read_group_config,
@@ -173,9 +177,8 @@ class Runner:
                     self._handlers = self._settlement.tasks = handlers
                     await self._start_calls(handlers)
             finally:
-                self._failures.on_end(self._scheduler.held)
                 await self._settlement.finish()
-                self._flush_logs(is_last=True)
+                self._flush_logs(at_end=True)
             tasks.cancel_scope.cancel()
         return self._failure
 
@@ -204,8 +207,9 @@ class Runner:
         )
         self._decisions.is_stopping = True
         self._wake()
-        await self._replace_waiting()
-        await self._access.drain()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._replace_waiting)
+            await self._access.drain()
         self._drained = True
         self._wake()
 
@@ -225,10 +229,10 @@ class Runner:
         if (error := self._access.fatal_error) is not None:
             self._on_fatal_error(error)
 
-    def _flush_logs(self, *, is_last: bool = False) -> None:
-        self._failures.flush(is_last=is_last)
-        self._hooks.flush(FOREVER if is_last else self._clock())
-        self._threads.flush(is_last=is_last)
+    def _flush_logs(self, *, at_end: bool = False) -> None:
+        self._failures.flush(at_end=at_end)
+        self._hooks.flush(FOREVER if at_end else self._clock())
+        self._threads.flush(at_end=at_end)
 
     def _on_threads(self, count: int) -> None:
         """Use fewer slots while threads of cancelled calls run."""
@@ -236,9 +240,10 @@ class Runner:
         self._wake()
 
     def _add_all(self, records: Sequence[Any]) -> None:
-        if any(record.delivery_count > 1 for record in records):
+        if again := {position(each) for each in records if each.delivery_count > 1}:
             # An earlier delivery could still be held: its handler is cancelled first.
-            self._locks.find_lost()
+            held = self._scheduler.held
+            self._lose([each for each in held if position(each.record) in again])
         now, wall_clock = self._clock(), time.time()
         for record in records:
             item = new_item(
@@ -270,14 +275,13 @@ class Runner:
     def _next_items(self) -> list[WorkItem]:
         """Return the records of the next call; an empty list if none can start."""
         now = self._clock()
-        scheduler = self._scheduler
-        ready = scheduler.ready_count(now)
+        ready = self._scheduler.ready_count(now)
         if not (self._gate.is_open(ready, now) or (ready and self._is_stopping)):
             return []
         self._gate.on_started()
         items: list[WorkItem] = []
         while len(items) < self._handler.max_records:
-            item = scheduler.start_next(now)
+            item = self._scheduler.start_next(now)
             if item is None:
                 break
             items.append(item)

@@ -174,6 +174,7 @@ class Settlement:
         Cancelling this has no effect; it takes up to LAST_WRITES seconds.
         """
         held, copies = self._scheduler.held, self._copies
+        self._failures.on_end(held)
         if not held and not copies:
             return
         self._copies = {}

@@ -5,6 +5,7 @@ call instead of ending, because starting a task takes several times as long as w
 one.
 """
 
+import time
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextvars import copy_context
 from typing import Any, Final, final
@@ -14,6 +15,7 @@ from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
+from sharecons.worker.blocked_loop import LONG_STEP
 from sharecons.worker.scheduler import WorkItem
 from sharecons.worker.self_cancel import undo_self_cancel
 
@@ -58,6 +60,10 @@ class CallSlots:
         next_items: returns the records of the next call; none if no call can start.
         call: makes a call.
         on_free: is called when a slot is free, or has ended.
+
+    Attributes:
+        on_long_step: is called with the records of a call that did not await for
+            LONG_STEP seconds or more, and with these seconds.
     """
 
     def __init__(
@@ -73,6 +79,7 @@ class CallSlots:
         self._next_items = next_items
         self._call = call
         self._on_free = on_free
+        self.on_long_step: Callable[[Sequence[WorkItem], float], None] | None = None
         self._count = 0
         self._tasks: TaskGroup | None = None
         self._idle: list[CallSlot] = []
@@ -149,7 +156,10 @@ class CallSlots:
     async def _make_calls(self, slot: CallSlot) -> None:
         pause_at = self._clock() + SLICE
         while slot.items:
-            await _InOwnContext(self._call(slot.items), self._on_wait)
+            items = slot.items
+            await _InOwnContext(
+                self._call(items), self._on_wait, items, self.on_long_step
+            )
             if slot.scope.cancel_called:
                 return  # the call has ended before; the next one would be cancelled
             if self._clock() >= pause_at:
@@ -172,11 +182,21 @@ class _InOwnContext:
 
     Args:
         on_wait: is called when the coroutine waits for the first time.
+        items: the records that it is for.
+        on_long_step: see `CallSlots`.
     """
 
-    def __init__(self, awaitable: Awaitable[None], on_wait: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        awaitable: Awaitable[None],
+        on_wait: Callable[[], None],
+        items: Sequence[WorkItem],
+        on_long_step: Callable[[Sequence[WorkItem], float], None] | None,
+    ) -> None:
         self._steps = awaitable.__await__()
         self._on_wait = on_wait
+        self._items = items
+        self._on_long_step = on_long_step
 
     def __await__(self) -> Generator[Any, Any, None]:
         context = copy_context()
@@ -184,11 +204,18 @@ class _InOwnContext:
         step: Callable[..., Any] = send
         argument: Any = None
         has_waited = False
+        # uvloop's clock stands still during a step.
+        clock = time.monotonic
         while True:
+            began = clock()
             try:
                 yielded = context.run(step, argument)
             except StopIteration:
                 return
+            finally:
+                seconds = clock() - began
+                if seconds >= LONG_STEP and self._on_long_step is not None:
+                    self._on_long_step(self._items, seconds)
             if not has_waited:
                 has_waited = True
                 self._on_wait()

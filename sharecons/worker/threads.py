@@ -201,17 +201,17 @@ class ThreadLog:
             )
         self._on_count(self.count)
 
-    def flush(self, *, is_last: bool = False) -> None:
+    def flush(self, *, at_end: bool = False) -> None:
         """Log each thread that does not end soon, and all once in REPORT_INTERVAL.
 
         Args:
-            is_last: the worker ends: log the threads that have not ended.
+            at_end: the worker ends: log the threads that have not ended.
         """
         now = self._clock()
         for thread in self._threads:
             if thread not in self._logged and now >= thread.since + SOON:
                 self._log_abandoned(thread)
-        if is_last:
+        if at_end:
             self._next_report = now if self._threads else math.inf
         self._report(now)
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 import anyio
 
 from sharecons import Record, ShareConsumer, ShareGroupAdmin, TopicPartition
+from sharecons.errors import BrokerError
 from tests.kafka_plugin import Admin
+from tests.scenarios.embedded_admin import AnyAdmin
 from tests.scenarios.queue import Queue, take
 from tests.scenarios.repeating import repeat
 from tests.waiting import until_true
@@ -148,20 +150,24 @@ def _entry(run: int, line: str) -> Entry:
 
 
 async def wait_until_settled(
-    admin: Admin, group: str, partitions: Mapping[str, int], *, within: float = 60.0
+    admin: AnyAdmin, group: str, partitions: Mapping[str, int], *, within: float = 60.0
 ) -> None:
     """Wait until every record of some topics is acknowledged or archived.
 
     A record of the first topic can have a copy in the next one, so the topics are read
     in this order. `partitions` has the number of partitions of each topic.
     """
-    async with ShareGroupAdmin(admin.bootstrap_servers) as client:
+    async with ShareGroupAdmin(
+        admin.bootstrap_servers, network=admin.network
+    ) as client:
         for topic, count in partitions.items():
             keys = [TopicPartition(topic, number) for number in range(count)]
 
             async def read_lags(keys: list[TopicPartition] = keys) -> list[int | None]:
                 ends = (await client.list_offsets(keys)).found
                 listed = await client.list_share_group_offsets(group, partitions=keys)
+                if isinstance(listed[group].error, BrokerError):
+                    return [None]  # the worker has not joined yet
                 offsets = listed[group].value.found
                 # The lag is None until the first acknowledgement.
                 return [

@@ -15,6 +15,8 @@ it, a fetch returns whole batches, and closing the session uses no delivery."""
 
 since_4_2 = pytest.mark.skipif(not HAS_VERSION_2, reason="requires Kafka 4.2")
 
+since_4_3 = pytest.mark.skipif(KAFKA < (4, 3), reason="requires Kafka 4.3")
+
 COUNT_AFTER_CLOSE = 2 if HAS_VERSION_2 else 1
 """The delivery count of a record after its session or connection was closed."""
 

@@ -81,7 +81,7 @@ def test_code_line_is_the_innermost_line_of_the_application() -> None:
 
 
 async def wait_forever() -> None:
-    await asyncio.sleep(1e6)
+    await asyncio.Event().wait()
 
 
 def test_code_line_of_a_timeout_is_where_the_handler_waited() -> None:

@@ -1,6 +1,7 @@
 """The scheduler: which record is processed next, and how many are fetched."""
 
 import math
+import time
 from collections import defaultdict
 
 import hypothesis.strategies as st
@@ -278,3 +279,28 @@ def test_every_waiting_record_becomes_due(delays: list[float]) -> None:
     assert [
         items[n].record for n in sorted(range(len(delays)), key=delays.__getitem__)
     ] == order
+
+
+MANY = 20_000
+
+
+@pytest.mark.parametrize("kind", ["waiting", "ready", "of one key"])
+def test_many_records_leave_in_linear_time(kind: str) -> None:
+    """In quadratic time, this takes more than ten seconds, and locks are lost."""
+    found = Scheduler(concurrency=MANY, max_bytes=10 * MANY, max_held=MANY)
+    lane = b"k" if kind == "of one key" else None
+    due = 5.0 if kind == "waiting" else -math.inf
+    items = [WorkItem(number, 1, lane=lane, due=due) for number in range(MANY)]
+    for item in items:
+        found.add(item)
+    started = time.perf_counter()
+
+    for item in reversed(items):
+        assert [] == found.lane_behind(item)
+        found.close(item)
+        found.remove(item)
+
+    assert time.perf_counter() - started < 2.0
+    assert found.is_idle
+    assert math.inf == found.next_due()
+    assert found.start_next(9.0) is None

@@ -23,6 +23,7 @@ WORKER_OPTIONS: Final = (
     "dead_letter",
     "create_topics",
     "key_order",
+    "handler_timeout",
     "max_lease",
     "auto_offset_reset",
     "bootstrap_servers",
@@ -110,10 +111,17 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         help="process records with the same key one after the other in each process",
     )
     add(
+        "--handler-timeout",
+        type=_parse_seconds,
+        metavar="SECONDS",
+        help="time for one call of the handler; then it is cancelled, and the attempt "
+        "has failed (default: no limit)",
+    )
+    add(
         "--max-lease",
         type=_parse_seconds,
         metavar="SECONDS",
-        help="longest time for which the lock of a record is renewed (default: a day)",
+        help="time for which a record is held in all, waits included (default: a day)",
     )
     add(
         "--auto-offset-reset",

@@ -76,7 +76,11 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
         key_order=options.key_order,
         shutdown_grace=options.grace,
         handle_signals=False,
-        **_given(concurrency=options.concurrency, max_lease=options.max_lease),
+        **_given(
+            concurrency=options.concurrency,
+            timeout=options.handler_timeout,
+            max_lease=options.max_lease,
+        ),
     )
 
 

@@ -25,7 +25,7 @@ Problem = Callable[[], str | None]
 Numbers = Callable[[], Mapping[str, float]]
 """Returns the numbers of a worker by name."""
 
-GAUGES: Final = ("held", "running", "waiting")
+GAUGES: Final = ("held", "running", "waiting", "abandoned_threads")
 """Numbers that go up and down; all others are counts."""
 
 BEAT: Final = 0.5

@@ -209,8 +209,14 @@ class _Process:
             return "the worker is stopping"
         consumer = self._worker.consumer
         if consumer.connected:
-            return self._missing_topics.problem()
+            return self._missing_topics.problem() or self._thread_problem()
         return f"not a member of group {consumer.group_id!r}: no heartbeat is accepted"
+
+    def _thread_problem(self) -> str | None:
+        threads = self._worker.stats.abandoned_threads
+        if threads < self._worker._options.concurrency:
+            return None
+        return f"{threads} cancelled handlers have not ended, and take all threads"
 
     async def _show(self) -> None:
         """Keep the status line of a terminal up to date."""

@@ -69,7 +69,7 @@ class Lease(AckTarget):
         cursor: number of records that were returned to the application.
         deadline, lock_duration: when locks that were not renewed end, and the seconds
             from the acquisition until then.
-        lock_scope: the session in which they were acquired.
+        lock_scope, result_log: the session and consumer in which they were acquired.
         is_queued: the owner knows of pending acknowledgements.
     """
 
@@ -83,7 +83,6 @@ class Lease(AckTarget):
         "_owner",
         "_record_count",
         "_renewed_until",
-        "_result_log",
         "_states",
         "acquired",
         "count",
@@ -94,6 +93,7 @@ class Lease(AckTarget):
         "lock_duration",
         "lock_scope",
         "payload",
+        "result_log",
         "share_partition",
         "topic",
     )
@@ -127,7 +127,7 @@ class Lease(AckTarget):
         self.is_queued = False
         self._owner = owner
         self._is_packed = True
-        self._result_log = owner.result_log
+        self.result_log = owner.result_log
         self._states = _NONE
         self._record_count = 0
         self._offsets: Sequence[int] = ()  # if not dense
@@ -165,13 +165,13 @@ class Lease(AckTarget):
 
     def deadline_of(self, offset: int) -> float:
         """Return when the lock of one record ends; NO_LOCK if its session has ended."""
-        if self.lock_scope.ended or self._result_log.closed:
+        if self.lock_scope.ended or self.result_log.closed:
             return NO_LOCK
         return self._renewed_until.get(offset, self.deadline)
 
     def remaining_of(self, offset: int) -> float:
         """Return the seconds until `deadline_of`; 0.0 if it has passed."""
-        return max(0.0, self.deadline_of(offset) - self._result_log.clock())
+        return max(0.0, self.deadline_of(offset) - self.result_log.clock())
 
     def holds(self, offset: int) -> bool:
         """Return whether the lock of a record that is not settled is still held."""
@@ -222,7 +222,7 @@ class Lease(AckTarget):
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Acknowledge one record; see `Record` for its guarantees and errors."""
-        result_log = self._result_log
+        result_log = self.result_log
         if result_log.this_thread() != result_log.thread:
             raise verb_errors.wrong_thread(kind, self._describe(offset))
         if (
@@ -261,7 +261,7 @@ class Lease(AckTarget):
             LockLostError: some of their locks were lost.
             Other errors: as `acknowledge`.
         """
-        if self._result_log.this_thread() != self._result_log.thread:
+        if self.result_log.this_thread() != self.result_log.thread:
             what = self._describe(self._offset(start))
             raise verb_errors.wrong_thread(kind, what)
         self._check_allowed(kind)
@@ -279,7 +279,7 @@ class Lease(AckTarget):
         For acknowledgements of the library, as in implicit mode. Does nothing once the
         consumer is closed, as the records were released.
         """
-        if not self._result_log.closed:
+        if not self.result_log.closed:
             self._acknowledge_part(slice(start, stop), kind)
 
     # Calls of the batcher.
@@ -360,7 +360,7 @@ class Lease(AckTarget):
             self._owner.reject_late_ack(self, runs)
 
     def _check_allowed(self, kind: AcknowledgeType) -> None:
-        if self._result_log.closed:
+        if self.result_log.closed:
             raise verb_errors.closed(kind, f"a record of {self._name}")
         if kind == RENEW:
             if not self._owner.renewable:

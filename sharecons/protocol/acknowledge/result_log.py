@@ -57,12 +57,14 @@ class ResultLog:
         overrun_count: records acknowledged after their locks had ended; reset by the
             caller.
         delivery_limit: the group's delivery limit; 0 if not known.
+        advice: what helps if processing takes longer than the lock.
         archived: releases that have archived their records; emptied by the caller.
         thread: the identity of the only thread that can acknowledge records.
         this_thread: returns the identity of the calling thread.
     """
 
     __slots__ = (
+        "advice",
         "archived",
         "clock",
         "closed",
@@ -88,6 +90,7 @@ class ResultLog:
         self.results: list[AcknowledgeResult] = []
         self.has_listener = True
         self.overrun_count = 0
+        self.advice = "call renew() or raise share.record.lock.duration.ms"
         self.delivery_limit = 0
         self.archived: list[AcknowledgeResult] = []
         self.wake = wake

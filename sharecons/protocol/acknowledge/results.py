@@ -81,8 +81,7 @@ def lock_overrun(lease: Lease, deadline: float, now: float) -> str:
     seconds = now - deadline + lease.lock_duration
     return (
         f"processing took {_short(seconds)} s, the lock lasts "
-        f"{_short(lease.lock_duration)} s: call renew() or raise "
-        "share.record.lock.duration.ms"
+        f"{_short(lease.lock_duration)} s: {lease.result_log.advice}"
     )
 
 

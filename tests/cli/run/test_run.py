@@ -208,6 +208,20 @@ def test_health_pages_follow_the_worker(broker, tmp_path):
         assert 200 == command.get("/livez")[0]
 
 
+def test_worker_whose_threads_all_hang_is_not_ready(broker, tmp_path):
+    options = ("--handler-timeout", "0.1", "--concurrency", "2", "--health-port", "0")
+    with running(broker, tmp_path, "app:hang_in_thread", *options) as command:
+        command.wait_for("begin", 2)
+        command.wait_until(lambda: 503 == command.get("/readyz")[0])
+
+        text = "2 cancelled handlers have not ended, and take all threads\n"
+        assert (503, text) == command.get("/readyz")
+        _, metrics = command.get("/metrics")
+        gauge = 'sharecons_worker_abandoned_threads{group="billing"} 2.0'
+        assert gauge in metrics
+        assert "in hang_in_thread" in command.stderr
+
+
 def test_blocked_event_loop_is_not_live(broker, tmp_path):
     with running(broker, tmp_path, "app:block", "--health-port", "0") as command:
         command.wait_for("begin", 1)

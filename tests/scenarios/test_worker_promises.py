@@ -1,0 +1,423 @@
+"""The promises of a worker with a dead-letter queue, on both brokers.
+
+A record leaves the group only by success, by Reject, or with a confirmed dead letter.
+tests/worker/test_worker_promises.py has the promises about logs and threads.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from types import MappingProxyType
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import (
+    BatchHandler,
+    DeadLetter,
+    DeadLetterQueue,
+    Record,
+    Reject,
+    RetryPolicy,
+    ShareGroupAdmin,
+    ShareWorker,
+)
+from sharecons.demo.network import KillableNetwork
+from sharecons.net.io.transport import TcpNetwork
+from sharecons.worker.dead_letter_headers import Origin, read_origin
+from tests.dead_letters.letters import records_of
+from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.queue import Queue
+from tests.scenarios.share_workers import wait_until_settled
+from tests.scenarios.versions import since_4_3
+from tests.waiting import until
+from tests.worker.working import Handled
+
+pytestmark = [pytest.mark.anyio, since_4_3, pytest.mark.timeout(60)]
+
+ONCE = RetryPolicy(max_attempts=1)
+TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
+LIMIT_2: Mapping[str, str] = MappingProxyType({"share.delivery.count.limit": "2"})
+
+
+@pytest.fixture(params=LOOPS)
+def anyio_backend(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture
+def admin(any_admin: AnyAdmin) -> AnyAdmin:
+    return any_admin
+
+
+class Setup:
+    """A queue of its own with a dead-letter topic."""
+
+    def __init__(
+        self,
+        admin: AnyAdmin,
+        config: Mapping[str, str] = MappingProxyType({}),
+        *,
+        topics: Mapping[str, str] | None = None,
+    ) -> None:
+        self.admin = admin
+        self.queue = Queue(admin, **config)
+        if topics is not None:
+            self.queue.topic = admin.create_topic(config=topics)
+        self.dead = admin.create_topic(config=topics)
+
+    def worker(
+        self,
+        handler: Any,
+        *,
+        consumer: Mapping[str, Any] = MappingProxyType({}),
+        **options: Any,
+    ) -> ShareWorker[Any, Any]:
+        return ShareWorker(
+            self.queue.consumer(**{"max_wait": 0.1, **consumer}),
+            handler,
+            **{"dead_letter": DeadLetterQueue(self.dead), "retry": TWICE, **options},
+        )
+
+    @asynccontextmanager
+    async def working(
+        self, handler: Any, **options: Any
+    ) -> AsyncIterator[ShareWorker[Any, Any]]:
+        """Run a worker; stop it at the end of the block."""
+        worker = self.worker(handler, **options)
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(worker.run)
+                yield worker
+                worker.stop()
+
+    async def wait_until_settled(self) -> None:
+        partitions = {self.queue.topic: 1}
+        await wait_until_settled(self.admin, self.queue.group, partitions, within=15)
+
+    async def origins(self) -> list[Origin]:
+        """Return the origins of the dead letters, by their offsets at the source."""
+        async with ShareGroupAdmin(
+            self.admin.bootstrap_servers, network=self.admin.network
+        ) as client:
+            letters = await records_of(client, self.dead)
+        found = [read_origin(letter.headers) for letter in letters]
+        return sorted((each for each in found if each), key=lambda each: each.offset)
+
+
+async def hang(record: Record[Any, Any]) -> None:
+    await anyio.sleep_forever()
+
+
+async def test_handler_that_hangs_is_a_dead_letter_after_its_attempts(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin)
+    setup.queue.produce([b"a"])
+    handled = Handled(hang)
+
+    async with setup.working(handled, timeout=0.3):
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert [b"a"] * 2 == handled.calls
+    assert 1 == origin.delivery_count, "a timeout costs no delivery"
+    assert 2 == origin.attempts
+
+
+async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin)
+    setup.queue.produce([b"%d" % number for number in range(5)])
+
+    async def write(batch: Any) -> None:
+        await anyio.sleep_forever()
+
+    handler = BatchHandler(write, max_records=5, max_wait=0.1)
+
+    async with setup.working(handler, timeout=0.3):
+        await setup.wait_until_settled()
+
+    origins = await setup.origins()
+    assert [(n, 1) for n in range(5)] == [(o.offset, o.delivery_count) for o in origins]
+
+
+async def test_handler_that_exceeds_max_lease_has_failed_attempts(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin)
+    setup.queue.produce([b"a"])
+    handled = Handled(hang)
+
+    async with setup.working(handled, max_lease=1.0):
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert [b"a"] * 2 == handled.calls
+    assert 2 == origin.delivery_count
+    assert "held for max_lease (1 s)" in origin.reason
+
+
+async def test_stop_on_the_last_delivery_writes_a_dead_letter(admin: AnyAdmin) -> None:
+    setup = Setup(admin, LIMIT_2)
+    setup.queue.produce([b"a"])
+    handled = Handled(hang)
+
+    for delivery in (1, 2):
+        async with setup.working(handled, shutdown_grace=0.2):
+            await until(lambda count=delivery: len(handled.calls) == count)
+
+    (origin,) = await setup.origins()
+    assert 2 == origin.delivery_count
+    assert "delivered for the last time: the worker stops" == origin.reason
+    await setup.wait_until_settled()
+
+
+async def test_cancelled_run_on_the_last_delivery_writes_a_dead_letter(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin, LIMIT_2)
+    setup.queue.produce([b"a"])
+    handled = Handled(hang)
+
+    for delivery in (1, 2):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(setup.worker(handled).run)
+            await until(lambda count=delivery: len(handled.calls) == count)
+            tasks.cancel_scope.cancel()
+
+    assert [2] == [each.delivery_count for each in await setup.origins()]
+    await setup.wait_until_settled()
+
+
+async def test_error_that_stops_the_worker_on_the_last_delivery_is_a_dead_letter(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin, LIMIT_2)
+    setup.queue.produce([b"a"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    while not await setup.origins():  # a fetch in flight can return it once more
+        with pytest.raises(ValueError, match="bad"):
+            await setup.worker(fail, stop_on_error=True).run()
+
+    (origin,) = await setup.origins()
+    assert 2 == origin.delivery_count
+    assert "delivered for the last time: its handler raised" == origin.reason
+    await setup.wait_until_settled()
+
+
+async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin, LIMIT_2)
+    setup.queue.produce([b"bad"])
+
+    def refuse(value: bytes) -> Any:
+        raise ValueError("not an order")
+
+    consumer = {"value_deserializer": refuse}
+    retry = RetryPolicy(max_attempts=9)
+    async with setup.working(
+        Handled(), consumer=consumer, undeserializable="release", retry=retry
+    ):
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert 2 == origin.delivery_count
+    assert "delivered for the last time: ValueError: not an order" == origin.reason
+
+
+async def test_connection_cut_on_the_last_delivery_is_a_dead_letter(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin, LIMIT_2)
+    setup.queue.produce([b"a"])
+    handled = Handled(hang)
+    network = KillableNetwork(admin.network or TcpNetwork())
+
+    async with setup.working(handled, consumer={"network": network}) as worker:
+        for delivery in (1, 2):
+            await until(lambda count=delivery: len(handled.calls) == count)
+            await network.close()
+            await until(lambda count=delivery: worker.stats.locks_lost == count)
+        await until(lambda: worker.stats.dead_lettered == 1)
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert 2 == origin.delivery_count
+    assert "its lock was lost on its last delivery" == origin.reason
+
+
+async def test_lock_that_ends_on_the_last_delivery_is_a_dead_letter(
+    admin: AnyAdmin,
+) -> None:
+    config = {
+        **LIMIT_2,
+        "share.record.lock.duration.ms": "1000",
+        "share.renew.acknowledge.enable": "false",
+    }
+    setup = Setup(admin, config)
+    setup.queue.produce([b"a"])
+    handled = Handled(hang)
+
+    async with setup.working(handled, retry=RetryPolicy(max_attempts=9)) as worker:
+        await until(lambda: worker.stats.dead_lettered == 1)
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert [b"a"] * 2 == handled.calls
+    assert 2 == worker.stats.locks_lost
+    assert 2 == origin.delivery_count
+    assert "its lock was lost on its last delivery" == origin.reason
+
+
+async def test_record_delivered_more_often_than_its_attempts_is_not_handled(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin)
+    setup.queue.produce([b"a"])
+    interrupted = Handled(hang)
+    for delivery in (1, 2):
+        async with setup.working(interrupted, shutdown_grace=0.2):
+            await until(lambda count=delivery: len(interrupted.calls) == count)
+    handled = Handled()
+
+    async with setup.working(handled):
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert [] == handled.calls
+    assert "delivered 3 times without an outcome; max_attempts is 2" == origin.reason
+
+
+async def test_dead_letter_that_its_topic_cannot_take_is_held(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    small = {"max.message.bytes": "100"}
+    setup = Setup(admin, topics=small)
+    setup.queue.produce([b"a"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("x" * 1000)
+
+    async with setup.working(fail, retry=ONCE) as worker:
+        await until(lambda: "copy of a failed record not written" in caplog.text)
+        await anyio.sleep(1.5)  # real time: the second attempt comes after 1 s
+        assert (1, 0) == (worker.stats.held, worker.stats.released)
+        worker.stop_now()
+
+    handled = Handled()
+    async with setup.working(handled):
+        await until(lambda: handled.calls == [b"a"])
+
+
+async def test_dead_letter_does_not_return_to_its_topic(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Two workers, each with the source of the other as its dead-letter topic."""
+    setup, back = Setup(admin), Setup(admin)
+    back.queue.topic, back.dead = setup.dead, setup.queue.topic
+    setup.queue.produce([b"a"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    async with setup.working(fail, retry=ONCE) as worker:
+        async with back.working(fail, retry=ONCE) as other:
+            await until(lambda: "is a dead letter of topic" in caplog.text)
+            other.stop_now()
+        await setup.wait_until_settled()
+
+    assert 1 == worker.stats.dead_lettered
+    assert 0 == other.stats.dead_lettered
+    assert 1 == len(await setup.origins())
+
+
+class Falsy(Exception):
+    def __bool__(self) -> bool:
+        return False
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def numbers(record: Any) -> Iterator[int]:
+    yield 1
+
+
+def raising(error: Exception) -> Callable[[Record[Any, Any]], Awaitable[object]]:
+    async def handle(record: Record[Any, Any]) -> None:
+        raise error
+
+    return handle
+
+
+async def fail_falsely(batch: Any) -> None:
+    for record in batch:
+        batch.fail(record, Falsy())
+
+
+@pytest.mark.parametrize(
+    ("handler", "letters"),
+    [
+        (raising(Falsy()), 1),
+        (BatchHandler(fail_falsely, max_records=1, max_wait=0.0), 1),
+        (lambda record: numbers(record), 1),
+        (raising(Unreadable()), 1),
+        (raising(DeadLetter(Unreadable())), 1),
+        (raising(DeadLetter(400)), 1),
+        (raising(Reject(b"bytes")), 0),
+    ],
+    ids=[
+        "falsy",
+        "falsy-in-batch",
+        "generator",
+        "unreadable",
+        "unreadable-reason",
+        "number",
+        "bytes",
+    ],
+)
+async def test_failure_without_truth_or_text_accepts_nothing(
+    admin: AnyAdmin, handler: Any, letters: int
+) -> None:
+    setup = Setup(admin)
+    setup.queue.produce([b"a"])
+
+    async with setup.working(handler, retry=ONCE) as worker:
+        await setup.wait_until_settled()
+
+    assert 0 == worker.stats.accepted
+    assert letters == len(await setup.origins()) == worker.stats.dead_lettered
+    assert 1 - letters == worker.stats.rejected
+
+
+async def test_handler_that_cancels_its_task_does_not_end_the_worker(
+    admin: AnyAdmin, anyio_backend_name: str
+) -> None:
+    if anyio_backend_name != "asyncio":
+        pytest.skip("a task of trio cannot be cancelled")
+    setup = Setup(admin)
+    setup.queue.produce([b"%d" % number for number in range(10)])
+
+    async def cancel_itself(record: Record[Any, Any]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if record.value == b"3":
+            task.cancel()
+            with suppress(TimeoutError):
+                await anyio.sleep_forever()
+
+    async with setup.working(cancel_itself, concurrency=2, retry=ONCE):
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert 3 == origin.offset
+    assert "RuntimeError: the handler cancelled its own task" in origin.reason
