@@ -105,6 +105,8 @@ class SignalDispatcher:
 
     def add(self, listener: Listener) -> None:
         """Pass signals to this worker."""
+        if listener.is_in_main_thread and not self._has_listeners_in_main_thread():
+            self._uninstall()  # what a worker that ended in another thread has left
         with self._lock:
             self._listeners = (*self._listeners, listener)
         if listener.is_in_main_thread and not self._previous:
@@ -168,7 +170,7 @@ class SignalDispatcher:
         previous = self._previous.get(number)
         if not self._has_listeners_in_main_thread():
             # The last worker ended in another thread: its coroutine was never finished.
-            self._restore()
+            self._uninstall()
             signal.raise_signal(number)
             return
         self._count += 1

@@ -63,9 +63,9 @@ class AbandonedThread:
         The result is wrapped, because trio does not let a thread return a coroutine.
         """
         self._ident = threading.get_ident()
-        if self._on_end is not None:
-            return (None,)
         try:
+            if self._on_end is not None:
+                return (None,)
             return (self._function(self.argument),)
         finally:
             self._has_ended = True

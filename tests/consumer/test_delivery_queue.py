@@ -15,9 +15,10 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
+from sharecons.consumer.receive import accept_passed_records
 from sharecons.metrics import MetricName
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.io.event_loop import EventWaiter, Waiter
+from sharecons.net.io.event_loop import AutoResetEvent, EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
@@ -25,7 +26,9 @@ from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
+from tests.net.waits import other_tasks_have_run
 from tests.protocol.message_factories import P0
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -334,3 +337,54 @@ async def test_processing_counts_the_records_of_other_readers() -> None:
     assert readers.processing(None) == (2, 4)
     readers.settle(loop, accept=True)
     assert readers.processing(poll) == (0, 0)
+
+
+class CountingWaiter(EventWaiter):
+    """Counts how often a reader that waits is woken."""
+
+    wakes = 0
+
+    def wake(self) -> None:
+        type(self).wakes += 1
+        super().wake()
+
+
+async def test_one_record_wakes_one_of_the_loops_that_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(CountingWaiter, "wakes", 0)
+    bench = Bench(new_waiter=CountingWaiter)
+    received: list[int] = []
+
+    async def read_one() -> None:
+        loop = RecordIterator[bytes, bytes](bench.deliveries, lambda: None)
+        received.append((await anext(loop)).offset)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(3):
+            tasks.start_soon(read_one)
+        while bench.pace.waiting_readers < 3:
+            await checkpoint()
+        bench.acquire(0, 1)
+        await other_tasks_have_run()
+
+        assert [0] == received
+        assert 1 == CountingWaiter.wakes
+        tasks.cancel_scope.cancel()
+
+
+async def test_passed_records_are_accepted_after_progress_that_left_none() -> None:
+    """A loop has accepted its records itself before the task looks for them."""
+    bench = Bench()
+    progress = AutoResetEvent()
+    loop = RecordIterator[bytes, bytes](bench.deliveries, progress.set)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(accept_passed_records, bench.deliveries, progress)
+        progress.set()
+        await other_tasks_have_run()
+        lease = bench.acquire(0, 3)
+        for _ in range(2):
+            await anext(loop)
+        await until(lambda: not lease.is_open(0))
+        assert lease.is_open(1)
+        tasks.cancel_scope.cancel()

@@ -69,6 +69,12 @@ def send(number: signal.Signals = signal.SIGTERM) -> None:
     os.kill(os.getpid(), number)
 
 
+def wakeup_descriptor() -> int:
+    descriptor = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(descriptor)
+    return descriptor
+
+
 async def test_signal_stops_all_workers_and_the_second_one_cancels_them() -> None:
     first, second = Stops(), Stops()
     with first.listening(), second.listening():
@@ -150,6 +156,49 @@ async def test_handler_of_the_application_is_called_and_restored(
         assert [number] == received
 
     assert handle is signal.getsignal(number)
+
+
+async def test_signal_after_the_end_in_another_thread_reaches_the_application() -> None:
+    """The garbage collector closes an unfinished coroutine in any thread."""
+    received: list[int] = []
+
+    def handle(number: int, frame: object) -> None:
+        received.append(number)
+
+    signal.signal(signal.SIGTERM, handle)
+    stops = Stops()
+    descriptor = wakeup_descriptor()
+    listening = stops.listening()
+    listening.__enter__()
+    await to_thread.run_sync(listening.__exit__, None, None, None)
+    send()
+    await until(lambda: bool(received))
+
+    assert [signal.SIGTERM] == received
+    assert [] == stops.calls
+    assert handle is signal.getsignal(signal.SIGTERM)
+    assert descriptor == wakeup_descriptor()
+
+
+async def test_worker_that_starts_after_an_end_in_another_thread_is_not_stopped() -> (
+    None
+):
+    first, second = Stops(), Stops()
+    descriptor = wakeup_descriptor()
+    listening = first.listening()
+    listening.__enter__()
+    send()
+    await until(lambda: bool(first.calls))
+    await to_thread.run_sync(listening.__exit__, None, None, None)
+    with second.listening():
+        for _ in range(3):
+            await anyio.lowlevel.checkpoint()
+        assert [] == second.calls
+        send()
+        await until(lambda: bool(second.calls))
+
+    assert ["stop"] == first.calls == second.calls
+    assert descriptor == wakeup_descriptor()
 
 
 async def test_default_handlers_are_restored() -> None:

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from sharecons import Record
-from sharecons.testing import EmbeddedBroker
+from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
 from tests.worker.working import settled, working
@@ -30,6 +30,28 @@ class Deliveries:
     async def __call__(self, record: Record[Any, Any]) -> None:
         self.counts[record.delivery_count] += 1
         await anyio.sleep(self.seconds)
+
+
+@pytest.mark.parametrize(("seconds", "is_prefetched"), [(0.01, True), (1.0, False)])
+async def test_records_are_prefetched_while_handlers_are_fast(
+    broker: EmbeddedBroker, seconds: float, is_prefetched: bool
+) -> None:
+    """With a lock of 2 s, handlers that take up to 0.5 s are fast."""
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 2000})
+    broker.produce("orders", [b"record"] * 8, batch=1)
+    acquired: list[int] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        partition = broker.group("billing").partition("orders")
+        states = [each.state for each in partition.in_flight]
+        acquired.append(states.count(OffsetState.ACQUIRED))
+        await anyio.sleep(seconds)
+
+    async with working(broker, handle, concurrency=1):
+        await until(lambda: settled(broker, 8))
+
+    assert 1 == acquired[0], "no handler has ended"
+    assert is_prefetched == (max(acquired) > 2)
 
 
 @pytest.mark.slow("many records on a virtual clock")
