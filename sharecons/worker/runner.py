@@ -175,7 +175,10 @@ class Runner:
             try:
                 async with anyio.create_task_group() as handlers:
                     self._handlers = self._settlement.tasks = handlers
-                    await self._start_calls(handlers)
+                    try:
+                        await self._start_calls(handlers)
+                    finally:
+                        self._settlement.tasks = None
             finally:
                 await self._settlement.finish()
                 self._flush_logs(at_end=True)
@@ -371,6 +374,7 @@ class Runner:
         if item.has_outcome:
             return
         now = self._clock()
+        item.lease_end = now  # records that arrived together have the first one's end
         if item.is_running:
             error = TimeoutError(
                 f"the record was held for max_lease ({self._options.max_lease:g} s)"

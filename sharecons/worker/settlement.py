@@ -80,10 +80,11 @@ class Settlement:
         on_changed: is called when a record has left, or uses no slot any more.
 
     Attributes:
-        tasks: where copies are written; set this before the first outcome.
+        tasks: where copies are written; set this before the first outcome. None once
+            these tasks end: further copies are noted, and `finish` writes them.
     """
 
-    tasks: TaskGroup
+    tasks: TaskGroup | None
 
     def __init__(
         self,
@@ -179,7 +180,8 @@ class Settlement:
             return
         self._copies = {}
         with anyio.CancelScope(shield=True, deadline=self._clock() + LAST_WRITES):
-            async with anyio.create_task_group() as self.tasks:
+            async with anyio.create_task_group() as tasks:
+                self.tasks = tasks
                 for item, copy in copies.items():
                     if isinstance(copy, DeadLettered) and (
                         item.is_done or self._decisions.is_last_delivery(item)
@@ -190,6 +192,7 @@ class Settlement:
                         self.release(item, Released(STOPS, item.error))
                     if number % AT_A_TIME == 0:
                         await checkpoint()
+                self.tasks = None
         self._report_unwritten()
 
     def _report_unwritten(self) -> None:
@@ -208,7 +211,8 @@ class Settlement:
         if not item.has_outcome:
             self._scheduler.close(item)
         self._copies[item] = outcome
-        self.tasks.start_soon(self._copy, item, outcome)
+        if self.tasks is not None:
+            self.tasks.start_soon(self._copy, item, outcome)
         self._on_changed()
 
     async def _copy(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:

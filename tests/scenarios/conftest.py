@@ -1,11 +1,13 @@
 """Fixtures of the scenarios, which run on a real Kafka and on the embedded broker."""
 
+import time
 from collections.abc import AsyncIterator
 from itertools import zip_longest
 from typing import Any
 
 import pytest
 
+from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.settings import TEST_SETTINGS
 from tests.kafka_plugin import Admin, Kafka
@@ -53,6 +55,13 @@ async def any_admin(real_admin: Admin | None) -> AsyncIterator[AnyAdmin]:
         return
     async with EmbeddedBroker(settings=TEST_SETTINGS, listen=False) as broker:
         yield EmbeddedAdmin(broker)
+
+
+@pytest.fixture
+async def wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the wall clock, with which due times are written, follow the virtual one."""
+    clock, start = running_clock(), time.time()
+    monkeypatch.setattr(time, "time", lambda: start + clock())
 
 
 @pytest.hookimpl(trylast=True)

@@ -4,7 +4,6 @@ On a virtual clock with the embedded broker. The CPU that this takes is measured
 `tests.bench`.
 """
 
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,12 +13,15 @@ import anyio
 import pytest
 
 from sharecons import Record, Retry, RetryPolicy, RetryTopic, ShareConsumer, ShareWorker
-from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.waiting import until
 
-pytestmark = [pytest.mark.anyio, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.timeout(300),
+    pytest.mark.usefixtures("wall_clock"),
+]
 
 DELAY = 30.0
 FAILING = 1000
@@ -30,13 +32,6 @@ STEP = 0.1
 @pytest.fixture(params=virtual_time.BACKENDS)
 def anyio_backend(request: pytest.FixtureRequest) -> virtual_time.Backend:
     return virtual_time.backend(request.param)
-
-
-@pytest.fixture(autouse=True)
-async def wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the wall clock, with which due times are written, follow the virtual one."""
-    clock, start = running_clock(), time.time()
-    monkeypatch.setattr(time, "time", lambda: start + clock())
 
 
 @pytest.fixture

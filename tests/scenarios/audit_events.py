@@ -1,0 +1,76 @@
+"""The random events of the worker's audit: faults, cut connections, changed configs."""
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from sharecons.testing import EmbeddedBroker
+
+__all__ = ["ARCHIVE", "GROUP", "change_config", "inject_fault", "start_config"]
+
+GROUP: Final = "billing"
+ARCHIVE: Final = "dlq.archived"
+"""The topic in which the broker notes each record that it archives (KIP-1191)."""
+
+CONFIGS: Final[dict[str, Sequence[object]]] = {
+    "share.record.lock.duration.ms": (1000, 3000, 15000, 30000),
+    "share.delivery.count.limit": (2, 3, 5, 10),
+    "share.renew.acknowledge.enable": ("true", "false"),
+    "share.partition.max.record.locks": (100, 500, 2000, 4000),
+}
+
+CODES: Final = {
+    "ShareFetch": ("UNKNOWN_SERVER_ERROR", "SHARE_SESSION_NOT_FOUND"),
+    "ShareAcknowledge": ("UNKNOWN_SERVER_ERROR", "SHARE_SESSION_NOT_FOUND"),
+    "Produce": (
+        "NOT_LEADER_OR_FOLLOWER",
+        "NOT_ENOUGH_REPLICAS",
+        "REQUEST_TIMED_OUT",
+        "LEADER_NOT_AVAILABLE",
+    ),
+    "ShareGroupHeartbeat": ("COORDINATOR_LOAD_IN_PROGRESS", "NOT_COORDINATOR"),
+}
+"""Errors after which a client tries again, by the API that responds with them."""
+
+
+def start_config(chance: random.Random) -> dict[str, object]:
+    """Return the first config of the group; sessions of killed members end early."""
+    return {
+        "errors.deadletterqueue.topic.name": ARCHIVE,
+        "share.auto.offset.reset": "earliest",
+        "share.session.timeout.ms": 6000,
+        "share.heartbeat.interval.ms": 1000,
+        **{name: chance.choice(values) for name, values in CONFIGS.items()},
+    }
+
+
+def change_config(broker: EmbeddedBroker, chance: random.Random) -> tuple[str, object]:
+    """Change one config of the group; return its name and its value."""
+    name = chance.choice(list(CONFIGS))
+    value = chance.choice(CONFIGS[name])
+    broker.set_group_config(GROUP, {name: value})
+    return name, value
+
+
+def inject_fault(broker: EmbeddedBroker, chance: random.Random) -> str:
+    """Add a fault for the next requests of one API; return what it does."""
+    api = chance.choice(list(CODES))
+    times, after = chance.randint(1, 4), chance.randint(0, 3)
+    matcher = broker.faults.on(api, times=times, after=after)
+    seconds = chance.choice([0.5, 3.0, 20.0, 60.0])
+    actions: dict[str, Callable[[], Any]] = {
+        "cut before": matcher.cut,
+        "cut after": lambda: matcher.cut(after=True),
+        "hang up": matcher.hang_up,
+        "lose": matcher.lose,
+        "stall": lambda: matcher.stall(seconds),
+        "delay": lambda: matcher.delay(seconds),
+        "refuse": lambda: matcher.refuse(chance.choice(CODES[api])),
+    }
+    if api.startswith("ShareF") or api.startswith("ShareA"):
+        actions["refuse partitions"] = lambda: matcher.refuse_partitions(
+            "NOT_LEADER_OR_FOLLOWER"
+        )
+    what = chance.choice(list(actions))
+    actions[what]()
+    return f"{what} {api}"

@@ -1,0 +1,174 @@
+"""Checks of a history: records lost, handled twice, or acknowledged wrongly."""
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from sharecons.testing.broker.share.deliveries import AcknowledgeType
+from sharecons.worker.dead_letter_headers import read_origin
+from tests.scenarios.audit_events import ARCHIVE
+from tests.scenarios.audit_history import RECORDS, History
+from tests.scenarios.audit_journal import Delivery
+from tests.scenarios.audit_lives import DEAD, SOURCE
+from tests.scenarios.audit_network import Sent
+from tests.scenarios.share_workers import Position
+
+__all__ = ["Findings"]
+
+
+class Copy(NamedTuple):
+    """A record of the dead-letter topic or of a retry topic."""
+
+    at: Position
+    origin: Position
+    number: int
+
+
+class Findings:
+    """The checks of one history, after its end.
+
+    Attributes:
+        lost: numbers that were neither handled nor rejected, and are no dead letters.
+        killed: the same, but their last delivery was in progress at a kill.
+        not_received: the same, but no worker has received their last delivery from its
+            consumer: the broker's response was lost, or the consumer was cut off.
+        reported: the same, but a worker has logged that it could not write their dead
+            letter before it ended.
+    """
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._copies = list(_copies(history))
+        self._numbers = _numbers(history)
+        self._origins = {each.at: each.origin for each in self._copies}
+        self._copies_of: defaultdict[Position, list[Position]] = defaultdict(list)
+        for each in self._copies:
+            self._copies_of[each.origin].append(each.at)
+        numbers = self._numbers
+        missing = {*range(RECORDS)} - self._done()
+        self.killed = missing & {numbers[at] for at in history.killed}
+        missing -= self.killed
+        self.reported = missing & {numbers[at] for at in history.reported}
+        missing -= self.reported
+        self.not_received = missing & self._not_received()
+        self.lost = sorted(missing - self.not_received)
+
+    def _not_received(self) -> set[int]:
+        """Return the numbers of records that are archived without a worker's doing."""
+        received = {each[1:] for each in self._history.journal.received}
+        archived = [
+            (Position(*origin[:3]), origin.delivery_count)
+            for record in self._history.broker.records(ARCHIVE)
+            if (origin := read_origin(record.headers)) is not None
+        ]
+        return {self._numbers[each[0]] for each in archived if each not in received}
+
+    def _done(self) -> set[int]:
+        journal = self._history.journal
+        accepted = {
+            each.delivery
+            for each in self._history.sent
+            if each.kind is AcknowledgeType.ACCEPT
+        }
+        swallowed = {n for each, n in journal.swallowed.items() if each in accepted}
+        dead = {each.number for each in self._copies if each.at.topic == DEAD}
+        returned, rejected = journal.returned.values(), journal.rejected.values()
+        return {*returned, *rejected, *swallowed, *dead}
+
+    def not_held(self) -> list[Sent]:
+        """Return the acknowledgements of locks that the worker knew to be lost.
+
+        One that is made in time can be late when it is sent, behind another request.
+        """
+        decided, lost = self._history.journal.decided, self._history.journal.lost
+        return [
+            each
+            for each in self._history.sent
+            if each.seconds > lost.get(each.delivery, math.inf)
+            or (not each.held and not decided.get(each.delivery, True))
+        ]
+
+    def stale(self) -> list[Sent]:
+        """Return the acknowledgements that a broker applies to a later delivery.
+
+        The lock of the delivery that they are for has ended while they waited behind a
+        fetch, and this fetch has acquired the record again.
+        """
+        journal = self._history.journal
+        return [
+            each
+            for each in self._history.sent
+            if each.held
+            and each.delivery not in journal.decided
+            and _has_earlier(each.delivery, journal.decided)
+            and not self._is_copied(each)
+        ]
+
+    def early(self) -> list[Sent]:
+        """Return the acknowledgements without a handler's result, or a copy."""
+        return [
+            each
+            for each in self._history.sent
+            if each.held and not self._is_allowed(each)
+        ]
+
+    def wrong_copies(self) -> list[Copy]:
+        """Return the copies whose origin is not the record that they contain."""
+        return [
+            each
+            for each in self._copies
+            if each.origin.topic != SOURCE or self._numbers[each.origin] != each.number
+        ]
+
+    def _is_allowed(self, sent: Sent) -> bool:
+        journal, delivery = self._history.journal, sent.delivery
+        if sent.kind is AcknowledgeType.ACCEPT:
+            return (
+                _has_earlier(delivery, journal.returned)
+                or _has_earlier(delivery, journal.swallowed)
+                or self._is_copied(sent)
+            )
+        if sent.kind in (AcknowledgeType.REJECT, AcknowledgeType.GAP):
+            return _has_earlier(delivery, journal.rejected)
+        return True
+
+    def _is_copied(self, sent: Sent) -> bool:
+        """Return whether the record had a copy when it was acknowledged."""
+        at = sent.delivery.at
+        return any(
+            copy.offset < sent.ends[copy.topic, copy.partition]
+            for copy in self._copies_of[self._origins.get(at, at)]
+            if copy != at
+        )
+
+
+def _has_earlier(delivery: Delivery, noted: Mapping[Delivery, object]) -> bool:
+    """Return whether this delivery was noted, or an earlier one to the same life.
+
+    An acknowledgement that waits behind a fetch can reach the broker after its lock
+    has ended, and when the fetch has acquired the record again.
+    """
+    counts = range(1, delivery.count + 1)
+    return any(delivery._replace(count=count) in noted for count in counts)
+
+
+def _copies(history: History) -> list[Copy]:
+    found = []
+    for topic in (DEAD, *history.retry_topics):
+        for record in history.broker.records(topic):
+            origin = read_origin(record.headers)
+            assert origin is not None
+            assert record.value is not None
+            at = Position(topic, record.partition, record.offset)
+            found.append(Copy(at, Position(*origin[:3]), int(record.value)))
+    return found
+
+
+def _numbers(history: History) -> dict[Position, int]:
+    """Return the number of each record of the source and of the retry topics."""
+    return {
+        Position(topic, record.partition, record.offset): int(record.value or b"")
+        for topic in (SOURCE, *history.retry_topics)
+        for record in history.broker.records(topic)
+    }

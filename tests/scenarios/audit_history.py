@@ -1,0 +1,226 @@
+"""One history of the worker's audit: lives of workers until all records are settled."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.testing import EmbeddedBroker, OffsetState
+from tests.scenarios.audit_events import (
+    ARCHIVE,
+    GROUP,
+    change_config,
+    inject_fault,
+    start_config,
+)
+from tests.scenarios.audit_journal import Journal
+from tests.scenarios.audit_lives import (
+    DEAD,
+    RETRIES,
+    SOURCE,
+    Life,
+    last_options,
+    random_options,
+)
+from tests.scenarios.audit_network import Sent
+from tests.scenarios.share_workers import Position
+from tests.waiting import until
+
+__all__ = ["PARTITIONS", "RECORDS", "History"]
+
+RECORDS: Final = 1500
+PARTITIONS: Final = 3
+MAX_LIVES: Final = 15
+"""The number of lives before the last one."""
+
+ENDS: Final = ("stop", "stop now", "cancel", "kill", "kill")
+EVENTS: Final = ("fault", "fault", "fault", "cut", "cut all", "config")
+SETTLED: Final = 3000.0
+"""Seconds in which the last life settles all records."""
+
+
+@dataclass
+class History:
+    """One history, chosen at random by its seed.
+
+    Attributes:
+        sent: all acknowledgements but renewals of held locks.
+        killed: the positions whose last delivery was in progress at a kill.
+        reported: the positions whose dead letters a worker could not write before it
+            ended, as its log has them.
+        log: the options, the events and the ends of all lives.
+    """
+
+    broker: EmbeddedBroker
+    seed: int
+    journal: Journal = field(default_factory=Journal)
+    sent: list[Sent] = field(default_factory=list)
+    killed: set[Position] = field(default_factory=set)
+    reported: set[Position] = field(default_factory=set)
+    log: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.chance = random.Random(self.seed)
+        self.retries = self.chance.random() < 0.6
+        self.counts: Counter[str] = Counter()
+        self._produced = 0
+        self._lives = 0
+        self._member: str | None = None
+        self._tasks: TaskGroup
+
+    @property
+    def retry_topics(self) -> tuple[str, ...]:
+        return tuple(each.topic for each in RETRIES) if self.retries else ()
+
+    async def run(self) -> None:
+        """Run all lives; the last one ends when every record is settled."""
+        self._create()
+        lives = self.chance.randint(6, MAX_LIVES)
+        async with anyio.create_task_group() as self._tasks:
+            while self._lives < lives:
+                self._produce(RECORDS // lives)
+                await self._live()
+            self._produce(RECORDS - self._produced)
+            await self._finish()
+
+    def _create(self) -> None:
+        broker = self.broker
+        broker.create_topic(SOURCE, PARTITIONS)
+        broker.create_topic(DEAD, 1)
+        notes = {"errors.deadletterqueue.group.enable": "true"}
+        broker.create_topic(ARCHIVE, 1, config=notes)
+        for topic in self.retry_topics:
+            broker.create_topic(topic, 2)
+        config = start_config(self.chance)
+        broker.set_group_config(GROUP, config)
+        self._note(f"retries={self.retries} {config}")
+
+    def _produce(self, count: int) -> None:
+        """Write records; the number decides the partition and the key."""
+        numbers = range(self._produced, self._produced + count)
+        self._produced += count
+        for partition in range(PARTITIONS):
+            mine = [n for n in numbers if n % PARTITIONS == partition]
+            self.broker.produce(
+                SOURCE,
+                [b"%d" % n for n in mine],
+                keys=[b"k%d" % (n % 40) if n % 4 else None for n in mine],
+                partition=partition,
+                batch=self.chance.choice([1, 7, None]),
+            )
+
+    # Lives.
+
+    async def _live(self) -> None:
+        """Let one worker or two run until their ends."""
+        lives = [self._start(random_options(self.chance))]
+        if self.chance.random() < 0.35:
+            lives.append(self._start(random_options(self.chance)))
+        await self._sleep()
+        for _ in range(self.chance.randint(0, 3)):
+            await self._happen(lives)
+            await self._sleep()
+        for life in lives:
+            if not life.ended.is_set():
+                await self._end(life, self.chance.choice(ENDS))
+            if self.chance.random() < 0.5:
+                await self._sleep()
+
+    async def _sleep(self) -> None:
+        await anyio.sleep(self.chance.choice([0.0, 0.05, 0.5, 3.0, 20.0, 70.0]))
+
+    def _start(self, options: dict[str, Any]) -> Life:
+        member, self._member = self._member, None
+        life = Life(
+            self._lives,
+            self.broker,
+            self.journal,
+            random.Random(f"{self.seed} {self._lives}"),
+            options=options,
+            retries=self.retries,
+            member=member or f"life-{self._lives}",
+            on_sent=self.sent.append,
+        )
+        self._note(f"life {life.number}: member {life.member}, {options}")
+        self._lives += 1
+        self._tasks.start_soon(life.run)
+        return life
+
+    async def _happen(self, lives: list[Life]) -> None:
+        what = self.chance.choice(EVENTS)
+        detail: object = ""
+        match what:
+            case "fault":
+                detail = inject_fault(self.broker, self.chance)
+            case "cut":
+                await self.chance.choice(lives).network.cut()
+            case "cut all":
+                for life in lives:
+                    await life.network.cut()
+            case _:
+                detail = change_config(self.broker, self.chance)
+        self.counts[what] += 1
+        self._note(f"{what} {detail}")
+
+    async def _end(self, life: Life, how: str) -> None:
+        self._note(f"end life {life.number}: {how}")
+        self.counts[how] += 1
+        if how == "kill":
+            self._note_last_deliveries(life)
+            if self.chance.random() < 0.5:
+                self._member = life.member
+        await life.end(how)
+
+    def _note_last_deliveries(self, life: Life) -> None:
+        """Note the records of a life that no other one receives after it is killed."""
+        partitions = self.broker.cluster.share_partitions
+        limit = partitions.group_settings(GROUP).delivery_limit
+        member = life.worker.consumer.member_id
+        try:
+            group = self.broker.group(GROUP)
+        except LookupError:
+            return
+        self.killed |= {
+            Position(partition.topic, partition.partition, each.offset)
+            for partition in group.partitions
+            for each in partition.in_flight
+            if each.state == OffsetState.ACQUIRED
+            and each.member_id == member
+            and each.delivery_count >= limit
+        }
+
+    async def _finish(self) -> None:
+        """Let a worker run without faults until all records are settled."""
+        self.broker.faults.clear()
+        config = {"share.renew.acknowledge.enable": "true"}
+        self.broker.set_group_config(GROUP, config)
+        life = self._start(last_options(self.chance))
+        await until(self._is_settled, within=SETTLED, pause=1.0)
+        await self._end(life, "stop")
+
+    def _is_settled(self) -> bool:
+        """Return whether every record of the source and the retry topics is settled."""
+        group = self.broker.group(GROUP) if self._has_group() else None
+        if group is None:
+            return False
+        partitions = {(each.topic, each.partition): each for each in group.partitions}
+        wanted = [(SOURCE, number) for number in range(PARTITIONS)]
+        wanted += [(topic, n) for topic in self.retry_topics for n in (0, 1)]
+        return all(
+            (found := partitions.get(each)) is not None
+            and found.start_offset == found.end_offset
+            for each in wanted
+        )
+
+    def _has_group(self) -> bool:
+        try:
+            self.broker.group(GROUP)
+        except LookupError:
+            return False
+        return True
+
+    def _note(self, text: str) -> None:
+        self.log.append(f"{anyio.current_time():.3f} {text}")

@@ -1,0 +1,223 @@
+"""The journal of the worker's audit: the calls of handlers, by a record's number.
+
+A life is one run of a worker. After a life is killed, nothing of it is noted any more:
+a killed process does nothing.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any, Final, NamedTuple
+
+import anyio
+
+from sharecons import DeadLetter, HandlerBatch, Record, Reject, Retry
+from tests.scenarios.share_workers import Position
+
+__all__ = ["Delivery", "FailedError", "Handlers", "Journal", "delivery_of", "plan_of"]
+
+CYCLE: Final = 50
+PLANS: Final = {
+    3: "fail once",
+    7: "fail always",
+    11: "hang",
+    17: "retry",
+    23: "reject",
+    29: "dead letter",
+    31: "swallow",
+    37: "unreadable",
+}
+"""By the number modulo CYCLE; others succeed at their first attempt."""
+
+WORK: Final = (0.0, 0.0, 0.001, 0.02, 0.5)
+"""Seconds that a handler takes."""
+
+
+def plan_of(number: int) -> str:
+    return PLANS.get(number % CYCLE, "succeed")
+
+
+class FailedError(Exception):
+    """A planned failure of a handler."""
+
+
+class UnreadableError(FailedError):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+class Delivery(NamedTuple):
+    """One delivery of a record to a member; the numbers of lives count from 0."""
+
+    life: int
+    at: Position
+    count: int
+
+
+class Journal:
+    """The calls of all handlers.
+
+    Attributes:
+        calls: how often the handler of each number was called.
+        returned: the numbers of deliveries whose handlers returned.
+        swallowed: the same, of handlers that caught their cancellation.
+        rejected: the same, of handlers that raised `Reject`.
+        received: deliveries that a worker has received from its consumer.
+        decided: deliveries that the worker has settled, except by copies, and whether
+            it still had the lock then, as far as it knew.
+        lost: deliveries whose locks the worker has lost, and when it noticed that.
+        overlaps: deliveries whose handler began while the record's handler ran.
+        batch_overlaps: the same, if the earlier handler was a batch's: it continues
+            while it has other records.
+        ends: how many calls ended in each way.
+    """
+
+    def __init__(self) -> None:
+        self.calls: Counter[int] = Counter()
+        self.returned: dict[Delivery, int] = {}
+        self.swallowed: dict[Delivery, int] = {}
+        self.rejected: dict[Delivery, int] = {}
+        self.received: set[Delivery] = set()
+        self.decided: dict[Delivery, bool] = {}
+        self.lost: dict[Delivery, float] = {}
+        self.overlaps: list[Delivery] = []
+        self.batch_overlaps: list[Delivery] = []
+        self.ends: Counter[str] = Counter()
+        self._running: set[tuple[int, Position]] = set()
+        self._closed: set[int] = set()
+
+    def close(self, life: int) -> None:
+        """Ignore everything that this life does from now on."""
+        self._closed.add(life)
+
+    @contextmanager
+    def calling(
+        self, delivery: Delivery, number: int, *, in_batch: bool = False
+    ) -> Iterator[None]:
+        """Note that the handler of a record runs."""
+        key = delivery.life, delivery.at
+        if delivery.life not in self._closed:
+            self.calls[number] += 1
+            if key in self._running:
+                (self.batch_overlaps if in_batch else self.overlaps).append(delivery)
+        self._running.add(key)
+        try:
+            yield
+        finally:
+            self._running.discard(key)
+
+    def end(self, delivery: Delivery, number: int, how: str) -> None:
+        """Note how a call ended; no await must follow until the handler's end."""
+        if delivery.life in self._closed:
+            return
+        self.ends[how] += 1
+        if how == "returned":
+            self.returned[delivery] = number
+        elif how == "swallowed":
+            self.swallowed[delivery] = number
+        elif how == "rejected":
+            self.rejected[delivery] = number
+
+
+class Handlers:
+    """The handlers of one life: of a record, and of a batch."""
+
+    def __init__(self, journal: Journal, life: int, chance: random.Random) -> None:
+        self._journal = journal
+        self._life = life
+        self._chance = chance
+
+    async def one(self, record: Record[Any, Any]) -> None:
+        """Handle a record as its number plans."""
+        delivery, number = delivery_of(self._life, record), int(record.value)
+        how = "cancelled"
+        with self._journal.calling(delivery, number):
+            try:
+                error = await self._work(number)
+                how = "returned" if error is None else _name(error)
+                if error is not None:
+                    raise error
+            except anyio.get_cancelled_exc_class():
+                if plan_of(number) != "swallow":
+                    raise
+                how = "swallowed"
+            finally:
+                self._journal.end(delivery, number, how)
+
+    async def batch(self, batch: HandlerBatch[Any, Any]) -> None:
+        """Handle records as planned; some batches hang, whatever their records."""
+        records = [
+            (delivery_of(self._life, record), int(record.value)) for record in batch
+        ]
+        hows = dict.fromkeys(records, "cancelled")
+        with _all(self._journal.calling(*each, in_batch=True) for each in records):
+            try:
+                await self._work_all(batch, records, hows)
+            finally:
+                for each in records:
+                    self._journal.end(*each, hows[each])
+
+    async def _work_all(
+        self,
+        batch: HandlerBatch[Any, Any],
+        records: Sequence[tuple[Delivery, int]],
+        hows: dict[tuple[Delivery, int], str],
+    ) -> None:
+        results: dict[tuple[Delivery, int], str] = {}
+        await anyio.sleep(self._chance.choice(WORK))
+        if self._chance.random() < 0.05:
+            await anyio.sleep_forever()
+        for record, each in zip(batch, records, strict=True):
+            error = self._result(each[1])
+            results[each] = "returned" if error is None else _name(error)
+            if error is not None:
+                batch.fail(record, error)
+        hows.update(results)
+
+    async def _work(self, number: int) -> Exception | None:
+        """Work as long as planned; return what the handler raises."""
+        plan = plan_of(number)
+        if plan == "hang":
+            await anyio.sleep_forever()
+        if plan == "swallow":
+            await anyio.sleep(self._chance.choice([0.1, 3.0, 100.0]))
+        await anyio.sleep(self._chance.choice(WORK))
+        return self._result(number)
+
+    def _result(self, number: int) -> Exception | None:
+        """Return what the handler of a record raises."""
+        calls = self._journal.calls[number]
+        match plan_of(number):
+            case "fail once" if calls == 1:
+                return FailedError(f"record {number} fails once")
+            case "fail always" | "hang":
+                return FailedError(f"record {number} fails always")
+            case "retry" if calls <= 2:
+                return Retry(self._chance.choice([None, 0.0, 2.0, 30.0]))
+            case "reject":
+                return Reject(f"record {number} is rejected")
+            case "dead letter":
+                return DeadLetter(f"record {number} is a dead letter")
+            case "unreadable" if calls <= 2:
+                return UnreadableError()
+            case _:
+                return None
+
+
+def delivery_of(life: int, record: Any) -> Delivery:
+    at = Position(record.topic, record.partition, record.offset)
+    return Delivery(life, at, record.delivery_count)
+
+
+@contextmanager
+def _all(calls: Any) -> Iterator[None]:
+    with ExitStack() as stack:
+        for call in calls:
+            stack.enter_context(call)
+        yield
+
+
+def _name(error: Exception) -> str:
+    names = {Retry: "retried", Reject: "rejected", DeadLetter: "dead-lettered"}
+    return names.get(type(error), "failed")
