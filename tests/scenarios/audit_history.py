@@ -1,4 +1,7 @@
-"""One history of the worker's audit: lives of workers until all records are settled."""
+"""One history of the worker's audit: lives of workers until all records are settled.
+
+All waits are in virtual time (`virtual_time`).
+"""
 
 import random
 from collections import Counter

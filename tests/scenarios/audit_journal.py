@@ -2,6 +2,8 @@
 
 A life is one run of a worker. After a life is killed, nothing of it is noted any more:
 a killed process does nothing.
+
+All waits are in virtual time (`virtual_time`).
 """
 
 import random
