@@ -157,8 +157,11 @@ class Runner:
         option `stop_on_error`.
         """
         async with anyio.create_task_group() as tasks:
+
+            def on_limit() -> None:
+                tasks.start_soon(self._taker.run)
+
             tasks.start_soon(self._locks.run)
-            tasks.start_soon(self._taker.run)
             tasks.start_soon(self._patrol.run)
             tasks.start_soon(self._wait_for_stop)
             tasks.start_soon(
@@ -167,6 +170,7 @@ class Runner:
                 self._locks,
                 self._window,
                 self._decisions,
+                on_limit,
             )
             try:
                 async with anyio.create_task_group() as handlers:
