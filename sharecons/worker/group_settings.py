@@ -27,7 +27,7 @@ async def follow_group_settings(
     locks: LockKeeper,
     window: WindowTracker,
     decisions: Decisions,
-    on_limit: Callable[[], None],
+    on_limit: Callable[[], object],
 ) -> None:
     """Keep a worker up to date with the configs of its group, until cancelled.
 

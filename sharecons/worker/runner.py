@@ -7,7 +7,8 @@ Cancelling a run at any time releases the records that are not settled.
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -156,32 +157,32 @@ class Runner:
         Return the error that ended the consumer, or what a handler raised with the
         option `stop_on_error`.
         """
-        async with anyio.create_task_group() as tasks:
-
-            def on_limit() -> None:
-                tasks.start_soon(self._taker.run)
-
-            tasks.start_soon(self._locks.run)
-            tasks.start_soon(self._patrol.run)
-            tasks.start_soon(self._wait_for_stop)
-            tasks.start_soon(
-                follow_group_settings,
-                self._access.read_group_config,
-                self._locks,
-                self._window,
-                self._decisions,
-                on_limit,
-            )
-            try:
-                async with anyio.create_task_group() as handlers:
-                    self._handlers = self._settlement.tasks = handlers
-                    try:
-                        await self._start_calls(handlers)
-                    finally:
-                        self._settlement.tasks = None
-            finally:
-                await self._settlement.finish()
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                take: Callable[[], object] = partial(tasks.start_soon, self._taker.run)
+                tasks.start_soon(self._locks.run)
+                tasks.start_soon(self._patrol.run)
+                tasks.start_soon(self._wait_for_stop)
+                tasks.start_soon(
+                    follow_group_settings,
+                    self._access.read_group_config,
+                    self._locks,
+                    self._window,
+                    self._decisions,
+                    take,
+                )
+                try:
+                    async with anyio.create_task_group() as handlers:
+                        self._handlers = self._settlement.tasks = handlers
+                        try:
+                            await self._start_calls(handlers)
+                        finally:
+                            self._settlement.tasks = None
+                finally:
+                    await self._settlement.finish()
+                tasks.cancel_scope.cancel()
+        finally:
+            await self._settlement.finish()  # records that were taken meanwhile
         return self._failure
 
     def stop(self) -> None:
