@@ -95,6 +95,11 @@ class Decisions:
             return Rejected(reason, error)
         return self._give_up(reason, error)
 
+    def held_too_long(self) -> TimeoutError:
+        """Return the error of an attempt at the end of its record's lease."""
+        seconds = self._options.max_lease
+        return TimeoutError(f"the record was held for max_lease ({seconds:g} s)")
+
     def continue_wait(self, item: WorkItem, now: float) -> Outcome:
         """Return where a record waits for the rest of its delay."""
         seconds = max(0.0, item.due - now)

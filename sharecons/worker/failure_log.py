@@ -6,7 +6,7 @@ down does not fill the log, and another failure beside it is still seen.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, final
 
 from sharecons.errors import Error
@@ -132,6 +132,16 @@ class FailureLog:
                 "released and delivered again",
                 records=len(records),
                 positions=positions_text(records),
+            )
+
+    def on_locks_lost(self, lost: Sequence[WorkItem]) -> None:
+        """Log records whose locks are lost, in one line."""
+        if lost:
+            self._log.warning(
+                "locks lost: these records are delivered again, and their handlers are "
+                "cancelled",
+                records=len(lost),
+                **position_of(lost[0].record),
             )
 
     def flush(self, *, at_end: bool = False) -> None:

@@ -18,18 +18,29 @@ DELIVERIES: Final = "share.delivery.count.limit"
 INTERVAL: Final = 60.0
 """Seconds between two readings."""
 
+FIRST_READ: Final = 0.3
+"""Seconds to wait for the delivery limit before the first record is taken."""
+
 
 async def follow_group_settings(
     read: Callable[[str], Awaitable[str | None]],
     locks: LockKeeper,
     window: WindowTracker,
     decisions: Decisions,
+    on_limit: Callable[[], object],
 ) -> None:
     """Keep a worker up to date with the configs of its group, until cancelled.
 
     Args:
         read: returns a config of the group; None if it is unknown or not readable.
+        on_limit: is called once, when the delivery limit is known: then no last
+            delivery is released by mistake. Without a response it is called after
+            FIRST_READ seconds.
     """
+    with anyio.move_on_after(FIRST_READ):
+        limit = _number(await read(DELIVERIES), decisions.delivery_limit)
+        decisions.delivery_limit = limit
+    on_limit()
     while True:
         if await read(RENEWALS) == "false":
             locks.stop_renewing(f"the group has {RENEWALS}=false")

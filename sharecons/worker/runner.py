@@ -8,6 +8,7 @@ Cancelling a run at any time releases the records that are not settled.
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import anyio
@@ -38,7 +39,7 @@ from sharecons.worker.outcomes import (
 )
 from sharecons.worker.patrol import Patrol
 from sharecons.worker.placement import BatchGate
-from sharecons.worker.positions import partition_of, position, position_of
+from sharecons.worker.positions import partition_of, position
 from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.settlement import AT_A_TIME, Settlement
@@ -159,31 +160,36 @@ class Runner:
         Return the error that ended the consumer, or what a handler raised with the
         option `stop_on_error`.
         """
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._locks.run)
-            tasks.start_soon(self._taker.run)
-            tasks.start_soon(self._patrol.run)
-            tasks.start_soon(self._wait_for_stop)
-            tasks.start_soon(self._blocked_loop.run)
-            tasks.start_soon(
-                follow_group_settings,
-                self._access.read_group_config,
-                self._locks,
-                self._window,
-                self._decisions,
-            )
-            try:
-                async with anyio.create_task_group() as handlers:
-                    self._handlers = self._settlement.tasks = handlers
-                    try:
-                        await self._start_calls(handlers)
-                    finally:
-                        self._settlement.tasks = None
-            finally:
-                await self._settlement.finish()
-                self._flush_logs(at_end=True)
-            tasks.cancel_scope.cancel()
+        try:
+            async with anyio.create_task_group() as tasks:
+                self._start_tasks(tasks)
+                try:
+                    async with anyio.create_task_group() as handlers:
+                        self._handlers = self._settlement.tasks = handlers
+                        try:
+                            await self._start_calls(handlers)
+                        finally:
+                            self._settlement.tasks = None
+                finally:
+                    await self._settlement.finish()
+                tasks.cancel_scope.cancel()
+        finally:
+            await self._settlement.finish()  # records that were taken meanwhile
+            self._flush_logs(at_end=True)
         return self._failure
+
+    def _start_tasks(self, tasks: TaskGroup) -> None:
+        for run in (self._locks.run, self._patrol.run, self._blocked_loop.run):
+            tasks.start_soon(run)
+        tasks.start_soon(self._wait_for_stop)
+        tasks.start_soon(
+            follow_group_settings,
+            self._access.read_group_config,
+            self._locks,
+            self._window,
+            self._decisions,
+            partial(tasks.start_soon, self._taker.run),
+        )
 
     def stop(self) -> None:
         """Fetch no more; process what was fetched, within the grace period."""
@@ -205,9 +211,8 @@ class Runner:
         await self._stop_requested.wait()
         assert self._handlers is not None, "started before"
         scope = self._handlers.cancel_scope
-        scope.deadline = min(
-            scope.deadline, self._clock() + self._options.shutdown_grace
-        )
+        grace_end = self._clock() + self._options.shutdown_grace
+        scope.deadline = min(scope.deadline, grace_end)
         self._decisions.is_stopping = True
         self._wake()
         async with anyio.create_task_group() as tasks:
@@ -355,14 +360,7 @@ class Runner:
         The handler of a batch goes on while it has other records.
         """
         lost = [item for item in items if not item.is_done]
-        if not lost:
-            return
-        self._log.warning(
-            "locks lost: these records are delivered again, and their handlers are "
-            "cancelled",
-            records=len(lost),
-            **position_of(lost[0].record),
-        )
+        self._failures.on_locks_lost(lost)
         for item in lost:
             if self._hooks and item.slot is not None:
                 self._hooks.after(item.argument, LockLost(), 0.0)
@@ -376,9 +374,7 @@ class Runner:
         now = self._clock()
         item.lease_end = now  # records that arrived together have the first one's end
         if item.is_running:
-            error = TimeoutError(
-                f"the record was held for max_lease ({self._options.max_lease:g} s)"
-            )
+            error = self._decisions.held_too_long()
             outcome = self._decisions.on_error(item, error, now, random.random())
             self._on_failure(item, error, outcome, self._options.max_lease)
             self._cancel_call(item, "max_lease has ended")

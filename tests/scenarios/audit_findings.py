@@ -2,8 +2,8 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from sharecons.testing.broker.share.deliveries import AcknowledgeType
 from sharecons.worker.dead_letter_headers import read_origin
@@ -16,6 +16,9 @@ from tests.scenarios.share_workers import Position
 
 __all__ = ["Findings"]
 
+LIMIT_IS_READ: Final = 61.0
+"""Seconds after which a worker knows the group's delivery limit."""
+
 
 class Copy(NamedTuple):
     """A record of the dead-letter topic or of a retry topic."""
@@ -23,6 +26,14 @@ class Copy(NamedTuple):
     at: Position
     origin: Position
     number: int
+
+
+class Archived(NamedTuple):
+    """A record that the broker has archived; the time is in milliseconds."""
+
+    at: Position
+    delivery_count: int
+    timestamp: int
 
 
 class Findings:
@@ -33,6 +44,8 @@ class Findings:
         killed: the same, but their last delivery was in progress at a kill.
         not_received: the same, but no worker has received their last delivery from its
             consumer: the broker's response was lost, or the consumer was cut off.
+        lowered: the same, but the group's delivery limit was lowered less than a minute
+            before: workers read it once a minute.
         reported: the same, but a worker has logged that it could not write their dead
             letter before it ended.
     """
@@ -51,18 +64,33 @@ class Findings:
         missing -= self.killed
         self.reported = missing & {numbers[at] for at in history.reported}
         missing -= self.reported
-        self.not_received = missing & self._not_received()
-        self.lost = sorted(missing - self.not_received)
+        archived = list(self._archived())
+        self.not_received = missing & self._not_received(archived)
+        missing -= self.not_received
+        self.lowered = missing & self._after_lowering(archived)
+        self.lost = sorted(missing - self.lowered)
 
-    def _not_received(self) -> set[int]:
+    def _archived(self) -> Iterator[Archived]:
+        for record in self._history.broker.records(ARCHIVE):
+            origin = read_origin(record.headers)
+            assert origin is not None
+            at = Position(*origin[:3])
+            yield Archived(at, origin.delivery_count, record.timestamp)
+
+    def _not_received(self, archived: Sequence[Archived]) -> set[int]:
         """Return the numbers of records that are archived without a worker's doing."""
         received = {each[1:] for each in self._history.journal.received}
-        archived = [
-            (Position(*origin[:3]), origin.delivery_count)
-            for record in self._history.broker.records(ARCHIVE)
-            if (origin := read_origin(record.headers)) is not None
-        ]
-        return {self._numbers[each[0]] for each in archived if each not in received}
+        return {self._numbers[each.at] for each in archived if each[:2] not in received}
+
+    def _after_lowering(self, archived: Sequence[Archived]) -> set[int]:
+        """Return the numbers of records that are archived by a limit not yet read."""
+        return {
+            self._numbers[each.at]
+            for each in archived
+            for lowered_at, limit in self._history.lowered
+            if 0 <= each.timestamp - lowered_at <= 1000 * LIMIT_IS_READ
+            and each.delivery_count < limit
+        }
 
     def _done(self) -> set[int]:
         journal = self._history.journal
@@ -80,13 +108,17 @@ class Findings:
         """Return the acknowledgements of locks that the worker knew to be lost.
 
         One that is made in time can be late when it is sent, behind another request.
+        Renewals are left out: a broker rejects them, and they settle nothing.
         """
         decided, lost = self._history.journal.decided, self._history.journal.lost
         return [
             each
             for each in self._history.sent
-            if each.seconds > lost.get(each.delivery, math.inf)
-            or (not each.held and not decided.get(each.delivery, True))
+            if each.kind is not AcknowledgeType.RENEW
+            and (
+                each.seconds > lost.get(each.delivery, math.inf)
+                or (not each.held and not decided.get(each.delivery, True))
+            )
         ]
 
     def stale(self) -> list[Sent]:
@@ -149,8 +181,8 @@ def _has_earlier(delivery: Delivery, noted: Mapping[Delivery, object]) -> bool:
     An acknowledgement that waits behind a fetch can reach the broker after its lock
     has ended, and when the fetch has acquired the record again.
     """
-    counts = range(1, delivery.count + 1)
-    return any(delivery._replace(count=count) in noted for count in counts)
+    counts = range(1, delivery.delivery_count + 1)
+    return any(delivery._replace(delivery_count=count) in noted for count in counts)
 
 
 def _copies(history: History) -> list[Copy]:

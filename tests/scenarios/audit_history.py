@@ -1,9 +1,10 @@
 """One history of the worker's audit: lives of workers until all records are settled.
 
-All waits are in virtual time (`virtual_time`).
+All times are of the event loop (`virtual_time`).
 """
 
 import random
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -54,6 +55,8 @@ class History:
         killed: the positions whose last delivery was in progress at a kill.
         reported: the positions whose dead letters a worker could not write before it
             ended, as its log has them.
+        lowered: when the delivery limit was lowered, in milliseconds since the epoch,
+            and from which limit.
         log: the options, the events and the ends of all lives.
     """
 
@@ -63,6 +66,7 @@ class History:
     sent: list[Sent] = field(default_factory=list)
     killed: set[Position] = field(default_factory=set)
     reported: set[Position] = field(default_factory=set)
+    lowered: list[tuple[int, int]] = field(default_factory=list)
     log: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -164,9 +168,21 @@ class History:
                 for life in lives:
                     await life.network.cut()
             case _:
-                detail = change_config(self.broker, self.chance)
+                detail = self._change_config()
         self.counts[what] += 1
         self._note(f"{what} {detail}")
+
+    def _change_config(self) -> tuple[str, object]:
+        before = self._delivery_limit
+        changed = change_config(self.broker, self.chance)
+        if self._delivery_limit < before:
+            self.lowered.append((round(time.time() * 1000), before))
+        return changed
+
+    @property
+    def _delivery_limit(self) -> int:
+        partitions = self.broker.cluster.share_partitions
+        return partitions.group_settings(GROUP).delivery_limit
 
     async def _end(self, life: Life, how: str) -> None:
         self._note(f"end life {life.number}: {how}")
@@ -179,8 +195,7 @@ class History:
 
     def _note_last_deliveries(self, life: Life) -> None:
         """Note the records of a life that no other one receives after it is killed."""
-        partitions = self.broker.cluster.share_partitions
-        limit = partitions.group_settings(GROUP).delivery_limit
+        limit = self._delivery_limit
         member = life.worker.consumer.member_id
         try:
             group = self.broker.group(GROUP)

@@ -1,9 +1,7 @@
 """The journal of the worker's audit: the calls of handlers, by a record's number.
 
 A life is one run of a worker. After a life is killed, nothing of it is noted any more:
-a killed process does nothing.
-
-All waits are in virtual time (`virtual_time`).
+a killed process does nothing. All times are of the event loop (`virtual_time`).
 """
 
 import random
@@ -54,7 +52,7 @@ class Delivery(NamedTuple):
 
     life: int
     at: Position
-    count: int
+    delivery_count: int
 
 
 class Journal:
@@ -132,7 +130,7 @@ class Handlers:
 
     async def one(self, record: Record[Any, Any]) -> None:
         """Handle a record as its number plans."""
-        delivery, number = delivery_of(self._life, record), int(record.value)
+        delivery, number = delivery_of(self._life, record), number_of(record)
         how = "cancelled"
         with self._journal.calling(delivery, number):
             try:
@@ -150,7 +148,7 @@ class Handlers:
     async def batch(self, batch: HandlerBatch[Any, Any]) -> None:
         """Handle records as planned; some batches hang, whatever their records."""
         records = [
-            (delivery_of(self._life, record), int(record.value)) for record in batch
+            (delivery_of(self._life, record), number_of(record)) for record in batch
         ]
         hows = dict.fromkeys(records, "cancelled")
         with _all(self._journal.calling(*each, in_batch=True) for each in records):
@@ -207,6 +205,11 @@ class Handlers:
                 return None
 
 
+def number_of(record: Record[Any, Any]) -> int:
+    assert record.value is not None
+    return int(record.value)
+
+
 def delivery_of(life: int, record: Any) -> Delivery:
     at = Position(record.topic, record.partition, record.offset)
     return Delivery(life, at, record.delivery_count)
@@ -221,5 +224,9 @@ def _all(calls: Any) -> Iterator[None]:
 
 
 def _name(error: Exception) -> str:
-    names = {Retry: "retried", Reject: "rejected", DeadLetter: "dead-lettered"}
+    names: dict[type[Exception], str] = {
+        Retry: "retried",
+        Reject: "rejected",
+        DeadLetter: "dead-lettered",
+    }
     return names.get(type(error), "failed")

@@ -3,7 +3,7 @@
 Each request is checked when the client sends it: it must acknowledge only records that
 the member has acquired at this moment, and accept only what it is allowed to accept.
 
-All waits are in virtual time (`virtual_time`).
+All times are of the event loop (`virtual_time`).
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence

@@ -62,6 +62,7 @@ async def wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the wall clock, with which due times are written, follow the virtual one."""
     clock, start = running_clock(), time.time()
     monkeypatch.setattr(time, "time", lambda: start + clock())
+    monkeypatch.setattr(time, "time_ns", lambda: round((start + clock()) * 1e9))
 
 
 @pytest.hookimpl(trylast=True)

@@ -1,16 +1,17 @@
-"""Records that wait for a retry while the worker ends, or while their lease ends."""
+"""Records whose locks or leases end early or late in the life of a worker."""
 
+import functools
 from collections import Counter
 from typing import Any
 
 import anyio
 import pytest
 
-from sharecons import Record, Retry, RetryTopic
+from sharecons import DeadLetterQueue, Record, Retry, RetryTopic, ShareWorker
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
-from tests.worker.working import settled, working
+from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -23,12 +24,16 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
     return virtual_clock
 
 
+async def hang(record: Record[Any, Any]) -> None:
+    await anyio.sleep_forever()
+
+
 async def test_waiting_record_whose_lease_began_later_does_not_end_the_worker(
     broker: EmbeddedBroker,
 ) -> None:
     """Records of one fetch are taken one after the other, and have one lock."""
     broker.produce("orders", [b"first", b"slow", b"last"])
-    attempts: Counter[bytes] = Counter()
+    attempts: Counter[Any] = Counter()
 
     async def handle(record: Record[Any, Any]) -> None:
         attempts[record.value] += 1
@@ -43,15 +48,40 @@ async def test_waiting_record_whose_lease_began_later_does_not_end_the_worker(
     assert worker.stats.accepted == 3
 
 
+def is_waiting(worker: ShareWorker[Any, Any]) -> bool:
+    return worker.stats.waiting > 0
+
+
 async def test_stop_now_while_records_wait_raises_no_error(
     broker: EmbeddedBroker,
 ) -> None:
     async def retry(record: Record[Any, Any]) -> None:
         raise Retry(after=2.0)
 
-    options = {"retry_topics": [RetryTopic("orders.retry", 10.0)]}
+    topics = [RetryTopic("orders.retry", 10.0)]
     for _ in range(ROUNDS):
         broker.produce("orders", [b"a"])
-        async with working(broker, retry, **options) as worker:
-            await until(lambda worker=worker: worker.stats.waiting)
+        async with working(broker, retry, retry_topics=topics) as worker:
+            await until(functools.partial(is_waiting, worker))
             worker.stop_now()
+
+
+async def test_lock_lost_on_a_last_delivery_that_comes_before_the_limit_is_read(
+    broker: EmbeddedBroker,
+) -> None:
+    """The limit is not Kafka's default, with which it would not be the last one."""
+    broker.set_group_config("billing", {"share.delivery.count.limit": 2})
+    broker.produce("orders", [b"a"])
+    handled = Handled(hang)
+    async with working(broker, handled, shutdown_grace=0.0):
+        await until(lambda: len(handled.calls) == 1)
+
+    broker.faults.on("DescribeConfigs", times=None).delay(0.2)
+    dead = DeadLetterQueue("orders.dead")
+    async with working(broker, handled, dead_letter=dead) as worker:
+        await until(lambda: len(handled.calls) == 2)
+        broker.faults.on("ShareFetch").hang_up()
+        await until(lambda: worker.stats.locks_lost == 1)
+        await until(lambda: worker.stats.dead_lettered == 1)
+
+    assert 1 == len(broker.records("orders.dead"))
