@@ -2,12 +2,14 @@
 
 import json
 import uuid
+from contextlib import suppress
 
 import anyio
 import pytest
 
 from sharecons._record import TopicPartition
 from sharecons.cli import main
+from sharecons.errors import BrokerError
 from sharecons.inspection import Reason, Severity, inspect_group
 from sharecons.inspection.html import page
 from tests.scenarios.queue import Queue
@@ -29,9 +31,11 @@ async def subscribed(admin, group, count):
     """Wait until the coordinator has the members and their assignments."""
     with anyio.fail_after(20):
         while True:
-            found = await admin.describe_group(group)
-            if len(found.members) == count and all(
-                len(member.subscription) == 2 for member in found.members
+            members = ()
+            with suppress(BrokerError):  # the group does not exist yet
+                members = (await admin.describe_group(group)).members
+            if len(members) == count and all(
+                len(member.subscription) == 2 for member in members
             ):
                 return
             await anyio.sleep(0.1)  # real time: the coordinator has no event
