@@ -140,7 +140,13 @@ async def main(program: Program) -> None:
         consumer,
         handler,
         concurrency=program.concurrency,
-        retry=RetryPolicy(max_attempts=3, initial=0.05, maximum=0.2),
+        # Kills count as attempts: they give up no record here.
+        retry=RetryPolicy(
+            max_attempts=100,
+            initial=0.05,
+            maximum=0.2,
+            by_exception={ValueError: RetryPolicy(max_attempts=3)},
+        ),
         retry_topics=[RetryTopic(topic, program.retry_delay) for topic in topics],
         dead_letter=queue,
         shutdown_grace=program.shutdown_grace,
