@@ -617,5 +617,5 @@ def test_every_request_has_an_api():
         getattr(requests, name) for name in requests.__all__ if name in API_LOCATIONS
     ]
 
-    assert 20 == len(kinds)
+    assert 21 == len(kinds)
     assert [] == [kind for kind in kinds if not callable(api_of(kind).read)]
