@@ -32,6 +32,9 @@ MARGIN: Final = 5.0
 KILL_AFTER: Final = 2.0
 """Seconds from the second signal to SIGKILL."""
 
+KILLED_AFTER: Final = 2.0
+"""Seconds in which killed processes end."""
+
 MAX_NAMES: Final = 3
 
 Changes = Callable[[], AsyncIterator[Collection[str]]]
@@ -91,8 +94,7 @@ class Supervisor:
             except* Error as group:
                 raise _first_error(group) from None
             finally:
-                for process in self._running.values():
-                    _send(process, signal.SIGKILL)
+                await self._kill_all()
         return max(self._codes, default=int(ExitCode.SUCCESS))
 
     async def _run(self, signals: AsyncIterator[signal.Signals]) -> None:
@@ -104,6 +106,13 @@ class Supervisor:
                 for index in range(self._count):
                     keepers.start_soon(self._keep_running, index, tasks)
             tasks.cancel_scope.cancel()
+
+    async def _kill_all(self) -> None:
+        for process in self._running.values():
+            _send(process, signal.SIGKILL)
+        with anyio.move_on_after(KILLED_AFTER, shield=True):
+            for process in self._running.values():
+                await process.wait()
 
     # One process.
 
@@ -145,17 +154,20 @@ class Supervisor:
 
     async def _start(self, index: int) -> Process:
         try:
-            return await anyio.open_process(
-                self._command(index),
-                stdin=self._stdin,
-                stdout=None,
-                stderr=None,
-                start_new_session=True,
-            )
+            # A process that has started must be known here, to be killed.
+            with anyio.CancelScope(shield=True):
+                process = await anyio.open_process(
+                    self._command(index),
+                    stdin=self._stdin,
+                    stdout=None,
+                    stderr=None,
+                    start_new_session=True,
+                )
         except OSError as error:
             raise ProcessStartError(
                 f"process {index} cannot be started: {error}"
             ) from error
+        return process
 
     async def _wait(self, follows: Next, delay: float, changed: anyio.Event) -> bool:
         """Wait until the process is due; return whether files have changed."""
