@@ -6,6 +6,7 @@ or a `BatchHandler`. Plain functions run in threads.
 
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, cast, final, overload
 
 import anyio
@@ -14,7 +15,7 @@ from sharecons.config.validation import check_count, check_number
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import repr_of
 from sharecons.worker.handler_checks import check_handler, describe_function
-from sharecons.worker.outcomes import HandlerDecision
+from sharecons.worker.outcomes import decision_of
 from sharecons.worker.self_cancel import undo_self_cancel
 from sharecons.worker.threads import ThreadCalls
 
@@ -172,13 +173,12 @@ class _Function:
         with anyio.CancelScope(deadline=deadline):
             try:
                 returned = await self._call(argument)
-            except HandlerDecision:
-                raise
             except anyio.get_cancelled_exc_class() as cancelled:
                 failure = cancelled  # shows where the handler waited
                 raise
             except Exception as error:
-                if anyio.current_time() < deadline:
+                decides = decision_of(error) is not None
+                if decides or anyio.current_time() < deadline:
                     raise
                 failure = error
         # Even if the handler has caught its cancellation and returned: what it has
@@ -266,7 +266,8 @@ def _is_coroutine_function(handler: Callable[[Any], Any]) -> bool:
 def _ran_nothing(returned: object) -> Exception | None:
     """Return an error for a result whose code has not run: it must not be accepted."""
     if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
-        returned.close()
+        with suppress(Exception):  # code of the application that had begun
+            returned.close()
     elif not (inspect.isasyncgen(returned) or inspect.isawaitable(returned)):
         return None
     kind = type(returned).__name__

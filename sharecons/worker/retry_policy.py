@@ -173,7 +173,8 @@ class RetryPolicy:
                 instead of being rejected.
         """
         failed_for_good = DeadLettered if has_dead_letter_queue else Rejected
-        error = decision_of(error) or error
+        decision = decision_of(error)
+        error = error if decision is None else decision
         if isinstance(error, Reject):
             return Rejected(error.reason)
         if isinstance(error, DeadLetter):

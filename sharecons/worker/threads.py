@@ -20,7 +20,7 @@ from typing import Any, Final, final
 import anyio
 from anyio import to_thread
 
-from sharecons.net.io.event_loop import Clock, thread_safe_scheduler
+from sharecons.net.io.event_loop import Clock, call_soon_function
 from sharecons.worker.error_text import repr_of
 
 __all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog"]
@@ -132,7 +132,7 @@ class ThreadCalls:
             raise
 
     def _abandon(self, thread: AbandonedThread) -> None:
-        schedule = thread_safe_scheduler()
+        schedule = call_soon_function()
         thread.since = anyio.current_time()
 
         def on_end() -> None:

@@ -176,6 +176,35 @@ async def test_decision_after_the_timeout_counts() -> None:
     assert isinstance(error, Reject)
 
 
+async def test_decision_of_a_task_group_after_the_timeout_counts() -> None:
+    async def handle(record: str) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise ExceptionGroup("tasks", [Reject("too slow")])
+
+    (error,) = await handler_call(handle, 0.01)(["a"])
+
+    assert isinstance(error, ExceptionGroup)
+
+
+async def test_generator_whose_end_raises_has_failed() -> None:
+    def generate_badly() -> Any:
+        try:
+            yield
+        finally:
+            raise ValueError("not closed")
+
+    async def handle(record: str) -> object:
+        generator = generate_badly()
+        next(generator)
+        return generator
+
+    (error,) = await errors_of(handle, ["a"])
+
+    assert isinstance(error, TypeError)
+
+
 async def test_unmarked_records_of_a_batch_fail_by_its_timeout() -> None:
     bad = ValueError("bad")
 

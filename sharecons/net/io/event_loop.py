@@ -26,7 +26,6 @@ __all__ = [
     "in_trio",
     "new_waiter",
     "running_clock",
-    "thread_safe_scheduler",
 ]
 
 FOREVER: Final = math.inf
@@ -240,15 +239,3 @@ def _running_loop() -> object:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-def thread_safe_scheduler() -> Callable[[Callable[[], object]], object]:
-    """Return a function with which any thread runs a callback in this event loop.
-
-    It does not wait for the callback. Once the event loop has ended, it raises
-    RuntimeError.
-    """
-    if in_trio():
-        token: Any = sys.modules["trio"].lowlevel.current_trio_token()
-        return token.run_sync_soon  # type: ignore[no-any-return]
-    return asyncio.get_running_loop().call_soon_threadsafe
