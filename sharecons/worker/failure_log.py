@@ -104,7 +104,8 @@ class FailureLog:
             "attempt": item.attempt,
             "reason": outcome.reason,
         }
-        raised = error or item.error  # Reject and DeadLetter are no errors
+        # Reject and DeadLetter are no errors.
+        raised = item.error if error is None else error
         if raised is not None:
             fields["at"] = code_line(raised)
         if error is not None and self._tracebacks.allows(type(error).__qualname__):
