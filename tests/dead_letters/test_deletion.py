@@ -40,19 +40,6 @@ async def broker() -> AsyncIterator[EmbeddedBroker]:
         yield broker
 
 
-@pytest.fixture
-async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
-    async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
-    ) as admin:
-        yield admin
-
-
-@pytest.fixture
-def letters(admin: ShareGroupAdmin) -> DeadLetters:
-    return DeadLetters.of_admin(admin, DEAD)
-
-
 async def offsets(letters: DeadLetters) -> list[list[int]]:
     """Return the offsets of each partition."""
     found: list[list[int]] = [[], []]

@@ -48,19 +48,6 @@ async def broker() -> AsyncIterator[EmbeddedBroker]:
         yield broker
 
 
-@pytest.fixture
-async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
-    async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
-    ) as admin:
-        yield admin
-
-
-@pytest.fixture
-def letters(admin: ShareGroupAdmin) -> DeadLetters:
-    return DeadLetters.of_admin(admin, DEAD)
-
-
 def write_some(broker: EmbeddedBroker, *numbers: int) -> None:
     produce_letters(broker, map(new_letter, numbers))
 

@@ -44,14 +44,6 @@ async def broker(anyio_backend: object) -> AsyncIterator[EmbeddedBroker]:
         yield broker
 
 
-@pytest.fixture
-async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
-    async with ShareGroupAdmin(
-        broker.bootstrap_servers, network=broker.network
-    ) as admin:
-        yield admin
-
-
 async def reject_all(broker: EmbeddedBroker, count: int, *, copy: bool) -> None:
     """Reject the records of orders, so that the broker writes dead letters."""
     broker.set_group_config(

@@ -1,0 +1,23 @@
+"""Administration of the module's broker, and its dead letters."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sharecons import ShareGroupAdmin
+from sharecons.dead_letters import DeadLetters
+from sharecons.testing import EmbeddedBroker
+from tests.dead_letters.letters import DEAD
+
+
+@pytest.fixture
+async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
+    async with ShareGroupAdmin(
+        broker.bootstrap_servers, network=broker.network
+    ) as admin:
+        yield admin
+
+
+@pytest.fixture
+def letters(admin: ShareGroupAdmin) -> DeadLetters:
+    return DeadLetters.of_admin(admin, DEAD)
