@@ -156,7 +156,7 @@ class Supervisor:
         try:
             # A process that has started must be known here, to be killed.
             with anyio.CancelScope(shield=True):
-                process = await anyio.open_process(
+                return await anyio.open_process(
                     self._command(index),
                     stdin=self._stdin,
                     stdout=None,
@@ -167,7 +167,7 @@ class Supervisor:
             raise ProcessStartError(
                 f"process {index} cannot be started: {error}"
             ) from error
-        return process
+        raise AssertionError("nothing cancels the scope")
 
     async def _wait(self, follows: Next, delay: float, changed: anyio.Event) -> bool:
         """Wait until the process is due; return whether files have changed."""
