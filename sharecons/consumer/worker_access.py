@@ -16,7 +16,7 @@ from sharecons.net.cluster import Cluster
 from sharecons.protocol.acknowledge.batcher import CommitWaiter
 from sharecons.protocol.messages import DescribeGroupConfig
 
-__all__ = ["WorkerAccess"]
+__all__ = ["HURRY", "WorkerAccess"]
 
 SETTLE_TIMEOUT: Final = 3.0
 """Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
@@ -120,6 +120,12 @@ class WorkerAccess:
         """Close within a second, even if brokers do not respond."""
         if self._consumer._state in ("open", "closing"):
             self._limit_settling(HURRY)
+
+    @property
+    def settling_deadline(self) -> float:
+        """When the member leaves the group, even if leaders do not respond."""
+        deadline: float = self._consumer._member.settling.deadline
+        return deadline
 
     async def _close(self) -> None:
         """Close the consumer; cancelling this calls `hurry`."""

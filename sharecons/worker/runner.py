@@ -8,12 +8,10 @@ Cancelling a run at any time releases the records that are not settled.
 import random
 import time
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
-from anyio.lowlevel import checkpoint
 
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
@@ -24,7 +22,7 @@ from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.failure_log import FailureLog
-from sharecons.worker.group_settings import follow_group_settings
+from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.intake import new_item
@@ -34,15 +32,17 @@ from sharecons.worker.outcomes import (
     Accepted,
     LockLost,
     Outcome,
+    Released,
     RetryAfter,
     decision_of,
 )
 from sharecons.worker.patrol import Patrol
-from sharecons.worker.placement import BatchGate
+from sharecons.worker.placement import STOPS, BatchGate
 from sharecons.worker.positions import partition_of, position
 from sharecons.worker.renewals import RenewalSchedule
 from sharecons.worker.scheduler import Scheduler, WorkItem
-from sharecons.worker.settlement import AT_A_TIME, Settlement
+from sharecons.worker.settlement import Settlement
+from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import Counts, WorkerStats
 from sharecons.worker.taking import Taker
@@ -134,9 +134,21 @@ class Runner:
         )
         self._blocked_loop = BlockedLoopLog(self._log, self._clock, handler.name)
         self._slots.on_long_step = self._blocked_loop.on_long_step
-        self._stop_requested = anyio.Event()
-        self._drained = False
-        self._handlers: TaskGroup | None = None
+        self._settings = GroupSettings(
+            access.read_group_config, self._locks, self._window, self._decisions
+        )
+        self._shutdown = Shutdown(
+            access,
+            options,
+            self._scheduler,
+            self._decisions,
+            self._settlement,
+            self._settings,
+            self._taker,
+            self._clock,
+            replace=self._replace,
+            wake=self._wake,
+        )
         self._failure: Exception | None = None
         self.handler_failed = False
         self._threads = ThreadLog(
@@ -165,61 +177,43 @@ class Runner:
                 self._start_tasks(tasks)
                 try:
                     async with anyio.create_task_group() as handlers:
-                        self._handlers = self._settlement.tasks = handlers
+                        self._shutdown.handlers = handlers.cancel_scope
+                        self._settlement.tasks = handlers
                         try:
                             await self._start_calls(handlers)
                         finally:
                             self._settlement.tasks = None
                 finally:
-                    await self._settlement.finish()
+                    await self._shutdown.finish()
                 tasks.cancel_scope.cancel()
+        except anyio.get_cancelled_exc_class():
+            self._access.hurry()
+            raise
         finally:
             await self._settlement.finish()  # records that were taken meanwhile
+            await self._shutdown.take_rest()
             self._flush_logs(at_end=True)
         return self._failure
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
-        for run in (self._locks.run, self._patrol.run, self._blocked_loop.run):
+        for run in (
+            self._locks.run,
+            self._patrol.run,
+            self._blocked_loop.run,
+            self._shutdown.run,
+        ):
             tasks.start_soon(run)
-        tasks.start_soon(self._wait_for_stop)
         tasks.start_soon(
-            follow_group_settings,
-            self._access.read_group_config,
-            self._locks,
-            self._window,
-            self._decisions,
-            partial(tasks.start_soon, self._taker.run),
+            self._settings.follow, lambda: tasks.start_soon(self._taker.run)
         )
 
     def stop(self) -> None:
         """Fetch no more; process what was fetched, within the grace period."""
-        self._stop_requested.set()
+        self._shutdown.stop()
 
     def stop_now(self) -> None:
         """Cancel the handlers, and stop."""
-        self._stop_requested.set()
-        if self._handlers is not None:
-            self._handlers.cancel_scope.cancel()
-
-    # Stopping.
-
-    @property
-    def _is_stopping(self) -> bool:
-        return self._stop_requested.is_set()
-
-    async def _wait_for_stop(self) -> None:
-        await self._stop_requested.wait()
-        assert self._handlers is not None, "started before"
-        scope = self._handlers.cancel_scope
-        grace_end = self._clock() + self._options.shutdown_grace
-        scope.deadline = min(scope.deadline, grace_end)
-        self._decisions.is_stopping = True
-        self._wake()
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._replace_waiting)
-            await self._access.drain()
-        self._drained = True
-        self._wake()
+        self._shutdown.stop_now()
 
     # Records.
 
@@ -265,14 +259,16 @@ class Runner:
             self._scheduler.add(item)
             self._locks.add(item)
             self._window.on_delivered(partition_of(record), record.offset, now)
-            if item.is_waiting and self._is_stopping:
+            if self._shutdown.has_ended:
+                self._settlement.release(item, Released(STOPS))
+            elif item.is_waiting and self._shutdown.is_requested:
                 self._replace(item)
         self._wake()
 
     # Calling handlers.
 
     async def _start_calls(self, handlers: TaskGroup) -> None:
-        while not (self._is_stopping and self._drained):
+        while not (self._shutdown.is_requested and self._shutdown.has_drained):
             self._slots.start_calls(handlers)
             self._taker.room.set()
             due = min(self._scheduler.next_due(), self._gate.next_due())
@@ -284,7 +280,9 @@ class Runner:
         """Return the records of the next call; an empty list if none can start."""
         now = self._clock()
         ready = self._scheduler.ready_count(now)
-        if not (self._gate.is_open(ready, now) or (ready and self._is_stopping)):
+        if not (
+            self._gate.is_open(ready, now) or (ready and self._shutdown.is_requested)
+        ):
             return []
         self._gate.on_started()
         items: list[WorkItem] = []
@@ -384,13 +382,6 @@ class Runner:
     def _cancel_call(self, item: WorkItem, reason: str) -> None:
         if item.slot is not None:
             item.slot.on_outcome(f"{reason}: {item.record!r}")
-
-    async def _replace_waiting(self) -> None:
-        """Hold no records any longer that wait: they would delay the end."""
-        for number, item in enumerate(self._scheduler.waiting, start=1):
-            self._replace(item)
-            if number % AT_A_TIME == 0:
-                await checkpoint()
 
     def _replace(self, item: WorkItem) -> None:
         """Find another place for a record that waits and cannot go on waiting."""

@@ -17,6 +17,7 @@ from sharecons.worker.scheduler import Scheduler
 __all__ = ["Taker"]
 
 POLL_TIMEOUT: Final = 1.0
+REST_AT_A_TIME: Final = 100
 ERROR_PAUSE: Final = 0.2
 """Seconds until records are taken again after an error of the consumer."""
 
@@ -70,6 +71,11 @@ class Taker:
             await self.room.wait_until(until if now < until else FOREVER)
             if self._locks.renews and self._must_take_buffered():
                 await self._take(0.0, self._access.buffered)
+
+    async def take_rest(self) -> None:
+        """Take what the consumer has, until cancelled or the consumer has failed."""
+        while not self._access.has_failed:
+            await self._take(POLL_TIMEOUT, REST_AT_A_TIME)
 
     def _set_fetching(self, count: int, now: float) -> None:
         """Fetch ahead, or only the `count` records that could start now."""

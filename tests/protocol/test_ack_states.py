@@ -3,7 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledge.ack_states import KIND, SENT, AckStates
+from sharecons.protocol.acknowledge.ack_states import (
+    KIND,
+    SENT,
+    AckStates,
+    Run,
+    partition_runs,
+)
 from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
 
 COUNT = 12
@@ -81,3 +87,12 @@ def test_run_that_reaches_an_acknowledged_record_does_not_overwrite_it() -> None
     acknowledge(states, 1, ACCEPT)
 
     assert SENT | REJECT == states[1]
+
+
+def test_runs_are_divided_at_the_ends_of_ranges():
+    runs = [Run(0, 5, ACCEPT), Run(8, 9, RELEASE)]
+
+    inside, outside = partition_runs(runs, [(4, 8), (2, 2), (20, 30)])
+
+    assert [(2, 2, ACCEPT), (4, 5, ACCEPT), (8, 8, RELEASE)] == inside
+    assert [(0, 1, ACCEPT), (3, 3, ACCEPT), (9, 9, RELEASE)] == outside

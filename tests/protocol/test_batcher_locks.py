@@ -12,6 +12,7 @@ from tests.protocol.batcher_harness import (
 )
 from tests.protocol.message_factories import (
     P0,
+    P1,
     TOPIC,
     partition_response,
 )
@@ -246,3 +247,49 @@ def test_packed_lease_is_dropped_when_its_lock_ends():
 
     assert [lease] == harness.batcher.forget_expired(now=30.0)
     assert not harness.batcher.has_open
+
+
+# Records that were acquired again after their locks had ended.
+
+
+@pytest.mark.parametrize("kind", [ACCEPT, RELEASE, REJECT])
+def test_acknowledgement_of_a_record_acquired_again_is_not_sent(kind: AcknowledgeType):
+    harness = BatcherHarness()
+    earlier = harness.add_lease(0, 1, 2, 3, deadline=30.0)
+    earlier.acknowledge_open(0, 4, kind)
+    waiter = harness.commit()
+    later = harness.add_lease(1, 2, deadline=60.0)
+
+    sent = harness.exchange(now=30.0)
+
+    assert {P0: dict.fromkeys((0, 3), kind)} == sent
+    assert waiter.is_done
+    assert [(0, 0, None), (1, 2, "INVALID_RECORD_STATE"), (3, 3, None)] == [
+        (first, last, error) for first, last, _, error in harness.results
+    ]
+    assert later.is_open(1)
+    assert 2 == harness.result_log.overrun_count
+
+
+def test_late_acknowledgement_of_a_record_acquired_again_is_not_sent():
+    """The batcher has forgotten the earlier lease when its record is acknowledged."""
+    harness = BatcherHarness()
+    earlier = harness.add_lease(0, deadline=30.0)
+    harness.batcher.forget_expired(30.0)
+    later = harness.add_lease(0, deadline=60.0)
+
+    earlier.acknowledge(0, RELEASE)
+    sent = harness.exchange(now=31.0)
+    later.acknowledge(0, ACCEPT)
+
+    assert {} == sent
+    assert [(0, 0, RELEASE, "INVALID_RECORD_STATE")] == harness.results
+    assert {P0: accepted(0)} == harness.exchange(now=31.0)
+
+
+def test_late_acknowledgement_of_another_partition_is_sent():
+    harness = BatcherHarness()
+    harness.add_lease(0, deadline=30.0).acknowledge(0, ACCEPT)
+    harness.add_lease(0, at=P1, deadline=60.0)
+
+    assert {P0: accepted(0)} == harness.exchange(now=30.0)

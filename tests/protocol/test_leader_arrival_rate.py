@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from sharecons.protocol.acknowledge.batcher import ACK_DELAY
+from sharecons.protocol.acknowledge.linger import ACK_DELAY
 from sharecons.protocol.fetch.fetch_control import (
     DENSE_INTERVAL,
     GATHER_TIME,

@@ -2,14 +2,13 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sharecons.testing.broker.share.deliveries import AcknowledgeType
 from sharecons.worker.dead_letter_headers import read_origin
 from tests.scenarios.audit_events import ARCHIVE
 from tests.scenarios.audit_history import RECORDS, History
-from tests.scenarios.audit_journal import Delivery
 from tests.scenarios.audit_lives import DEAD, SOURCE
 from tests.scenarios.audit_network import Sent
 from tests.scenarios.share_workers import Position
@@ -121,22 +120,6 @@ class Findings:
             )
         ]
 
-    def stale(self) -> list[Sent]:
-        """Return the acknowledgements that a broker applies to a later delivery.
-
-        The lock of the delivery that they are for has ended while they waited behind a
-        fetch, and this fetch has acquired the record again.
-        """
-        journal = self._history.journal
-        return [
-            each
-            for each in self._history.sent
-            if each.held
-            and each.delivery not in journal.decided
-            and _has_earlier(each.delivery, journal.decided)
-            and not self._is_copied(each)
-        ]
-
     def early(self) -> list[Sent]:
         """Return the acknowledgements without a handler's result, or a copy."""
         return [
@@ -157,12 +140,12 @@ class Findings:
         journal, delivery = self._history.journal, sent.delivery
         if sent.kind is AcknowledgeType.ACCEPT:
             return (
-                _has_earlier(delivery, journal.returned)
-                or _has_earlier(delivery, journal.swallowed)
+                delivery in journal.returned
+                or delivery in journal.swallowed
                 or self._is_copied(sent)
             )
         if sent.kind in (AcknowledgeType.REJECT, AcknowledgeType.GAP):
-            return _has_earlier(delivery, journal.rejected)
+            return delivery in journal.rejected
         return True
 
     def _is_copied(self, sent: Sent) -> bool:
@@ -173,16 +156,6 @@ class Findings:
             for copy in self._copies_of[self._origins.get(at, at)]
             if copy != at
         )
-
-
-def _has_earlier(delivery: Delivery, noted: Mapping[Delivery, object]) -> bool:
-    """Return whether this delivery was noted, or an earlier one to the same life.
-
-    An acknowledgement that waits behind a fetch can reach the broker after its lock
-    has ended, and when the fetch has acquired the record again.
-    """
-    counts = range(1, delivery.delivery_count + 1)
-    return any(delivery._replace(delivery_count=count) in noted for count in counts)
 
 
 def _copies(history: History) -> list[Copy]:

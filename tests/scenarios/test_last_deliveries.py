@@ -1,6 +1,6 @@
-"""Last deliveries that end although their record was neither handled nor kept.
+"""Last deliveries that end before a handler has the record: it becomes a dead letter.
 
-Found by `test_worker_audit`. Each test is about one cause, and fails until it is gone.
+Each of these causes was found by `test_worker_audit`.
 """
 
 from collections.abc import AsyncIterator
@@ -50,11 +50,6 @@ def new_consumer(broker: EmbeddedBroker, **options: Any) -> ShareConsumer[Any, A
     )
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="acknowledgements are sent after their lock's deadline, and have no count",
-)
 async def test_release_of_an_ended_lock_keeps_the_next_delivery_locked(
     broker: EmbeddedBroker,
 ) -> None:
@@ -79,11 +74,6 @@ async def test_release_of_an_ended_lock_keeps_the_next_delivery_locked(
     assert [2] == locked
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="records that no worker has received become no dead letters at its end",
-)
 async def test_last_delivery_that_arrives_after_stop_now_is_a_dead_letter(
     broker: EmbeddedBroker,
 ) -> None:
@@ -105,11 +95,6 @@ async def test_last_delivery_that_arrives_after_stop_now_is_a_dead_letter(
     assert 1 == len(broker.records("orders.dead"))
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="a worker reads share.delivery.count.limit once a minute",
-)
 async def test_limit_that_is_lowered_makes_released_records_dead_letters(
     broker: EmbeddedBroker,
 ) -> None:

@@ -104,8 +104,7 @@ async def test_worker_that_ends_at_random_loses_no_record(
     findings = Findings(history)
     log.info(
         "seed %d: %s, %s; last delivery ended by a kill: %d, before a worker received "
-        "it: %d, before its dead letter was written: %d, by a lowered limit: %d; "
-        "stale acknowledgements: %d",
+        "it: %d, before its dead letter was written: %d, by a lowered limit: %d",
         seed,
         dict(history.counts),
         dict(history.journal.ends),
@@ -113,7 +112,6 @@ async def test_worker_that_ends_at_random_loses_no_record(
         len(findings.not_received),
         len(findings.reported),
         len(findings.lowered),
-        len(findings.stale()),
     )
     lines = "\n".join(history.log)
     assert [] == findings.lost, lines

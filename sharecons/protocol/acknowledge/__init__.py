@@ -2,6 +2,7 @@
 
 `leases` holds the records that one response acquired, `lock_scope` their session,
 `ack_states` the state of each. `batcher` is the acknowledgement batcher of one leader;
-`ack_batches` decides what is sent together. `result_log`, `results` and `verb_errors`
-report; `redeliveries` pauses partitions whose records are released again and again.
+`ack_batches` decides what is sent together, `linger` how long it waits. `result_log`,
+`results` and `verb_errors` report; `redeliveries` pauses partitions whose records are
+released again and again.
 """

@@ -7,14 +7,22 @@ offset without a lock makes it reject all of them. So batches near their lock's 
 are sent first, in a request without the others, and batches past it last, also without
 others. A batch that was rejected once is sent alone afterwards. Two leases with
 overlapping offsets do not share a request either: a record whose lock has expired could
-have been acquired by this member again.
+have been acquired by this member again. Once it has been, an acknowledgement of the
+earlier delivery is not sent (`split_reacquired`): a broker knows the member and the
+offset of a lock, not its delivery, and would apply it to the later one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from sharecons._record import RELEASE, RENEW
-from sharecons.protocol.acknowledge.ack_states import GAP, Run, ranges_of, split
+from sharecons.protocol.acknowledge.ack_states import (
+    GAP,
+    Run,
+    partition_runs,
+    ranges_of,
+    split,
+)
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
@@ -114,6 +122,27 @@ class AckBatch:
             kinds.setdefault(run.kind == RENEW, []).append(run)
         return self._parts(*kinds.values())
 
+    def split_reacquired(
+        self, leases: Iterable[Lease]
+    ) -> "tuple[AckBatch | None, AckBatch | None]":
+        """Return the part whose offsets later leases have, and the rest; None if empty.
+
+        Args:
+            leases: all leases of this member.
+        """
+        ranges = [
+            (first, last)
+            for lease in leases
+            if lease.share_partition == self.lease.share_partition
+            and _requested_at(lease) > _requested_at(self.lease)
+            for first, last, _ in lease.acquired
+        ]
+        inside, outside = partition_runs(self.runs, ranges) if ranges else ([], [])
+        if not inside:
+            return None, self
+        parts = self._parts(*(runs for runs in (inside, outside) if runs))
+        return parts[0], parts[1] if outside else None
+
     def urgency(self, now: float) -> int:
         left = self.deadline - now
         if left <= 0:
@@ -147,6 +176,10 @@ class AckBatch:
         part.rejected = self.rejected
         part.budget = self.budget
         return part
+
+
+def _requested_at(lease: Lease) -> float:
+    return lease.deadline - lease.lock_duration
 
 
 def choose_batches(

@@ -33,6 +33,7 @@ __all__ = [
     "Run",
     "coalesce",
     "group_by_deadline",
+    "partition_runs",
     "ranges_of",
     "split",
 ]
@@ -321,3 +322,27 @@ def split(runs: Sequence[Run]) -> tuple[list[Run], list[Run]]:
         left.append(run)
         half -= run.last - run.first + 1
     return left, right
+
+
+def partition_runs(
+    runs: Iterable[Run], ranges: Sequence[tuple[int, int]]
+) -> tuple[list[Run], list[Run]]:
+    """Return the parts of ascending runs inside of these ranges, and outside.
+
+    Args:
+        ranges: first and last offset, both included; in any order.
+    """
+    inside: list[Run] = []
+    outside: list[Run] = []
+    for first, last, kind in runs:
+        begin = first
+        for low, high in sorted(ranges):
+            low, high = max(low, begin), min(high, last)
+            if low <= high:
+                if begin < low:
+                    outside.append(Run(begin, low - 1, kind))
+                inside.append(Run(low, high, kind))
+                begin = high + 1
+        if begin <= last:
+            outside.append(Run(begin, last, kind))
+    return inside, outside

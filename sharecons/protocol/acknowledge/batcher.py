@@ -15,7 +15,6 @@ its outstanding batches. It also waits for acknowledgements made during a renewa
 it waits for.
 """
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -46,9 +45,7 @@ from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.messages import PartitionResponse, Range, SharePartition
 
 __all__ = [
-    "ACK_DELAY",
     "AckBatcher",
-    "AckLinger",
     "AcknowledgeError",
     "AcknowledgeResult",
     "CommitWaiter",
@@ -151,6 +148,7 @@ class AckBatcher:
     def take_ranges(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
         """Return the ranges for the next request; from now on they are in flight."""
         self.collect()
+        self._fail_reacquired(now)
         self._in_flight, self._queued = choose_batches(self._queued, now)
         return {
             share_partition: merge_ranges(batches)
@@ -248,6 +246,23 @@ class AckBatcher:
             case _:
                 self._fail(batches, error)
 
+    def _fail_reacquired(self, now: float) -> None:
+        """Fail acknowledgements whose locks have ended, if later leases have them."""
+        if all(now < batch.deadline for batch in self._queued):
+            return
+        queued, self._queued = self._queued, []
+        for batch in queued:
+            if now < batch.deadline:
+                self._queued.append(batch)
+                continue
+            reacquired, rest = batch.split_reacquired(self._leases)
+            if rest is not None:
+                self._queued.append(rest)
+            if reacquired is not None:
+                self.result_log.overrun_count += reacquired.record_count
+                reason = lock_overrun(batch.lease, batch.deadline, now)
+                self._fail([reacquired], _reacquired_error(reason))
+
     def _on_rejected(
         self, batches: list[AckBatch], error: AcknowledgeError, now: float
     ) -> None:
@@ -323,6 +338,16 @@ _SESSION_CLOSING: Final = AcknowledgeError(
 )
 
 
+def _reacquired_error(reason: str) -> AcknowledgeError:
+    code = Code.INVALID_RECORD_STATE
+    return AcknowledgeError(
+        code,
+        code.name,
+        f"{reason}; this consumer has acquired the record again meanwhile, and its "
+        "later delivery is not affected",
+    )
+
+
 def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
     code = Code.SHARE_SESSION_NOT_FOUND
     return AcknowledgeError(
@@ -330,50 +355,3 @@ def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
         code.name,
         f"{lock_scope.reason}; the broker releases unacknowledged records",
     )
-
-
-ACK_DELAY: Final = 0.0045
-"""Seconds that an acknowledgement waits for others; since brokers count milliseconds,
-this can become half a millisecond longer."""
-
-
-class AckLinger:
-    """How long one leader's acknowledgements linger before they are sent.
-
-    A broker persists the acknowledgements in a fetch before it returns records. So
-    where records arrive one by one, acknowledgements linger for up to ACK_DELAY, and
-    are sent with the last fetch expected in that time; if records are further apart,
-    with the first. Fetches in between wait at the broker no longer than that, as no
-    request can overtake them. Releases do not linger: another consumer might be
-    waiting.
-
-    Attributes:
-        due: when they are sent without a fetch; infinity if there are none.
-        urgent: a commit waits for them.
-    """
-
-    def __init__(self) -> None:
-        self.due = math.inf
-        self.urgent = False
-
-    def begin(self, now: float) -> None:
-        """Start the linger time, if it is not running."""
-        if self.due == math.inf:
-            self.due = now + ACK_DELAY
-
-    def end(self) -> None:
-        """Stop: nothing is left to send, or it is being sent."""
-        self.due = math.inf
-        self.urgent = False
-
-    def is_due(self, now: float) -> bool:
-        """Return whether to send acknowledgements without a fetch."""
-        return self.urgent or now >= self.due
-
-    def can_piggyback(self, now: float, following: float) -> bool:
-        """Return whether to send acknowledgements with the fetch that is due now.
-
-        Args:
-            following: seconds until the next fetch.
-        """
-        return self.urgent or now + following >= self.due

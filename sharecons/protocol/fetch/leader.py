@@ -32,11 +32,8 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol import error_actions
-from sharecons.protocol.acknowledge.batcher import (
-    AckBatcher,
-    AckLinger,
-    AcknowledgeError,
-)
+from sharecons.protocol.acknowledge.batcher import AckBatcher, AcknowledgeError
+from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.backoff import Backoff, spread_of
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for

@@ -8,7 +8,8 @@ acknowledgements are in flight.
 from typing import final
 
 from sharecons._record import RELEASE, RENEW
-from sharecons.protocol.acknowledge.batcher import AckBatcher, AckLinger
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
 from sharecons.protocol.messages import (

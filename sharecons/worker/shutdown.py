@@ -1,0 +1,143 @@
+"""How a run ends: which records are still processed, and which become dead letters.
+
+After `stop`, nothing is fetched any more. Handlers have the grace period for the
+records that were fetched before; then they are cancelled, as with `stop_now` or a
+cancelled run, and the records are released. A record that is on its last delivery
+becomes a dead letter, even if no handler has received it: releasing it would archive
+it.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import anyio
+from anyio.lowlevel import checkpoint
+
+from sharecons.consumer.worker_access import HURRY, WorkerAccess
+from sharecons.net.io.event_loop import Clock
+from sharecons.worker.decisions import Decisions
+from sharecons.worker.group_settings import GroupSettings
+from sharecons.worker.options import WorkerOptions
+from sharecons.worker.scheduler import Scheduler, WorkItem
+from sharecons.worker.settlement import AT_A_TIME, Settlement
+from sharecons.worker.taking import Taker
+
+__all__ = ["Shutdown"]
+
+READ_LIMIT: Final = 0.2
+"""Seconds to read the delivery limit again before records are released."""
+
+
+class Shutdown:
+    """Ends the run of a worker.
+
+    Args:
+        settings: the configs of the group.
+        replace: is called with each record that waits, to find another place for it.
+        wake: is called when the state has changed.
+
+    Attributes:
+        handlers: the scope in which handlers are called; None before the first call.
+        is_requested: the worker must end.
+        has_drained: the consumer has returned its last record.
+        has_ended: no handler is called any more.
+    """
+
+    def __init__(
+        self,
+        access: WorkerAccess,
+        options: WorkerOptions,
+        scheduler: Scheduler,
+        decisions: Decisions,
+        settlement: Settlement,
+        settings: GroupSettings,
+        taker: Taker,
+        clock: Clock,
+        *,
+        replace: Callable[[WorkItem], None],
+        wake: Callable[[], None],
+    ) -> None:
+        self._access = access
+        self._options = options
+        self._scheduler = scheduler
+        self._decisions = decisions
+        self._settlement = settlement
+        self._settings = settings
+        self._taker = taker
+        self._clock = clock
+        self._replace = replace
+        self._wake = wake
+        self._requested = anyio.Event()
+        self.handlers: anyio.CancelScope | None = None
+        self.has_drained = False
+        self.has_ended = False
+
+    @property
+    def is_requested(self) -> bool:
+        return self._requested.is_set()
+
+    def stop(self) -> None:
+        """Fetch no more; process what was fetched, within the grace period."""
+        self._requested.set()
+
+    def stop_now(self) -> None:
+        """Cancel the handlers, and stop."""
+        self._requested.set()
+        if self.handlers is not None:
+            self.handlers.cancel()
+
+    async def run(self) -> None:
+        """Wait for `stop`, then for the consumer's last record to be settled."""
+        await self._requested.wait()
+        assert self.handlers is not None, "started before"
+        grace_end = self._clock() + self._options.shutdown_grace
+        self.handlers.deadline = min(self.handlers.deadline, grace_end)
+        self._decisions.is_stopping = True
+        self._wake()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._replace_waiting)
+            await self._access.drain()
+        self.has_drained = True
+        self._wake()
+
+    async def _replace_waiting(self) -> None:
+        """Hold no records any longer that wait: they would delay the end."""
+        await self._read_limit()
+        for number, item in enumerate(self._scheduler.waiting, start=1):
+            self._replace(item)
+            if number % AT_A_TIME == 0:
+                await checkpoint()
+
+    async def finish(self) -> None:
+        """Release all records; write the dead letters of last deliveries.
+
+        Cancelling this has no effect.
+        """
+        self.has_ended = True
+        await self._read_limit()
+        await self._settlement.finish()
+
+    async def take_rest(self) -> None:
+        """Write the dead letters of last deliveries that no handler has received.
+
+        They wait in the consumer, or a fetch in flight returns them. Cancelling this
+        has no effect; brokers have up to HURRY seconds to respond.
+        """
+        if self._options.dead_letter is None or self.has_drained:
+            return
+        end = min(self._clock() + HURRY, self._access.settling_deadline)
+        with anyio.CancelScope(shield=True, deadline=end):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._taker.take_rest)
+                await self._access.drain()
+                tasks.cancel_scope.cancel()
+        await self._settlement.finish()
+
+    async def _read_limit(self) -> None:
+        """Read the delivery limit, if it decides about a record: it is at least 2."""
+        held = self._scheduler.held
+        if self._options.dead_letter is not None and any(
+            item.record.delivery_count > 1 for item in held
+        ):
+            with anyio.CancelScope(shield=True, deadline=self._clock() + READ_LIMIT):
+                await self._settings.read_limit()
