@@ -3,8 +3,12 @@
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-__all__ = ["without_warnings"]
+__all__ = ["LEVELS", "without_warnings"]
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+"""What an application can choose, from all lines to errors only."""
 
 
 @contextmanager

@@ -29,11 +29,11 @@ def lines():
 def test_plain_logging_gets_no_second_timestamp_or_level(lines):
     log = get_logger("sharecons.tests", group="billing")
 
-    log.warning("locks lost", reason="connection lost", leases=2)
+    log.warning("locks lost", reason="connection lost", records=2)
 
     assert lines() == [
         "WARNING sharecons.tests: locks lost group=billing reason='connection lost' "
-        "leases=2"
+        "records=2"
     ]
 
 

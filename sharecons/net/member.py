@@ -365,8 +365,8 @@ class Member:
                 self._log.warning(THROTTLED, node_id=node_id)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
-        self._log.warning("locks lost", reason=lost.reason, leases=len(lost.leases))
-        self._recorder.on_locks_lost(sum(lease.lost_count for lease in lost.leases))
+        self._log.warning("locks lost", reason=lost.reason, records=lost.record_count)
+        self._recorder.on_locks_lost(lost.record_count)
         self._listener.on_locks_lost(lost.leases)
 
     def _rejoin(self, node_id: int) -> None:

@@ -23,10 +23,10 @@ from sharecons.worker.outcomes import (
 from sharecons.worker.positions import position_of, positions_text
 from sharecons.worker.scheduler import WorkItem
 
-__all__ = ["FailureLog", "LineLimit"]
+__all__ = ["PERIOD", "FailureLog", "LineLimit"]
 
 LINES: Final = 10
-PERIOD: Final = 60.0
+PERIOD: Final = 60
 """Up to LINES lines of one kind in PERIOD seconds."""
 
 
@@ -37,7 +37,7 @@ class LineLimit:
     def __init__(self, lines: int = LINES, period: float = PERIOD) -> None:
         self._lines = lines
         self._period = period
-        self._ends = 0.0
+        self._ends: float | None = None
         self._counts: Counter[str] = Counter()
 
     def allows(self, kind: str) -> bool:
@@ -48,8 +48,12 @@ class LineLimit:
     def take_suppressed(self, now: float) -> dict[str, int]:
         """Return how many lines of each kind were not written in a period that ended.
 
-        Empty until the period ends; then the next one begins.
+        Empty until the period ends. It begins with the first call after a line.
         """
+        if not self._counts:
+            return {}
+        if self._ends is None:
+            self._ends = now + self._period
         if now < self._ends:
             return {}
         suppressed = {
@@ -58,7 +62,7 @@ class LineLimit:
             if count > self._lines
         }
         self._counts.clear()
-        self._ends = now + self._period
+        self._ends = None
         return suppressed
 
 
@@ -139,8 +143,8 @@ class FailureLog:
         """Log records whose locks are lost, in one line."""
         if lost:
             self._log.warning(
-                "locks lost: these records are delivered again, and their handlers are "
-                "cancelled",
+                "handlers cancelled, because their records' locks were lost; the "
+                "records are delivered again",
                 records=len(lost),
                 **position_of(lost[0].record),
             )
@@ -153,10 +157,17 @@ class FailureLog:
         """
         now = FOREVER if at_end else self._clock()
         for kind, count in self._attempts.take_suppressed(now).items():
-            self._log.warning("more attempts failed", exception=kind, count=count)
+            self._log.warning(
+                "more attempts failed",
+                exception=kind,
+                count=count,
+                within_seconds=PERIOD,
+            )
         self._tracebacks.take_suppressed(now)
         for count in self._acknowledgements.take_suppressed(now).values():
-            self._log.warning("more acknowledgements failed", count=count)
+            self._log.warning(
+                "more acknowledgements failed", count=count, within_seconds=PERIOD
+            )
 
 
 def _what_follows(outcome: Outcome) -> str:

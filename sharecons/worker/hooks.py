@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, final
 
 from sharecons.log import get_logger
-from sharecons.worker.failure_log import LineLimit
+from sharecons.worker.failure_log import PERIOD, LineLimit
 from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.outcomes import Outcome
 
@@ -69,7 +69,9 @@ class HookRunner:
     def flush(self, now: float) -> None:
         """Log how many failures were not logged; call this once a second or so."""
         for hook, count in self._limit.take_suppressed(now).items():
-            self._log.warning("hook failed more often", hook=hook, count=count)
+            self._log.warning(
+                "hook failed more often", hook=hook, count=count, within_seconds=PERIOD
+            )
 
     def _call(self, hook: Callable[..., object], *arguments: object) -> None:
         try:

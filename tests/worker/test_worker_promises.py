@@ -439,7 +439,7 @@ async def test_many_failures_of_one_kind_are_counted_in_the_log(
     assert 10 == sum("ValueError" in each for each in failed)
     assert 1 == sum("KeyError" in each for each in failed)
     (more,) = (each for each in lines if each.startswith("more attempts failed"))
-    assert "exception=ValueError count=89" in more
+    assert "exception=ValueError count=89 within_seconds=60" in more
 
 
 @pytest.mark.slow("a thread is reported after half a second")

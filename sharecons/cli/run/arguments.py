@@ -5,6 +5,7 @@ import math
 from typing import Final
 
 from sharecons.cli import client_options
+from sharecons.log_levels import LEVELS
 
 __all__ = ["PROGRAM", "WORKER_OPTIONS", "add_arguments"]
 
@@ -161,6 +162,14 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
         metavar="PORT",
         help="serve /livez, /readyz and /metrics; process I on PORT + I; 0 for any "
         "free port; requires sharecons[exporter]",
+    )
+    add(
+        "--log-level",
+        choices=LEVELS,
+        default="info",
+        metavar="LEVEL",
+        help=f"the lowest level that is logged: {', '.join(LEVELS)} (default: "
+        "%(default)s)",
     )
     add(
         "--reload",

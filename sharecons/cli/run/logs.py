@@ -71,15 +71,20 @@ def _width() -> int:
         return DEFAULT_WIDTH
 
 
-def configure_logs(process: int | None) -> StatusLine | None:
-    """Configure logging, unless the program has; `process` is the index in the logs.
+def configure_logs(process: int | None, level: str) -> StatusLine | None:
+    """Configure logging, unless the program has.
 
-    Returns the status line if stderr is a terminal.
+    Args:
+        process: the index of the process in the logs.
+        level: the lowest level that is logged, one of `log_levels.LEVELS`.
+
+    Returns:
+        The status line if stderr is a terminal.
     """
     root = logging.getLogger()
     if root.handlers or structlog.is_configured():
         return None
-    root.setLevel(logging.INFO)
+    root.setLevel(level.upper())
     if is_terminal():
         prefix = "" if process is None else f"[{process}] "
         handler = StatusLine()

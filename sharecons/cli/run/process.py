@@ -53,7 +53,7 @@ def run_process(options: argparse.Namespace) -> int:
     except Error as error:
         write_errors(PROGRAM, [error])
         return ExitCode.USAGE
-    status = configure_logs(options.process)
+    status = configure_logs(options.process, options.log_level)
     process = _Process(worker, options, None if is_supervised else status)
     try:
         return exit_codes.run(PROGRAM, process.run)
@@ -101,6 +101,7 @@ class _Process:
             concurrency=options.concurrency,
             dead_letter=options.dead_letter and options.dead_letter.topic,
         )
+        self._warn_of_grace()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._receive_signals)
             tasks.start_soon(self._log_progress if self._status is None else self._show)
@@ -111,6 +112,17 @@ class _Process:
                 failure = error
             tasks.cancel_scope.cancel()
         return self._end(failure)
+
+    def _warn_of_grace(self) -> None:
+        grace = self._options.grace
+        shutdown_grace = self._worker._options.shutdown_grace
+        if grace < shutdown_grace:
+            _log.warning(
+                "handlers have less time to finish than the worker's shutdown_grace; "
+                "raise --grace",
+                grace=grace,
+                shutdown_grace=shutdown_grace,
+            )
 
     def _end(self, failure: Exception | None) -> ExitCode:
         # The exit deadline goes on: a handler in a thread would keep the interpreter.

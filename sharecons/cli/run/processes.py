@@ -32,12 +32,14 @@ def supervise(options: argparse.Namespace) -> int:
     """Run the processes until a signal arrives; return the exit code."""
     import anyio
 
-    configure_logs(None)
+    configure_logs(None, options.log_level)
+    log = get_logger(PROGRAM.replace(" ", "."))
     supervisor = Supervisor(
         _command(options, member_name(options)),
         options.processes,
         grace=options.grace,
-        report=get_logger(PROGRAM.replace(" ", ".")).info,
+        report=log.info,
+        warn=log.warning,
         changes=_changes() if options.reload else None,
     )
     try:

@@ -54,6 +54,7 @@ class Supervisor:
         grace: seconds for a process to stop.
         margin: more seconds, for its end; then it is killed.
         report: writes a line about what happens.
+        warn: writes a line about a process that has failed.
         changes: if given, the processes are restarted whenever it yields.
     """
 
@@ -65,12 +66,14 @@ class Supervisor:
         grace: float,
         margin: float = MARGIN,
         report: Callable[[str], None],
+        warn: Callable[[str], None],
         changes: Changes | None = None,
     ) -> None:
         self._command = command
         self._count = count
         self._limit = grace + margin
         self._report = report
+        self._warn = warn
         self._changes = changes
         self._running: dict[int, Process] = {}
         self._killed: set[Process] = set()
@@ -127,7 +130,8 @@ class Supervisor:
                 policy.reset()
             else:
                 follows, delay = policy.after_end(code, ran_for)
-                self._report(_describe(index, code, follows, delay))
+                write = self._report if follows is Next.FINISHED else self._warn
+                write(_describe(index, code, follows, delay))
                 if follows in (Next.FINISHED, Next.STOP_ALL):
                     self._codes.append(code)
                     if follows is Next.STOP_ALL:
@@ -215,7 +219,7 @@ class Supervisor:
         with anyio.move_on_after(limit):
             await process.wait()
             return
-        self._report(f"process {index} did not stop in {limit:g} s; it is killed")
+        self._warn(f"process {index} did not stop in {limit:g} s; it is killed")
         self._killed.add(process)
         _send(process, signal.SIGKILL)
 

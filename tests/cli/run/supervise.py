@@ -33,6 +33,7 @@ def main(directory: str, count: str, mode: str, grace: str, watched: str) -> int
         grace=float(grace),
         margin=0.0,
         report=report,
+        warn=report,
         changes=changes,
     )
     return anyio.run(supervisor.run)

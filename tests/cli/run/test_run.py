@@ -43,6 +43,28 @@ def test_function_that_makes_a_worker_is_called(broker, tmp_path):
         assert 0 == command.stop()
 
 
+def test_lines_below_the_log_level_are_not_written(broker, tmp_path):
+    options = ("--log-level", "warning")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        command.wait_for("end", 40)
+        code = command.stop()
+
+        assert (0, "") == (code, command.stderr)
+
+
+def test_grace_below_the_shutdown_grace_of_a_worker_is_a_warning(broker, tmp_path):
+    options = ("--grace", "10")
+    with running(broker, tmp_path, "app:make_worker", *options) as command:
+        command.wait_for("end", 40)
+        assert 0 == command.stop()
+
+        (event,) = command.events(
+            "handlers have less time to finish than the worker's shutdown_grace; "
+            "raise --grace"
+        )
+        assert (10, 30) == (event["grace"], event["shutdown_grace"])
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signal_stops_after_handlers_finish(broker, tmp_path, number):
     options = ("--concurrency", "5")
