@@ -21,6 +21,7 @@ from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.producer import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
 from sharecons.worker.decisions import Decisions
+from sharecons.worker.ending_calls import PAUSE, EndingCalls
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.handlers import HandlerCall
@@ -132,6 +133,7 @@ class Runner:
             self._call,
             self._wake,
         )
+        self._ending_calls = EndingCalls()
         self._blocked_loop = BlockedLoopLog(self._log, self._clock, handler.name)
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._settings = GroupSettings(
@@ -228,6 +230,7 @@ class Runner:
     def _on_second(self) -> None:
         """Called once a second."""
         self._flush_logs()
+        self._ending_calls.forget_ended()
         if (error := self._access.fatal_error) is not None:
             self._on_fatal_error(error)
 
@@ -309,6 +312,9 @@ class Runner:
 
     def _is_processed(self, item: WorkItem) -> bool:
         """Deserialize a record before its first call; settle one that has no call."""
+        if self._ending_calls.has(item.record):
+            self._scheduler.postpone(item, self._clock() + PAUSE)
+            return False
         outcome = self._decisions.before_call(item)
         if outcome is not None:
             self._finish(item, outcome, 0.0)
@@ -380,7 +386,8 @@ class Runner:
             self._finish(item, self._decisions.continue_wait(item, now), 0.0)
 
     def _cancel_call(self, item: WorkItem, reason: str) -> None:
-        if item.slot is not None:
+        if item.slot is not None and item.is_in_call:
+            self._ending_calls.add(item)
             item.slot.on_outcome(f"{reason}: {item.record!r}")
 
     def _replace(self, item: WorkItem) -> None:

@@ -116,6 +116,11 @@ class WorkItem:
         return self.state is ItemState.RUNNING
 
     @property
+    def is_in_call(self) -> bool:
+        """True while its call runs, even if the call was cancelled."""
+        return self.slot is not None and self in self.slot.items
+
+    @property
     def is_waiting(self) -> bool:
         """True while it waits for its next attempt."""
         return self.state is ItemState.WAITING
@@ -276,9 +281,13 @@ class Scheduler:
 
     def retry(self, item: WorkItem, due: float) -> None:
         """Try a running record again, at `due` or later."""
+        item.attempt += 1
+        self.postpone(item, due)
+
+    def postpone(self, item: WorkItem, due: float) -> None:
+        """Start a record again, at `due` or later, since its attempt has not begun."""
         assert item.state is ItemState.RUNNING, "only running records are tried again"
         self._leave_state(item)
-        item.attempt += 1
         item.due = due
         self._wait(item)
 

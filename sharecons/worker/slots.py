@@ -139,6 +139,7 @@ class CallSlots:
                     self._idle.append(slot)
                     self._on_free()
         finally:
+            slot.items = ()
             self._count -= 1
             self._on_free()
 

@@ -68,8 +68,6 @@ class Journal:
             it still had the lock then, as far as it knew.
         lost: deliveries whose locks the worker has lost, and when it noticed that.
         overlaps: deliveries whose handler began while the record's handler ran.
-        batch_overlaps: the same, if the earlier handler was a batch's: it continues
-            while it has other records.
         ends: how many calls ended in each way.
     """
 
@@ -82,7 +80,6 @@ class Journal:
         self.decided: dict[Delivery, bool] = {}
         self.lost: dict[Delivery, float] = {}
         self.overlaps: list[Delivery] = []
-        self.batch_overlaps: list[Delivery] = []
         self.ends: Counter[str] = Counter()
         self._running: set[tuple[int, Position]] = set()
         self._closed: set[int] = set()
@@ -92,15 +89,13 @@ class Journal:
         self._closed.add(life)
 
     @contextmanager
-    def calling(
-        self, delivery: Delivery, number: int, *, in_batch: bool = False
-    ) -> Iterator[None]:
+    def calling(self, delivery: Delivery, number: int) -> Iterator[None]:
         """Note that the handler of a record runs."""
         key = delivery.life, delivery.at
         if delivery.life not in self._closed:
             self.calls[number] += 1
             if key in self._running:
-                (self.batch_overlaps if in_batch else self.overlaps).append(delivery)
+                self.overlaps.append(delivery)
         self._running.add(key)
         try:
             yield
@@ -151,7 +146,7 @@ class Handlers:
             (delivery_of(self._life, record), number_of(record)) for record in batch
         ]
         hows = dict.fromkeys(records, "cancelled")
-        with _all(self._journal.calling(*each, in_batch=True) for each in records):
+        with _all(self._journal.calling(*each) for each in records):
             try:
                 await self._work_all(batch, records, hows)
             finally:

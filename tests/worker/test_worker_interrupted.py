@@ -85,3 +85,39 @@ async def test_lock_lost_on_a_last_delivery_that_comes_before_the_limit_is_read(
         await until(lambda: worker.stats.dead_lettered == 1)
 
     assert 1 == len(broker.records("orders.dead"))
+
+
+def ends_slowly_once(calls: "Counter[int]") -> Any:
+    """Return a handler whose first call takes 2 s to end after its cancellation."""
+    running: set[int] = set()
+
+    async def handle(record: Record[Any, Any]) -> None:
+        assert record.offset not in running, "two calls at the same time"
+        running.add(record.offset)
+        calls[record.offset] += 1
+        try:
+            if calls[record.offset] == 1:
+                await anyio.sleep_forever()
+        finally:
+            with anyio.CancelScope(shield=True):
+                await anyio.sleep(2.0 if record.delivery_count == 1 else 0.0)
+            running.remove(record.offset)
+
+    return handle
+
+
+async def test_record_delivered_again_waits_for_the_end_of_its_cancelled_call(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(20)])
+    calls: Counter[int] = Counter()
+
+    handle = ends_slowly_once(calls)
+    async with working(broker, handle, concurrency=50) as worker:
+        await until(lambda: len(calls) == 20)
+        broker.faults.on("ShareFetch").hang_up()
+        await until(lambda: worker.stats.locks_lost == 20)
+        await until(lambda: settled(broker, 20))
+
+    assert worker.stats.accepted == 20
+    assert worker.stats.failed == 0
