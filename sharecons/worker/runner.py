@@ -194,6 +194,7 @@ class Runner:
         finally:
             await self._settlement.finish()  # records that were taken meanwhile
             await self._shutdown.take_rest()
+            self._settlement.report_unwritten()
             self._flush_logs(at_end=True)
         return self._failure
 

@@ -113,6 +113,7 @@ class Settlement:
         self._failures = failures
         self._on_changed = on_changed
         self._copies: dict[WorkItem, Spilled | DeadLettered] = {}
+        self._finish_by: float | None = None
         self._warned_of_release = False
         self._copy_log = CopyLog(group)
         self._log = get_logger(__name__, group=group)
@@ -172,14 +173,16 @@ class Settlement:
     async def finish(self) -> None:
         """Release all records; write the dead letters of last deliveries.
 
-        Cancelling this has no effect; it takes up to LAST_WRITES seconds.
+        Cancelling this has no effect. It takes up to LAST_WRITES seconds, in all calls.
         """
         held, copies = self._scheduler.held, self._copies
         self._failures.on_end(held)
         if not held and not copies:
             return
         self._copies = {}
-        with anyio.CancelScope(shield=True, deadline=self._clock() + LAST_WRITES):
+        if self._finish_by is None:
+            self._finish_by = self._clock() + LAST_WRITES
+        with anyio.CancelScope(shield=True, deadline=self._finish_by):
             async with anyio.create_task_group() as tasks:
                 self.tasks = tasks
                 for item, copy in copies.items():
@@ -193,9 +196,9 @@ class Settlement:
                     if number % AT_A_TIME == 0:
                         await checkpoint()
                 self.tasks = None
-        self._report_unwritten()
 
-    def _report_unwritten(self) -> None:
+    def report_unwritten(self) -> None:
+        """Log the dead letters of last deliveries that no broker has confirmed."""
         for item in list(self._copies)[:NOT_WRITTEN]:
             self._log.error(
                 "dead letter not written before the worker ended; the broker archives "

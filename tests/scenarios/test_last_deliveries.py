@@ -95,6 +95,32 @@ async def test_last_delivery_that_arrives_after_stop_now_is_a_dead_letter(
     assert 1 == len(broker.records("orders.dead"))
 
 
+async def test_dead_letters_that_are_not_confirmed_delay_the_end_once(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One is of a handler that is cancelled, the other arrives afterwards."""
+    broker.produce("orders", [b"a", b"b"], batch=1)
+
+    async def hang(record: Record[Any, Any]) -> None:
+        await anyio.sleep_forever()
+
+    broker.faults.on("ShareFetch", times=None).delay(0.2)
+    for delivery in (1, 2):
+        consumer = new_consumer(broker, max_records=1)
+        worker = ShareWorker(consumer, hang, dead_letter=DEAD)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            await until(lambda count=delivery: [count] * 2 == delivery_counts(broker))
+            if delivery == 2:
+                broker.faults.on("Produce", times=None).lose()
+            running, began = worker.stats.running, anyio.current_time()
+            worker.stop_now()
+
+    assert running == 1
+    assert anyio.current_time() - began < 6.5
+    assert 2 == caplog.text.count("dead letter not written before the worker ended")
+
+
 async def test_limit_that_is_lowered_makes_released_records_dead_letters(
     broker: EmbeddedBroker,
 ) -> None:
