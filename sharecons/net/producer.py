@@ -6,10 +6,12 @@ time.
 """
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 from sharecons._record import Headers, TopicPartition
 from sharecons.errors import ClosedError, Error, fresh
@@ -18,7 +20,12 @@ from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.protocol.admin.requests import TopicMetadataRequest
 from sharecons.protocol.produce.batches import ProducerRecord
 from sharecons.protocol.produce.messages import ProducerIdentity
-from sharecons.protocol.produce.producer import Delivered, NodeRequest, Producer
+from sharecons.protocol.produce.producer import (
+    Delivered,
+    NodeRequest,
+    ProduceEvent,
+    Producer,
+)
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
 
@@ -28,6 +35,9 @@ DELIVERY_TIMEOUT: Final = 30.0
 REQUEST_TIMEOUT: Final = 10.0
 MAX_BUFFERED: Final = 32 << 20
 """Bytes of unconfirmed records above which `send` waits; buffer.memory of Kafka's."""
+
+AT_A_TIME: Final = 100
+"""Records whose outcomes are reported in one step before other tasks run."""
 
 
 class RecordPosition(NamedTuple):
@@ -75,6 +85,7 @@ class IdempotentProducer:
             spread, compression=compression, identity=identity, sequences=sequences
         )
         self._pending: dict[ProducerRecord, OnOutcome] = {}
+        self._outcomes: deque[ProduceEvent] = deque()  # not reported yet
         self._buffered = 0
         self._space = anyio.Event()
         self._wakeup = AutoResetEvent()
@@ -97,11 +108,13 @@ class IdempotentProducer:
                 while True:
                     for request in machine.next_requests(clock()):
                         tasks.start_soon(self._exchange, request)
-                    self._dispatch()
+                    await self._dispatch()
                     await self._wakeup.wait_until(machine.next_deadline(clock()))
         finally:
             self._closed = True
             self._space.set()
+            while self._outcomes:
+                self._report(self._outcomes.popleft())
             for record, on_outcome in self._pending.items():
                 on_outcome(_closed_error(record))
             self._pending.clear()
@@ -223,21 +236,30 @@ class IdempotentProducer:
             return await self._brokers.request_topics(names, deadline)
         return await self._brokers.send_to_any(request.request, deadline)
 
-    def _dispatch(self) -> None:
-        """Report the outcomes of records."""
+    async def _dispatch(self) -> None:
+        """Report the outcomes of records, a part of them in one step.
+
+        A response can confirm thousands of records, and a task can wait for each.
+        """
         events, self._machine.events = self._machine.events, []
-        for event in events:
-            record = event.record
-            on_outcome = self._pending.pop(record)
-            self._buffered -= record.size
-            if isinstance(event, Delivered):
-                position = RecordPosition(record.topic, event.partition, event.offset)
-                on_outcome(position)
-            else:
-                on_outcome(event.error)
-        if events:
+        self._outcomes.extend(events)
+        while self._outcomes:
+            for _ in range(min(len(self._outcomes), AT_A_TIME)):
+                self._report(self._outcomes.popleft())
             self._space.set()
             self._space = anyio.Event()
+            if self._outcomes:
+                await checkpoint()
+
+    def _report(self, event: ProduceEvent) -> None:
+        record = event.record
+        on_outcome = self._pending.pop(record)
+        self._buffered -= record.size
+        if isinstance(event, Delivered):
+            position = RecordPosition(record.topic, event.partition, event.offset)
+            on_outcome(position)
+        else:
+            on_outcome(event.error)
 
 
 def _closed_error(record: ProducerRecord) -> ClosedError:

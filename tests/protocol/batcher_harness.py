@@ -45,12 +45,13 @@ class BatcherHarness:
         *offsets: int,
         at: SharePartition = P0,
         deadline: float = 30.0,
+        delivery_count: int = 1,
         gaps: tuple[tuple[int, int], ...] = (),
     ) -> Lease:
         lease = Lease(
             topic=TOPIC,
             share_partition=at,
-            acquired=((offsets[0], offsets[-1], 1),),
+            acquired=((offsets[0], offsets[-1], delivery_count),),
             payload=b"",
             deadline=deadline,
             lock_scope=self.lock_scope,

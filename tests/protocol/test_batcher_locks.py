@@ -258,7 +258,7 @@ def test_acknowledgement_of_a_record_acquired_again_is_not_sent(kind: Acknowledg
     earlier = harness.add_lease(0, 1, 2, 3, deadline=30.0)
     earlier.acknowledge_open(0, 4, kind)
     waiter = harness.commit()
-    later = harness.add_lease(1, 2, deadline=60.0)
+    later = harness.add_lease(1, 2, deadline=60.0, delivery_count=2)
 
     sent = harness.exchange(now=30.0)
 
@@ -276,7 +276,7 @@ def test_late_acknowledgement_of_a_record_acquired_again_is_not_sent():
     harness = BatcherHarness()
     earlier = harness.add_lease(0, deadline=30.0)
     harness.batcher.forget_expired(30.0)
-    later = harness.add_lease(0, deadline=60.0)
+    later = harness.add_lease(0, deadline=60.0, delivery_count=2)
 
     earlier.acknowledge(0, RELEASE)
     sent = harness.exchange(now=31.0)
@@ -290,6 +290,18 @@ def test_late_acknowledgement_of_a_record_acquired_again_is_not_sent():
 def test_late_acknowledgement_of_another_partition_is_sent():
     harness = BatcherHarness()
     harness.add_lease(0, deadline=30.0).acknowledge(0, ACCEPT)
-    harness.add_lease(0, at=P1, deadline=60.0)
+    harness.add_lease(0, at=P1, deadline=60.0, delivery_count=2)
 
     assert {P0: accepted(0)} == harness.exchange(now=30.0)
+
+
+def test_acknowledgement_is_not_sent_if_the_later_lease_came_after_its_deadline():
+    """The response took longer than the lock; the broker's lock began later."""
+    harness = BatcherHarness()
+    harness.add_lease(0, deadline=30.0).acknowledge(0, ACCEPT)
+    later = harness.add_lease(0, deadline=60.0, delivery_count=2)
+    harness.batcher.forget_expired(60.0)
+    sent = harness.exchange(now=60.0)
+
+    assert {} == sent
+    assert later.is_open(0)

@@ -128,7 +128,7 @@ class AckBatch:
         """Return the part whose offsets later leases have, and the rest; None if empty.
 
         Args:
-            leases: all leases of this member.
+            leases: the leases of this member with redelivered records.
         """
         ranges = [
             (first, last)

@@ -27,6 +27,7 @@ from sharecons.protocol.acknowledge.ack_batches import (
 from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.redelivered_leases import RedeliveredLeases
 from sharecons.protocol.acknowledge.redeliveries import Redeliveries
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
@@ -71,6 +72,7 @@ class AckBatcher:
         self._wake = wake
         self.result_log = result_log
         self._leases: dict[Lease, None] = {}
+        self._redelivered = RedeliveredLeases()
         self._uncollected: list[Lease] = []
         self._queued: list[AckBatch] = []
         self._in_flight: dict[SharePartition, list[AckBatch]] = {}
@@ -109,6 +111,7 @@ class AckBatcher:
 
     def add_lease(self, lease: Lease) -> None:
         self._leases[lease] = None
+        self._redelivered.add(lease, self.result_log.clock())
 
     def on_acknowledged(self, lease: Lease) -> None:
         if lease.lock_scope.ended:
@@ -250,12 +253,13 @@ class AckBatcher:
         """Fail acknowledgements whose locks have ended, if later leases have them."""
         if all(now < batch.deadline for batch in self._queued):
             return
+        redelivered = self._redelivered.held(now)
         queued, self._queued = self._queued, []
         for batch in queued:
             if now < batch.deadline:
                 self._queued.append(batch)
                 continue
-            reacquired, rest = batch.split_reacquired(self._leases)
+            reacquired, rest = batch.split_reacquired(redelivered)
             if rest is not None:
                 self._queued.append(rest)
             if reacquired is not None:
