@@ -298,7 +298,8 @@ class Runner:
         return items
 
     async def _call(self, items: Sequence[WorkItem]) -> None:
-        items = [item for item in items if self._is_processed(item)]
+        # The lock of a record can be lost before its call begins.
+        items = [item for item in items if item.is_running and self._is_processed(item)]
         if not items:
             return
         for item in items if self._hooks else ():

@@ -93,12 +93,9 @@ class Findings:
 
     def _done(self) -> set[int]:
         journal = self._history.journal
-        accepted = {
-            each.delivery
-            for each in self._history.sent
-            if each.kind is AcknowledgeType.ACCEPT
+        swallowed = {
+            n for each, n in journal.swallowed.items() if each in journal.accepted
         }
-        swallowed = {n for each, n in journal.swallowed.items() if each in accepted}
         dead = {each.number for each in self._copies if each.at.topic == DEAD}
         returned, rejected = journal.returned.values(), journal.rejected.values()
         return {*returned, *rejected, *swallowed, *dead}

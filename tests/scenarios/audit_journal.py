@@ -66,6 +66,7 @@ class Journal:
         received: deliveries that a worker has received from its consumer.
         decided: deliveries that the worker has settled, except by copies, and whether
             it still had the lock then, as far as it knew.
+        accepted: deliveries whose handlers have returned, as far as the worker knows.
         lost: deliveries whose locks the worker has lost, and when it noticed that.
         overlaps: deliveries whose handler began while the record's handler ran.
         ends: how many calls ended in each way.
@@ -78,11 +79,21 @@ class Journal:
         self.rejected: dict[Delivery, int] = {}
         self.received: set[Delivery] = set()
         self.decided: dict[Delivery, bool] = {}
+        self.accepted: set[Delivery] = set()
         self.lost: dict[Delivery, float] = {}
         self.overlaps: list[Delivery] = []
         self.ends: Counter[str] = Counter()
         self._running: set[tuple[int, Position]] = set()
         self._closed: set[int] = set()
+
+    def receive(self, delivery: Delivery) -> None:
+        """Note that a worker has received a delivery.
+
+        A broker stores a delivery count with the partition's next acknowledgement. So
+        after a lost connection, a record can come again with the same count.
+        """
+        self.received.add(delivery)
+        self.lost.pop(delivery, None)
 
     def close(self, life: int) -> None:
         """Ignore everything that this life does from now on."""

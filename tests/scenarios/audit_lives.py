@@ -19,7 +19,6 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.worker.outcomes import Accepted, LockLost, Outcome, Rejected, Released
 from tests.scenarios.audit_events import GROUP
 from tests.scenarios.audit_journal import (
-    Delivery,
     FailedError,
     Handlers,
     Journal,
@@ -92,6 +91,8 @@ class Outcomes(WorkerHooks):
             case Accepted() | Rejected() | Released():
                 has_lock = anyio.current_time() <= record.lock_deadline
                 self._journal.decided[delivery] = has_lock
+                if isinstance(outcome, Accepted):
+                    self._journal.accepted.add(delivery)
             case _:
                 pass
 
@@ -99,12 +100,13 @@ class Outcomes(WorkerHooks):
 class NotingConsumer(ShareConsumer[Any, Any]):
     """Notes the deliveries that a worker receives from its consumer."""
 
-    received: set[Delivery]
+    journal: Journal
     life: int
 
     async def poll(self, *arguments: Any, **options: Any) -> Any:
         records = await super().poll(*arguments, **options)
-        self.received.update(delivery_of(self.life, record) for record in records)
+        for record in records:
+            self.journal.receive(delivery_of(self.life, record))
         return records
 
 
@@ -153,7 +155,7 @@ class Life:
             network=self.network,
             **options["consumer"],
         )
-        consumer.received, consumer.life = journal.received, number
+        consumer.journal, consumer.life = journal, number
         self.network.member_id = consumer.member_id
         self.worker: ShareWorker[Any, Any] = ShareWorker(
             consumer,
