@@ -4,5 +4,5 @@
 `ack_states` the state of each. `batcher` is the acknowledgement batcher of one leader;
 `ack_batches` decides what is sent together, `linger` how long it waits. `result_log`,
 `results` and `verb_errors` report; `redeliveries` pauses partitions whose records are
-released again and again.
+released again and again; `damaged_records` are released once.
 """

@@ -2,8 +2,8 @@
 
 A message: offset 8, size of the rest 4, CRC-32 4, magic 1, attributes 1, timestamp 8
 (format 1), then key and value, each after its length of 4 bytes. The value of a
-message with a codec is a compressed sequence of messages, and its offset is that of the
-last one; in format 1, their own offsets are relative to each other.
+message with a codec is a compressed sequence of messages, and its offset is the offset
+of the last one; in format 1, their own offsets are relative to each other.
 
 Kafka 4 still reads them (`AbstractLegacyRecordBatch`), but rejects them in Produce.
 """

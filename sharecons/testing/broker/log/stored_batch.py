@@ -1,4 +1,4 @@
-"""A batch or message as it is in a log."""
+"""A batch or message in a log, and the offsets of its records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
