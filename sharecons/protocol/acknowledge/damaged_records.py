@@ -1,4 +1,4 @@
-"""Whether damaged records are released or rejected.
+"""The treatment of damaged records: released once, rejected if damaged again.
 
 Damage in a transfer is gone at the next delivery; damage in the log is not. So damaged
 records are released once, and rejected if they are damaged again at their next
