@@ -122,11 +122,15 @@ class RecordsError(Error):
 
 
 class CorruptRecordsError(RecordsError):
-    """A record batch is damaged: its offsets were released, and reading continues.
+    """A record batch is damaged; reading continues.
+
+    Its offsets were released for another delivery. If they are damaged again, they are
+    rejected, so that they do not delay the records behind them.
 
     Attributes:
         topic, partition: where the batch comes from.
         first_offset, last_offset: the damaged range, both inclusive.
+        rejected: the offsets were rejected, not released.
     """
 
     def __init__(
@@ -137,15 +141,21 @@ class CorruptRecordsError(RecordsError):
         partition: int,
         first_offset: int,
         last_offset: int,
+        rejected: bool = False,
     ) -> None:
         super().__init__(
             f"{topic}-{partition}, offsets {first_offset} to {last_offset}: {reason}; "
-            "they were released for another delivery"
+            + (
+                "they were rejected, as they are damaged at each delivery"
+                if rejected
+                else "they were released for another delivery"
+            )
         )
         self.topic = topic
         self.partition = partition
         self.first_offset = first_offset
         self.last_offset = last_offset
+        self.rejected = rejected
 
 
 class DeserializationError(RecordsError):

@@ -6,18 +6,21 @@ This module is not compiled, because mypyc ignores the cause in `raise ... from`
 from collections.abc import Callable, Sequence
 from typing import Any, cast
 
-from sharecons._record import Record
+from sharecons._record import REJECT, RELEASE, Record
 from sharecons.config.validation import check_callable
 from sharecons.errors import CorruptRecordsError, DeserializationError
 from sharecons.log import get_logger
 from sharecons.net.io.callbacks import raise_exit
+from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import Record as TypedRecord
-from sharecons.records.batch import decode
+from sharecons.records.batch import Undecodable, decode
 
-__all__ = ["Deserializer", "Deserializers", "decode_lease"]
+__all__ = ["Deserializer", "Deserializers"]
 
 Deserializer = Callable[[bytes], Any]
+
+_log = get_logger(__name__)
 
 
 class Deserializers:
@@ -31,6 +34,54 @@ class Deserializers:
 
     def __bool__(self) -> bool:
         return self._key is not None or self._value is not None
+
+    def decode_lease(
+        self, lease: Lease
+    ) -> tuple[list[Record], int, list[CorruptRecordsError]]:
+        """Decode a lease; return its records, their size in bytes, and errors to raise.
+
+        Also sets in the lease which offsets have records. It releases acquired offsets
+        that the response does not contain, and damaged records, because another replica
+        or transfer might be intact; it rejects them if they are damaged again. It
+        acknowledges offsets without a record as gaps.
+        """
+        topic, partition = lease.topic, lease.share_partition.partition
+        decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
+        records = decoded.records
+        if len(records) == lease.count and len(lease.acquired) == 1:
+            lease.set_dense_offsets()
+            return records, decoded.size, []
+        unseen = [Run(first, last, RELEASE) for first, last in decoded.unseen]
+        errors = self._errors_of(lease, decoded.undecodable)
+        damaged = [_run_of(error) for error in errors]
+        lease.set_offsets(
+            _offsets(records), gaps=decoded.gaps, undeliverable=[*damaged, *unseen]
+        )
+        if decoded.unseen:
+            _log.warning(
+                "acquired offsets came without their records, and were released",
+                topic=topic,
+                partition=partition,
+                ranges=decoded.unseen[:3],
+            )
+        return records, decoded.size, errors
+
+    def _errors_of(
+        self, lease: Lease, undecodable: Sequence[Undecodable]
+    ) -> list[CorruptRecordsError]:
+        partition = lease.share_partition
+        return [
+            CorruptRecordsError(
+                reason,
+                topic=lease.topic,
+                partition=partition.partition,
+                first_offset=damaged.first_offset,
+                last_offset=damaged.last_offset,
+                rejected=damaged.rejected,
+            )
+            for first, last, reason in undecodable
+            for damaged in lease.result_log.damaged.treat(partition, first, last)
+        ]
 
     def apply(self, record: Record) -> Record:
         """Return the record with a deserialized key and value.
@@ -77,44 +128,9 @@ def _apply(
         raise DeserializationError(raw_record, part, where) from error
 
 
-_log = get_logger(__name__)
-
-
-def decode_lease(lease: Lease) -> tuple[list[Record], int, list[CorruptRecordsError]]:
-    """Decode a lease; return its records, their size in bytes, and errors to raise.
-
-    Also sets in the lease which offsets have records. It releases damaged batches,
-    because another replica or transfer might be intact, and acquired offsets that the
-    response does not contain. It acknowledges offsets without a record as gaps.
-    """
-    topic, partition = lease.topic, lease.share_partition.partition
-    decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
-    records = decoded.records
-    if len(records) == lease.count and len(lease.acquired) == 1:
-        lease.set_dense_offsets()
-        return records, decoded.size, []
-    damaged = [(bad.first_offset, bad.last_offset) for bad in decoded.undecodable]
-    lease.set_offsets(
-        _offsets(records), gaps=decoded.gaps, undeliverable=[*damaged, *decoded.unseen]
-    )
-    if decoded.unseen:
-        _log.warning(
-            "acquired offsets came without their records, and were released",
-            topic=topic,
-            partition=partition,
-            ranges=decoded.unseen[:3],
-        )
-    errors = [
-        CorruptRecordsError(
-            bad.reason,
-            topic=topic,
-            partition=partition,
-            first_offset=bad.first_offset,
-            last_offset=bad.last_offset,
-        )
-        for bad in decoded.undecodable
-    ]
-    return records, decoded.size, errors
+def _run_of(error: CorruptRecordsError) -> Run:
+    kind = REJECT if error.rejected else RELEASE
+    return Run(error.first_offset, error.last_offset, kind)
 
 
 def _offsets(records: Sequence[Record]) -> Sequence[int]:

@@ -1,10 +1,10 @@
 """Decodes one partition's records in a ShareFetch response (KIP-932, "ShareFetch").
 
 The response has two independent parts. One is a slice of the log: record batches (see
-`layout`), of which the last can be truncated. The other lists the offsets that this
-consumer acquired, with their delivery counts. A batch can contain several acquired
-ranges, records that other consumers acquired, gaps left by compaction, and transaction
-markers.
+`layout`), or messages of older formats (see `message_sets`), of which the last can be
+truncated. The other lists the offsets that this consumer acquired, with their delivery
+counts. A batch can contain several acquired ranges, records that other consumers
+acquired, gaps left by compaction, and transaction markers.
 
 `decode` combines them. It finds the batches, skips those without an acquired offset,
 verifies, decompresses and decodes the others (`layout`), and accounts for every
@@ -35,6 +35,7 @@ from sharecons.records.layout import (
     Span,
     read_records,
 )
+from sharecons.records.message_sets import LAST_MAGIC, check_message, to_batch
 from sharecons.records.offset_accounting import Decoded, OffsetAccounting, Undecodable
 
 __all__ = ["Decoded", "Undecodable", "decode"]
@@ -126,7 +127,9 @@ class _PayloadReader:
                 break
             if header.base_offset != account.settled:
                 self._verify_skipped()
-            if header.magic != MAGIC:
+            if header.magic <= LAST_MAGIC:
+                self._read_message(header)
+            elif header.magic != MAGIC:
                 reason = f"unknown record batch format {header.magic}"
                 account.add_damaged(header.base_offset, header.base_offset, reason)
             elif header.end - position < HEADER_SIZE:
@@ -149,13 +152,37 @@ class _PayloadReader:
                 self._skipped = header
                 return
             self._skipped = None
-            checksummed = self._verify_checksum(header)
-            spans = account.overlapping_spans(first, last)
-            account.settle_batch(
-                header, spans, self._read_records(header, checksummed, spans)
-            )
+            self._settle(header, self._verify_checksum(header))
         except DamagedError as error:
             account.add_damaged(first, last, str(error))
+
+    def _read_message(self, header: Header) -> None:
+        """Read a message of format 0 or 1; a compressed one contains others.
+
+        Its first offset is known only after decompression.
+        """
+        self._verify_skipped()
+        account = self._account
+        last = header.base_offset
+        message = self._payload[header.position : header.end].tobytes()
+        try:
+            if last >= account.settled and not account.has_acquired_before(last):
+                check_message(message)
+                account.settled = last + 1
+                return
+            batch = to_batch(message)
+            converted = Header(batch, 0)
+            self._check_header(converted)
+            self._settle(converted, batch[CRC_START:])
+        except DamagedError as error:
+            account.add_damaged_message(last, str(error))
+
+    def _settle(self, header: Header, checksummed: bytes | memoryview) -> None:
+        account = self._account
+        spans = account.overlapping_spans(header.base_offset, header.last_offset)
+        account.settle_batch(
+            header, spans, self._read_records(header, checksummed, spans)
+        )
 
     def _check_header(self, header: Header) -> None:
         if header.base_offset < self._account.settled:
@@ -173,7 +200,7 @@ class _PayloadReader:
         return checksummed
 
     def _read_records(
-        self, header: Header, checksummed: memoryview, spans: list[Span]
+        self, header: Header, checksummed: bytes | memoryview, spans: list[Span]
     ) -> int:
         """Decode the records inside the spans; return their number."""
         # Control batches (transaction markers) contain no records for applications.

@@ -30,6 +30,7 @@ from sharecons.records.layout import (
     TRANSACTIONAL,
     Header,
 )
+from sharecons.records.message_sets import LAST_MAGIC, to_batch
 
 __all__ = ["ColumnsReader", "next_offset"]
 
@@ -53,6 +54,9 @@ def next_offset(payload: memoryview, offset: int) -> int:
             break
         if header.magic == MAGIC:
             offset = max(offset, header.last_offset + 1)
+        elif header.magic <= LAST_MAGIC:
+            # The offset of a message is its last one.
+            offset = max(offset, header.base_offset + 1)
         position = header.end
     return offset
 
@@ -126,26 +130,34 @@ class ColumnsReader:
             if header is None:
                 self._ended = True
                 break
+            end = header.end
+            batch = b""  # converted from an older format
+            if header.magic != MAGIC:
+                if self._is_before_spans(header.base_offset):
+                    self._position = end
+                    continue
+                batch = self._convert(header)
+                header = Header(batch, 0)
             spans = self._overlapping_spans(header)
             # `_should_skip` must see every marker, also where nothing is requested.
             if self._should_skip(header) or len(spans) == 1:
-                self._position = header.end
+                self._position = end
                 continue
-            codec = header.attributes & CODEC_MASK
+            is_copy = batch != b"" or header.attributes & CODEC_MASK != 0
             # All positions refer to one buffer: the response or the decompressed data.
-            if columns.rows and bool(codec) != bool(decompressed):
+            if columns.rows and is_copy != bool(decompressed):
                 break
-            start = header.position + HEADER_SIZE
-            self._verify_checksum(header)
-            if codec:
-                body = decompress(codec, self._payload[start : header.end])
+            if is_copy:
+                body = batch[HEADER_SIZE:] if batch else self._decompress(header)
                 self._read(header, body, 0, len(body), size, spans, columns)
                 decompressed.append(body)
                 size += len(body)
             else:
+                self._verify_checksum(header)
+                start = header.position + HEADER_SIZE
                 decompressed, size = [], 0
-                self._read(header, self._payload, start, header.end, 0, spans, columns)
-            self._position = header.end
+                self._read(header, self._payload, start, end, 0, spans, columns)
+            self._position = end
         columns.data = b"".join(decompressed) if decompressed else self._payload
 
     def _next_header(self) -> Header | None:
@@ -157,6 +169,8 @@ class ColumnsReader:
             raise DamagedError(f"invalid batch length {header.length}")
         if header.end > len(self._payload):
             return None
+        if header.magic <= LAST_MAGIC:
+            return header
         if header.magic != MAGIC:
             raise DamagedError(f"unknown record batch format {header.magic}")
         if header.end - header.position < HEADER_SIZE:
@@ -164,6 +178,25 @@ class ColumnsReader:
         if not header.base_offset <= header.last_offset < LAST_OFFSET:
             raise DamagedError("the batch has invalid offsets")
         return header
+
+    def _convert(self, header: Header) -> bytes:
+        """Return a message of format 0 or 1 as a batch of format 2."""
+        try:
+            return to_batch(self._payload[header.position : header.end])
+        except DamagedError as error:
+            raise DamagedError(
+                f"the message at offset {header.base_offset}: {error}"
+            ) from None
+
+    def _decompress(self, header: Header) -> bytes:
+        self._verify_checksum(header)
+        start = header.position + HEADER_SIZE
+        return decompress(
+            header.attributes & CODEC_MASK, self._payload[start : header.end]
+        )
+
+    def _is_before_spans(self, offset: int) -> bool:
+        return self._index < len(self._spans) and offset < self._spans[self._index][0]
 
     def _overlapping_spans(self, header: Header) -> list[Span]:
         """Return the spans that overlap a batch, then `END_OF_SPANS`."""

@@ -18,8 +18,8 @@ A batch:
     records                         compressed as a whole, if at all
 
 The checksum does not cover the base offset and the length: the broker sets them after
-the producer computed it. Formats 0 and 1 have offset, length and magic at the same
-positions, so a reader can skip batches of any format.
+the producer computed it. Formats 0 and 1 (`message_sets`) have offset, length and magic
+at the same positions, so a reader can skip batches of any format.
 
 A record:
 

@@ -146,6 +146,14 @@ class OffsetAccounting:
             self._damage.append((base_offset, reason))
         self._damage_last = max(self._damage_last, last_offset)
 
+    def add_damaged_message(self, last_offset: int, reason: str) -> None:
+        """Add a damaged message of format 0 or 1, which has only a last offset.
+
+        If it is compressed, it can contain any offset since the previous one.
+        """
+        first_offset = max(self.settled, self._damage_last + 1)
+        self.add_damaged(min(first_offset, last_offset), last_offset, reason)
+
     def add_unreadable_rest(self, reason: str) -> None:
         """Add the rest of a payload in which no further batch can be found."""
         self.add_damaged(max(self.settled, self._damage_last + 1), LAST_OFFSET, reason)

@@ -7,7 +7,7 @@ import anyio
 
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
-from sharecons.errors import Error
+from sharecons.errors import Error, RecordsError
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.locks import LockKeeper
@@ -105,6 +105,7 @@ class Taker:
                 return
             # Others go on: a damaged batch, a topic without permission to read.
             self._log.error("records not received", error=str(error))
-            await anyio.sleep(ERROR_PAUSE)
+            if not isinstance(error, RecordsError):
+                await anyio.sleep(ERROR_PAUSE)
         else:
             self._add(records)

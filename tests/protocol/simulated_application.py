@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sharecons.errors import LockLostError, RecordStateError
-from sharecons.protocol.acknowledge.ack_states import GAP
+from sharecons.protocol.acknowledge.ack_states import GAP, Run
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import CommitWaiter
@@ -88,7 +88,7 @@ class Application:
         lease.set_offsets(
             held.offsets,
             gaps=spans(gaps),
-            undeliverable=spans([*held.last]),
+            undeliverable=[Run(*span, RELEASE) for span in spans([*held.last])],
         )
         self._hold(held)
 

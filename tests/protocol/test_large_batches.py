@@ -15,6 +15,7 @@ from tests.protocol.message_factories import (
     fetch_response,
     partition_response,
 )
+from tests.records.message_sets import message, wrapper
 
 LOCK = 30.0
 LARGE = 1000  # records of 1 kB in a batch of 1 MB
@@ -50,6 +51,17 @@ class Handler:
             self.now += count * self._seconds
             self.prefetch.on_requested(self.now)
         return self.limits
+
+
+@pytest.mark.parametrize("previous", [b"", message(9, b"a")], ids=["none", "one"])
+def test_messages_of_format_1_are_measured(previous: bytes) -> None:
+    inner = [message(at, b"a" * 100) for at in range(10)]
+    compressed = [wrapper(at, inner) for at in (19, 29)]
+
+    sizes = measured_sizes(previous + b"".join(compressed))
+
+    assert sizes.largest == len(compressed[0])
+    assert 8 < sizes.records <= 10
 
 
 @pytest.mark.parametrize(("seconds", "records"), [(0.1, 150), (1.0, 15), (5.0, 3)])

@@ -269,7 +269,7 @@ def test_gaps_and_undeliverable_offsets_are_sent_without_an_acknowledgement():
     lease.set_offsets(
         [0, 1, 5],
         gaps=[(2, 4), (9, 9)],
-        undeliverable=[(6, 8)],
+        undeliverable=[Run(6, 8, RELEASE)],
     )
 
     assert 1 == owner.notifications

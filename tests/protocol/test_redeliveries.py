@@ -10,7 +10,7 @@ from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import archived_by
 from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
-from sharecons.record import ACCEPT, RELEASE
+from sharecons.record import ACCEPT, REJECT, RELEASE
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (
     P0,
@@ -82,6 +82,22 @@ def test_partition_is_fetched_immediately_after_a_first_release():
     request = harness.next_fetch()
 
     assert {0: RELEASE, 1: RELEASE, 2: RELEASE} == acks_by_offset(
+        request.acknowledgements[P0]
+    )
+    assert frozenset() == request.forgotten
+
+
+def test_first_release_beside_a_redelivered_record_causes_no_pause():
+    harness = Outage()
+    lease = harness.receive(2, 1, 1)
+    lease.acknowledge(0, REJECT)
+    lease.acknowledge(1, RELEASE)
+    lease.acknowledge(2, RELEASE)
+    harness.prefetch.waiting_readers = 1
+
+    request = harness.next_fetch()
+
+    assert {0: REJECT, 1: RELEASE, 2: RELEASE} == acks_by_offset(
         request.acknowledgements[P0]
     )
     assert frozenset() == request.forgotten

@@ -395,10 +395,17 @@ def test_damage_names_the_batch():
         read_rows(bytes(damaged))
 
 
-@pytest.mark.parametrize("name", ["magic0", "magic1"])
-def test_formats_before_kafka_0_11_are_rejected(name):
-    with pytest.raises(DamagedError, match="unknown record batch format"):
-        read_rows(JAVA[name] + bytes(40))
+@pytest.mark.parametrize(("name", "timestamp"), [("magic0", -1), ("magic1", 1.7e12)])
+def test_message_of_a_format_before_kafka_0_11_is_decoded(name, timestamp):
+    assert [(1000, timestamp * 1000, 0, b"k", b"v", (), 1)] == read_rows(JAVA[name])
+
+
+def test_unknown_format_is_rejected():
+    unknown = bytearray(TEN)
+    unknown[16] = 9
+
+    with pytest.raises(DamagedError, match="unknown record batch format 9"):
+        read_rows(bytes(unknown))
 
 
 def test_columns_hold_no_reference_to_the_response():

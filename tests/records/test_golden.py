@@ -9,7 +9,6 @@ from tests.records.reading import (
     all_offsets,
     decode_payload,
     offsets,
-    reasons,
     record_fields,
 )
 
@@ -116,9 +115,8 @@ def test_batch_emptied_by_compaction_is_a_gap():
     assert list(range(1000, 1010)) == all_offsets(decoded)
 
 
-@pytest.mark.parametrize("magic", [0, 1])
-def test_format_before_kafka_0_11_is_undecodable(magic):
+@pytest.mark.parametrize(("magic", "timestamp"), [(0, -1), (1, 1700000000000)])
+def test_message_of_a_format_before_kafka_0_11_is_decoded(magic, timestamp):
     decoded = decode_payload(JAVA[f"magic{magic}"], [(1000, 1000, 1)])
 
-    assert [f"unknown record batch format {magic}"] == reasons(decoded)
-    assert [1000] == all_offsets(decoded)
+    assert [(1000, timestamp, b"k", b"v", (), 1)] == record_fields(decoded.records)

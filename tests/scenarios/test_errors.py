@@ -17,7 +17,8 @@ from sharecons.errors import (
 from sharecons.net.io.transport import FrameTransport, TcpNetwork
 from sharecons.protocol.messages import Endpoint
 from sharecons.testing import EmbeddedBroker
-from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
+from tests.kafka_plugin import Admin, Kafka
+from tests.scenarios.damage import corrupt_batch
 from tests.scenarios.queue import Queue
 from tests.waiting import until
 
@@ -158,19 +159,3 @@ async def test_corrupt_batch_raises_and_consumption_continues(
     assert {(e.topic, e.partition, e.first_offset, e.last_offset) for e in errors} == {
         (queue.topic, 0, 1, 1)
     }
-
-
-def corrupt_batch(
-    kafka: Kafka, topic: str, offset: int, old: bytes, new: bytes
-) -> None:
-    """Corrupt a batch in a partition's log, on the broker's disk if it has one."""
-    if isinstance(kafka.cluster, EmbeddedCluster):
-        kafka.cluster.broker.corrupt_batch(topic, 0, offset)
-        return
-    (node_id,) = kafka.cluster.brokers
-    log = kafka.cluster.log_directory(node_id) / f"{topic}-0" / f"{0:020d}.log"
-    content = log.read_bytes()
-    assert old in content
-    with log.open("r+b") as file:
-        file.seek(content.index(old))
-        file.write(new)

@@ -4,6 +4,6 @@
 `ack_states` the state of each. `batcher` is the acknowledgement batcher of one leader;
 `ack_batches` decides what is sent together, `linger` how long it waits. `result_log`,
 `results` and `verb_errors` report; `redeliveries` pauses partitions whose records are
-released again and again, and `redelivered_leases` protects records that were acquired
-again from late acknowledgements.
+released again and again; `redelivered_leases` protects records that were acquired again
+from late acknowledgements; `damaged_records` are released once.
 """

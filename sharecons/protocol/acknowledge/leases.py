@@ -195,9 +195,9 @@ class Lease(AckTarget):
         offsets: Sequence[int],
         *,
         gaps: Sequence[tuple[int, int]] = (),
-        undeliverable: Sequence[tuple[int, int]] = (),
+        undeliverable: Sequence[Run] = (),
     ) -> None:
-        """Set the record offsets; queue gaps, and releases of undeliverable records."""
+        """Set the record offsets; queue gaps, and runs of undeliverable records."""
         self._drop_payload()
         self._record_count = len(offsets)
         self._states = AckStates(self._record_count)
@@ -208,7 +208,7 @@ class Lease(AckTarget):
             self._offsets = offsets
         if gaps or undeliverable:
             self._extra += [Run(first, last, GAP) for first, last in gaps]
-            self._extra += [Run(first, last, RELEASE) for first, last in undeliverable]
+            self._extra += undeliverable
             self._notify_owner()
 
     def release_remaining(self) -> None:

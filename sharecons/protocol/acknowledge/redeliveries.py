@@ -18,6 +18,7 @@ them.
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Final, final
 
@@ -56,6 +57,14 @@ class History:
         self.highest = 0
         self.until = -math.inf
 
+    def add_releases(self, lease: Lease, first: int, last: int) -> None:
+        """Count released records, except damaged ones, which are rejected next."""
+        damaged = lease.result_log.damaged
+        for low, high in damaged.others(lease.share_partition, first, last):
+            self.released += high - low + 1
+            count = _highest_delivery_count(lease, low, high)
+            self.highest = max(self.highest, count)
+
 
 @final
 class Redeliveries:
@@ -92,9 +101,7 @@ class Redeliveries:
             if kind == RELEASE:
                 if history is None:
                     history = self._histories[lease.share_partition] = History()
-                history.released += size
-                count = lease.highest_delivery_count
-                history.highest = max(history.highest, count)
+                history.add_releases(lease, first, last)
             elif history is not None and kind in (ACCEPT, REJECT):
                 history.accepted += size
 
@@ -132,3 +139,15 @@ class Redeliveries:
             ),
             default=math.inf,
         )
+
+
+def _highest_delivery_count(lease: Lease, first: int, last: int) -> int:
+    """Return the highest delivery count of the offsets from `first` to `last`."""
+    acquired = lease.acquired
+    highest = 0
+    index = max(0, bisect_left(acquired, (first + 1, 0, 0)) - 1)
+    while index < len(acquired) and acquired[index][0] <= last:
+        if acquired[index][1] >= first:
+            highest = max(highest, acquired[index][2])
+        index += 1
+    return highest

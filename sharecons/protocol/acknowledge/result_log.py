@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple, Optional, final
 
 from sharecons._record import AcknowledgeType
+from sharecons.protocol.acknowledge.damaged_records import DamagedRecords
 
 __all__ = ["AcknowledgeError", "AcknowledgeResult", "ResultLog"]
 
@@ -59,6 +60,7 @@ class ResultLog:
         delivery_limit: the group's delivery limit; 0 if not known.
         advice: what helps if processing takes longer than the lock.
         archived: releases that have archived their records; emptied by the caller.
+        damaged: the damaged records that were released.
         thread: the identity of the only thread that can acknowledge records.
         this_thread: returns the identity of the calling thread.
     """
@@ -68,6 +70,7 @@ class ResultLog:
         "archived",
         "clock",
         "closed",
+        "damaged",
         "delivery_limit",
         "has_listener",
         "overrun_count",
@@ -93,4 +96,5 @@ class ResultLog:
         self.advice = "call renew() or raise share.record.lock.duration.ms"
         self.delivery_limit = 0
         self.archived: list[AcknowledgeResult] = []
+        self.damaged = DamagedRecords()
         self.wake = wake

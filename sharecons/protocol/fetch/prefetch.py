@@ -30,7 +30,8 @@ from collections.abc import Callable, Sequence
 from typing import Final, final
 
 from sharecons.protocol.messages import PartitionResponse
-from sharecons.records.layout import HEADER_SIZE, MAGIC, Header
+from sharecons.records.layout import HEADER_SIZE, MAGIC, PREFIX_SIZE, Header
+from sharecons.records.message_sets import LAST_MAGIC, message_count
 
 __all__ = ["BatchSizes", "Prefetch"]
 
@@ -364,16 +365,25 @@ class BatchSizes:
     def _add(self, payload: bytes | memoryview) -> None:
         """Measure one partition's records in the response."""
         at, end = 0, len(payload)
+        previous = -1  # the offset of the previous message of format 0 or 1
         for _ in range(MAX_MEASURED):
-            if end - at < HEADER_SIZE:
+            if end - at < PREFIX_SIZE:
                 return
             header = Header(payload, at)
             size = header.end - at
-            if header.magic != MAGIC or size < HEADER_SIZE or header.count <= 0:
+            count = header.count
+            if header.magic <= LAST_MAGIC:
+                count = message_count(header, previous)
+                previous = header.base_offset
+            elif header.magic != MAGIC or size < HEADER_SIZE:
                 return
-            self._count += header.count
+            if size < PREFIX_SIZE or count < 0:
+                return
+            at = header.end
+            if not count:
+                continue
+            self._count += count
             self._bytes += size
-            self._weighted_count += float(header.count) * size
+            self._weighted_count += float(count) * size
             self._weighted_bytes += float(size) * size
             self._largest = max(self._largest, size)
-            at = header.end

@@ -135,6 +135,9 @@ class Control:
             reasons.append(next(iter(error.record_errors.values()), error.message))
         return RequestError(error.code, ": ".join(reasons))
 
+    def load_log(self, topic: str, partition: int, data: bytes) -> None:
+        self._partition(topic, partition).log.load(data)
+
     def corrupt_batch(self, topic: str, partition: int, offset: int) -> None:
         self._partition(topic, partition).log.corrupt(offset)
 

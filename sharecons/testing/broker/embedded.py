@@ -217,6 +217,10 @@ class EmbeddedBroker:
         """
         return self._call(partial(self._inspection.records, topic, partition))
 
+    def load_log(self, topic: str, partition: int, data: bytes) -> None:
+        """Append bytes of a log segment with their offsets, even of formats 0 and 1."""
+        self._call(partial(self._control.load_log, topic, partition, data))
+
     def corrupt_batch(self, topic: str, partition: int, offset: int) -> None:
         """Damage the batch that contains an offset, so that its checksum is wrong."""
         self._call(partial(self._control.corrupt_batch, topic, partition, offset))

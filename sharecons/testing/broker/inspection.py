@@ -10,9 +10,8 @@ from typing import Final
 import anyio
 
 from sharecons.testing.broker.cluster import Cluster
-from sharecons.testing.broker.log.batches import decode_header, has_valid_crc
+from sharecons.testing.broker.log.messages import contents_of
 from sharecons.testing.broker.log.partition_log import StoredBatch
-from sharecons.testing.broker.log.records import decode_records, decompress
 from sharecons.testing.broker.share.deliveries import Delivery, State
 from sharecons.testing.broker.share.group import Member, ShareGroup
 from sharecons.testing.broker.share.in_flight import Run
@@ -191,10 +190,7 @@ def _records(topic: Topic, partition: Partition) -> Iterator[RecordSnapshot]:
 def _of_batch(
     topic: str, partition: int, first: int, batch: StoredBatch
 ) -> Iterator[RecordSnapshot]:
-    header = decode_header(batch.data)
-    if not has_valid_crc(batch.data, header):
-        raise ValueError("the checksum is wrong")
-    for each in decode_records(decompress(batch.data, header), header):
+    for each in contents_of(batch.data):
         if each.offset >= first:
             yield RecordSnapshot(
                 topic=topic,

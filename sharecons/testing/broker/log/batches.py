@@ -25,6 +25,7 @@ __all__ = [
     "decode_header",
     "encode_marker",
     "finalize",
+    "has_valid_crc",
     "split_batches",
 ]
 

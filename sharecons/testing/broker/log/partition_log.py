@@ -20,8 +20,8 @@ from sharecons.testing.broker.log.batches import (
     split_batches,
 )
 from sharecons.testing.broker.log.producers import Appended, LogProducer
-from sharecons.testing.broker.log.records import decode_heads
 from sharecons.testing.broker.log.rules import LogRules, check_batch
+from sharecons.testing.broker.log.stored_batch import StoredBatch, heads_of, stored
 from sharecons.testing.broker.signals import Signal
 
 __all__ = [
@@ -34,21 +34,6 @@ __all__ = [
 ]
 
 DEFAULTS: Final = LogRules()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredBatch:
-    """A batch of the log, as consumers receive it."""
-
-    base_offset: int
-    last_offset: int
-    data: bytes
-    leader_epoch: int
-    max_timestamp: int
-    producer_id: int
-    is_transactional: bool
-    is_control: bool
-    record_count: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +108,24 @@ class PartitionLog:
                 )
             )
         return appended[-1]
+
+    def load(self, data: bytes) -> None:
+        """Append a part of another broker's log: batches with their offsets.
+
+        It can contain messages of formats 0 and 1, and gaps as after compaction.
+
+        Raises:
+            ValueError: a batch is damaged, or its offsets are already in the log.
+        """
+        for batch in map(stored, split_batches(data)):
+            if batch.base_offset < self.end_offset:
+                raise ValueError(
+                    f"offset {batch.base_offset} is before the end of the log, "
+                    f"{self.end_offset}"
+                )
+            self._batches.append(batch)
+            self.end_offset = batch.last_offset + 1
+        self._update()
 
     def end_transaction(
         self,
@@ -339,7 +342,7 @@ class PartitionLog:
 
     def _records(self, batch: StoredBatch) -> Iterator[LogPosition]:
         try:
-            for head in decode_heads(batch.data, decode_header(batch.data)):
+            for head in heads_of(batch.data):
                 if head.offset >= self.start_offset:
                     yield LogPosition(head.offset, head.timestamp, batch.leader_epoch)
         except ValueError:

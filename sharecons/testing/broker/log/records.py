@@ -10,11 +10,18 @@ from typing import Final, NamedTuple
 
 import cramjam
 
-from sharecons.testing.broker.log.batches import HEADER, BatchHeader
+from sharecons.testing.broker.log.batches import (
+    HEADER,
+    BatchHeader,
+    decode_header,
+    has_valid_crc,
+)
 
 __all__ = [
+    "DECOMPRESSORS",
     "RecordContent",
     "RecordHead",
+    "batch_contents",
     "decode_heads",
     "decode_records",
     "decompress",
@@ -47,7 +54,7 @@ def decompress(batch: bytes, header: BatchHeader) -> bytes:
         ValueError: the compression is unknown, or the data are invalid.
     """
     try:
-        return _DECOMPRESSORS[header.compression](batch[HEADER.size :])
+        return DECOMPRESSORS[header.compression](batch[HEADER.size :])
     except (KeyError, cramjam.DecompressionError, zlib.error) as error:
         raise ValueError(f"invalid records: {error!r}") from error
 
@@ -90,6 +97,18 @@ def decode_records(body: bytes, header: BatchHeader) -> Iterator[RecordContent]:
         yield from _decode_records(body, header)
     except IndexError as error:
         raise ValueError(f"invalid records: {error!r}") from error
+
+
+def batch_contents(batch: bytes) -> Iterator[RecordContent]:
+    """Yield the records of a batch.
+
+    Raises:
+        ValueError: the checksum is wrong, or the records are invalid.
+    """
+    header = decode_header(batch)
+    if not has_valid_crc(batch, header):
+        raise ValueError("the checksum is wrong")
+    return decode_records(decompress(batch, header), header)
 
 
 def _decode_records(body: bytes, header: BatchHeader) -> Iterator[RecordContent]:
@@ -165,7 +184,7 @@ def _decompress_snappy(data: bytes) -> bytes:
     return b"".join(blocks)
 
 
-_DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
+DECOMPRESSORS: Final[Mapping[int, Callable[[bytes], bytes]]] = {
     0: bytes,
     1: _decompress_gzip,
     2: _decompress_snappy,

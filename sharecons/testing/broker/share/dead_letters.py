@@ -12,7 +12,7 @@ source's. Its key and value are null; with `errors.deadletterqueue.copy.record.e
 they are the source's, if the log still has them and the topic accepts them.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Final, Protocol
@@ -24,6 +24,7 @@ from sharecons.testing.broker.batch_writer import (
 )
 from sharecons.testing.broker.configs import DEAD_LETTERS, Configs
 from sharecons.testing.broker.log.batches import decode_header
+from sharecons.testing.broker.log.messages import decode_messages, is_message
 from sharecons.testing.broker.log.partition_log import (
     AppendError,
     LogRules,
@@ -165,14 +166,30 @@ def _readable_contents(
         return
     with suppress(ValueError):
         for batch in log.batches(first_offset, last_offset + 1, NO_LIMIT):
+            if is_message(batch.data):
+                yield from _small_contents(
+                    decode_messages(batch.data), first_offset, last_offset, max_bytes
+                )
+                continue
             header = decode_header(batch.data)
             body = decompress(batch.data, header)
             if header.compression and len(body) > max_bytes:
                 continue
-            for content in decode_records(body, header):
-                is_wanted = first_offset <= content.offset <= last_offset
-                if is_wanted and content.size <= max_bytes:
-                    yield content
+            yield from _small_contents(
+                decode_records(body, header), first_offset, last_offset, max_bytes
+            )
+
+
+def _small_contents(
+    contents: Iterable[RecordContent],
+    first_offset: int,
+    last_offset: int,
+    max_bytes: int,
+) -> Iterator[RecordContent]:
+    for content in contents:
+        is_wanted = first_offset <= content.offset <= last_offset
+        if is_wanted and content.size <= max_bytes:
+            yield content
 
 
 def _records(
