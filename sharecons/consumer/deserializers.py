@@ -12,6 +12,7 @@ from sharecons.errors import CorruptRecordsError, DeserializationError
 from sharecons.log import get_logger
 from sharecons.net.io.callbacks import raise_exit
 from sharecons.protocol.acknowledge.ack_states import Run
+from sharecons.protocol.acknowledge.damaged_records import DamagedRange
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import Record as TypedRecord
 from sharecons.records.batch import Undecodable, decode
@@ -69,18 +70,17 @@ class Deserializers:
     def _errors_of(
         self, lease: Lease, undecodable: Sequence[Undecodable]
     ) -> list[CorruptRecordsError]:
-        partition = lease.share_partition
         return [
             CorruptRecordsError(
-                reason,
+                each.reason,
                 topic=lease.topic,
-                partition=partition.partition,
+                partition=lease.share_partition.partition,
                 first_offset=damaged.first_offset,
                 last_offset=damaged.last_offset,
                 rejected=damaged.rejected,
             )
-            for first, last, reason in undecodable
-            for damaged in lease.result_log.damaged.treat(partition, first, last)
+            for each in undecodable
+            for damaged in _treat(lease, each)
         ]
 
     def apply(self, record: Record) -> Record:
@@ -126,6 +126,13 @@ def _apply(
         where = f"{record.topic}-{record.partition}@{record.offset}"
         raw_record = cast("TypedRecord[bytes, bytes]", record)
         raise DeserializationError(raw_record, part, where) from error
+
+
+def _treat(lease: Lease, undecodable: Undecodable) -> Sequence[DamagedRange]:
+    first, last, _ = undecodable
+    if not undecodable.is_damaged:
+        return [DamagedRange(first, last, rejected=False)]
+    return lease.result_log.damaged.treat(lease.share_partition, first, last)
 
 
 def _run_of(error: CorruptRecordsError) -> Run:

@@ -21,7 +21,7 @@ from crc32c import crc32c
 
 from sharecons._record import AckTarget, Record
 from sharecons.records.compression import decompress
-from sharecons.records.errors import DamagedError
+from sharecons.records.errors import UNREADABLE, DamagedError
 from sharecons.records.layout import (
     CODEC_MASK,
     CONTROL,
@@ -130,7 +130,7 @@ class _PayloadReader:
             if header.magic <= LAST_MAGIC:
                 self._read_message(header)
             elif header.magic != MAGIC:
-                reason = f"unknown record batch format {header.magic}"
+                reason = f"{UNREADABLE}unknown record batch format {header.magic}"
                 account.add_damaged(header.base_offset, header.base_offset, reason)
             elif header.end - position < HEADER_SIZE:
                 reason = "the batch is shorter than its header"

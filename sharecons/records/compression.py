@@ -20,7 +20,7 @@ from typing import Final
 
 import cramjam
 
-from sharecons.records.errors import DamagedError
+from sharecons.records.errors import UNREADABLE, DamagedError
 
 __all__ = ["LIMIT", "Codec", "compress", "decompress", "zstd_max_size"]
 
@@ -60,15 +60,13 @@ def decompress(codec: int, data: bytes, limit: int = LIMIT) -> bytes:
     if codec == Codec.NONE:
         return data
     if codec > Codec.ZSTD:
-        raise DamagedError(f"unknown compression codec {codec}")
+        raise DamagedError(f"{UNREADABLE}unknown compression codec {codec}")
     try:
         return _decompress(codec, data, limit)
-    except (
-        cramjam.DecompressionError,
-        DamagedError,
-        MemoryError,
-        OSError,  # from `mmap`: out of memory
-    ) as error:
+    except (MemoryError, OSError) as error:  # OSError is of `mmap`
+        name = Codec(codec).name.lower()
+        raise DamagedError(f"{UNREADABLE}out of memory: {name}: {error}") from error
+    except (cramjam.DecompressionError, DamagedError) as error:
         raise DamagedError(f"{Codec(codec).name.lower()}: {error}") from error
 
 

@@ -1,6 +1,11 @@
 """The exception of this package, for bytes that are not valid record batches."""
 
-__all__ = ["DamagedError"]
+from typing import Final
+
+__all__ = ["UNREADABLE", "DamagedError"]
+
+UNREADABLE: Final = "this client cannot read it: "
+"""How the reason begins if the bytes are perhaps intact."""
 
 
 class DamagedError(Exception):

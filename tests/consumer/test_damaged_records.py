@@ -5,15 +5,23 @@ from typing import Any
 
 import anyio
 import pytest
+from crc32c import crc32c
 
 from sharecons import ShareConsumer
 from sharecons.errors import CorruptRecordsError
+from sharecons.records.encoder import NewRecord, encode
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
 from tests.worker.working import working
 
 pytestmark = pytest.mark.anyio
+
+CODEC_AT = 22
+"""The byte of a batch whose last bits are its codec."""
+
+CRC_AT = 17
+CRC_START = 21
 
 DAMAGED = 5
 INTACT = 1000
@@ -129,6 +137,27 @@ async def test_damaged_records_are_released_once_and_then_rejected(
     assert treated == [
         (offset, rejected) for offset in range(DAMAGED) for rejected in (False, True)
     ]
+
+
+async def test_records_of_an_unknown_codec_are_released_at_each_delivery(
+    broker: EmbeddedBroker,
+) -> None:
+    """Another version of the client might read them."""
+    batch = bytearray(encode([NewRecord(value=b"new", timestamp=0)]))
+    batch[CODEC_AT] |= 7
+    checksum = crc32c(batch[CRC_START:])
+    batch[CRC_AT:CRC_START] = checksum.to_bytes(4, "big")
+    broker.load_log("orders", 0, bytes(batch))
+    rejected: list[bool] = []
+
+    async with new_consumer(broker) as consumer:
+        while len(rejected) < 3:
+            try:
+                await anext(aiter(consumer))
+            except CorruptRecordsError as error:
+                rejected.append(error.rejected)
+
+    assert rejected == [False, False, False]
 
 
 async def test_records_damaged_in_one_transfer_are_delivered(

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
+from sharecons.records.errors import UNREADABLE
 from sharecons.records.layout import HEADER_SIZE
 from tests.records.reading import (
     all_offsets,
@@ -27,7 +28,7 @@ def test_unknown_codec_is_undecodable():
         batch_with_body(RECORD, attributes=7) + THIRD, [(0, 0, 1), (8, 9, 1)]
     )
 
-    assert ["unknown compression codec 7"] == reasons(decoded)
+    assert [f"{UNREADABLE}unknown compression codec 7"] == reasons(decoded)
     assert [8, 9] == [record.offset for record in decoded.records]
 
 
