@@ -5,7 +5,8 @@ any. Metadata that is too long rejects only its partition's offset.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from datetime import timedelta
+from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
@@ -18,7 +19,9 @@ from sharecons.testing.broker.groups.partition_errors import (
     each_partition,
 )
 
-__all__ = ["Store", "commit_each", "get_or_create_group"]
+__all__ = ["NO_RETENTION_TIME", "Store", "commit_each", "get_or_create_group"]
+
+NO_RETENTION_TIME: Final = timedelta(milliseconds=-1)
 
 Store: TypeAlias = Callable[[ClassicGroup, Mapping[TopicPartition, Offset]], None]
 
@@ -28,6 +31,8 @@ def commit_each(
     topics: Iterable[Request],
     get_group: Callable[[], ClassicGroup],
     store: Store,
+    *,
+    retention: timedelta = NO_RETENTION_TIME,
 ) -> TopicResults:
     """Commit the valid offsets, and return the response for every partition.
 
@@ -35,12 +40,14 @@ def commit_each(
         topics: the topics of the request.
         get_group: returns the group, or raises GroupError.
         store: stores the offsets in the group.
+        retention: how long the offsets stay; -1 ms for the broker's setting.
     """
     topics = list(topics)
     requested: dict[TopicPartition, Offset | None] = {}
 
     def note(topic_partition: TopicPartition, partition: Request) -> ErrorCode:
-        requested[topic_partition] = offset = _requested_offset(context, partition)
+        offset = _requested_offset(context, partition, retention)
+        requested[topic_partition] = offset
         return ErrorCode.none if offset else ErrorCode.offset_metadata_too_large
 
     results = each_partition(context, topics, note)
@@ -80,7 +87,9 @@ def get_or_create_group(
     return found
 
 
-def _requested_offset(context: Context, partition: Request) -> Offset | None:
+def _requested_offset(
+    context: Context, partition: Request, retention: timedelta
+) -> Offset | None:
     """Return the offset to commit, or None if its metadata is too long."""
     metadata: str = partition.committed_metadata or ""
     if len(metadata) > int(
@@ -88,4 +97,9 @@ def _requested_offset(context: Context, partition: Request) -> Offset | None:
     ):
         return None
     leader_epoch = field_or(partition, "committed_leader_epoch", -1)
-    return Offset(partition.committed_offset, leader_epoch, metadata)
+    expires_at = None
+    if retention != NO_RETENTION_TIME:
+        expires_at = context.now + retention.total_seconds()
+    return Offset(
+        partition.committed_offset, leader_epoch, metadata, context.now, expires_at
+    )

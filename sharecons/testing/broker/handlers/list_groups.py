@@ -40,6 +40,8 @@ def _matches(value: str, accepted: set[str]) -> bool:
 def _visible(context: Context) -> list[Group]:
     """Return the groups that the cluster's or their own ACLs show to the client."""
     cluster = context.cluster
+    for group in cluster.groups:
+        cluster.groups.advance_classic(group.group_id, context.now)
     coordinated = [
         each for each in cluster.groups if is_coordinator(context, each.group_id)
     ]
