@@ -107,6 +107,23 @@ class GroupTalk:
         )
         return response.topics[0].partitions[0].error_code
 
+    def commit_many(self, count, metadata):
+        """Commit partition 0 several times in one request; return the last error."""
+        offset = {
+            "partition_index": 0,
+            "committed_offset": 1,
+            "committed_leader_epoch": -1,
+            "committed_metadata": metadata,
+        }
+        response = self.admin.request(
+            "offset_commit",
+            9,
+            group_id=self.group,
+            generation_id_or_member_epoch=-1,
+            topics=[{"name": self.topic, "partitions": [offset] * count}],
+        )
+        return response.topics[0].partitions[-1].error_code
+
     def fetch(self, *partitions, version=9, group=None, stable=False, topics=...):
         """Return offsets, metadata and errors by partition."""
         if topics is ...:

@@ -65,6 +65,14 @@ def test_invalid_commits_are_rejected(talk):
     assert ErrorCode.none is error(committed_metadata=None, version=10)
 
 
+@pytest.mark.newer_kafka
+def test_commit_larger_than_a_batch_of_the_log_is_an_unknown_error(talk):
+    """Kafka has replaced INVALID_COMMIT_OFFSET_SIZE by UNKNOWN_SERVER_ERROR."""
+    # One batch of `message.max.bytes`: 1,048,588.
+    assert ErrorCode.none is talk.commit_many(250, "x" * 4000)
+    assert ErrorCode.unknown_server_error is talk.commit_many(259, "x" * 4000)
+
+
 def test_commit_creates_a_group_without_members(talk):
     assert ErrorCode.none is talk.commit(3, -1, "anybody")
     assert ErrorCode.unknown_member_id is talk.commit(3, 1, "anybody")

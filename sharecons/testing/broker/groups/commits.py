@@ -1,7 +1,8 @@
 """Commits of offsets, inside a transaction or not.
 
 Unknown partitions get their own error; for all others the group decides, if there are
-any. Metadata that is too long rejects only its partition's offset.
+any. Metadata that is too long rejects only its partition's offset; a commit that is too
+large as a whole is rejected as a whole.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,6 +13,7 @@ from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import new_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.commit_size import commit_size
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.offsets import Offset, TopicPartition
 from sharecons.testing.broker.groups.partition_errors import (
@@ -43,11 +45,11 @@ def commit_each(
         retention: how long the offsets stay; -1 ms for the broker's setting.
     """
     topics = list(topics)
-    requested: dict[TopicPartition, Offset | None] = {}
+    requested: list[tuple[TopicPartition, Offset | None]] = []
 
     def note(topic_partition: TopicPartition, partition: Request) -> ErrorCode:
         offset = _requested_offset(context, partition, retention)
-        requested[topic_partition] = offset
+        requested.append((topic_partition, offset))
         return ErrorCode.none if offset else ErrorCode.offset_metadata_too_large
 
     results = each_partition(context, topics, note)
@@ -55,17 +57,14 @@ def commit_each(
         return results
     try:
         group = get_group()
+        offsets = [(where, offset) for where, offset in requested if offset]
+        _check_size(context, group.group_id, offsets)
     except GroupError as error:
         code = error.code
         return each_partition(context, topics, lambda topic_partition, partition: code)
-    offsets = {
-        topic_partition: offset
-        for topic_partition, offset in requested.items()
-        if offset
-    }
     if offsets:
         context.cluster.groups.add(group)
-        store(group, offsets)
+        store(group, dict(offsets))
     return results
 
 
@@ -85,6 +84,19 @@ def get_or_create_group(
     if not isinstance(found, ClassicGroup):
         raise GroupError(ErrorCode.group_id_not_found)
     return found
+
+
+def _check_size(
+    context: Context, group_id: str, offsets: Iterable[tuple[TopicPartition, Offset]]
+) -> None:
+    """Check that the commit fits into a batch of the coordinator's log.
+
+    Raises:
+        GroupError: it does not.
+    """
+    size = commit_size(group_id, ((topic, o.metadata) for (topic, _), o in offsets))
+    if size > int(context.cluster.configs.broker_value("message.max.bytes")):
+        raise GroupError(ErrorCode.unknown_server_error)
 
 
 def _requested_offset(
