@@ -26,7 +26,7 @@ NO_RETENTION_TIME = timedelta(milliseconds=-1)
 
 
 class Requests:
-    """The requests of one client about one group, which a broker or handler answers."""
+    """Requests about one group, to a broker or to its handlers."""
 
     def __init__(self, request, topic="t", group="g"):
         self.request, self.topic, self.group = request, topic, group

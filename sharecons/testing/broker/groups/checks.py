@@ -14,6 +14,7 @@ __all__ = [
     "check_access",
     "check_coordinator",
     "check_group_id",
+    "check_writable",
     "is_coordinator",
     "member_group",
     "new_group",
@@ -57,11 +58,26 @@ def check_coordinator(context: Context, group_id: str) -> None:
     Afterwards the group has no expired offsets; if it has expired itself, it is gone.
 
     Raises:
-        GroupError: another broker does.
+        GroupError: another broker does, or this one still loads the group.
     """
     if not is_coordinator(context, group_id):
         raise GroupError(ErrorCode.not_coordinator)
+    if context.cluster.coordinators.is_loading(GROUP, group_id):
+        raise GroupError(ErrorCode.coordinator_load_in_progress)
     context.cluster.groups.advance_classic(group_id, context.now)
+
+
+def check_writable(context: Context) -> None:
+    """Check that enough brokers run to write to the log of the group coordinators.
+
+    Raises:
+        GroupError: fewer than `min.insync.replicas` of its replicas run.
+    """
+    cluster = context.cluster
+    value = cluster.configs.broker_value
+    replicas = min(int(value("offsets.topic.replication.factor")), len(cluster.brokers))
+    if len(cluster.running) < min(int(value("min.insync.replicas")), replicas):
+        raise GroupError(ErrorCode.coordinator_not_available)
 
 
 def member_group(context: Context, group_id: str) -> ClassicGroup:

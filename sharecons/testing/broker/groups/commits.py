@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.checks import new_group
+from sharecons.testing.broker.groups.checks import check_writable, new_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.commit_size import commit_size
 from sharecons.testing.broker.groups.errors import GroupError
@@ -59,6 +59,8 @@ def commit_each(
         group = get_group()
         offsets = [(where, offset) for where, offset in requested if offset]
         _check_size(context, group.group_id, offsets)
+        if offsets:
+            check_writable(context)
     except GroupError as error:
         code = error.code
         return each_partition(context, topics, lambda topic_partition, partition: code)

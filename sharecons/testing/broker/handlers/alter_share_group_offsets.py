@@ -12,6 +12,7 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
+    check_writable,
 )
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.group import ShareGroup
@@ -37,6 +38,7 @@ def _group(group_id: str, context: Context) -> ShareGroup:
     if not group_id:
         raise GroupError(ErrorCode.invalid_group_id, INVALID_ID)
     check_coordinator(context, group_id)
+    check_writable(context)
     group = find_group(context, group_id)
     if group is None:
         group = ShareGroup(group_id)
