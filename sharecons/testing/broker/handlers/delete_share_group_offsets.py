@@ -32,7 +32,7 @@ async def handle(request: Request, context: Context) -> Response:
         group = _group(request.group_id, context)
     except GroupError as error:
         return {"error_code": error.code, "error_message": error.message}
-    names = [topic.topic_name for topic in request.topics]
+    names = dict.fromkeys(topic.topic_name for topic in request.topics)
     return {"responses": [_topic(name, group, context) for name in names]}
 
 
