@@ -80,7 +80,14 @@ class GroupTalk:
         ).groups
 
     def commit(
-        self, offset, generation=-1, member="", version=9, group=None, **partition
+        self,
+        offset,
+        generation=-1,
+        member="",
+        version=9,
+        group=None,
+        instance=None,
+        **partition,
     ):
         response = self.admin.request(
             "offset_commit",
@@ -88,6 +95,7 @@ class GroupTalk:
             group_id=self.group if group is None else group,
             generation_id_or_member_epoch=generation,
             member_id=member,
+            group_instance_id=instance,
             retention_time=-1,
             topics=[
                 {
@@ -106,6 +114,23 @@ class GroupTalk:
             ],
         )
         return response.topics[0].partitions[0].error_code
+
+    def commit_many(self, count, metadata):
+        """Commit partition 0 several times in one request; return the last error."""
+        offset = {
+            "partition_index": 0,
+            "committed_offset": 1,
+            "committed_leader_epoch": -1,
+            "committed_metadata": metadata,
+        }
+        response = self.admin.request(
+            "offset_commit",
+            9,
+            group_id=self.group,
+            generation_id_or_member_epoch=-1,
+            topics=[{"name": self.topic, "partitions": [offset] * count}],
+        )
+        return response.topics[0].partitions[-1].error_code
 
     def fetch(self, *partitions, version=9, group=None, stable=False, topics=...):
         """Return offsets, metadata and errors by partition."""
@@ -271,7 +296,12 @@ class Producer:
             **self._who,
         )
 
-    def commit(self, offset, generation=-1, member="", group=None):
+    def commit(
+        self, offset, generation=-1, member="", group=None, topic_id=..., instance=None
+    ):
+        if topic_id is ...:
+            topic_id = self._talk.topic_id
+        topic = {"name": self._talk.topic, "topic_id": topic_id}
         partition = {
             "partition_index": 0,
             "committed_offset": offset,
@@ -286,7 +316,8 @@ class Producer:
                 group_id=self._talk.group if group is None else group,
                 generation_id=generation,
                 member_id=member,
-                topics=[{"name": self._talk.topic, "partitions": [partition]}],
+                group_instance_id=instance,
+                topics=[{**topic, "partitions": [partition]}],
                 **self._who,
             ),
             lambda response: response.topics[0].partitions[0].error_code,

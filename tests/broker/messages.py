@@ -9,9 +9,10 @@ from types import NoneType
 from typing import Any, get_args, get_origin
 from uuid import UUID
 
-from kio.index import load_request_schema, load_response_schema
 from kio.schema.index import api_key_map
 from kio.serial import entity_reader, entity_writer
+
+from sharecons.testing.broker.codec import load_request_schema, load_response_schema
 
 __all__ = [
     "API_KEYS",

@@ -4,12 +4,15 @@ from dataclasses import fields, is_dataclass
 from typing import get_args, get_origin
 
 import pytest
-from kio.index import load_request_schema
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map
 
 from sharecons.testing.broker.apis import APIS
-from sharecons.testing.broker.codec import Header, encode_response
+from sharecons.testing.broker.codec import (
+    Header,
+    encode_response,
+    load_request_schema,
+)
 from sharecons.testing.broker.error_responses import error_response
 from tests.broker.messages import decode_response, make_request
 

@@ -8,8 +8,10 @@ import uuid
 import pytest
 from kio.schema.errors import ErrorCode
 
+from sharecons.testing.kafka import KafkaCluster
 from tests.broker.group_talk import (
     GroupTalk,
+    Member,
     Producer,
     settled,
     stable,
@@ -21,6 +23,14 @@ def talk(any_kafka):
     talk = GroupTalk(any_kafka)
     yield talk
     talk.close()
+
+
+@pytest.fixture
+def talk_by_id(any_kafka, talk):
+    """Return a group whose broker has TxnOffsetCommit 6: Kafka 4.4, or the embedded."""
+    if isinstance(any_kafka.cluster, KafkaCluster) and any_kafka.version < "4.4":
+        pytest.skip("TxnOffsetCommit 6 came with Kafka 4.4")
+    return talk
 
 
 def test_offset_is_committed_in_every_version(talk):
@@ -63,6 +73,14 @@ def test_invalid_commits_are_rejected(talk):
     assert ErrorCode.offset_metadata_too_large is error(committed_metadata=long)
     assert ErrorCode.none is error(committed_metadata=long[1:])
     assert ErrorCode.none is error(committed_metadata=None, version=10)
+
+
+@pytest.mark.newer_kafka
+def test_commit_larger_than_a_batch_of_the_log_is_an_unknown_error(talk):
+    """Kafka has replaced INVALID_COMMIT_OFFSET_SIZE by UNKNOWN_SERVER_ERROR."""
+    # One batch of `message.max.bytes`: 1,048,588.
+    assert ErrorCode.none is talk.commit_many(250, "x" * 4000)
+    assert ErrorCode.unknown_server_error is talk.commit_many(259, "x" * 4000)
 
 
 def test_commit_creates_a_group_without_members(talk):
@@ -128,6 +146,41 @@ def test_transaction_offsets_become_visible_on_commit(talk, version):
     assert ErrorCode.none is producer.commit(3)
     producer.end(False)
     assert {0: (2, "", ErrorCode.none)} == fetch_settled(talk)
+
+
+@pytest.mark.newer_kafka
+def test_transaction_offsets_are_committed_by_topic_id(talk_by_id):
+    talk = talk_by_id
+    producer = Producer(talk, 6)
+
+    assert ErrorCode.none is producer.commit(2)
+    assert {0: (-1, "", ErrorCode.none)} == talk.fetch(0)
+    producer.end(True)
+
+    assert {0: (2, "", ErrorCode.none)} == fetch_settled(talk)
+
+
+@pytest.mark.newer_kafka
+def test_transaction_offsets_of_unknown_topic_id_or_group_are_rejected(talk_by_id):
+    producer = Producer(talk_by_id, 6)
+
+    assert ErrorCode.unknown_topic_id is producer.commit(2, topic_id=uuid.uuid4())
+    assert ErrorCode.unknown_topic_id is producer.commit(2, topic_id=None)
+    assert ErrorCode.group_id_not_found is producer.commit(2, 1, "x", group="unknown")
+
+
+@pytest.mark.newer_kafka
+def test_commits_of_a_replaced_static_member_are_fenced(talk):
+    instance = f"instance-{uuid.uuid4().hex[:8]}"
+    (old,) = stable(talk, 1, (instance,))
+    Member(talk, instance).join()
+    producer = Producer(talk, 5)
+
+    old_member = (1, old.generation, old.id)
+    assert ErrorCode.fenced_instance_id is talk.commit(*old_member, instance=instance)
+    assert ErrorCode.fenced_instance_id is producer.commit(
+        *old_member, instance=instance
+    )
 
 
 def fetch_settled(talk):

@@ -175,6 +175,39 @@ def test_delete_removes_offsets_by_topic(either, group):
     assert {(other, 0): (2, -2)} == describe(either, group)
 
 
+@pytest.mark.newer_kafka
+def test_negative_and_repeated_offsets_are_accepted(either, group):
+    """Kafka 4.4.0 has no INVALID_REQUEST for them; the last one counts."""
+    topic = either.create_topic()
+    offsets = [{"partition_index": 0, "start_offset": each} for each in (-5, 3, 4)]
+    named = [{"topic_name": topic, "partitions": [offset]} for offset in offsets]
+
+    response = either.request(
+        "alter_share_group_offsets", 0, group_id=group, topics=named
+    )
+
+    (result,) = response.responses
+    assert [0, 0, 0] == [each.partition_index for each in result.partitions]
+    assert {"none"} == {each.error_code.name for each in result.partitions}
+    assert {(topic, 0): (4, -4)} == describe(either, group)
+
+
+@pytest.mark.newer_kafka
+def test_topic_named_twice_is_deleted_once(either, group):
+    topic = either.create_topic()
+    alter(either, group, **{topic: {0: 4}})
+
+    response = either.request(
+        "delete_share_group_offsets",
+        0,
+        group_id=group,
+        topics=[{"topic_name": topic}] * 2,
+    )
+
+    (result,) = response.responses
+    assert ("none", None) == (result.error_code.name, result.error_message)
+
+
 def test_delete_of_missing_group_is_an_error(either, group):
     response = delete(either, group, "t")
 

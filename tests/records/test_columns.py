@@ -1,5 +1,7 @@
 """Decoding into columns, compared with the decoder of records."""
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -253,6 +255,23 @@ def test_second_aborted_transaction_of_a_producer_is_skipped():
     )
 
     assert [3, 4] == offsets(payload, aborted=[(7, 6), (7, 0)])
+
+
+@pytest.mark.parametrize("aborted", itertools.permutations([(7, 0), (8, 2), (7, 7)]))
+def test_list_of_aborted_transactions_can_be_in_any_order(aborted):
+    payload = (
+        transaction_batch(7, 0)
+        + transaction_batch(8, 2)
+        + encode([NewRecord(value=b"plain")], base_offset=4)
+        + transaction_batch(7, 5, control=True)
+        + transaction_batch(8, 6, control=True)
+        + transaction_batch(7, 7)
+        + transaction_batch(8, 9)
+        + transaction_batch(7, 11, control=True)
+        + transaction_batch(8, 12, control=True, kind=1)
+    )
+
+    assert [4, 9, 10] == offsets(payload, aborted=aborted)
 
 
 def test_batch_of_an_idempotent_producer_is_not_transactional():

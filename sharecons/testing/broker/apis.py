@@ -1,8 +1,9 @@
 """Every API that the broker serves: its key, its versions and its handler.
 
-Versions are the ones that Kafka 4.3 announces, if the codec has them; Kafka 4.0
-removed older ones (KIP-896). A handler's `handle(request, context)` returns the fields
-of the response, or None if there is no response (Produce with acks=0).
+Versions are the ones that Kafka 4.3 announces, if the codec has them, and Kafka 4.4's
+TxnOffsetCommit 6; Kafka 4.0 removed older ones (KIP-896). A handler's
+`handle(request, context)` returns the fields of the response, or None if there is no
+response (Produce with acks=0).
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -67,7 +68,7 @@ APIS: Final[Mapping[int, Api]] = dict(
         _api(24, "add_partitions_to_txn", 0, 5),
         _api(25, "add_offsets_to_txn", 0, 4),
         _api(26, "end_txn", 0, 5),
-        _api(28, "txn_offset_commit", 0, 5),
+        _api(28, "txn_offset_commit", 0, 6),
         _api(29, "describe_acls", 1, 3),
         _api(30, "create_acls", 1, 3),
         _api(31, "delete_acls", 1, 3),

@@ -85,6 +85,7 @@ class Cluster:
     def broker_stopped(self, node_id: int) -> None:
         self.brokers[node_id].running = False
         self.fetch_sessions.owner_stopped(node_id)
+        self.coordinators.node_stopped(node_id)
         self._elect_leaders()
 
     def add_topic(

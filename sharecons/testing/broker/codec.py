@@ -20,10 +20,13 @@ from types import NoneType
 from typing import Any, Final, TypeAlias, get_args, get_origin
 from uuid import UUID
 
-from kio.index import load_request_schema, load_response_schema
+from kio.index import load_request_schema as load_kio_request
+from kio.index import load_response_schema as load_kio_response
 from kio.schema.errors import ErrorCode
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_reader, entity_writer
+
+from sharecons.testing.broker import txn_offset_commit_messages
 
 __all__ = [
     "ErrorCode",
@@ -36,6 +39,8 @@ __all__ = [
     "encode_response",
     "field_or",
     "known_versions",
+    "load_request_schema",
+    "load_response_schema",
     "response_fields",
 ]
 
@@ -64,6 +69,12 @@ _CONVERSIONS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "timedelta_i64": lambda seconds: timedelta(milliseconds=round(seconds * 1000)),
 }
 
+_TXN_OFFSET_COMMIT: Final = 28
+_LATER: Final[Mapping[tuple[int, int], Any]] = {
+    (_TXN_OFFSET_COMMIT, 6): txn_offset_commit_messages,
+}
+"""The messages that kio does not have: modules by API key and version."""
+
 # kio's functions take type variables that cannot be named here.
 _reader: Any = cache(entity_reader)
 _writer: Any = cache(entity_writer)
@@ -81,8 +92,23 @@ class Header:
 
 def known_versions(api_key: int) -> range:
     """Return the versions of an API that the codec has."""
-    known = sorted(schema_name_map[api_key_map[api_key]])
-    return range(known[0], known[-1] + 1)
+    known = {*schema_name_map[api_key_map[api_key]]}
+    known.update(version for key, version in _LATER if key == api_key)
+    return range(min(known), max(known) + 1)
+
+
+def load_request_schema(api_key: int, version: int) -> Any:
+    """Return the class of a request, kio's or our own."""
+    if (module := _LATER.get((api_key, version))) is not None:
+        return getattr(module, f"{api_name(api_key)}Request")
+    return load_kio_request(api_key, version)
+
+
+def load_response_schema(api_key: int, version: int) -> Any:
+    """Return the class of a response, kio's or our own."""
+    if (module := _LATER.get((api_key, version))) is not None:
+        return getattr(module, f"{api_name(api_key)}Response")
+    return load_kio_response(api_key, version)
 
 
 def decode_request(frame: bytes) -> tuple[Header, Request]:
@@ -93,7 +119,7 @@ def decode_request(frame: bytes) -> tuple[Header, Request]:
     """
     api_key, version = _int16(frame, 0), _int16(frame, 2)
     try:
-        kind: Any = load_request_schema(api_key, version)
+        kind = load_request_schema(api_key, version)
         header, size = _reader(kind.__header_schema__)(frame, 0)
         request, _ = _reader(kind)(frame, size)
     except Exception as error:  # native codec: any exception means an invalid frame
@@ -116,7 +142,7 @@ def encode_response(header: Header, response: Response, version: int) -> bytes:
     Raises:
         TypeError: no version of the response has a field of that name.
     """
-    kind: Any = load_response_schema(header.api_key, version)
+    kind = load_response_schema(header.api_key, version)
     buffer = io.BytesIO()
     buffer.write(bytes(4))
     head = kind.__header_schema__

@@ -59,6 +59,8 @@ class EmbeddedBroker:
         settings: brokers' settings by Kafka's names; others have Kafka's defaults.
         listen: whether to open ports. Without ports, clients connect by `connect` or
             `network`, which also work on a virtual clock.
+        coordinator_move_time: seconds that a group has no coordinator after a broker
+            has stopped, and seconds that the next coordinator takes to load it.
 
     Raises:
         SettingError: a broker setting is unknown, or its value is invalid.
@@ -77,12 +79,14 @@ class EmbeddedBroker:
         settings: Mapping[str, object] | None = None,
         listen: bool = True,
         advertise: str | None = None,
+        coordinator_move_time: float = 0.0,
     ) -> None:
         first = port or (0 if listen else FIRST_PORT)
         self.cluster = Cluster(
             brokers_at(brokers, host, first, advertise),
             broker_settings(settings or {}),
         )
+        self.cluster.coordinators.move_time = coordinator_move_time
         self._runner = BrokerRunner(self._start, self._close)
         self._call = self._runner.call
         self.faults = Faults(self._call)

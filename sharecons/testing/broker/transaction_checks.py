@@ -18,4 +18,6 @@ def transactional_id_error(context: Context, transactional_id: str) -> ErrorCode
     # An empty id has no coordinator; every broker rejects it as invalid.
     if transactional_id and coordinator != context.node_id:
         return ErrorCode.not_coordinator
+    if cluster.coordinators.is_loading(TRANSACTION, transactional_id):
+        return ErrorCode.coordinator_load_in_progress
     return ErrorCode.none

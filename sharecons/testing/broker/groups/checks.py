@@ -8,11 +8,13 @@ from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.members import JoinResult, Reply, SyncResult
+from sharecons.testing.broker.groups.offset_checks import OffsetChecks
 
 __all__ = [
     "check_access",
     "check_coordinator",
     "check_group_id",
+    "check_writable",
     "is_coordinator",
     "member_group",
     "new_group",
@@ -53,11 +55,29 @@ def is_coordinator(context: Context, group_id: str) -> bool:
 def check_coordinator(context: Context, group_id: str) -> None:
     """Check that the broker that got the request coordinates the group.
 
+    Afterwards the group has no expired offsets; if it has expired itself, it is gone.
+
     Raises:
-        GroupError: another broker does.
+        GroupError: another broker does, or this one still loads the group.
     """
     if not is_coordinator(context, group_id):
         raise GroupError(ErrorCode.not_coordinator)
+    if context.cluster.coordinators.is_loading(GROUP, group_id):
+        raise GroupError(ErrorCode.coordinator_load_in_progress)
+    context.cluster.groups.advance_classic(group_id, context.now)
+
+
+def check_writable(context: Context) -> None:
+    """Check that enough brokers run to write to the log of the group coordinators.
+
+    Raises:
+        GroupError: fewer than `min.insync.replicas` of its replicas run.
+    """
+    cluster = context.cluster
+    value = cluster.configs.broker_value
+    replicas = min(int(value("offsets.topic.replication.factor")), len(cluster.brokers))
+    if len(cluster.running) < min(int(value("min.insync.replicas")), replicas):
+        raise GroupError(ErrorCode.coordinator_not_available)
 
 
 def member_group(context: Context, group_id: str) -> ClassicGroup:
@@ -77,12 +97,16 @@ def member_group(context: Context, group_id: str) -> ClassicGroup:
 
 def new_group(context: Context, group_id: str) -> ClassicGroup:
     """Create a group with the broker's settings; it is not registered yet."""
-    configs = context.cluster.configs
-    delay = int(configs.broker_value("group.initial.rebalance.delay.ms"))
+    value = context.cluster.configs.broker_value
     return ClassicGroup(
         group_id,
-        initial_delay=delay / 1000,
-        max_size=int(configs.broker_value("group.max.size")),
+        initial_delay=int(value("group.initial.rebalance.delay.ms")) / 1000,
+        max_size=int(value("group.max.size")),
+        offset_checks=OffsetChecks(
+            retention=int(value("offsets.retention.minutes")) * 60.0,
+            interval=int(value("offsets.retention.check.interval.ms")) / 1000,
+            start=context.now,
+        ),
     )
 
 

@@ -19,6 +19,8 @@ from sharecons.testing.broker.groups.members import (
     Reply,
     SyncResult,
 )
+from sharecons.testing.broker.groups.offset_checks import OffsetChecks
+from sharecons.testing.broker.groups.offset_expiry import OffsetExpiry
 from sharecons.testing.broker.groups.offsets import GroupOffsets
 from sharecons.testing.broker.groups.rebalance import CONSUMER, Rebalance, State
 from sharecons.testing.broker.signals import Signal
@@ -62,7 +64,12 @@ class SyncRequest:
 
 class ClassicGroup:
     def __init__(
-        self, group_id: str, *, initial_delay: float = 0.0, max_size: int = NO_MAX_SIZE
+        self,
+        group_id: str,
+        *,
+        initial_delay: float = 0.0,
+        max_size: int = NO_MAX_SIZE,
+        offset_checks: OffsetChecks | None = None,
     ) -> None:
         self.group_id = group_id
         self.offsets = GroupOffsets()
@@ -70,6 +77,14 @@ class ClassicGroup:
         """Notified when a reply might have been set, or a deadline might have moved."""
         self._max_size = max_size
         self._rebalance = Rebalance(initial_delay)
+        self._expiry = OffsetExpiry(
+            offset_checks or OffsetChecks(), self.offsets, self._rebalance
+        )
+
+    @property
+    def is_deleted(self) -> bool:
+        """Return whether the group has expired: it had no members and no offsets."""
+        return self._expiry.has_deleted_group
 
     @property
     def state(self) -> State:
@@ -93,13 +108,18 @@ class ClassicGroup:
 
     @property
     def next_deadline(self) -> float:
-        return self._rebalance.next_deadline
+        return min(self._rebalance.next_deadline, self._expiry.next_check)
 
     def advance(self, now: float) -> None:
         """Apply what has become due by now, in the order of time."""
         while (due := self.next_deadline) <= now:
-            self._rebalance.apply_due(due)
+            if self._expiry.next_check <= due:
+                self._expiry.check(due)
+            else:
+                self._expiry.skip_until(due)
+                self._rebalance.apply_due(due)
             self.changed.notify()
+        self._expiry.skip_until(now)
 
     def join(self, request: JoinRequest, now: float) -> Reply[JoinResult]:
         """Join or rejoin; the reply can take as long as a rebalance."""
@@ -223,10 +243,7 @@ class ClassicGroup:
 
     def is_subscribed(self, topic: str) -> bool:
         """Return whether a member might be subscribed to a topic."""
-        subscribed = self._rebalance.subscribed
-        if subscribed is None:
-            return self.protocol_type == CONSUMER
-        return topic in subscribed
+        return self._rebalance.is_subscribed(topic)
 
     def drop_request(self, reply: object, now: float) -> None:
         """Drop a waiting request, because another broker coordinates the group now."""

@@ -1,16 +1,19 @@
 """Commits of offsets, inside a transaction or not.
 
 Unknown partitions get their own error; for all others the group decides, if there are
-any. Metadata that is too long rejects only its partition's offset.
+any. Metadata that is too long rejects only its partition's offset; a commit that is too
+large as a whole is rejected as a whole.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeAlias
+from datetime import timedelta
+from typing import Final, TypeAlias
 
 from sharecons.testing.broker.codec import ErrorCode, Request, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.checks import new_group
+from sharecons.testing.broker.groups.checks import check_writable, new_group
 from sharecons.testing.broker.groups.classic import ClassicGroup
+from sharecons.testing.broker.groups.commit_size import commit_size
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.offsets import Offset, TopicPartition
 from sharecons.testing.broker.groups.partition_errors import (
@@ -18,7 +21,9 @@ from sharecons.testing.broker.groups.partition_errors import (
     each_partition,
 )
 
-__all__ = ["Store", "commit_each", "get_or_create_group"]
+__all__ = ["NO_RETENTION_TIME", "Store", "commit_each", "get_or_create_group"]
+
+NO_RETENTION_TIME: Final = timedelta(milliseconds=-1)
 
 Store: TypeAlias = Callable[[ClassicGroup, Mapping[TopicPartition, Offset]], None]
 
@@ -28,6 +33,8 @@ def commit_each(
     topics: Iterable[Request],
     get_group: Callable[[], ClassicGroup],
     store: Store,
+    *,
+    retention: timedelta = NO_RETENTION_TIME,
 ) -> TopicResults:
     """Commit the valid offsets, and return the response for every partition.
 
@@ -35,12 +42,14 @@ def commit_each(
         topics: the topics of the request.
         get_group: returns the group, or raises GroupError.
         store: stores the offsets in the group.
+        retention: how long the offsets stay; -1 ms for the broker's setting.
     """
     topics = list(topics)
-    requested: dict[TopicPartition, Offset | None] = {}
+    requested: list[tuple[TopicPartition, Offset | None]] = []
 
     def note(topic_partition: TopicPartition, partition: Request) -> ErrorCode:
-        requested[topic_partition] = offset = _requested_offset(context, partition)
+        offset = _requested_offset(context, partition, retention)
+        requested.append((topic_partition, offset))
         return ErrorCode.none if offset else ErrorCode.offset_metadata_too_large
 
     results = each_partition(context, topics, note)
@@ -48,17 +57,16 @@ def commit_each(
         return results
     try:
         group = get_group()
+        offsets = [(where, offset) for where, offset in requested if offset]
+        _check_size(context, group.group_id, offsets)
+        if offsets:
+            check_writable(context)
     except GroupError as error:
         code = error.code
         return each_partition(context, topics, lambda topic_partition, partition: code)
-    offsets = {
-        topic_partition: offset
-        for topic_partition, offset in requested.items()
-        if offset
-    }
     if offsets:
         context.cluster.groups.add(group)
-        store(group, offsets)
+        store(group, dict(offsets))
     return results
 
 
@@ -80,7 +88,22 @@ def get_or_create_group(
     return found
 
 
-def _requested_offset(context: Context, partition: Request) -> Offset | None:
+def _check_size(
+    context: Context, group_id: str, offsets: Iterable[tuple[TopicPartition, Offset]]
+) -> None:
+    """Check that the commit fits into a batch of the coordinator's log.
+
+    Raises:
+        GroupError: it does not.
+    """
+    size = commit_size(group_id, ((topic, o.metadata) for (topic, _), o in offsets))
+    if size > int(context.cluster.configs.broker_value("message.max.bytes")):
+        raise GroupError(ErrorCode.unknown_server_error)
+
+
+def _requested_offset(
+    context: Context, partition: Request, retention: timedelta
+) -> Offset | None:
     """Return the offset to commit, or None if its metadata is too long."""
     metadata: str = partition.committed_metadata or ""
     if len(metadata) > int(
@@ -88,4 +111,9 @@ def _requested_offset(context: Context, partition: Request) -> Offset | None:
     ):
         return None
     leader_epoch = field_or(partition, "committed_leader_epoch", -1)
-    return Offset(partition.committed_offset, leader_epoch, metadata)
+    expires_at = None
+    if retention != NO_RETENTION_TIME:
+        expires_at = context.now + retention.total_seconds()
+    return Offset(
+        partition.committed_offset, leader_epoch, metadata, context.now, expires_at
+    )

@@ -22,6 +22,10 @@ class Offset:
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
+    committed_at: float = 0.0
+    """Seconds on the clock of the event loop."""
+    expires_at: float | None = None
+    """If the commit has set its own retention time; see `committed_at`."""
 
 
 @dataclass(slots=True)
@@ -36,6 +40,11 @@ class GroupOffsets:
 
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(list(self._committed))
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether there are no offsets, not even pending ones."""
+        return not (self._committed or any(self._pending.values()))
 
     def commit(self, offsets: Mapping[TopicPartition, Offset]) -> None:
         self._commits += 1

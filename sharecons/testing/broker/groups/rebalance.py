@@ -51,6 +51,8 @@ class Rebalance:
         self.protocol_name: str | None = None
         self.subscribed: frozenset[str] | None = None
         """The topics of all members; None if their metadata cannot be parsed."""
+        self.empty_since = -math.inf
+        """When the last member has left; minus infinity if there never was one."""
         self._initial_delay = initial_delay
         self._remaining_delay = 0.0
         self._is_initial = False
@@ -64,6 +66,12 @@ class Rebalance:
         sessions = (member.session_deadline for member in self.members)
         pending = self.members.pending.values()
         return min(self._join_due, self._sync_due, *sessions, *pending)
+
+    def is_subscribed(self, topic: str) -> bool:
+        """Return whether a member might be subscribed to a topic."""
+        if self.subscribed is None:
+            return self.members.protocol_type == CONSUMER
+        return topic in self.subscribed
 
     def apply_due(self, at: float) -> None:
         """Apply what is due at the next deadline, `at`."""
@@ -228,6 +236,7 @@ class Rebalance:
         self._is_initial = False
         if not len(self.members):
             self.state, self.protocol_name = State.EMPTY, None
+            self.empty_since = at
             self.subscribed = self._subscription()
             return
         self.state = State.COMPLETING

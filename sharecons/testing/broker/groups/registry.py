@@ -25,6 +25,14 @@ class Groups:
         group = self._groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
+    def advance_classic(self, group_id: str, now: float) -> None:
+        """Apply what has become due in a classic group; remove it if it has expired."""
+        group = self.classic(group_id)
+        if group is not None:
+            group.advance(now)
+            if group.is_deleted:
+                self.remove(group_id)
+
     def add(self, group: Group) -> None:
         self._groups[group.group_id] = group
 

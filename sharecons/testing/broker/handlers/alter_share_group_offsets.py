@@ -1,10 +1,12 @@
 """AlterShareGroupOffsets 0: reset an empty group to other offsets (KIP-932).
 
-A group that does not exist is created. Offsets are not checked, even if they are past
-the end of the log. Each partition has its own result; the whole request fails if the
+A group that does not exist is created. Offsets are not checked, even if they are
+negative or past the end of the log, and the last one of a partition counts (measured on
+Kafka 4.4.0). Each partition has its own result; the whole request fails if the
 group has members or is not a share group.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
@@ -12,6 +14,7 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
+    check_writable,
 )
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.group import ShareGroup
@@ -29,7 +32,10 @@ async def handle(request: Request, context: Context) -> Response:
         group = _group(request.group_id, context)
     except GroupError as error:
         return {"error_code": error.code, "error_message": error.message}
-    return {"responses": [_topic(topic, group, context) for topic in request.topics]}
+    partitions: dict[str, list[Request]] = {}
+    for topic in request.topics:
+        partitions.setdefault(topic.topic_name, []).extend(topic.partitions)
+    return {"responses": [_topic(*each, group, context) for each in partitions.items()]}
 
 
 def _group(group_id: str, context: Context) -> ShareGroup:
@@ -37,6 +43,7 @@ def _group(group_id: str, context: Context) -> ShareGroup:
     if not group_id:
         raise GroupError(ErrorCode.invalid_group_id, INVALID_ID)
     check_coordinator(context, group_id)
+    check_writable(context)
     group = find_group(context, group_id)
     if group is None:
         group = ShareGroup(group_id)
@@ -46,19 +53,23 @@ def _group(group_id: str, context: Context) -> ShareGroup:
     return group
 
 
-def _topic(request: Request, group: ShareGroup, context: Context) -> Response:
-    name = request.topic_name
+def _topic(
+    name: str, requests: Sequence[Request], group: ShareGroup, context: Context
+) -> Response:
     response: Response = {"topic_name": name}
     if context.cluster.authorizer.denies("READ", "TOPIC", name):
         code = ErrorCode.topic_authorization_failed
         message: str | None = "Topic authorization failed."
-        return {**response, "partitions": _all_failed(request, code, message)}
+        return {**response, "partitions": _all_failed(requests, code, message)}
     topic = context.cluster.topics.by_name(name)
     if topic is None:
         code = ErrorCode.unknown_topic_or_partition
-        return {**response, "partitions": _all_failed(request, code, NO_SUCH_PARTITION)}
+        return {
+            **response,
+            "partitions": _all_failed(requests, code, NO_SUCH_PARTITION),
+        }
     partitions = []
-    for each in request.partitions:
+    for each in requests:
         index = each.partition_index
         if topic.partition(index) is None:
             code = ErrorCode.unknown_topic_or_partition
@@ -72,9 +83,9 @@ def _topic(request: Request, group: ShareGroup, context: Context) -> Response:
 
 
 def _all_failed(
-    request: Request, code: ErrorCode, message: str | None
+    requests: Sequence[Request], code: ErrorCode, message: str | None
 ) -> list[Response]:
-    return [_result(each.partition_index, code, message) for each in request.partitions]
+    return [_result(each.partition_index, code, message) for each in requests]
 
 
 def _result(index: int, code: ErrorCode, message: str | None) -> Response:

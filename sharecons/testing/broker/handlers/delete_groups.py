@@ -8,7 +8,11 @@ from typing import Any
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.checks import check_access, check_coordinator
+from sharecons.testing.broker.groups.checks import (
+    check_access,
+    check_coordinator,
+    check_writable,
+)
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
 
@@ -33,6 +37,7 @@ def _delete(group_id: str, context: Context) -> None:
     cluster = context.cluster
     check_access(context, "DELETE", group_id)
     check_coordinator(context, group_id)
+    check_writable(context)
     group = cluster.groups.get(group_id)
     if group is None:
         raise GroupError(ErrorCode.group_id_not_found)

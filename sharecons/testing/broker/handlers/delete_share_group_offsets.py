@@ -8,7 +8,11 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.checks import check_access, check_coordinator
+from sharecons.testing.broker.groups.checks import (
+    check_access,
+    check_coordinator,
+    check_writable,
+)
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.handlers.alter_share_group_offsets import (
     INVALID_ID,
@@ -28,7 +32,7 @@ async def handle(request: Request, context: Context) -> Response:
         group = _group(request.group_id, context)
     except GroupError as error:
         return {"error_code": error.code, "error_message": error.message}
-    names = [topic.topic_name for topic in request.topics]
+    names = dict.fromkeys(topic.topic_name for topic in request.topics)
     return {"responses": [_topic(name, group, context) for name in names]}
 
 
@@ -37,6 +41,7 @@ def _group(group_id: str, context: Context) -> ShareGroup:
     if not group_id:
         raise GroupError(ErrorCode.invalid_group_id, INVALID_ID)
     check_coordinator(context, group_id)
+    check_writable(context)
     group = get_group(context, group_id)
     if group.members:
         raise GroupError(ErrorCode.non_empty_group, NOT_EMPTY)

@@ -15,6 +15,7 @@ from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
+    check_writable,
     new_group,
     wait_for_reply,
 )
@@ -63,7 +64,7 @@ def _group(request: Request, context: Context) -> ClassicGroup | None:
     """Return the group; the first member creates it.
 
     Raises:
-        GroupError: the group is not a classic one.
+        GroupError: the group is not a classic one, or cannot be written.
     """
     groups = context.cluster.groups
     found = groups.get(request.group_id)
@@ -71,6 +72,9 @@ def _group(request: Request, context: Context) -> ClassicGroup | None:
         if request.member_id:
             return None
         found = new_group(context, request.group_id)
+        is_written = context.version < 4 or field_or(request, "group_instance_id", None)
+        if is_written:
+            check_writable(context)
         groups.add(found)
     if not isinstance(found, ClassicGroup):
         raise GroupError(ErrorCode.inconsistent_group_protocol)

@@ -6,8 +6,9 @@ Version 4 has states and a filter for them (KIP-518), version 5 the same for typ
 
 from collections.abc import Iterable
 
-from sharecons.testing.broker.codec import Request, Response, field_or
+from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.groups.checks import is_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.registry import Group
@@ -18,7 +19,11 @@ __all__ = ["handle"]
 async def handle(request: Request, context: Context) -> Response:
     states = _lower(field_or(request, "states_filter", ()))
     types = _lower(field_or(request, "types_filter", ()))
-    listed = [_describe(group, context) for group in _visible(context)]
+    visible = _visible(context)
+    is_loading = context.cluster.coordinators.is_loading
+    if any(is_loading(GROUP, group.group_id) for group in visible):
+        return {"error_code": ErrorCode.coordinator_load_in_progress}
+    listed = [_describe(group, context) for group in visible]
     return {
         "groups": [
             group
@@ -40,6 +45,8 @@ def _matches(value: str, accepted: set[str]) -> bool:
 def _visible(context: Context) -> list[Group]:
     """Return the groups that the cluster's or their own ACLs show to the client."""
     cluster = context.cluster
+    for group in cluster.groups:
+        cluster.groups.advance_classic(group.group_id, context.now)
     coordinated = [
         each for each in cluster.groups if is_coordinator(context, each.group_id)
     ]

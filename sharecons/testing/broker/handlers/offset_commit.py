@@ -10,7 +10,11 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_o
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.groups.checks import check_access, check_coordinator
 from sharecons.testing.broker.groups.classic import ClassicGroup
-from sharecons.testing.broker.groups.commits import commit_each, get_or_create_group
+from sharecons.testing.broker.groups.commits import (
+    NO_RETENTION_TIME,
+    commit_each,
+    get_or_create_group,
+)
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.groups.partition_errors import same_error
 
@@ -27,6 +31,7 @@ async def handle(request: Request, context: Context) -> Response:
         request.topics,
         get_group=lambda: _group(request, context),
         store=lambda group, offsets: group.offsets.commit(offsets),
+        retention=field_or(request, "retention_time", NO_RETENTION_TIME),
     )
     return {"topics": results}
 

@@ -80,14 +80,15 @@ def _partition(context: Context, key: SharePartitionKey, leader_epoch: int) -> R
 
 
 def check_request(context: Context, key: SharePartitionKey) -> Response | None:
-    """Return the error if access is denied or another broker coordinates, else None."""
+    """Return the error if access is denied or this broker cannot respond, else None."""
     cluster = context.cluster
     if cluster.authorizer.denies("CLUSTER_ACTION", "CLUSTER", CLUSTER_NAME):
         code = ErrorCode.cluster_authorization_failed
         return {"partition": key.partition, "error_code": code}
-    if (
-        cluster.coordinators.node_for(SHARE, key.coordinator_key, cluster.running)
-        != context.node_id
-    ):
+    coordinators, name = cluster.coordinators, key.coordinator_key
+    if coordinators.node_for(SHARE, name, cluster.running) != context.node_id:
         return {"partition": key.partition, "error_code": ErrorCode.not_coordinator}
+    if coordinators.is_loading(SHARE, name):
+        code = ErrorCode.coordinator_load_in_progress
+        return {"partition": key.partition, "error_code": code}
     return None

@@ -65,6 +65,7 @@ class _Result:
     fetched: Fetched = field(default_factory=Fetched)
     code: ErrorCode = ErrorCode.none
     acknowledge_code: ErrorCode = ErrorCode.none
+    acknowledge_message: str | None = None
 
 
 Results = dict[TopicPartition, _Result]
@@ -99,6 +100,7 @@ async def handle(request: Request, context: Context) -> Response:
         result = results.setdefault(topic_partition, _Result())
         if isinstance(acknowledgement, PartitionError):
             result.acknowledge_code = acknowledgement.code
+            result.acknowledge_message = acknowledgement.message
     if request.share_session_epoch == CLOSE:
         context.cluster.share_sessions.close(session)
     return _response(request, context, results)
@@ -303,6 +305,7 @@ def _partition(context: Context, where: TopicPartition, result: _Result) -> Resp
         "partition_index": where.partition,
         "error_code": result.code,
         "acknowledge_error_code": result.acknowledge_code.value,
+        "acknowledge_error_message": result.acknowledge_message,
         "current_leader": leader_if_moved(context, where, result.code),
         "records": result.fetched.records,
         "acquired_records": [part._asdict() for part in result.fetched.acquired],

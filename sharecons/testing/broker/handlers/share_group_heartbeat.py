@@ -11,7 +11,11 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.groups.checks import check_access, check_coordinator
+from sharecons.testing.broker.groups.checks import (
+    check_access,
+    check_coordinator,
+    check_writable,
+)
 from sharecons.testing.broker.groups.errors import GroupError
 from sharecons.testing.broker.share.assignor import TopicPartition
 from sharecons.testing.broker.share.group import (
@@ -34,6 +38,8 @@ async def handle(request: Request, context: Context) -> Response:
         _check_permissions(request, context)
         _check_fields(request)
         check_coordinator(context, request.group_id)
+        if request.member_epoch in (JOIN, LEAVE):
+            check_writable(context)
         if request.member_epoch == LEAVE:
             return _leave(request, context)
         return _stay(request, context)

@@ -1,9 +1,10 @@
-"""TxnOffsetCommit 0 to 5: commit a group's offsets with a transaction.
+"""TxnOffsetCommit 0 to 6: commit a group's offsets with a transaction.
 
 They are pending until the transaction ends. Version 2 has leader epochs. From version 3
 on it has the member, and old generations are rejected (KIP-447). Before version 5 the
 group must have been added by AddOffsetsToTxn, else version 4 returns its own error;
-version 5 adds it (KIP-890).
+version 5 adds it (KIP-890). Version 6 has topics by id, and returns GROUP_ID_NOT_FOUND
+for a generation of a group that does not exist (KIP-1319).
 """
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
@@ -85,7 +86,9 @@ def _group(request: Request, context: Context) -> ClassicGroup:
         context,
         request.group_id,
         named=generation_id >= 0,
-        missing=ErrorCode.illegal_generation,
+        missing=ErrorCode.group_id_not_found
+        if context.version >= 6
+        else ErrorCode.illegal_generation,
     )
     group.check_commit(
         field_or(request, "member_id", ""),

@@ -28,13 +28,23 @@ FINAL: Final = {
     AcknowledgeType.GAP: State.ARCHIVED,
     AcknowledgeType.ACCEPT: State.ACKNOWLEDGED,
 }
-NOT_ACQUIRED: Final = "The record is not acquired."
-NOT_THE_OWNER: Final = "The record is acquired by another member."
-ACKNOWLEDGED_TWICE: Final = "The record is acknowledged twice in one request."
+NOT_ACQUIRED: Final = "The offset cannot be acknowledged. The offset is not acquired."
+NOT_THE_OWNER: Final = "Member is not the owner of offset"
+BATCH_NOT_ACQUIRED: Final = (
+    "The batch cannot be acknowledged. The batch is not in the acquired state."
+)
+NOT_THE_OWNER_OF_BATCH: Final = "Member is not the owner of batch record"
 NO_RENEWAL: Final = "Renewing acquisition locks is not enabled for the group."
-NOT_IN_FLIGHT: Final = "The records are not in flight."
+NOT_IN_FLIGHT: Final = (
+    "Batch record not found. The request batch offsets are not found in the cache."
+)
 NO_LONGER_IN_FLIGHT: Final = "The records are no longer in flight."
-PAST_IN_FLIGHT: Final = "The request goes past the records in flight."
+FIRST_PAST_IN_FLIGHT: Final = (
+    "Batch record not found. The first offset in request is past acquired records."
+)
+LAST_PAST_IN_FLIGHT: Final = (
+    "Batch record not found. The last offset in request is past acquired records."
+)
 
 
 def check_acknowledgements(
@@ -48,7 +58,7 @@ def check_acknowledgements(
 
     Raises:
         AcknowledgeError: nothing changes; but batches might be split and locks
-            renewed, as Kafka's leaders do.
+            renewed, as Kafka's leaders do. The messages are Kafka's.
     """
     changes: list[Change] = []
     renewed_until = now + settings.lock_duration
@@ -79,8 +89,11 @@ def _in_flight(window: Window, batch: AcknowledgementBatch) -> list[InFlightBatc
         else:
             raise AcknowledgeError(NOT_IN_FLIGHT)
     found = window.batches[index : window.floor_index(batch.last_offset) + 1]
-    if not found or found[-1].last_offset < batch.last_offset:
-        raise AcknowledgeError(PAST_IN_FLIGHT, ErrorCode.invalid_request)
+    last_offset = found[-1].last_offset if found else -1
+    if last_offset < batch.first_offset:
+        raise AcknowledgeError(FIRST_PAST_IN_FLIGHT, ErrorCode.invalid_request)
+    if last_offset < batch.last_offset:
+        raise AcknowledgeError(LAST_PAST_IN_FLIGHT, ErrorCode.invalid_request)
     return found
 
 
@@ -93,10 +106,10 @@ def _acquired_runs(
 ) -> list[Run]:
     """Return the acknowledged offsets of a batch in flight, all of the member's own."""
     if found.batch_delivery is not None:
-        _check(found.batch_delivery, member)
+        _check(found.batch_delivery, member, BATCH_NOT_ACQUIRED, NOT_THE_OWNER_OF_BATCH)
     first = max(batch.first_offset, start_offset)
     if max(first, found.first_offset) <= handled_through:
-        raise AcknowledgeError(ACKNOWLEDGED_TWICE)
+        raise AcknowledgeError(NOT_ACQUIRED)  # an earlier batch has acknowledged it
     is_all = first <= found.first_offset and found.last_offset <= batch.last_offset
     if not is_all or len(batch.types) > 1:
         found.split()
@@ -106,11 +119,16 @@ def _acquired_runs(
     return runs
 
 
-def _check(delivery: Delivery, member: str) -> None:
+def _check(
+    delivery: Delivery,
+    member: str,
+    not_acquired: str = NOT_ACQUIRED,
+    not_the_owner: str = NOT_THE_OWNER,
+) -> None:
     if delivery.state is not State.ACQUIRED:
-        raise AcknowledgeError(NOT_ACQUIRED)
+        raise AcknowledgeError(not_acquired)
     if delivery.member != member:
-        raise AcknowledgeError(NOT_THE_OWNER)
+        raise AcknowledgeError(not_the_owner)
 
 
 def _changes(
