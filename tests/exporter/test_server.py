@@ -72,6 +72,11 @@ def is_collected(shown):
     return is_up(shown) and shown.value("sharecons_exporter_collections_total") > 0
 
 
+def is_collected_after(down, shown):
+    name = "sharecons_exporter_collections_total"
+    return is_up(shown) and shown.value(name) > down.value(name)
+
+
 def is_down(shown):
     return shown.value("sharecons_exporter_up") == 0 and shown.value(
         "sharecons_exporter_errors_total", what="cluster"
@@ -88,7 +93,7 @@ def test_exporter_runs_without_brokers_until_sigterm():
             broker.stop_broker(1)
             down = scrape_until(address, is_down)
             broker.start_broker(1)
-            scrape_until(address, is_up)
+            scrape_until(address, lambda shown: is_collected_after(down, shown))
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             _, stderr = process.communicate(timeout=TIMEOUT)
