@@ -13,7 +13,7 @@ import pytest
 from sharecons.net.io.name_lookup import look_up
 
 HANG = 12.0
-"""Seconds for which the resolver hangs: longer than each process may take."""
+"""Seconds for which the resolver hangs: longer than a process is allowed to take."""
 
 START = 8.0
 """Seconds to start a process on a busy machine."""
@@ -157,7 +157,7 @@ async def test_retries_share_one_look_up(resolver):
 
 
 @pytest.mark.anyio
-async def test_look_up_after_an_end_asks_the_resolver_again(resolver):
+async def test_look_up_after_the_end_of_another_calls_the_resolver_again(resolver):
     resolver.release.set()
     await look_up("kafka.example", 9092)
     await look_up("kafka.example", 9092)

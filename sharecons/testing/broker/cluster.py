@@ -17,6 +17,7 @@ from sharecons.testing.broker.settings.brokers import replica_settings
 from sharecons.testing.broker.share.dead_letters import DeadLetters
 from sharecons.testing.broker.share.partitions import SharePartitions
 from sharecons.testing.broker.share.sessions import ShareSessions
+from sharecons.testing.broker.share.state_records import StateRecords
 from sharecons.testing.broker.signals import Signal
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic, Topics
 from sharecons.testing.broker.transactions import Transactions
@@ -56,6 +57,7 @@ class Cluster:
         self.share_partitions = SharePartitions(
             self.configs, write=DeadLetters(self).write
         )
+        self.state_records = StateRecords()
         self.share_sessions = ShareSessions(self.share_partitions)
         self.transactions = Transactions()
         self.fetch_sessions = FetchSessions()

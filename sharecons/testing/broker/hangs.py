@@ -22,7 +22,7 @@ Run: TypeAlias = Callable[[Callable[[], None]], None]
 
 
 class Pause:
-    """Whether one broker hangs; its tasks wait here before each step."""
+    """The state of one broker: it runs, or it hangs. Its tasks wait here."""
 
     def __init__(self) -> None:
         self.is_active = False

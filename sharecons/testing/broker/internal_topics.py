@@ -6,7 +6,8 @@ requested the coordinator of a group, `__transaction_state` the one of a transac
 partition is initialised. Kafka responds to the first of these requests with
 COORDINATOR_NOT_AVAILABLE, until the topic is created; here it exists immediately.
 
-The topics stay empty: these brokers keep the state in memory.
+These brokers keep the state in memory. Only `__share_group_state` has records, written
+when a client reads it.
 """
 
 from collections.abc import Mapping
@@ -16,8 +17,10 @@ from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.coordinators import GROUP, SHARE, TRANSACTION
 from sharecons.testing.broker.create_topics import NewTopic, create_topic
 from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.topics import Topic
+from sharecons.testing.broker.wall_clock import milliseconds
 
-__all__ = ["ensure_state_topic", "new_topic"]
+__all__ = ["ensure_state_topic", "new_topic", "write_state_records"]
 
 NAMES: Final[Mapping[int, str]] = {
     GROUP: "__consumer_offsets",
@@ -65,6 +68,13 @@ def ensure_state_topic(cluster: Cluster, key_type: int) -> bool:
         except RequestError:
             return False
     return True
+
+
+def write_state_records(cluster: Cluster, topic: Topic | None) -> None:
+    """Write the states of share groups before a client reads this topic."""
+    if topic is not None and topic.name == NAMES[SHARE]:
+        states = cluster.share_partitions.states
+        cluster.state_records.write(topic, states, milliseconds())
 
 
 def new_topic(cluster: Cluster, name: str) -> NewTopic:
