@@ -29,7 +29,8 @@ def add_parser(subparsers: "Subparsers") -> None:
     add(
         "--host",
         default="127.0.0.1",
-        help="address to listen on; 0.0.0.0 or :: for all (default: %(default)s)",
+        help="address to listen on; 0.0.0.0 for all of IPv4, :: for all "
+        "of IPv4 and IPv6 (default: %(default)s)",
     )
     add(
         "--advertise",

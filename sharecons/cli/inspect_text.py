@@ -27,7 +27,8 @@ from sharecons.inspection.offset_bars import (
     offset_bars_of,
 )
 from sharecons.protocol.diagnosis.dead_letters import describe_dead_letters
-from sharecons.protocol.diagnosis.findings import format_duration
+from sharecons.protocol.diagnosis.findings import format_age, format_duration
+from sharecons.protocol.diagnosis.offset_states import Oldest
 
 __all__ = [
     "columns",
@@ -233,7 +234,7 @@ def _missing_topic_object(topic: str, group: GroupInspection) -> Row:
 def _row(offset_bar: OffsetBar, at: float) -> Row:
     partition = offset_bar.partition
     oldest = partition.oldest
-    age = None if oldest is None else format_duration(at - oldest.timestamp / 1000)
+    age = None if oldest is None else format_age(oldest, at)
     return {**_counts(offset_bar.key, partition), "oldest": age}
 
 
@@ -271,6 +272,15 @@ def _can_encode_signs() -> bool:
     return True
 
 
+def _oldest_object(oldest: Oldest | None, at: float) -> dict[str, Json]:
+    age = None if oldest is None else oldest.age(at)
+    return {
+        "oldest_offset": None if oldest is None else oldest.offset,
+        "oldest_timestamp": None if oldest is None or age is None else oldest.timestamp,
+        "oldest_age": None if age is None else round(age, 3),
+    }
+
+
 def _partition_object(
     key: TopicPartition, partition: PartitionInspection, group: GroupInspection
 ) -> Row:
@@ -283,11 +293,7 @@ def _partition_object(
         "delivery_counts": {
             str(count): number for count, number in partition.delivery_counts.items()
         },
-        "oldest_offset": None if oldest is None else oldest.offset,
-        "oldest_timestamp": None if oldest is None else oldest.timestamp,
-        "oldest_age": None
-        if oldest is None
-        else round(group.at - oldest.timestamp / 1000, 3),
+        **_oldest_object(oldest, group.at),
         "members": list(partition.members),
         "source": group.source.value,
         "dead_letters": _dead_letters_object(group.dead_letters),

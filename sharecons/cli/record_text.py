@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from sharecons._record import Headers, Record
 from sharecons.cli.columns import Row
@@ -12,11 +13,13 @@ __all__ = [
     "format_bytes",
     "format_time",
     "headers_object",
+    "json_time",
     "json_value",
     "record_line",
     "record_object",
 ]
 
+NO_TIMESTAMP: Final = -1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -43,7 +46,7 @@ def record_object(record: Record, data_format: str) -> Row:
         "topic": record.topic,
         "partition": record.partition,
         "offset": record.offset,
-        "timestamp": record.timestamp,
+        "timestamp": json_time(record.timestamp),
         "timestamp_type": record.timestamp_type.name.lower(),
         "key": json_value(record.key, data_format),
         "value": json_value(record.value, data_format),
@@ -59,8 +62,15 @@ def headers_object(headers: Headers, data_format: str) -> Json:
     ]
 
 
+def json_time(milliseconds: int) -> int | None:
+    """Return a timestamp of a record as a JSON value; null if it has none."""
+    return None if milliseconds == NO_TIMESTAMP else milliseconds
+
+
 def format_time(milliseconds: int) -> str:
-    """Return a timestamp of a record, in UTC."""
+    """Return a timestamp of a record, in UTC, or that it has none."""
+    if milliseconds == NO_TIMESTAMP:
+        return "no timestamp"
     try:
         time = EPOCH + timedelta(milliseconds=milliseconds)
     except OverflowError:

@@ -83,8 +83,8 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     ),
     (
         "oldest_unsettled_age_seconds",
-        "Seconds since the timestamp of the oldest unsettled record; 0 if there is "
-        "none.",
+        "Seconds since the timestamp of the oldest unsettled record; 0 if there is no "
+        "record, left out if it has no timestamp.",
         lambda one, at: one.age(at),
     ),
 )
@@ -105,10 +105,14 @@ class Metrics(Collector):
 
     A scrape sends no requests. Values that the last collection could not read are left
     out, so that old values are never taken for new ones.
+
+    Attributes:
+        reached: True while a broker responds.
     """
 
     def __init__(self) -> None:
         self._latest: Snapshot | None = None
+        self.reached = False
         self._collections = 0
         self._failures: Counter[str] = Counter()
         self._archived = ArchivedCounts()
@@ -120,6 +124,11 @@ class Metrics(Collector):
         self._failures = self._failures + Counter(snapshot.error_counts)
         self._archived = self._archived.after(snapshot)
         self._latest = snapshot
+        self.reached = snapshot.reached
+
+    def broker_responded(self) -> None:
+        """Record that a broker responds, before a collection has ended."""
+        self.reached = True
 
     def collect(self) -> Iterable[Metric]:
         """Return all metrics; called by prometheus-client."""
@@ -140,8 +149,8 @@ class Metrics(Collector):
             yield _delivery_counts(latest)
 
     def _exporter_metrics(self, latest: Snapshot | None) -> Iterator[Metric]:
-        reached = latest is not None and latest.reached
-        yield _gauge(f"{PREFIX}_up", "1 if a broker responds, 0 if none does.", reached)
+        up = "1 if a broker responds, 0 if none does."
+        yield _gauge(f"{PREFIX}_up", up, self.reached)
         yield CounterMetricFamily(
             f"{PREFIX}_collections", "Collections that ended.", self._collections
         )

@@ -31,6 +31,10 @@ class Reachability:
     def __init__(self, admin: ShareGroupAdmin) -> None:
         self._admin = admin
 
+    async def responds(self) -> bool:
+        """Probe once; return whether a broker responds."""
+        return await self._probe() is None
+
     async def wait_until_lost(self) -> Error:
         """Probe until no broker responds; return the reason."""
         while True:

@@ -53,7 +53,7 @@ async def collect_repeatedly(
     messages: tuple[str, ...] = ()
     while True:
         began = time.monotonic()
-        snapshot = await _collect(collector, reachability)
+        snapshot = await _collect(collector, reachability, metrics)
         metrics.update(snapshot)
         messages = _report_errors(messages, snapshot, report)
         if snapshot.reached:
@@ -66,8 +66,16 @@ async def collect_repeatedly(
             await reachability.wait_until_back()
 
 
-async def _collect(collector: Collector, reachability: Reachability) -> Snapshot:
+async def _collect(
+    collector: Collector, reachability: Reachability, metrics: Metrics
+) -> Snapshot:
     """Collect once, or until no broker responds."""
+
+    async def report_response() -> None:
+        # A collection can take ten seconds, in which an alert would fire.
+        if await reachability.responds():
+            metrics.broker_responded()
+
     ended: list[Snapshot] = []
 
     async def watch() -> None:
@@ -76,6 +84,8 @@ async def _collect(collector: Collector, reachability: Reachability) -> Snapshot
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(watch)
+        if not metrics.reached:
+            tasks.start_soon(report_response)
         ended.append(await collector.collect())
         tasks.cancel_scope.cancel()
     return ended[0]

@@ -84,10 +84,14 @@ class PartitionSnapshot:
         )
 
     def age(self, at: float) -> float | None:
-        """Seconds since the oldest unsettled record was written, 0 if there is none."""
+        """Seconds since the oldest unsettled record was written, 0 if there is none.
+
+        None if unknown, as the age of a record without a timestamp is.
+        """
         if self.oldest is not None:
+            age = self.oldest.age(at)
             # A producer's clock can be ahead.
-            return max(0.0, at - self.oldest.timestamp / 1000)
+            return None if age is None else max(0.0, age)
         return 0.0 if self.unsettled == () else None
 
 

@@ -15,7 +15,12 @@ from sharecons.inspection.offset_bars import (
     offset_bars_of,
 )
 from sharecons.protocol.diagnosis.dead_letters import describe_dead_letters
-from sharecons.protocol.diagnosis.findings import Finding, Severity, format_duration
+from sharecons.protocol.diagnosis.findings import (
+    Finding,
+    Severity,
+    format_age,
+    format_duration,
+)
 from sharecons.protocol.diagnosis.offset_states import (
     SETTLED,
     OffsetRange,
@@ -170,8 +175,7 @@ def _oldest(bar: OffsetBar, group: GroupInspection) -> str:
     oldest = bar.partition.oldest
     if oldest is None:
         return "-"
-    age = format_duration(group.at - oldest.timestamp / 1000)
-    return f"{age}<br>offset {oldest.offset}"
+    return f"{format_age(oldest, group.at)}<br>offset {oldest.offset}"
 
 
 def _findings(bar: OffsetBar, group: GroupInspection) -> str:

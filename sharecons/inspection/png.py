@@ -16,7 +16,7 @@ from sharecons.inspection.offset_bars import (
     colour_of,
     offset_bars_of,
 )
-from sharecons.protocol.diagnosis.findings import Severity, format_duration
+from sharecons.protocol.diagnosis.findings import Severity, format_age
 from sharecons.protocol.diagnosis.offset_states import (
     SETTLED,
     OffsetRange,
@@ -131,9 +131,7 @@ def _numbers(bar: OffsetBar, group: GroupInspection) -> str:
         f"{partition.count(OffsetStatus.ABOVE):,} above",
     ]
     if partition.oldest is not None:
-        parts.append(
-            f"oldest {format_duration(group.at - partition.oldest.timestamp / 1000)}"
-        )
+        parts.append(f"oldest {format_age(partition.oldest, group.at)}")
     return "  ·  ".join(parts)
 
 

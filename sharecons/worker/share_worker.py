@@ -252,11 +252,6 @@ class ShareWorker(Generic[KeyT, ValueT]):
             self._runner.stop_now()
 
     @property
-    def _has_started(self) -> bool:
-        """True if records could have been taken."""
-        return self._runner is not None
-
-    @property
     def _handler_failed(self) -> bool:
         """True if `run` raises what a handler raised."""
         return self._runner is not None and self._runner.handler_failed

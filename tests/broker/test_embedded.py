@@ -1,5 +1,7 @@
 """Start and stop of `EmbeddedBroker`, its threads and its control methods."""
 
+import asyncio
+import contextvars
 import socket
 import threading
 import time
@@ -7,6 +9,7 @@ import time
 import anyio
 import anyio.to_thread
 import pytest
+import trio
 
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.placement import RequestError
@@ -152,6 +155,53 @@ async def test_broker_stops_and_starts_synchronously():
         broker = kafka.cluster.brokers[2]
         async with await anyio.connect_tcp(broker.host, broker.port) as stream:
             assert 2 == len((await Client(stream).request(METADATA)).brokers)
+
+
+def restart(kafka):
+    kafka.stop_broker(2)
+    kafka.start_broker(2)
+    kafka.produce("orders", [b"x"])
+    kafka.expire_locks("g")
+
+
+def test_broker_is_controlled_in_a_callback_of_asyncio():
+    async def main():
+        async with EmbeddedBroker(brokers=2, topics={"orders": 1}) as kafka:
+            called = asyncio.get_running_loop().create_future()
+
+            def callback():
+                try:
+                    called.set_result(restart(kafka))
+                except Exception as error:
+                    called.set_exception(error)
+
+            asyncio.get_running_loop().call_soon(
+                callback, context=contextvars.Context()
+            )
+            await called
+            assert {1, 2} == kafka.running
+            broker = kafka.cluster.brokers[2]
+            async with await anyio.connect_tcp(broker.host, broker.port) as stream:
+                assert 2 == len((await Client(stream).request(METADATA)).brokers)
+        assert not listens(kafka.brokers[2])
+
+    asyncio.run(main())
+
+
+def test_broker_is_controlled_in_a_callback_of_trio():
+    async def main():
+        async with EmbeddedBroker(brokers=2, topics={"orders": 1}) as kafka:
+            called = anyio.Event()
+
+            def callback():
+                restart(kafka)
+                called.set()
+
+            trio.lowlevel.current_trio_token().run_sync_soon(callback)
+            await called.wait()
+            assert {1, 2} == kafka.running
+
+    trio.run(main)
 
 
 @BACKENDS

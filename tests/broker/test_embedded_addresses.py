@@ -95,6 +95,20 @@ def test_ipv6_wildcard_host_advertises_ipv6_address(host):
 
 
 @IPV6
+def test_ipv6_wildcard_host_accepts_ipv4_clients():
+    with EmbeddedBroker(host="::") as kafka:
+        port = kafka.cluster.brokers[1].port
+        assert {1: ("127.0.0.1", port)} == advertised(f"127.0.0.1:{port}")
+        assert {1: ("::1", port)} == advertised(kafka.bootstrap_servers)
+
+
+@IPV6
+def test_ipv6_host_that_is_no_wildcard_refuses_ipv4_clients():
+    with EmbeddedBroker(host="::1") as kafka:
+        assert not listens("127.0.0.1", kafka.cluster.brokers[1].port)
+
+
+@IPV6
 @pytest.mark.anyio
 @pytest.mark.parametrize("host", ["::1", "[::1]", "::"])
 async def test_consumer_reads_over_ipv6(host):

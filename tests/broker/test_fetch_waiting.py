@@ -10,6 +10,7 @@ from sharecons.testing.broker.cluster import Broker, Cluster
 from sharecons.testing.broker.codec import ErrorCode, Header
 from sharecons.testing.broker.context import ClientDisconnectedError, Context
 from sharecons.testing.broker.handlers import fetch
+from sharecons.testing.broker.hangs import Pause
 from sharecons.testing.broker.signals import Signal
 from tests.broker.messages import make_request
 from tests.broker.raw_batches import NOW, batch, transactional
@@ -30,6 +31,7 @@ class Connection:
     def __init__(self):
         self.is_closed = False
         self.changed = Signal()
+        self.pause = Pause()
 
     def end(self):
         self.is_closed = True

@@ -14,6 +14,7 @@ from sharecons.testing.broker.coordinators import GROUP
 from sharecons.testing.broker.groups.checks import wait_for_reply
 from sharecons.testing.broker.groups.classic import ClassicGroup
 from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.hangs import Pause
 from sharecons.testing.broker.signals import Signal
 from tests.broker.classic_groups import join, rejoin, sync
 
@@ -31,6 +32,7 @@ class Connection:
     def __init__(self):
         self.is_closed = False
         self.changed = Signal()
+        self.pause = Pause()
 
     def close(self):
         self.is_closed = True

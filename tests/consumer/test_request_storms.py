@@ -271,7 +271,6 @@ async def test_missing_state_records_cause_no_request_storm(broker):
         for record in await consumer.poll(timeout=5):
             record.reject()
         await consumer.commit()
-    broker.create_topic("__share_group_state")
     broker.faults.on("ListOffsets", times=None).respond(one_record)
     fault = broker.faults.on("Fetch", times=None).respond(no_records)
     async with ShareGroupAdmin(

@@ -68,6 +68,15 @@ def is_up(shown):
     return shown.value("sharecons_exporter_up") == 1
 
 
+def is_collected(shown):
+    return is_up(shown) and shown.value("sharecons_exporter_collections_total") > 0
+
+
+def is_collected_after(down, shown):
+    name = "sharecons_exporter_collections_total"
+    return is_up(shown) and shown.value(name) > down.value(name)
+
+
 def is_down(shown):
     return shown.value("sharecons_exporter_up") == 0 and shown.value(
         "sharecons_exporter_errors_total", what="cluster"
@@ -84,7 +93,7 @@ def test_exporter_runs_without_brokers_until_sigterm():
             broker.stop_broker(1)
             down = scrape_until(address, is_down)
             broker.start_broker(1)
-            scrape_until(address, is_up)
+            scrape_until(address, lambda shown: is_collected_after(down, shown))
             began = time.monotonic()
             process.send_signal(signal.SIGTERM)
             _, stderr = process.communicate(timeout=TIMEOUT)
@@ -140,12 +149,25 @@ def test_values_disappear_within_seconds_when_kafka_stops(how):
                     down = scrape_until(address, is_down)
                     took = time.monotonic() - began
             # The cluster is read again immediately, not after the interval.
-            back = scrape_until(address, is_up)
+            back = scrape_until(
+                address, lambda shown: shown.values(f"{GROUP}lag_records")
+            )
 
     assert took < 10
     assert [] == down.values(f"{GROUP}lag_records")
     assert [] == down.values(f"{GROUP}members")
     assert [1] == back.values(f"{GROUP}lag_records")
+
+
+@pytest.mark.slow("starts a process")
+def test_exporter_is_up_before_its_first_collection_has_ended():
+    with EmbeddedBroker(topics={"jobs": 1}) as broker:
+        servers = ("--bootstrap-server", broker.bootstrap_servers)
+        with broker.faults.on("ListGroups", times=None).stall():
+            with exporter("--port", "0", *servers) as process:
+                shown = scrape_until(address_of(process), is_up)
+
+    assert 0 == shown.value("sharecons_exporter_collections_total")
 
 
 @pytest.mark.slow("starts a process")
@@ -155,7 +177,7 @@ def test_scrape_with_names_returns_only_these_metrics():
         set_start_offset(broker, "workers")
         with exporter("--port", "0", *servers) as process:
             address = address_of(process)
-            scrape_until(address, is_up)
+            scrape_until(address, is_collected)
             named = scraped(f"{address}?name[]={GROUP}lag_records")
             counters = scraped(f"{address}?name[]=sharecons_exporter_errors_total")
 

@@ -1,5 +1,7 @@
 """Findings about partitions, without a broker."""
 
+from dataclasses import replace
+
 import pytest
 
 from sharecons.protocol.admin.models import (
@@ -227,3 +229,11 @@ def test_findings_are_sorted_by_severity():
 )
 def test_durations_have_at_most_two_units(seconds, text):
     assert text == format_duration(seconds)
+
+
+def test_record_without_timestamp_is_of_unknown_age():
+    partition = inspection(100, (101, 2099, ACKNOWLEDGED, 1), end=9000)
+    untimed = replace(partition, oldest=Oldest(offset=100, timestamp=-1))
+    (finding,) = found(untimed)
+
+    assert "wait for offset 100, of unknown age; nothing after" in finding.text

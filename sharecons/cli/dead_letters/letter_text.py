@@ -7,6 +7,7 @@ from sharecons.cli.record_text import (
     format_bytes,
     format_time,
     headers_object,
+    json_time,
     json_value,
 )
 from sharecons.dead_letters import DeadLetterRecord
@@ -59,7 +60,7 @@ def letter_object(letter: DeadLetterRecord, data_format: str) -> Row:
         "topic": letter.topic,
         "partition": letter.partition,
         "offset": letter.offset,
-        "timestamp": letter.timestamp,
+        "timestamp": json_time(letter.timestamp),
         "origin": None if origin is None else _origin_object(letter),
         "redrives": letter.redrives,
         "redriven_by": list(letter.redriven_by),
@@ -110,6 +111,8 @@ def _origin_object(letter: DeadLetterRecord) -> Json:
     assert origin is not None
     fields = origin._asdict()
     del fields["redrives"]
+    if origin.timestamp is not None:
+        fields["timestamp"] = json_time(origin.timestamp)
     return fields
 
 

@@ -133,9 +133,6 @@ class _Process:
             self.log_failure(failure)
             return ExitCode.FAILED
         self._log_end()
-        if not self._worker._has_started:
-            # asyncio waits for threads that look up host names, which can take long.
-            self._exit.set(AT_ONCE, self._code, "look-ups of host names")
         # Not a member of the enum if a signal ended the worker.
         return self._code  # type: ignore[return-value]
 

@@ -4,14 +4,14 @@ import json
 import time
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
 from urllib.request import Request, url2pathname, urlopen
 
-from anyio import to_thread
-
+from sharecons.daemon_threads import call_in_daemon_thread
 from sharecons.protocol.sasl.credentials import TokenSource
 
 __all__ = ["from_endpoint", "from_file", "unsecured"]
@@ -58,7 +58,7 @@ def from_endpoint(
     )
 
     async def token() -> str:
-        return await to_thread.run_sync(_fetch_token, request, abandon_on_cancel=True)
+        return await call_in_daemon_thread(partial(_fetch_token, request))
 
     return token
 

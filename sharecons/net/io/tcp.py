@@ -19,6 +19,7 @@ from aiohappyeyeballs import start_connection
 from sharecons.errors import ProtocolError
 from sharecons.net.io.event_loop import in_trio
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
+from sharecons.net.io.name_lookup import look_up
 from sharecons.protocol.messages import Endpoint
 from sharecons.wire.codec.api import Frame
 from sharecons.wire.codec.frames import FrameBuffer
@@ -43,9 +44,7 @@ async def connect(
     if in_trio():
         assert ssl_context is None, "trio uses StreamTransport for TLS"
         return SocketTransport(await _connect_trio(endpoint))
-    addresses = await anyio.getaddrinfo(
-        endpoint.host, endpoint.port, type=socket.SOCK_STREAM
-    )
+    addresses = await look_up(endpoint.host, endpoint.port)
     try:
         sock = await start_connection(addresses, happy_eyeballs_delay=STAGGER)
     except RuntimeError as error:  # uvloop raises it for errors of the system

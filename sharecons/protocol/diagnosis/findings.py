@@ -23,6 +23,7 @@ from sharecons.protocol.diagnosis.offset_states import (
     SETTLED,
     UNSETTLED,
     OffsetStatus,
+    Oldest,
     PartitionInspection,
 )
 
@@ -32,6 +33,7 @@ __all__ = [
     "Reason",
     "Severity",
     "findings_of",
+    "format_age",
     "format_duration",
     "missing_topic_finding",
 ]
@@ -118,8 +120,9 @@ class _Case:
         oldest = self.partition.oldest
         if oldest is None:
             return f"offset {self.partition.first_unsettled}"
-        age = format_duration(self.now - oldest.timestamp / 1000)
-        return f"offset {oldest.offset}, {age} old"
+        age = oldest.age(self.now)
+        known = "of unknown age" if age is None else f"{format_duration(age)} old"
+        return f"offset {oldest.offset}, {known}"
 
 
 def findings_of(
@@ -148,6 +151,12 @@ def missing_topic_finding(subscribers: int) -> Finding:
         "it, or correct the subscription"
     )
     return _finding(Reason.MISSING_TOPIC, Severity.STALLED, text)
+
+
+def format_age(oldest: Oldest, at: float) -> str:
+    """Return the age of a record, at a time in seconds since the epoch, as text."""
+    age = oldest.age(at)
+    return "unknown" if age is None else format_duration(age)
 
 
 def format_duration(seconds: float) -> str:

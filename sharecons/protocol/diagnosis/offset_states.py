@@ -87,10 +87,23 @@ class OffsetRange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oldest:
-    """The oldest unsettled record, with its timestamp in milliseconds."""
+    """The oldest unsettled record.
+
+    Attributes:
+        timestamp: milliseconds since the epoch; negative if the record has none (Kafka
+            writes -1).
+    """
 
     offset: int
     timestamp: int
+
+    def age(self, at: float) -> float | None:
+        """Return the record's age in seconds; None if it has no timestamp.
+
+        Args:
+            at: the present time, in seconds since the epoch.
+        """
+        return None if self.timestamp < 0 else at - self.timestamp / 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from typing import Final
 
 from sharecons.testing.broker.cluster import Broker
 
-__all__ = ["brokers_at", "format_address", "parse_address"]
+__all__ = ["brokers_at", "format_address", "parse_address", "wildcard_version"]
 
 LAST_PORT: Final = 65535
 LOOPBACK: Final = {4: "127.0.0.1", 6: "::1"}
@@ -53,11 +53,11 @@ def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[
         raise ValueError(f"brokers must be at least 1, not {count}")
     host = host.removeprefix("[").removesuffix("]")
     host = "0.0.0.0" if host in ("", "*") else host
-    version = _wildcard_version(host)
+    version = wildcard_version(host)
     shown, first = (LOOPBACK.get(version, host), 0) if version else (host, 0)
     if advertise is not None:
         shown, first = parse_address(advertise)
-        if _wildcard_version(shown):
+        if wildcard_version(shown):
             raise ValueError(
                 f"clients cannot connect to {shown}: advertise another address"
             )
@@ -73,7 +73,7 @@ def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[
     ]
 
 
-def _wildcard_version(host: str) -> int:
+def wildcard_version(host: str) -> int:
     """Return the IP version of a wildcard address (0.0.0.0 or ::), or 0."""
     try:
         address = ipaddress.ip_address(host)

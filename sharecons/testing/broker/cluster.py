@@ -13,9 +13,11 @@ from sharecons.testing.broker.coordinators import Coordinators
 from sharecons.testing.broker.fetch_sessions import FetchSessions
 from sharecons.testing.broker.groups.registry import Groups
 from sharecons.testing.broker.placement import Nodes
+from sharecons.testing.broker.settings.brokers import replica_settings
 from sharecons.testing.broker.share.dead_letters import DeadLetters
 from sharecons.testing.broker.share.partitions import SharePartitions
 from sharecons.testing.broker.share.sessions import ShareSessions
+from sharecons.testing.broker.share.state_records import StateRecords
 from sharecons.testing.broker.signals import Signal
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic, Topics
 from sharecons.testing.broker.transactions import Transactions
@@ -48,13 +50,14 @@ class Cluster:
         self.cluster_id = uuid.uuid4().hex[:22]
         self.brokers = {broker.node_id: broker for broker in brokers}
         self.topics = Topics()
-        self.configs = Configs(settings)
+        self.configs = Configs({**replica_settings(len(brokers)), **(settings or {})})
         self.authorizer = Authorizer()
         self.coordinators = Coordinators()
         self.groups = Groups()
         self.share_partitions = SharePartitions(
             self.configs, write=DeadLetters(self).write
         )
+        self.state_records = StateRecords()
         self.share_sessions = ShareSessions(self.share_partitions)
         self.transactions = Transactions()
         self.fetch_sessions = FetchSessions()

@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 import anyio
 from anyio.abc import ByteStream
 
+from sharecons.testing.broker.hangs import Pause
 from sharecons.testing.broker.signals import Signal
 
 __all__ = ["Connection", "FrameHandler"]
@@ -37,11 +38,13 @@ class Connection:
         handle: FrameHandler,
         peer: str,
         host: str | None = None,
+        pause: Pause | None = None,
     ) -> None:
         self.peer = peer  # the client's host, as DescribeGroups shows it
         self.host = host  # the broker's address that the client has connected to
         self.is_closed = False
         self.changed = Signal()  # notified when the client has disconnected
+        self.pause = pause or Pause()  # the broker hangs while it is active
         self._stream = stream
         self._handle = handle
         self._frames: deque[bytes] = deque()
@@ -65,6 +68,7 @@ class Connection:
 
     async def send(self, frame: bytes) -> None:
         """Send a response, unless the client has disconnected."""
+        await self.pause.wait_until_ended()
         if self._is_cut:
             return
         try:
@@ -76,9 +80,12 @@ class Connection:
         buffer = bytearray()
         try:
             while True:
-                buffer += await self._stream.receive(CHUNK_SIZE)
+                received = await self._stream.receive(CHUNK_SIZE)
+                await self.pause.wait_until_ended()
+                buffer += received
                 self._split(buffer)
         except (*_END_OF_STREAM, ValueError):
+            await self.pause.wait_until_ended()
             self._mark_closed()
 
     def _split(self, buffer: bytearray) -> None:
@@ -95,8 +102,10 @@ class Connection:
     async def _handle_all(self) -> None:
         while True:
             # `cut` cancels at the next await, and a handler can have none.
+            await self.pause.wait_until_ended()
             while self._frames and not self._is_cut:
                 await self._handle(self._frames.popleft(), self)
+                await self.pause.wait_until_ended()
             if self.is_closed:
                 return
             event = anyio.Event()

@@ -76,5 +76,6 @@ class Context:
         """
         if not self.connection.is_closed:
             await wait_for_any((*signals, self.connection.changed), until)
+            await self.connection.pause.wait_until_ended()
         if self.connection.is_closed:
             raise ClientDisconnectedError

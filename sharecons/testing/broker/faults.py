@@ -3,6 +3,8 @@
     broker.faults.on("ShareFetch", times=2).refuse("NOT_LEADER_OR_FOLLOWER")
     with broker.faults.on("ShareAcknowledge", node=1).stall():
         ...
+    with broker.faults.hang(node=1):
+        ...
 
 A fault takes each request that matches it, until it has taken `times` of them or is
 undone. Of several matching faults the oldest takes a request, and the others do not
@@ -23,15 +25,13 @@ from sharecons.testing.broker.codec import ErrorCode, Request
 from sharecons.testing.broker.context import Context, PartitionFault
 from sharecons.testing.broker.error_responses import error_code
 from sharecons.testing.broker.exchange import Exchange
+from sharecons.testing.broker.hangs import Hang, Hangs, Run
 from sharecons.testing.broker.signals import Signal
 
 __all__ = ["Fault", "Faults", "Predicate", "RequestMatcher"]
 
 Predicate: TypeAlias = Callable[[Request, Context], bool]
 """Returns whether a request matches."""
-
-Run: TypeAlias = Callable[[Callable[[], None]], None]
-"""Runs a function on the event loop of the brokers, from any thread."""
 
 NAMES: Final = frozenset(api.name for api in APIS.values())
 SHARE_SESSION_APIS: Final = ("ShareFetch", "ShareAcknowledge")
@@ -190,6 +190,7 @@ class Faults:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._faults: list[Fault] = []
+        self.hangs: Final = Hangs(run)
 
     def on(
         self,
@@ -227,6 +228,17 @@ class Faults:
             add=self._add,
         )
 
+    def hang(self, node: int | None = None) -> Hang:
+        """Let a broker hang, as SIGSTOP does to a process; all brokers with None.
+
+        Clients can connect and send, but the broker reads and sends nothing, and closes
+        no connection, until the end of the `with` block or `undo()`.
+
+        Raises:
+            LookupError: there is no such broker.
+        """
+        return self.hangs.begin(node)
+
     @property
     def active(self) -> list[Fault]:
         """The faults that still take requests."""
@@ -234,6 +246,7 @@ class Faults:
 
     def clear(self) -> None:
         """Undo all faults."""
+        self.hangs.clear()
         for fault in self.active:
             fault.undo()
 

@@ -7,6 +7,7 @@ from typing import Final
 from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.fetch_sessions import FetchPartition, PartitionStatus
+from sharecons.testing.broker.internal_topics import write_state_records
 from sharecons.testing.broker.leaders import leader_error
 from sharecons.testing.broker.topics import Partition, Topic
 
@@ -90,6 +91,7 @@ def _find_partition(
     known_as = topic.name if topic else str(name)
     if context.cluster.authorizer.denies("READ", "TOPIC", known_as):
         return _rejected(request, ErrorCode.topic_authorization_failed)
+    write_state_records(context.cluster, topic)
     partition = topic.partition(index) if topic else None
     if partition is None:
         return _rejected(request, ErrorCode.unknown_topic_or_partition)

@@ -40,6 +40,7 @@ class Node:
         self._cluster = cluster
         self._faults = faults
         self._request_log = request_log
+        self._pause = faults.hangs.of_broker(broker.node_id)
         self._listener: Listener | None = None
         self._connections: set[Connection] = set()
 
@@ -56,10 +57,14 @@ class Node:
                 self.broker.host,
                 self.broker.port,
             )
-            self._listener = Listener(host, port)
-            self.broker.bind_address = host, self._listener.port
-            self.broker.port = self.broker.port or self._listener.port
-            tasks.start_soon(self._accept, self._listener, tasks)
+            self._listener = listener = Listener(host, port)
+            self.broker.bind_address = host, listener.port
+            self.broker.port = self.broker.port or listener.port
+            try:
+                tasks.start_soon(self._accept, listener, tasks)
+            except BaseException:
+                listener.close()
+                raise
         self._cluster.broker_started(self.broker.node_id)
 
     def stop(self) -> None:
@@ -70,6 +75,7 @@ class Node:
 
     def close(self) -> None:
         """Close the port and every connection; the cluster's state stays."""
+        self._pause.end()
         if self._listener is not None:
             self._listener.close()
         for connection in list(self._connections):
@@ -82,7 +88,9 @@ class Node:
 
         `host` is the address that the client has connected to, if there is one.
         """
-        connection = Connection(stream, self._handle_frame, f"/{peer}", host)
+        connection = Connection(
+            stream, self._handle_frame, f"/{peer}", host, self._pause
+        )
         self._connections.add(connection)
         try:
             await self._serve_connection(connection, stream)

@@ -6,6 +6,7 @@ another, which anyio's task groups do not allow.
 """
 
 import asyncio
+import contextvars
 import os
 import sys
 import threading
@@ -62,7 +63,7 @@ class BrokerRunner:
         if self._thread is None:
             raise RuntimeError("the embedded broker is not running: enter it first")
         if self._thread == threading.get_ident():
-            return do()
+            return _call_here(do)
         return self._portal.call(do)
 
     async def start(self) -> None:
@@ -143,6 +144,28 @@ class BrokerRunner:
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
+
+
+def _call_here(do: Callable[[], T]) -> T:
+    """Call a function in this thread, in a task or in a callback of the event loop.
+
+    A callback of asyncio has no task, by which sniffio, and so anyio, recognises the
+    library.
+    """
+    sniffio = sys.modules.get("sniffio")
+    if sniffio is None or not _in_callback():
+        return do()
+    context = contextvars.copy_context()
+    context.run(sniffio.current_async_library_cvar.set, "asyncio")
+    return context.run(do)
+
+
+def _in_callback() -> bool:
+    """Return whether asyncio's event loop runs in this thread, outside of a task."""
+    try:
+        return asyncio.current_task() is None
+    except RuntimeError:  # no event loop of asyncio runs
+        return False
 
 
 def _spawn(run: Callable[[], Coroutine[Any, Any, None]], done: anyio.Event) -> None:

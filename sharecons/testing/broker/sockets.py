@@ -16,7 +16,7 @@ from typing import Final
 import anyio
 from anyio.abc import ByteStream
 
-from sharecons.testing.broker.addresses import format_address
+from sharecons.testing.broker.addresses import format_address, wildcard_version
 
 __all__ = ["Listener", "SocketStream"]
 
@@ -101,7 +101,7 @@ class SocketStream(ByteStream):
 
 
 class Listener:
-    """An open port.
+    """An open port; `::` accepts clients over IPv4 as well.
 
     Raises:
         OSError: the port is in use.
@@ -128,7 +128,8 @@ class Listener:
                     _open_sockets.add(connected)
             except (BlockingIOError, ConnectionAbortedError):
                 continue  # the client has disconnected
-            return SocketStream(connected), address[0], connected.getsockname()[0]
+            local = connected.getsockname()[0]
+            return SocketStream(connected), _plain(address[0]), _plain(local)
 
     def close(self) -> None:
         """Reject clients from now on."""
@@ -147,11 +148,15 @@ def _close(opened: socket.socket) -> None:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = _family(host)
+    accepts_both = wildcard_version(host) == 6 and socket.has_dualstack_ipv6()
     for candidate in _candidates(port):
         try:
             with _fork_lock:
                 bound = socket.create_server(
-                    (host, candidate), family=family, backlog=BACKLOG
+                    (host, candidate),
+                    family=family,
+                    backlog=BACKLOG,
+                    dualstack_ipv6=accepts_both,
                 )
                 _open_sockets.add(bound)
                 return bound
@@ -162,6 +167,12 @@ def _bind(host: str, port: int) -> socket.socket:
                 where = format_address(host, port)
                 raise OSError(error.errno, f"{where}: {reason}") from error
     raise OSError(f"no free port from {FREE_PORTS.start} to {FREE_PORTS.stop}")
+
+
+def _plain(address: str) -> str:
+    """Return an IPv4 client's address, which an IPv6 socket reports as ::ffff:…."""
+    host = address.removeprefix("::ffff:")
+    return host if "." in host else address
 
 
 def _family(host: str) -> socket.AddressFamily:

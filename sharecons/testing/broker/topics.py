@@ -21,7 +21,7 @@ VALID_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 INTERNAL: Final = frozenset(
     ("__consumer_offsets", "__transaction_state", "__share_group_state")
 )
-"""Topics that hold the state of Kafka's coordinators; unused by these brokers."""
+"""Topics that hold the state of Kafka's coordinators; empty on these brokers."""
 
 
 @dataclass(slots=True, kw_only=True)

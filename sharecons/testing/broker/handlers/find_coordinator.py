@@ -11,6 +11,7 @@ from typing import Any, Final
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.coordinators import GROUP, SHARE, TRANSACTION
+from sharecons.testing.broker.internal_topics import ensure_state_topic
 
 __all__ = ["handle"]
 
@@ -42,6 +43,8 @@ def _coordinator(key_type: int, key: str, context: Context) -> dict[str, Any]:
 
 def _address(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
     cluster = context.cluster
+    if not ensure_state_topic(cluster, key_type):
+        return None
     node_id = cluster.coordinators.node_for(key_type, key, cluster.running)
     broker = cluster.brokers.get(node_id)
     if broker is None:

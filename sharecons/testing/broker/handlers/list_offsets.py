@@ -13,6 +13,7 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.internal_topics import write_state_records
 from sharecons.testing.broker.leaders import leader_error
 from sharecons.testing.broker.log.partition_log import LogPosition
 from sharecons.testing.broker.topics import Partition
@@ -76,6 +77,7 @@ def _look_up(
     request: Request, name: str, request_partition: Request, context: Context
 ) -> Response:
     topic = context.cluster.topics.by_name(name)
+    write_state_records(context.cluster, topic)
     partition = topic.partition(request_partition.partition_index) if topic else None
     if context.cluster.authorizer.denies("DESCRIBE", "TOPIC", name):
         return _error_result(request_partition, ErrorCode.topic_authorization_failed)

@@ -15,7 +15,8 @@ from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.create_topics import NewTopic, create_topic
+from sharecons.testing.broker.create_topics import create_topic
+from sharecons.testing.broker.internal_topics import new_topic
 from sharecons.testing.broker.partition_fields import describe_partition
 from sharecons.testing.broker.placement import RequestError
 from sharecons.testing.broker.topics import (
@@ -134,7 +135,7 @@ def _missing(name: str, request: Request, cluster: Cluster) -> Response:
     elif _auto_creates(request, cluster):
         if _may_create(name, cluster):
             with suppress(RequestError):
-                create_topic(cluster, NewTopic(name=name))
+                create_topic(cluster, new_topic(cluster, name))
         else:
             code = ErrorCode.topic_authorization_failed
     result = _unknown(name, code, internal=name in INTERNAL)

@@ -11,13 +11,15 @@ from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.coordinators import SHARE
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_writable,
 )
 from sharecons.testing.broker.groups.errors import GroupError
-from sharecons.testing.broker.share.assignor import TopicPartition
+from sharecons.testing.broker.internal_topics import ensure_state_topic
+from sharecons.testing.broker.share.assignor import Assignment, TopicPartition
 from sharecons.testing.broker.share.group import (
     JOIN,
     LEAVE,
@@ -131,9 +133,18 @@ def _heartbeat(
         max_size=int(cluster.configs.broker_value("group.share.max.size")),
     )
     result = group.heartbeat(heartbeat, cluster.topics, limits, context.now)
-    for topic_id, partition in result.initialized:
-        cluster.share_partitions.initialize(group.group_id, topic_id, partition)
+    _initialize(group, result.initialized, context)
     return result
+
+
+def _initialize(group: ShareGroup, partitions: Assignment, context: Context) -> None:
+    """Initialise the state of partitions; the next heartbeat tries it again."""
+    cluster = context.cluster
+    if partitions and not ensure_state_topic(cluster, SHARE):
+        group.initialized -= partitions
+        return
+    for topic_id, partition in partitions:
+        cluster.share_partitions.initialize(group.group_id, topic_id, partition)
 
 
 def _seconds(context: Context, group_id: str, name: str) -> float:

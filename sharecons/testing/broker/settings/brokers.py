@@ -11,7 +11,7 @@ from typing import Final
 from sharecons.testing.broker.settings.setting import Kind, Setting
 from sharecons.testing.broker.settings.topics import TOPICS
 
-__all__ = ["BROKERS", "TEST_DEFAULTS"]
+__all__ = ["BROKERS", "TEST_DEFAULTS", "replica_settings"]
 
 TEST_DEFAULTS: Final[Mapping[str, str]] = {
     # Tests should not wait for more members.
@@ -22,6 +22,19 @@ TEST_DEFAULTS: Final[Mapping[str, str]] = {
     "group.share.min.record.lock.duration.ms": "1000",
 }
 """The static settings of these brokers, as in a properties file."""
+
+
+def replica_settings(brokers: int) -> dict[str, str]:
+    """Return settings with which that number of brokers can create internal topics."""
+    replicas, in_sync = str(min(3, brokers)), str(min(2, brokers))
+    return {
+        "offsets.topic.replication.factor": replicas,
+        "share.coordinator.state.topic.min.isr": in_sync,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "transaction.state.log.replication.factor": replicas,
+    }
+
 
 TABLE: Final = """
 authorizer.class.name STRING EMPTY

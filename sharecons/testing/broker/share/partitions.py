@@ -10,7 +10,7 @@ immediately, where Kafka takes some milliseconds (KIP-1191).
 
 import uuid
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final, NamedTuple, TypeAlias
@@ -184,6 +184,11 @@ class SharePartitions:
         if has_moved:
             self.changed(key).notify()
         return has_moved
+
+    @property
+    def states(self) -> Mapping[SharePartitionKey, CoordinatorState]:
+        """The coordinator's states of all share partitions."""
+        return self._states
 
     def state(self, key: SharePartitionKey) -> CoordinatorState | None:
         """Return the coordinator's state, or None."""
