@@ -1,8 +1,8 @@
 """Acknowledgements, from a record's verb to the broker's result.
 
 `leases` holds the records that one response acquired, `lock_scope` their session,
-`ack_states` the state of each. `batcher` is the acknowledgement batcher of one leader;
-`ack_batches` decides what is sent together, `linger` how long it waits. `result_log`,
-`results` and `verb_errors` report; `redeliveries` pauses partitions whose records are
-released again and again.
+`ack_states` the state of each; `delivered_leases` finds a record by its offset.
+`batcher` is the acknowledgement batcher of one leader; `ack_batches` decides what is
+sent together, `linger` how long it waits. `result_log`, `results` and `verb_errors`
+report; `redeliveries` pauses partitions whose records are released again and again.
 """
