@@ -6,13 +6,16 @@ import anyio
 import pytest
 
 from sharecons import AcknowledgeResult, AcknowledgeType, ShareConsumer
+from sharecons.demo.network import KillableNetwork
 from sharecons.errors import (
     ClosedError,
     ConfigurationError,
     ConsumerStateError,
     DeserializationError,
+    LockLostError,
     RecordStateError,
 )
+from sharecons.net.io.transport import TcpNetwork
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue, offsets, remaining_records, take
 from tests.scenarios.versions import since_4_2
@@ -214,6 +217,30 @@ def test_invalid_callback_is_rejected_and_the_old_one_stays() -> None:
         with pytest.raises(ConfigurationError, match="on_acknowledged"):
             consumer.on_acknowledged = wrong  # type: ignore[assignment]
     assert consumer.on_acknowledged is print
+
+
+async def test_acknowledgements_of_a_lost_connection_fail_as_network_exception(
+    queue: Queue,
+) -> None:
+    queue.produce([b"x"])
+    network = KillableNetwork(queue.admin.network or TcpNetwork())
+    results: list[AcknowledgeResult] = []
+    async with queue.consumer(
+        acknowledgement="explicit", network=network, on_acknowledged=results.extend
+    ) as consumer:
+        records = aiter(consumer)
+        (record,) = await take(records, 1)
+        record.accept()
+        await network.close()
+        await until(lambda: results)
+        with pytest.raises(LockLostError):
+            consumer.acknowledge(queue.topic, 0, 0, RELEASE)
+        (again,) = await take(records, 1)
+
+    assert again.delivery_count == 2
+    assert [r.error and (r.error.code, r.error.name) for r in results] == [
+        (13, "NETWORK_EXCEPTION")
+    ]
 
 
 # The lock duration.
