@@ -22,6 +22,7 @@ from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.group_setup import OffsetReset
 from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.iterators import RecordIterator
@@ -49,7 +50,7 @@ from sharecons.version import VERSION
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer(Acknowledging, Generic[KeyT, ValueT]):
+class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
     """A member of a share group (KIP-932).
 
     Use it as an asynchronous context manager: entering it connects and joins the group.

@@ -1,5 +1,6 @@
 """Acknowledging by offset, and the callback for results, on both brokers."""
 
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -241,6 +242,27 @@ async def test_acknowledgements_of_a_lost_connection_fail_as_network_exception(
     assert [r.error and (r.error.code, r.error.name) for r in results] == [
         (13, "NETWORK_EXCEPTION")
     ]
+
+
+# The settings of a file.
+
+
+async def test_consumer_from_a_properties_file_consumes_with_its_settings(
+    queue: Queue, tmp_path: Path
+) -> None:
+    queue.produce([b"x"])
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={queue.admin.bootstrap_servers}\ngroup.id={queue.group}\n"
+        "share.acknowledgement.mode=explicit\nfetch.max.wait.ms=200\n"
+    )
+    async with ShareConsumer.from_properties(
+        file, queue.topic, value_deserializer=bytes.decode, network=queue.admin.network
+    ) as consumer:
+        (record,) = await take(aiter(consumer), 1)
+
+    assert record.value == "x"
+    assert offsets(await remaining_records(queue)) == [0], "explicit"
 
 
 # The lock duration.
