@@ -10,7 +10,7 @@ from math import inf
 from typing import Final
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
-from sharecons._record import TopicPartition
+from sharecons._record import AcknowledgeType, TopicPartition
 from sharecons.errors import ConfigurationError
 from sharecons.protocol.messages import Endpoint
 
@@ -18,7 +18,9 @@ __all__ = [
     "ACQUIRE_MODES",
     "HOUR",
     "INT32_MAX",
+    "INT64_MAX",
     "MODES",
+    "check_acknowledge_type",
     "check_bool",
     "check_callable",
     "check_callback",
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 INT32_MAX: Final = 0x7FFFFFFF
+INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
 STRING_MAX: Final = 0x7FFF  # bytes; the length of a Kafka string is an int16
 TOPIC_MAX: Final = 249  # characters; a file system's 255 less "-" and the partition
 HOUR: Final = 3600.0
@@ -244,6 +247,15 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> str:
     return value
 
 
+def check_acknowledge_type(name: str, value: AcknowledgeType) -> AcknowledgeType:
+    if not isinstance(value, AcknowledgeType):
+        known = ", ".join(str(kind.name) for kind in AcknowledgeType)
+        raise ConfigurationError(
+            f"{name} must be an AcknowledgeType ({known}), not {value!r}"
+        )
+    return value
+
+
 def check_offset_reset(value: str | None) -> str | None:
     if value is not None and not (
         isinstance(value, str) and _OFFSET_RESET.fullmatch(value)
@@ -264,10 +276,10 @@ def check_number(name: str, value: float, minimum: float, maximum: float) -> Non
         )
 
 
-def check_count(name: str, value: int, minimum: int) -> None:
+def check_count(name: str, value: int, minimum: int, maximum: int = INT32_MAX) -> None:
     if isinstance(value, bool) or not isinstance(value, int):
         raise ConfigurationError(f"{name} must be a whole number, not {value!r}")
-    check_number(name, value, minimum, INT32_MAX)
+    check_number(name, value, minimum, maximum)
 
 
 def check_bool(name: str, value: bool) -> None:

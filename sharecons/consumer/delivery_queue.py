@@ -23,6 +23,7 @@ from sharecons.metrics.recorder import FetchSize, MetricsRecorder
 from sharecons.net.io.callbacks import log_unraised, run_callback
 from sharecons.net.io.event_loop import Clock, Waiter
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
+from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.results import lock_overrun, summarize
 from sharecons.protocol.fetch.prefetch import Prefetch
@@ -47,6 +48,7 @@ class DeliveryQueue:
         closed: no more records are delivered.
         subscribed: the consumer has topics.
         recorder: the consumer's metrics.
+        delivered: finds the leases of delivered records.
     """
 
     def __init__(
@@ -64,12 +66,12 @@ class DeliveryQueue:
         self.clock = clock
         self.lease: Lease | None = None
         self.records: list[Any] = []
-        self.closed = False
-        self.subscribed = False
+        self.closed = self.subscribed = False
         self.deserializers = deserializers
         self.on_acknowledged = on_acknowledged
         self._delivery_limit = delivery_limit
         self.recorder = recorder
+        self.delivered = DeliveredLeases(clock)
         self._fetch_sizes: dict[Lease, FetchSize] = {}
         self._implicit = implicit
         self._readers = Readers(check_caller)
@@ -125,11 +127,9 @@ class DeliveryQueue:
         if self.on_acknowledged is None:
             return
         error = run_callback("on_acknowledged", self.on_acknowledged, results)
-        if error is None:
-            return
-        if self.closed:
+        if error is not None and self.closed:
             log_unraised(error)
-        else:
+        elif error is not None:
             self.on_error(error)
 
     def fail(self, error: StoredError) -> None:
@@ -298,9 +298,8 @@ class DeliveryQueue:
 
     def keep_only(self, topics: Collection[str]) -> None:
         """Deliver records of these topics only; release queued records of others."""
-        for lease in [
-            lease for lease in self._unprocessed() if lease.topic not in topics
-        ]:
+        dropped = [each for each in self._unprocessed() if each.topic not in topics]
+        for lease in dropped:
             lease.release_remaining()
             if lease is self.lease:
                 self._drop_lease()
@@ -368,6 +367,7 @@ class DeliveryQueue:
         self.records, size, errors = self.deserializers.decode_lease(lease)
         self._errors += errors
         self.lease = lease
+        self.delivered.add(lease)
         now = self.clock()
         self._fetch_sizes.pop(lease).add(size, now)
         self._prefetch.on_delivered(lease.count, now)

@@ -19,12 +19,13 @@ from anyio.abc import TaskGroup
 from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
+from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.group_setup import OffsetReset
 from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.iterators import RecordIterator
-from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import BatchIterator, accept_passed_records
 from sharecons.consumer.stored_error import StoredError
@@ -49,7 +50,7 @@ from sharecons.version import VERSION
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
+class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
     """A member of a share group (KIP-932).
 
     Use it as an asynchronous context manager: entering it connects and joins the group.
@@ -137,7 +138,7 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         request_timeout: float = 30.0,
         network: Network | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(on_acknowledged)
         validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
         validation.check_choice("acquire_mode", acquire_mode, validation.ACQUIRE_MODES)
         validation.check_count("max_records", max_records, 1)
@@ -147,7 +148,6 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         validation.check_number("max_wait", max_wait, 0, hour)
         validation.check_number("connect_timeout", connect_timeout, 0.001, hour)
         validation.check_number("request_timeout", request_timeout, 0.001, hour)
-        validation.check_callback("on_acknowledged", on_acknowledged)
         self._topics = validation.check_topics(topics)
         self._settings = FetchSettings(
             group_id=validation.check_group_id(group_id),
@@ -168,7 +168,6 @@ class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
         self._implicit = acknowledgement == "implicit"
         self._has_worker = False
         self._rack = validation.check_optional_name("client_rack", client_rack)
-        self._on_acknowledged = on_acknowledged
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._group_start = GroupStart(
             self._cluster,

@@ -369,6 +369,10 @@ def test_offsets_file_with_a_missing_partition_changes_nothing(
         (("--topic", "t", "--to-offset", "x"), "'x'"),
         (("--to-offset", "5"), "needs --topic, --all-topics or --from-file"),
         (
+            ("--topic", "t", "--all-topics", "--to-latest"),
+            "--topic cannot be combined with --all-topics",
+        ),
+        (
             ("--topic", "t", "--to-latest", "--export", "--json"),
             "cannot be combined with --json",
         ),

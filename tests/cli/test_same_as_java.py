@@ -301,6 +301,18 @@ USAGE_ERRORS = {
     " --to-latest",
     "resetting both dry and not": "--reset-offsets --group {g} --topic {t}"
     " --to-latest --dry-run --execute",
+    "resetting two groups": "--reset-offsets --group {g} --group {h} --topic {t}"
+    " --to-latest --dry-run",
+    "resetting all groups": "--reset-offsets --all-groups --topic {t}"
+    " --to-latest --dry-run",
+    "exporting neither dry nor not": "--reset-offsets --group {g} --topic {t}"
+    " --to-latest --export",
+    "deleting offsets of two groups": "--delete-offsets --group {g} --group {h}"
+    " --topic {t}",
+    "resetting to no time": "--reset-offsets --group {g} --topic {t}"
+    " --to-datetime today --dry-run",
+    "resetting to the offsets of a file and the end": "--reset-offsets --group {g}"
+    " --from-file {file} --to-latest --dry-run",
     "resetting to the offsets of a file and a topic": "--reset-offsets --group {g}"
     " --topic {t} --from-file {file} --dry-run",
     "resetting to an offset that is no number": "--reset-offsets --group {g}"
@@ -310,6 +322,8 @@ USAGE_ERRORS = {
     "an option that there is not": "--list --bogus",
     "an abbreviated option": "--desc --group {g}",
 }
+
+TOPIC_AND_ALL = "--reset-offsets --group {g} --topic {t} --all-topics --to-latest"
 
 
 def run_both(names, java, args):
@@ -373,6 +387,15 @@ def test_export_has_same_lines(names, java):
     assert sorted(lines) == result.out.splitlines()
 
 
+def test_every_option_of_kafkas_tool_exists(names, java):
+    _, java_output = java.run("--help")
+    options = set(re.findall(r"^(--[a-z][a-z-]*)", java_output, re.MULTILINE))
+    own = set(re.findall(r"--[a-z-]+", run_cli("groups", "--help").out))
+
+    assert {"--reset-offsets", "--to-datetime", "--timeout"} <= options
+    assert options - own == set()
+
+
 def test_list_has_same_names(names, java):
     (_, java_output), result = run_both(names, java, "--list")
 
@@ -422,3 +445,8 @@ def test_usage_error_is_the_same(names, java, args):
     assert code or "Error: " in java_output, java_output
     assert 2 == result.code
     assert 1 == len(result.lines), result.err
+
+
+@since_4_4
+def test_usage_error_since_4_4_is_the_same(names, java):
+    test_usage_error_is_the_same(names, java, f"{TOPIC_AND_ALL} --dry-run")

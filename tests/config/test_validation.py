@@ -255,6 +255,7 @@ ILLEGAL_TOPICS = [
     ("a" * 250, "250 characters, Kafka allows 249"),
     ("a b", "can contain only ASCII"),
     ("a/b", "can contain only ASCII"),
+    ("^orders", "can contain only ASCII"),
     ("orders\n", "can contain only ASCII"),
     ("bestätigt", "can contain only ASCII"),
     (LONE_SURROGATE, "surrogate at index 7"),

@@ -67,7 +67,7 @@ def consuming(servers, **options):
 
 
 def test_every_program_compiles():
-    assert GUIDE.compile() == 9
+    assert GUIDE.compile() == 10
 
 
 @pytest.mark.anyio

@@ -86,12 +86,12 @@ class SlowTransport:
 
 
 @asynccontextmanager
-async def running(records=0, *, brokers=1, partitions=1, topic="orders"):
+async def running(records=0, *, brokers=1, partitions=1, topic="orders", settings=None):
     """Run brokers with a topic; broker 1 leads partition 0 and coordinates the group.
 
     The records 0, 1, 2, … are in partition 0. Heartbeats have Kafka's interval of 5 s.
     """
-    settings = {"group.share.assignment.interval.ms": 0}
+    settings = {"group.share.assignment.interval.ms": 0, **(settings or {})}
     async with EmbeddedBroker(
         brokers=brokers, settings=settings, listen=False
     ) as broker:

@@ -1,5 +1,7 @@
 """Consumers whose coordinator returns errors."""
 
+from itertools import pairwise
+
 import anyio
 import pytest
 
@@ -7,6 +9,8 @@ from sharecons.errors import AuthorizationError, BrokerError, GroupError
 from sharecons.testing.broker.codec import ErrorCode
 from tests.net.embedded import (
     STORM,
+    accepted,
+    accepted_offsets,
     busiest_second,
     consuming,
     next_record,
@@ -185,3 +189,93 @@ async def test_moved_coordinator_is_followed():
             assert requests(broker, HEARTBEAT, moved_at, node=2)
             # The assignment outlives the move: the member has not left the group.
             assert consumer.assignment
+
+
+# Members that stay.
+
+
+async def test_member_of_a_full_group_fails_and_other_members_continue():
+    async with running(1, settings={"group.share.max.size": 1}) as broker:
+        async with consuming(broker) as first:
+            assert 0 == (await next_record(first)).offset
+            async with consuming(broker) as second:
+                for _ in range(2):
+                    with anyio.fail_after(60), pytest.raises(GroupError) as caught:
+                        await second.poll(timeout=30)
+                    assert "GROUP_MAX_SIZE_REACHED" == caught.value.name
+            broker.produce("orders", [b"b"])
+
+            assert 1 == (await next_record(first)).offset
+
+
+async def test_heartbeats_slower_than_their_interval_do_not_overlap():
+    async with running() as broker:
+        heartbeats = record_requests(broker, HEARTBEAT)
+        async with consuming(broker) as consumer:
+            assert await next_record(consumer, within=1) is None
+            broker.faults.on(HEARTBEAT, times=None).delay(7)
+            del heartbeats[:]
+            began = anyio.current_time()
+            assert await next_record(consumer, within=60) is None
+            broker.produce("orders", [b"a"])
+            assert 0 == (await next_record(consumer)).offset
+            times = [each.at for each in requests(broker, HEARTBEAT, since=began)]
+            broker.faults.clear()
+
+        gaps = [after - before for before, after in pairwise(times)]
+        assert len(gaps) >= 3
+        assert all(gap >= 7 for gap in gaps), gaps
+        assert not [request for request, _ in heartbeats if request.member_epoch == 0]
+
+
+async def test_healthy_member_is_never_fenced():
+    """Ten session timeouts, mostly without records."""
+    async with running() as broker:
+        heartbeats = record_requests(broker, HEARTBEAT)
+        async with consuming(broker, acknowledgement="explicit") as consumer:
+            for number in range(10):
+                assert await next_record(consumer, within=45) is None
+                broker.produce("orders", [b"a"])
+                record = await next_record(consumer)
+                assert number == record.offset
+                record.accept()
+            joins = [request for request, _ in heartbeats if request.member_epoch == 0]
+
+    assert 1 == len(joins)
+
+
+async def test_record_of_a_fenced_member_can_be_acknowledged():
+    async with running(1) as broker:
+        async with consuming(broker, acknowledgement="explicit") as consumer:
+            record = await next_record(consumer)
+            broker.forget_member("billing", consumer.member_id)
+            await anyio.sleep(6)  # at least one heartbeat
+            record.accept()
+            (result,) = await consumer.commit()
+
+        assert result.error is None
+        assert 1 == accepted(broker)
+
+
+async def test_fatal_error_ends_delivery_and_closing_sends_acknowledgements():
+    async with running(2) as broker:
+        async with consuming(
+            broker, acknowledgement="explicit", max_records=1
+        ) as consumer:
+            record = await next_record(consumer)
+            acks = broker.faults.on("ShareAcknowledge", times=1)
+            acks.refuse_partitions("REQUEST_TIMED_OUT")
+            record.accept()
+            reject_heartbeats(broker, "GROUP_AUTHORIZATION_FAILED")
+            with anyio.fail_after(60):
+                while True:
+                    try:
+                        await consumer.poll(timeout=0.1, max_records=1)
+                    except AuthorizationError:
+                        break
+            broker.produce("orders", [b"c"])
+            for _ in range(2):
+                with pytest.raises(AuthorizationError):
+                    await consumer.poll(timeout=5)
+
+        assert 0 in accepted_offsets(broker)

@@ -107,4 +107,5 @@ def accepted(*offsets: int) -> Acks:
 def lose_session(harness: BatcherHarness) -> None:
     harness.lock_scope.ended = True
     harness.lock_scope.reason = "the connection was lost"
+    harness.lock_scope.code = Code.NETWORK_EXCEPTION
     harness.batcher.on_session_lost(harness.lock_scope)

@@ -106,7 +106,7 @@ def test_unconfirmed_acknowledgements_fail_when_the_session_is_lost():
 
     lose_session(harness)
 
-    name = "SHARE_SESSION_NOT_FOUND"
+    name = "NETWORK_EXCEPTION"
     expected = [(0, 0, ACCEPT, name), (1, 1, RELEASE, name), (2, 2, REJECT, name)]
     assert expected == harness.results
     assert "the connection was lost" in str(harness.result_log.results[0].error)
@@ -122,7 +122,7 @@ def test_implicit_acknowledgement_after_a_lost_session_fails_with_a_notification
     lease.acknowledge_implicitly(3, 4, ACCEPT)
     lease.acknowledge_implicitly(0, 10, RELEASE)
 
-    name = "SHARE_SESSION_NOT_FOUND"
+    name = "NETWORK_EXCEPTION"
     assert (3, 3, ACCEPT, name) in harness.results
     assert [(0, 2), (3, 3), (4, 9)] == [r[:2] for r in harness.results]
     assert 2 == harness.result_notifications
@@ -229,7 +229,7 @@ def test_accept_before_the_session_was_lost_fails_once_and_a_second_raises(
         lease.acknowledge_open(0, 2, ACCEPT)
 
     failed = [result for result in harness.results if result[2] == ACCEPT]
-    assert [(0, 0, ACCEPT, "SHARE_SESSION_NOT_FOUND")] == failed
+    assert [(0, 0, ACCEPT, "NETWORK_EXCEPTION")] == failed
 
 
 def test_packed_lease_is_dropped_when_its_lock_ends():

@@ -179,7 +179,7 @@ def test_closing_finishes_if_the_connection_is_lost():
     harness.fail(harness.next_acknowledge())
 
     assert harness.leader.finished
-    assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
+    assert ["NETWORK_EXCEPTION"] == harness.errors
     assert [] == harness.take_events(MetadataStale) + harness.take_events(LocksLost)
 
 

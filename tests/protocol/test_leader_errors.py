@@ -305,7 +305,7 @@ def test_connection_lost_during_a_request_loses_session_locks_and_acknowledgemen
     harness.now = harness.leader.next_deadline(harness.now)
     opening = harness.next_fetch()
 
-    assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
+    assert ["NETWORK_EXCEPTION"] == harness.errors
     assert [(lease,)] == [event.leases for event in harness.take_events(LocksLost)]
     assert 1 == len(harness.take_events(MetadataStale))
     assert during_pause is None
@@ -369,7 +369,7 @@ def test_connection_lost_between_requests_loses_locks_and_opens_a_session():
     opening = harness.next_fetch()
 
     assert lease.lock_scope.ended
-    assert ["SHARE_SESSION_NOT_FOUND"] == harness.errors
+    assert ["NETWORK_EXCEPTION"] == harness.errors
     assert [(lease,)] == [event.leases for event in harness.take_events(LocksLost)]
     assert 1 == len(harness.take_events(MetadataStale))
     assert (0, {}) == (opening.share_session_epoch, opening.acknowledgements)

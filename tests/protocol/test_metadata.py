@@ -269,6 +269,18 @@ def test_assigned_topic_with_an_unknown_id_is_requested_by_id():
     assert {1: frozenset({P0}), 2: frozenset({OTHER})} == metadata.leaders()
 
 
+@pytest.mark.parametrize("newer", [frozenset({P0}), frozenset()])
+def test_assignment_replaced_while_metadata_is_requested_has_only_its_leaders(newer):
+    metadata = metadata_with((1, 5))
+    metadata.set_assignment(frozenset({OTHER}), now=1.0)
+    request = next_request(metadata, now=1.0)
+
+    metadata.set_assignment(newer, now=1.1)
+    metadata.on_response(request, described(topic((2, 1), topic_id=OTHER_ID)), 1.2)
+
+    assert set(newer) == set().union(*metadata.leaders().values())
+
+
 def test_requests_alternate_between_names_and_ids_while_an_id_is_unknown():
     metadata = metadata_with((1, 5))
     metadata.set_assignment(frozenset({P0, OTHER}), now=1.0)

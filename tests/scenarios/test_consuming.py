@@ -10,7 +10,7 @@ from sharecons import AcknowledgeType, ShareConsumer, TimestampType
 from sharecons.errors import ClosedError, DeserializationError, RecordStateError
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue, offsets, remaining_records, take
-from tests.scenarios.versions import COUNT_AFTER_CLOSE, since_4_2
+from tests.scenarios.versions import COUNT_AFTER_CLOSE, since_4_2, since_4_3
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -487,3 +487,193 @@ async def test_reopened_consumers_use_deliveries_of_processed_record_only(
     rest = await remaining_records(queue)
     assert {record.delivery_count for record in rest} == {1}
     assert offsets(rest) == list(range(1, 2000))
+
+
+# Members of one group with different settings.
+
+
+async def test_members_with_different_acknowledgement_modes_share_a_group(
+    admin: AnyAdmin,
+) -> None:
+    queue = Queue(admin, partitions=2)
+    for partition in (0, 1):
+        queue.produce([b"x"] * 20, partition=partition)
+    seen: list[tuple[int, int]] = []
+
+    async def read(consumer: ShareConsumer[Any, Any], explicit: bool) -> None:
+        async for record in consumer:
+            assert record.delivery_count == 1
+            if explicit:
+                record.accept()
+            seen.append((record.partition, record.offset))
+
+    async with (
+        queue.consumer(max_records=1) as implicit,
+        queue.consumer(acknowledgement="explicit", max_records=1) as explicit,
+        anyio.create_task_group() as tasks,
+    ):
+        tasks.start_soon(read, implicit, False)
+        tasks.start_soon(read, explicit, True)
+        await until(lambda: len(seen) == 40, within=30)
+        tasks.cancel_scope.cancel()
+
+    assert len(set(seen)) == 40
+    assert len(await remaining_records(queue)) <= 1, "the last implicit record"
+
+
+async def test_members_with_overlapping_topics_receive_only_their_topics(
+    admin: AnyAdmin,
+) -> None:
+    queue = Queue(admin)
+    common, own, other = queue.topic, admin.create_topic(), admin.create_topic()
+    async with queue.consumer() as first, queue.consumer() as second:
+        first.subscribe(common, own)
+        second.subscribe(common, other)
+        await until(lambda: len(first.assignment) == 2 == len(second.assignment))
+        topics: dict[str, set[str]] = {"first": set(), "second": set()}
+
+        async def read(name: str, consumer: ShareConsumer[Any, Any]) -> None:
+            async for record in consumer:
+                topics[name].add(record.topic)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read, "first", first)
+            tasks.start_soon(read, "second", second)
+            for topic in (common, own, other):
+                admin.produce(topic, [b"x"] * 10)
+            await until(lambda: own in topics["first"] and other in topics["second"])
+            await until(lambda: common in topics["first"] | topics["second"])
+            tasks.cancel_scope.cancel()
+
+    assert topics["first"] <= {common, own}
+    assert topics["second"] <= {common, other}
+
+
+# Limits of fetches.
+
+
+@pytest.mark.parametrize(
+    "limits", [{"max_bytes": 1}, {"min_bytes": 0}, {"min_bytes": 0x7FFFFFFF}]
+)
+async def test_extreme_fetch_limits_deliver_all_records(
+    admin: AnyAdmin, limits: dict[str, Any]
+) -> None:
+    queue = Queue(admin)
+    for _ in range(3):
+        queue.produce([b"x" * 100_000])
+    async with queue.consumer(**limits) as consumer:
+        records = await take(aiter(consumer), 3)
+
+    assert [len(record.value) for record in records] == [100_000] * 3
+    assert {record.delivery_count for record in records} == {1}
+
+
+# Results of acknowledgements.
+
+
+async def test_callback_has_the_results_before_commit_returns(admin: AnyAdmin) -> None:
+    queue = Queue(admin)
+    queue.produce([b"0", b"1"])
+    results: list[Any] = []
+    async with queue.consumer(
+        acknowledgement="explicit", on_acknowledged=results.extend
+    ) as consumer:
+        for record in await take(aiter(consumer), 2):
+            record.accept()
+        committed = await consumer.commit()
+
+        assert committed
+        assert sum(r.last_offset - r.first_offset + 1 for r in results) == 2
+
+
+@pytest.mark.parametrize("mode", ["implicit", "explicit"])
+async def test_callback_has_the_last_results_before_aclose_returns(
+    admin: AnyAdmin, mode: str
+) -> None:
+    queue = Queue(admin)
+    queue.produce([b"%d" % i for i in range(3)])
+    results: list[Any] = []
+    async with queue.consumer(
+        acknowledgement=mode, on_acknowledged=results.extend
+    ) as consumer:
+        records = await take(aiter(consumer), 3)
+        if mode == "explicit":
+            for record in records[:2]:
+                record.accept()
+        await consumer.aclose()
+
+        accepted = [r for r in results if r.type is AcknowledgeType.ACCEPT]
+        assert sum(r.last_offset - r.first_offset + 1 for r in accepted) == 2
+        assert {r.error for r in accepted} == {None}
+
+
+@pytest.mark.parametrize("unsubscribe", [True, False])
+async def test_records_are_acknowledged_after_the_subscription_changed(
+    admin: AnyAdmin, unsubscribe: bool
+) -> None:
+    queue = Queue(admin)
+    other = admin.create_topic()
+    queue.produce([b"x"])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        (record,) = await take(aiter(consumer), 1)
+        consumer.subscribe(() if unsubscribe else other)
+        record.accept()
+        results = await consumer.commit(timeout=10)
+        consumer.subscribe(queue.topic)
+        queue.produce([b"y"])
+        (later,) = await take(aiter(consumer), 1)
+
+    assert [result.error for result in results] == [None]
+    assert later.value == b"y"
+
+
+@since_4_3
+async def test_renewal_that_the_group_does_not_allow_fails(admin: AnyAdmin) -> None:
+    queue = Queue(admin, **{"share.renew.acknowledge.enable": "false"})
+    queue.produce([b"x"])
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        (record,) = await take(aiter(consumer), 1)
+        record.renew()
+        (renewed,) = await consumer.commit()
+        assert renewed.error is not None
+        assert renewed.error.name == "INVALID_RECORD_STATE"
+        record.accept()
+        (accepted,) = await consumer.commit()
+
+    assert accepted.error is None
+
+
+# Closed consumers.
+
+
+async def test_calls_of_a_closed_consumer_raise_and_closing_again_does_nothing(
+    admin: AnyAdmin,
+) -> None:
+    queue = Queue(admin)
+    async with queue.consumer() as consumer:
+        await consumer.aclose()
+        await consumer.aclose()
+        for call in (
+            consumer.poll,
+            consumer.commit,
+            lambda: consumer.subscribe(queue.topic),
+            consumer.unsubscribe,
+            lambda: aiter(consumer),
+            consumer.batches,
+        ):
+            with pytest.raises(ClosedError):
+                await call()  # type: ignore[operation]
+
+
+@pytest.mark.parametrize("topics", [[], ["orders"]])
+async def test_consumer_closed_right_after_it_subscribed_closes_at_once(
+    admin: AnyAdmin, topics: list[str]
+) -> None:
+    queue = Queue(admin)
+    async with queue.consumer() as consumer:
+        consumer.unsubscribe()
+        consumer.subscribe(topics)
+        began = anyio.current_time()
+        await consumer.aclose()
+
+        assert anyio.current_time() - began < 2.0

@@ -88,17 +88,22 @@ async def test_deleted_topic_is_missing_until_it_is_created_again(
         assert consumer.missing_topics == frozenset()
 
 
-async def test_recreated_topic_is_consumed_from_start(admin: AnyAdmin) -> None:
-    queue = Queue(admin, **{"share.heartbeat.interval.ms": "500"})
-    queue.produce([b"old"])
+@pytest.mark.parametrize(("before", "after"), [(1, 1), (1, 3), (3, 1)])
+async def test_recreated_topic_is_consumed_from_start(
+    admin: AnyAdmin, before: int, after: int
+) -> None:
+    queue = Queue(admin, before, **{"share.heartbeat.interval.ms": "500"})
+    queue.produce([b"old"], partition=0)
     async with queue.consumer() as consumer:
         (old,) = await take(aiter(consumer), 1)
         old.accept()
         await consumer.commit()
         admin.delete_topic(queue.topic)
         await until(lambda: not consumer.assignment)
-        admin.create_topic(partitions=1, name=queue.topic)
-        queue.produce([b"new"])
-        new = await take(aiter(consumer), 1, within=20)
+        admin.create_topic(partitions=after, name=queue.topic)
+        for partition in range(after):
+            queue.produce([b"new"], partition=partition)
+        new = await take(aiter(consumer), after, within=20)
 
-    assert [(r.value, r.delivery_count) for r in new] == [(b"new", 1)]
+    assert [(r.value, r.delivery_count) for r in new] == [(b"new", 1)] * after
+    assert {record.partition for record in new} == set(range(after))

@@ -7,6 +7,7 @@ from typing import Any, assert_type
 import sharecons
 from sharecons import (
     AcknowledgeResult,
+    AcknowledgeType,
     Batch,
     BatchHandler,
     Record,
@@ -47,6 +48,19 @@ async def polled(consumer: ShareConsumer[bytes, Any]) -> None:
     for record in await consumer.poll(timeout=1.0, max_records=5):
         assert_type(record, Record[bytes, Any])
         record.accept()
+
+
+def from_file() -> None:
+    consumer = ShareConsumer.from_properties("client.properties", "t")
+    assert_type(consumer, ShareConsumer[bytes, bytes])
+    decoded = ShareConsumer.from_properties({}, "t", key_deserializer=bytes.decode)
+    assert_type(decoded, ShareConsumer[str, bytes])
+
+
+def acknowledged(consumer: ShareConsumer[str, bytes]) -> None:
+    consumer.acknowledge("t", 0, 0, AcknowledgeType.ACCEPT)
+    consumer.on_acknowledged = None
+    assert_type(consumer.lock_duration, float | None)
 
 
 def jsons() -> ShareConsumer[bytes, Any]:

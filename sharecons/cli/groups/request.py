@@ -166,7 +166,8 @@ def _parse_topics(
     if action == "reset-offsets":
         if not given and not options.all_topics:
             raise UsageError("reset-offsets needs --topic, --all-topics or --from-file")
-        # With both options, --topic wins, as in Kafka's tool.
+        if given and options.all_topics:
+            raise UsageError("--topic cannot be combined with --all-topics")
         return tuple(_parse_topic(text) for text in given) or None
     if given or options.all_topics:
         raise UsageError(f"{action} takes no --topic or --all-topics")

@@ -1,6 +1,7 @@
-"""Kafka's properties files, as far as they configure connections and security.
+"""Kafka's properties files: connections, security, and share consumers.
 
 `files` reads one file, `sources` merges several, `known_properties` finds misspelled
 names, `errors` reports an invalid property. `security` and `credentials` make TLS and
-SASL of them, with `jaas`, `tokens`, `stores` and `pkcs12`.
+SASL of them, with `jaas`, `tokens`, `stores` and `pkcs12`. `consumer_properties` makes
+arguments of a consumer.
 """

@@ -55,6 +55,7 @@ CHECKED_PREFIXES: Final = ("bootstrap.", "sasl.", "security.", "ssl.")
 
 IGNORED_PREFIXES: Final = (
     "bootstrap.controllers",
+    "bootstrap.resolve.timeout.ms",
     "sasl.client.callback.handler.class",
     "sasl.kerberos.",
     "sasl.login.",

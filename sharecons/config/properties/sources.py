@@ -77,7 +77,13 @@ class MergedProperties:
         known = {name: variables[name] for name in variables.keys() & SUPPORTED}
         self.add({name: environ[variable] for name, variable in known.items()}, known)
 
-    def with_origin(self, error: PropertyError) -> ConfigurationError:
-        """Return the error with the origin of the property in its message."""
-        origin = self._origins.get(error.property)
+    def with_origin(
+        self, error: PropertyError, default: str | None = None
+    ) -> ConfigurationError:
+        """Return the error with the origin of the property in its message.
+
+        Args:
+            default: the origin of a missing property.
+        """
+        origin = self._origins.get(error.property, default)
         return ConfigurationError(f"{origin}: {error}" if origin else str(error))

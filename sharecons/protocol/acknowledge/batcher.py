@@ -353,7 +353,7 @@ def _reacquired_error(reason: str) -> AcknowledgeError:
 
 
 def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
-    code = Code.SHARE_SESSION_NOT_FOUND
+    code = lock_scope.code
     return AcknowledgeError(
         code,
         code.name,

@@ -39,7 +39,6 @@ from sharecons.protocol.messages import SharePartition
 __all__ = ["Lease", "LeaseOwner"]
 
 NO_LOCK: Final = -math.inf  # the deadline of locks that ended with their session
-
 _NONE: Final = AckStates(0)  # of leases that are not decoded yet
 
 
@@ -145,9 +144,7 @@ class Lease(AckTarget):
     @property
     def is_settled(self) -> bool:
         """True if the acknowledgements of all records have results."""
-        if self._is_packed or self._extra:
-            return False
-        return self._states.all_settled
+        return not (self._is_packed or self._extra) and self._states.all_settled
 
     @property
     def held_count(self) -> int:
@@ -158,6 +155,10 @@ class Lease(AckTarget):
     def lost_count(self) -> int:
         """The number of records whose locks were lost, once the lease is abandoned."""
         return self.count if self._states is _NONE else self._states.lost_count
+
+    def is_delivered(self, offset: int) -> bool:
+        start, stop = self._bounds(offset, offset)
+        return start < stop <= self.cursor
 
     def is_open(self, offset: int) -> bool:
         """Return whether a record can still be acknowledged."""
@@ -340,8 +341,7 @@ class Lease(AckTarget):
     def _acknowledge_part(self, part: slice, kind: AcknowledgeType) -> None:
         if self._abandon_if_ended():
             self._reject_late_acks(part, kind)
-            return
-        if self._states.set_pending_if_open(part, kind):
+        elif self._states.set_pending_if_open(part, kind):
             self._notify_owner()
 
     def _abandon_if_ended(self) -> bool:

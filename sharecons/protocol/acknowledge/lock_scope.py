@@ -2,6 +2,8 @@
 
 from typing import final
 
+from sharecons.protocol.codes import Code
+
 __all__ = ["LockScope"]
 
 
@@ -12,10 +14,14 @@ class LockScope:
     Attributes:
         ended: the session has ended, and its locks with it.
         reason: why it ended, for error messages.
+        code: the error of acknowledgements that it ended. As in Java's client, it is
+            NETWORK_EXCEPTION after a lost connection, whether a request was in flight
+            or not; Java 4.4 reports UNKNOWN_SERVER_ERROR for some of these.
     """
 
-    __slots__ = ("ended", "reason")
+    __slots__ = ("code", "ended", "reason")
 
     def __init__(self) -> None:
         self.ended = False
         self.reason = ""
+        self.code: Code = Code.SHARE_SESSION_NOT_FOUND

@@ -13,6 +13,7 @@ __all__ = [
     "already_settled",
     "closed",
     "lock_lost",
+    "not_held",
     "not_renewable",
     "wrong_thread",
 ]
@@ -41,6 +42,14 @@ def lock_lost(kind: AcknowledgeType, what: str, reason: str) -> LockLostError:
     return LockLostError(
         f"cannot {_verb(kind)} {what}: the acquisition lock was lost: {reason}; what "
         "was not settled will be delivered again"
+    )
+
+
+def not_held(kind: AcknowledgeType, what: str) -> RecordStateError:
+    """Return the error for an offset of which no delivery is known."""
+    return RecordStateError(
+        f"cannot {_verb(kind)} {what}: this consumer does not hold the record: it was "
+        "not delivered to this consumer, or it was settled, or its lock has ended"
     )
 
 

@@ -35,7 +35,7 @@ from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.batcher import AckBatcher, AcknowledgeError
 from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.backoff import Backoff, spread_of
-from sharecons.protocol.codes import code_name
+from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
@@ -209,7 +209,8 @@ class Leader:
     def connection_lost(self, error: Error, now: float) -> None:
         """The connection ended; also while no request was in flight."""
         self._sent_at = None
-        self._lose_locks(f"the connection to node {self.node_id} was lost: {error}")
+        reason = f"the connection to node {self.node_id} was lost: {error}"
+        self._lose_locks(reason, Code.NETWORK_EXCEPTION)
         if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
             self.events.append(FatalError(error))
             self.finished = True
@@ -361,10 +362,12 @@ class Leader:
                 self._backoff = Backoff(self._spread)
             self._not_before = now + max(self._backoff.next_delay(), throttle)
 
-    def _lose_locks(self, reason: str) -> None:
+    def _lose_locks(
+        self, reason: str, code: Code = Code.SHARE_SESSION_NOT_FOUND
+    ) -> None:
         lock_scope = self._session.lock_scope
         held = self.batcher.leases
-        self._session.on_lost(reason)
+        self._session.on_lost(reason, code)
         self.batcher.on_session_lost(lock_scope)
         self._linger.end()
         if held and not self._closing:

@@ -21,6 +21,7 @@ from typing import Final, final
 from zlib import crc32
 
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import SharePartition
 
 __all__ = ["CLOSING", "OPENING", "PartitionRotation", "ShareSession"]
@@ -94,11 +95,12 @@ class ShareSession:
         self.epoch = OPENING
         self._partitions = frozenset()
 
-    def on_lost(self, reason: str) -> None:
+    def on_lost(self, reason: str, code: Code = Code.SHARE_SESSION_NOT_FOUND) -> None:
         """Handle the end of the session at the leader, and of all its locks."""
         self.reset()
         self.lock_scope.ended = True
         self.lock_scope.reason = reason
+        self.lock_scope.code = code
         self.lock_scope = LockScope()
 
 

@@ -1,0 +1,197 @@
+"""Consumers from a Kafka properties file."""
+
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from sharecons import Security, ShareConsumer
+from sharecons.config.properties.consumer_properties import (
+    ARGUMENTS,
+    REFUSED,
+    WITHOUT_EFFECT,
+)
+from sharecons.errors import ConfigurationError
+
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "consumer.md"
+
+FILE = """\
+# of a Java program
+bootstrap.servers=broker-1:9092, broker-2:9092
+group.id=billing
+client.id=me
+client.rack=r1
+share.acknowledgement.mode=EXPLICIT
+share.acquire.mode=record_limit
+max.poll.records=100
+fetch.min.bytes=0
+fetch.max.bytes=1000000
+fetch.max.wait.ms=250
+request.timeout.ms=7000
+security.protocol=SASL_PLAINTEXT
+sasl.mechanism=PLAIN
+sasl.username=alice
+sasl.password=secret
+acks=all
+"""
+MINIMUM = {"bootstrap.servers": "b:9092", "group.id": "billing"}
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "client.properties"
+    path.write_text(FILE)
+    return path
+
+
+def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records]
+
+
+def test_file_sets_all_arguments(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    consumer = ShareConsumer.from_properties(file, "orders", ["refunds"])
+
+    settings = consumer._settings
+    assert consumer.subscription == ("orders", "refunds")
+    assert (settings.group_id, settings.max_records) == ("billing", 100)
+    assert (settings.min_bytes, settings.max_bytes) == (0, 1_000_000)
+    assert settings.max_wait == 0.25
+    assert settings.record_limit
+    assert consumer._rack == "r1"
+    assert not consumer._implicit
+    assert consumer._group_start.request_timeout == 7.0
+    cluster = consumer._cluster
+    assert [each.host for each in cluster.bootstrap] == ["broker-1", "broker-2"]
+    assert cluster._credentials is not None
+    assert cluster._credentials.username == "alice"
+    assert warnings_of(caplog) == []
+
+
+def test_arguments_override_the_file(file: Path) -> None:
+    consumer = ShareConsumer.from_properties(
+        file, "orders", group_id="other", max_records=7, security=Security()
+    )
+
+    assert consumer.group_id == "other"
+    assert consumer._settings.max_records == 7
+    assert consumer._cluster._credentials is None
+
+
+def test_mapping_is_used_as_a_file() -> None:
+    consumer = ShareConsumer.from_properties(MINIMUM, "orders")
+
+    assert consumer.group_id == "billing"
+    assert consumer._implicit
+
+
+@pytest.mark.parametrize("name", ["group.id", "bootstrap.servers"])
+def test_missing_property_raises_unless_its_argument_is_given(name: str) -> None:
+    rest = {key: value for key, value in MINIMUM.items() if key != name}
+    with pytest.raises(ConfigurationError, match=f"properties: {name}: missing"):
+        ShareConsumer.from_properties(rest, "orders")
+
+    ShareConsumer.from_properties(rest, "orders", **{ARGUMENTS[name][0]: "b:9092"})
+
+
+@pytest.mark.parametrize("name", sorted(REFUSED))
+def test_property_that_share_groups_do_not_have_raises(name: str, file: Path) -> None:
+    file.write_text(f"{FILE}{name}=1\n")
+    with pytest.raises(ConfigurationError) as caught:
+        ShareConsumer.from_properties(file, "orders")
+
+    line = FILE.count("\n") + 1
+    assert str(caught.value) == f"{file}, line {line}: {name}: {REFUSED[name]}"
+
+
+@pytest.mark.parametrize("name", sorted(WITHOUT_EFFECT))
+def test_property_without_an_effect_is_logged(
+    name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        ShareConsumer.from_properties({**MINIMUM, name: "1"}, "orders")
+
+    (line,) = warnings_of(caplog)
+    assert name in line
+    assert WITHOUT_EFFECT[name] in line
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("fetch.max.byte", "fetch.max.bytes"),
+        ("share.acknowledgment.mode", "share.acknowledgement.mode"),
+        ("group.ids", "group.id"),
+        ("max.poll.record", "max.poll.records"),
+        ("ssl.truststore.locations", "ssl.truststore.location"),
+    ],
+)
+def test_misspelled_property_is_logged_with_the_right_one(
+    name: str, near: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    ShareConsumer.from_properties({**MINIMUM, name: "1"}, "orders")
+
+    (line,) = warnings_of(caplog)
+    assert name in line
+    assert f"did you mean {near}?" in line
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("max.poll.records", "0", "a whole number between 1 and 2,147,483,647"),
+        ("max.poll.records", "many", "a whole number"),
+        ("fetch.max.wait.ms", "-1", "milliseconds between 0 and 3,600,000"),
+        ("request.timeout.ms", "0", "milliseconds between 1"),
+        ("share.acknowledgement.mode", "auto", "implicit or explicit, not 'auto'"),
+        ("share.acquire.mode", "all", "batch_optimized or record_limit"),
+        ("security.protocol", "TLS", "must be one of"),
+    ],
+)
+def test_invalid_value_raises_with_file_and_line(
+    name: str, value: str, expected: str, file: Path
+) -> None:
+    file.write_text(f"group.id=g\nbootstrap.servers=b:9092\n{name}={value}\n")
+    with pytest.raises(ConfigurationError) as caught:
+        ShareConsumer.from_properties(file, "orders")
+
+    assert str(caught.value).startswith(f"{file}, line 3: {name}: must be ")
+    assert expected in str(caught.value)
+
+
+def test_deserializers_that_are_passed_or_return_bytes_are_not_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    prefix = "org.apache.kafka.common.serialization."
+    properties = {
+        **MINIMUM,
+        "key.deserializer": f"{prefix}ByteArrayDeserializer",
+        "value.deserializer": f"{prefix}StringDeserializer",
+    }
+    ShareConsumer.from_properties(properties, "orders", value_deserializer=json.loads)
+
+    assert warnings_of(caplog) == []
+
+
+def test_name_of_librdkafka_is_accepted() -> None:
+    consumer = ShareConsumer.from_properties(
+        {
+            "metadata.broker.list": "b:9092",
+            "group.id": "billing",
+            "fetch.wait.max.ms": "100",
+        },
+        "orders",
+    )
+
+    assert consumer._settings.max_wait == 0.1
+
+
+def test_guide_has_every_property_with_its_reason() -> None:
+    section = GUIDE.read_text().partition("## A properties file")[2]
+    tables: dict[str, str] = {}
+    for names, text in re.findall(r"^\| (`.*`) \| (.*) \|$", section, re.MULTILINE):
+        tables |= dict.fromkeys(re.findall(r"`([a-z.]+)`", names), text)
+
+    arguments = {name: f"`{argument}`" for name, (argument, _) in ARGUMENTS.items()}
+    assert tables == {**arguments, **REFUSED, **WITHOUT_EFFECT}
