@@ -9,6 +9,7 @@ from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
+from sharecons.net.io.sasl import SaslSessions
 from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
@@ -51,7 +52,8 @@ class Cluster:
         self.bootstrap = tuple(bootstrap)
         self._network = network or TcpNetwork(security.ssl_context)
         self._is_plain = network is None and security.ssl_context is None
-        self._credentials = security.credentials
+        credentials = security.credentials
+        self._sasl = None if credentials is None else SaslSessions(credentials)
         self._client_id = client_id
         self._software_version = software_version
 
@@ -67,7 +69,7 @@ class Cluster:
                 client_id=self._client_id,
                 software_version=self._software_version,
                 timeout=timeout,
-                credentials=self._credentials,
+                sasl=self._sasl,
                 is_plain=self._is_plain,
             )
         if outages is not None:

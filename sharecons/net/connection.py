@@ -17,11 +17,10 @@ import anyio
 
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.io.idle_watch import Wait
-from sharecons.net.io.sasl import SaslSession
+from sharecons.net.io.sasl import SaslSession, SaslSessions
 from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
 from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
-from sharecons.protocol.sasl.credentials import Credentials
 from sharecons.wire import api_versions
 from sharecons.wire.api_versions import VersionRange
 from sharecons.wire.codec import frames, registry
@@ -56,7 +55,7 @@ class Connection:
         transport: FrameTransport,
         broker: str,
         client_id: str,
-        credentials: Credentials | None = None,
+        sasl: SaslSessions | None = None,
         *,
         is_plain: bool = False,
     ) -> None:
@@ -73,9 +72,7 @@ class Connection:
         self._responses = 0
         self._apis: dict[type, tuple[Api[Any, Any], int]] = {}  # with their versions
         self._busy = False
-        self._sasl: SaslSession | None = None
-        if credentials is not None:
-            self._sasl = SaslSession(credentials, broker)
+        self._sasl = SaslSession(sasl, broker) if sasl is not None else None
 
     @classmethod
     async def open(
@@ -86,13 +83,14 @@ class Connection:
         client_id: str,
         software_version: str,
         timeout: float,
-        credentials: Credentials | None = None,
+        sasl: SaslSessions | None = None,
         is_plain: bool = False,
     ) -> "Connection":
         """Connect, request the supported API versions, and authenticate.
 
         Args:
             timeout: seconds for all of it.
+            sasl: authenticates the connection; None without SASL.
             is_plain: TLS is known not to be used, so errors can suggest it.
 
         Raises:
@@ -104,7 +102,7 @@ class Connection:
             with anyio.fail_after(timeout):
                 transport = await network.connect(endpoint)
                 connection = cls(
-                    transport, str(endpoint), client_id, credentials, is_plain=is_plain
+                    transport, str(endpoint), client_id, sasl, is_plain=is_plain
                 )
                 try:
                     await connection._handshake(software_version)
