@@ -5,6 +5,6 @@ connects, `group_setup` checks the cluster before it joins, and `skipped_records
 what a new group never receives. The loops are in
 `iterators`, `receive` and `polling`; `delivery_queue` holds the leases, `readers`
 decides which loop gets records and accepts them implicitly, `deserializers` decodes
-them. `stored_error` is what ended the consumer. `worker_access` is for
-`sharecons.worker`.
+them, `unprocessed` reports records without a loop. `stored_error` is what ended
+the consumer. `worker_access` is for `sharecons.worker`.
 """

@@ -22,7 +22,6 @@ from sharecons.protocol.messages import (
 from sharecons.wire import consumer_apis
 
 __all__ = [
-    "DEFAULT_DELIVERY_LIMIT",
     "OFFSET_RESET",
     "GroupConfigs",
     "OffsetReset",
