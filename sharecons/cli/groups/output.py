@@ -17,7 +17,7 @@ from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
 from sharecons.cli.groups.arguments import PROGRAM
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row, write
-from sharecons.errors import Error
+from sharecons.errors import Error, UnsupportedVersionError
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 
@@ -90,6 +90,8 @@ def status_text(error: Error | None, done: str) -> str:
     """Return a result as one word; the error line on stderr has the details."""
     if error is None:
         return done
+    if isinstance(error, UnsupportedVersionError):
+        return Code.UNSUPPORTED_VERSION.name
     return getattr(error, "name", "") or type(error).__name__
 
 
