@@ -18,6 +18,12 @@ __all__ = ["Cluster"]
 
 CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
 
+ADVERTISED: Final = (
+    "; brokers return this address (advertised.listeners): check that this host can "
+    "reach it"
+)
+"""The user has not configured this address, so the error says where it is from."""
+
 
 class Cluster:
     """The addresses of one cluster, and how to connect to them.
@@ -62,7 +68,8 @@ class Cluster:
     ) -> Connection:
         """Connect to one broker; raises as `Connection.open`."""
         outages = self.outages
-        with outages.connecting(str(endpoint)) if outages else nullcontext():
+        hint = "" if endpoint in self.bootstrap else ADVERTISED
+        with outages.connecting(str(endpoint), hint) if outages else nullcontext():
             connection = await Connection.open(
                 self._network,
                 endpoint,
@@ -71,6 +78,7 @@ class Cluster:
                 timeout=timeout,
                 sasl=self._sasl,
                 is_plain=self._is_plain,
+                hint=hint,
             )
         if outages is not None:
             connection.watch(outages)

@@ -47,7 +47,7 @@ class Connection:
         served: the version range of each API that the broker supports.
         closed: True if it cannot be used any more.
         outages: logs missing responses and lost connections; see `watch`.
-        request, response_due: the request in flight, as in `WatchedConnection`.
+        request, response_due, hint: as in `WatchedConnection`.
     """
 
     def __init__(
@@ -60,6 +60,7 @@ class Connection:
         is_plain: bool = False,
     ) -> None:
         self.broker = broker
+        self.hint = ""
         self._is_plain = is_plain
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
@@ -85,6 +86,7 @@ class Connection:
         timeout: float,
         sasl: SaslSessions | None = None,
         is_plain: bool = False,
+        hint: str = "",
     ) -> "Connection":
         """Connect, request the supported API versions, and authenticate.
 
@@ -92,13 +94,14 @@ class Connection:
             timeout: seconds for all of it.
             sasl: authenticates the connection; None without SASL.
             is_plain: TLS is known not to be used, so errors can suggest it.
+            hint: ends the message if the broker cannot be reached.
 
         Raises:
             ConnectionFailedError: no connection, or it is no Kafka broker.
             AuthenticationError: either side rejected the credentials.
             RequestTimedOutError: not finished within `timeout` seconds.
         """
-        with ErrorMapping(f"connecting to {endpoint}"):
+        with ErrorMapping(f"connecting to {endpoint}", hint=hint):
             with anyio.fail_after(timeout):
                 transport = await network.connect(endpoint)
                 connection = cls(
