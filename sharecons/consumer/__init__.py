@@ -1,9 +1,9 @@
 """The consumer: joins a share group, buffers leases, and returns their records.
 
 `share_consumer` is the public class, `lifecycle` starts and closes it. `group_start`
-connects, `group_setup` checks the cluster before it joins, and `skipped_records` counts
-what a new group never receives. The loops are in
-`iterators`, `receive` and `polling`; `delivery_queue` holds the leases, `readers`
+connects, `group_setup` checks the cluster before it joins, `group_type` the group.
+`skipped_records` counts what a new group never receives. The loops are in `iterators`,
+`receive` and `polling`; `delivery_queue` holds the leases, `readers`
 decides which loop gets records and accepts them implicitly, `deserializers` decodes
 them, `unprocessed` reports records without a loop. `stored_error` is what ended
 the consumer. `worker_access` is for `sharecons.worker`.

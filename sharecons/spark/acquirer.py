@@ -236,7 +236,11 @@ class Acquirer:
             group_id = config.settings.group_id
             if config.offset_reset is not None:
                 await set_offset_reset(
-                    connection, group_id, config.offset_reset, config.request_timeout
+                    connection,
+                    self.cluster,
+                    group_id,
+                    config.offset_reset,
+                    config.request_timeout,
                 )
             self.configs.delivery_limit = await read_delivery_limit(
                 connection, group_id, config.request_timeout
