@@ -1,7 +1,7 @@
 """Reports of records that a consumer releases unprocessed, because it closes."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from sharecons._record import Record
 from sharecons.consumer.readers import count_last_deliveries
@@ -11,7 +11,7 @@ from sharecons.protocol.acknowledge.leases import Lease
 
 __all__ = ["Unprocessed", "report_unprocessed"]
 
-MIN_DELIVERY_LIMIT = 2
+MIN_DELIVERY_LIMIT: Final = 2
 """Kafka allows no lower delivery limit (group.share.min.delivery.count.limit)."""
 
 Unprocessed = tuple[Lease, Sequence[Record] | None]

@@ -1,5 +1,7 @@
 """Errors to raise if a group coordinator rejects a member."""
 
+from typing import Final
+
 from sharecons.errors import (
     AuthorizationError,
     BrokerError,
@@ -11,7 +13,7 @@ from sharecons.protocol.codes import Code, code_name
 
 __all__ = ["SHARE_GROUPS_OFF", "rejection_error"]
 
-SHARE_GROUPS_OFF = (
+SHARE_GROUPS_OFF: Final = (
     "share groups need Kafka 4.1 or newer, and the feature share.version, which is off "
     "at first on 4.1: `kafka-features.sh --bootstrap-server … upgrade --feature "
     "share.version=1` switches it on"
