@@ -6,11 +6,19 @@ each of them as a Python escape (`\\x1b`, `\\u202e`), `json_text` as a JSON esca
 """
 
 import math
+import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
-__all__ = ["Json", "escape", "has_surrogates", "json_text"]
+__all__ = [
+    "Json",
+    "decode_utf8",
+    "escape",
+    "has_surrogates",
+    "json_text",
+    "to_file_name",
+]
 
 Json: TypeAlias = (
     "str | int | float | bool | None | Sequence[Json] | Mapping[str, Json]"
@@ -54,6 +62,29 @@ def json_text(value: Json, encoding: str = "ascii") -> str:
 def has_surrogates(text: str) -> bool:
     """Return whether the text contains surrogates, as undecodable arguments do."""
     return _SURROGATE.search(text) is not None
+
+
+def decode_utf8(text: str) -> str:
+    """Return the text of an argument or environment variable that is UTF-8.
+
+    In the locale C without UTF-8 mode, Python decodes these as ASCII, so that other
+    characters become surrogates. Text that is no UTF-8 either is returned unchanged.
+    """
+    if not has_surrogates(text):
+        return text
+    try:
+        return os.fsencode(text).decode()
+    except UnicodeError:
+        return text
+
+
+def to_file_name(text: str) -> str:
+    """Return the name of a file for `open`, if the locale lacks its characters."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return os.fsdecode(text.encode("utf-8", "surrogateescape"))
+    return text
 
 
 def _is_shown(c: str) -> bool:

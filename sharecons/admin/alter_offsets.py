@@ -9,7 +9,7 @@ from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.fanout import merge_replies, part_results
-from sharecons.protocol.admin.models import OffsetSpec
+from sharecons.protocol.admin.models import CommittedOffset, OffsetSpec
 from sharecons.protocol.admin.requests import (
     AlterShareGroupOffsets,
     DeleteShareGroupOffsets,
@@ -18,7 +18,13 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
 
-__all__ = ["alter_share_group_offsets", "check_offsets", "delete_share_group_offsets"]
+__all__ = [
+    "alter_share_group_offsets",
+    "check_committed",
+    "check_offsets",
+    "check_specs",
+    "delete_share_group_offsets",
+]
 
 P = TypeVar("P")
 V = TypeVar("V")
@@ -42,6 +48,25 @@ def check_offsets(offsets: NewOffsets, *, allow_specs: bool = True) -> None:
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise ConfigurationError(
                 f"{topic}-{partition}: an offset is an integer >= 0, not {offset!r}"
+            )
+
+
+def check_committed(offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+    """Check committed offsets; raises as `check_offsets`."""
+    plain = {key: committed.offset for key, committed in offsets.items()}
+    check_offsets(plain, allow_specs=False)
+
+
+def check_specs(specs: Mapping[TopicPartition, OffsetSpec]) -> None:
+    """Check that all values can be looked up.
+
+    Raises:
+        ConfigurationError: a value is no `OffsetSpec`.
+    """
+    for (topic, partition), spec in specs.items():
+        if not isinstance(spec, OffsetSpec):
+            raise ConfigurationError(
+                f"{topic}-{partition}: spec must be an OffsetSpec, not {spec!r}"
             )
 
 

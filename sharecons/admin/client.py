@@ -162,7 +162,7 @@ class ShareGroupAdmin(AdminLifecycle):
         record's means the end. A group that does not exist is created.
         """
         validation.check_group_id(group_id)
-        validation.check_partitions(offsets)
+        offsets = validation.check_by_partition("offsets", offsets)
         alter_offsets.check_offsets(offsets)
         return await alter_offsets.alter_share_group_offsets(
             self._executor(), group_id, offsets
@@ -246,6 +246,7 @@ class ShareGroupAdmin(AdminLifecycle):
                 or the brokers' if they can be read); nothing was sent.
         """
         validation.check_group_id(group_id)
+        validation.check_mapping("changes", changes)
         for name, value in changes.items():
             validation.check_string("config name", name)
             if isinstance(value, str):
@@ -287,7 +288,8 @@ class ShareGroupAdmin(AdminLifecycle):
         wanted = validation.check_partitions(partitions) or ()
         specs = dict.fromkeys(wanted, spec)
         if isinstance(partitions, Mapping):
-            specs = dict(partitions)
+            specs = validation.check_by_partition("partitions", partitions)
+        alter_offsets.check_specs(specs)
         return await list_offsets(self._executor(), specs, read_committed)
 
     async def delete_records(
@@ -305,7 +307,7 @@ class ShareGroupAdmin(AdminLifecycle):
             ConfigurationError: an offset is negative or not an integer; nothing was
                 sent.
         """
-        validation.check_partitions(offsets)
+        offsets = validation.check_by_partition("offsets", offsets)
         alter_offsets.check_offsets(offsets, allow_specs=False)
         return await topics.delete_records(self._executor(), offsets)
 
@@ -320,7 +322,8 @@ class ShareGroupAdmin(AdminLifecycle):
         """
         from sharecons.admin.read_log import read_log
 
-        validation.check_partitions(offsets)
+        offsets = validation.check_by_partition("offsets", offsets)
+        alter_offsets.check_offsets(offsets, allow_specs=False)
         return await read_log(self._executor(), offsets, max_bytes)
 
     # Offsets of consumer groups, for migrations.
@@ -348,11 +351,14 @@ class ShareGroupAdmin(AdminLifecycle):
         has the error UNKNOWN_MEMBER_ID for each partition.
         """
         validation.check_group_id(group_id)
-        validation.check_partitions(offsets)
+        offsets = validation.check_by_partition("offsets", offsets)
         committing = {
-            key: CommittedOffset(offset=offset) if isinstance(offset, int) else offset
+            key: offset
+            if isinstance(offset, CommittedOffset)
+            else CommittedOffset(offset=offset)
             for key, offset in offsets.items()
         }
+        alter_offsets.check_committed(committing)
         return await consumer_offsets.alter_consumer_group_offsets(
             self._executor(), group_id, committing
         )

@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from sharecons.cli.output import run_command, write_error, write_raw
-from sharecons.escaping import escape, has_surrogates
+from sharecons.escaping import decode_utf8, escape, has_surrogates
 from sharecons.version import VERSION
 
 __all__ = ["main"]
@@ -72,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return run_command("sharecons", lambda: _run(given))
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run(given: Sequence[str]) -> int:
+    arguments = [decode_utf8(argument) for argument in given]
     for number, argument in enumerate(arguments, start=1):
         if has_surrogates(argument):
             write_error(
@@ -80,7 +81,7 @@ def _run(arguments: Sequence[str]) -> int:
             )
             return 2
     options = parser().parse_args(arguments)
-    options.arguments = list(arguments)
+    options.arguments = arguments
     code: int = options.run(options)
     return code
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from sharecons.cli.output import write_error
-from sharecons.escaping import has_surrogates
+from sharecons.escaping import decode_utf8, has_surrogates
 
 if TYPE_CHECKING:
     from sharecons.config.settings import ClientSettings
@@ -70,24 +70,26 @@ def load_settings(options: argparse.Namespace) -> "ClientSettings":
     """
     from sharecons.config.settings import load
 
-    _check_environment()
     settings = load(
         bootstrap_servers=options.bootstrap_servers,
         command_config=options.command_config,
         properties=dict(options.command_properties),
         timeout=options.timeout,
+        environ=_environment(),
     )
     for warning in settings.warnings:
         write_error(f"warning: {warning}")
     return settings
 
 
-def _check_environment() -> None:
+def _environment() -> dict[str, str]:
     from sharecons.errors import ConfigurationError
 
-    for name, value in os.environ.items():
+    environment = {name: decode_utf8(value) for name, value in os.environ.items()}
+    for name, value in environment.items():
         if name.startswith("SHARECONS_") and has_surrogates(value):
             raise ConfigurationError(f"{name} in the environment is not valid UTF-8")
+    return environment
 
 
 def _parse_property(text: str) -> tuple[str, str]:

@@ -97,7 +97,22 @@ def run(options: argparse.Namespace) -> int:
     if options.watch is not None and (options.png or options.html):
         write_errors(PROGRAM, ["--watch cannot be combined with --png or --html"])
         return ExitCode.USAGE
-    return run_with_admin(PROGRAM, options, lambda admin: _inspect(admin, options))
+    return run_with_admin(PROGRAM, options, lambda admin: _run(admin, options))
+
+
+async def _run(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
+    """Inspect a group; the error of an unknown one says what type it has."""
+    from sharecons.cli.exit_codes import exit_code_of, write_errors
+    from sharecons.errors import BrokerError
+
+    try:
+        return await _inspect(admin, options)
+    except BrokerError as error:
+        from sharecons.cli.groups.output import lines_about_groups
+
+        lines = await lines_about_groups(admin, {options.name: error})
+        write_errors(PROGRAM, lines)
+        return exit_code_of(error)
 
 
 async def _inspect(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":

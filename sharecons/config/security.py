@@ -151,16 +151,23 @@ class Security:
         """Return SASL settings with a token (OAUTHBEARER, KIP-255).
 
         Args:
-            token: a plain or async function that returns a token. It is called for
-                each connection, and again before the broker's session ends (KIP-368).
-                A plain function blocks the event loop, so it must be fast.
+            token: a plain or async function that returns a token as a str. It is
+                called for each connection, and again before the broker's session ends
+                (KIP-368); if it fails then, it is called again until the session's
+                end. A plain function blocks the event loop, so it must be fast; an
+                async one has 10 s.
             extensions: SASL extensions to send with the token (KIP-342).
             tls: as for `sasl`.
         """
         if not callable(token):
             raise ConfigurationError("token must be a function that returns a token")
+        extensions = {} if extensions is None else extensions
+        if not isinstance(extensions, Mapping) or not all(
+            isinstance(each, str) for pair in extensions.items() for each in pair
+        ):
+            raise ConfigurationError("extensions must map str to str, or be None")
         credentials = Credentials(
-            mechanism=OAUTHBEARER, token=token, extensions=dict(extensions or {})
+            mechanism=OAUTHBEARER, token=token, extensions=dict(extensions)
         )
         return cls(ssl_context=_context_from(tls), credentials=credentials)
 

@@ -4,10 +4,10 @@ import inspect
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from math import inf
-from typing import Final
+from typing import Final, TypeVar
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 from sharecons._record import AcknowledgeType, TopicPartition
@@ -22,12 +22,14 @@ __all__ = [
     "MODES",
     "check_acknowledge_type",
     "check_bool",
+    "check_by_partition",
     "check_callable",
     "check_callback",
     "check_choice",
     "check_count",
     "check_group_id",
     "check_group_ids",
+    "check_mapping",
     "check_names",
     "check_number",
     "check_offset_reset",
@@ -44,6 +46,8 @@ __all__ = [
     "parse_bootstrap",
     "why_nothing_runs",
 ]
+
+ValueT = TypeVar("ValueT")
 
 INT32_MAX: Final = 0x7FFFFFFF
 INT64_MAX: Final = 0x7FFFFFFFFFFFFFFF
@@ -157,10 +161,12 @@ def check_names(name: str, names: Iterable[str]) -> tuple[str, ...]:
     """Return the names as a tuple; reject a single str, which iterates as characters.
 
     Raises:
-        ConfigurationError: it is a single str, or a name is empty or not a str.
+        ConfigurationError: it is a single str or no sequence, or a name is empty or
+            not a str.
     """
-    given = names if isinstance(names, str) else tuple(names)
-    if isinstance(given, str) or not all(
+    is_sequence = isinstance(names, Iterable) and not isinstance(names, str)
+    given = tuple(names) if is_sequence else names
+    if not isinstance(given, tuple) or not all(
         isinstance(name, str) and name.strip() for name in given
     ):
         raise ConfigurationError(f"{name} must be a sequence of names, not {given!r}")
@@ -185,6 +191,10 @@ def check_partitions(
     """
     if partitions is None:
         return None
+    if not isinstance(partitions, Iterable):
+        raise ConfigurationError(
+            f"partitions must be a sequence of TopicPartition, not {partitions!r}"
+        )
     given = tuple(partitions)
     for each in given:
         if not isinstance(each, tuple) or not _is_partition(*each):
@@ -193,6 +203,28 @@ def check_partitions(
             )
         check_topic("partitions", each[0])
     return tuple(TopicPartition(*each) for each in given)
+
+
+def check_by_partition(
+    name: str, values: Mapping[TopicPartition, ValueT]
+) -> dict[TopicPartition, ValueT]:
+    """Return a mapping with `TopicPartition` keys; a plain pair counts as one.
+
+    Raises:
+        ConfigurationError: it is no mapping, or a key is no pair of a topic and a
+            partition number.
+    """
+    if not isinstance(values, Mapping):
+        raise ConfigurationError(
+            f"{name} must be a mapping with TopicPartition keys, not {values!r}"
+        )
+    keys = check_partitions(values) or ()
+    return dict(zip(keys, values.values(), strict=True))
+
+
+def check_mapping(name: str, value: object) -> None:
+    if not isinstance(value, Mapping):
+        raise ConfigurationError(f"{name} must be a mapping, not {value!r}")
 
 
 def _is_partition(topic: object = None, number: object = None, *more: object) -> bool:

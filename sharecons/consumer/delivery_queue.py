@@ -13,13 +13,14 @@ from sharecons.consumer.readers import (
     Reader,
     Readers,
     Unacknowledged,
-    count_last_deliveries,
     insert_lease,
 )
 from sharecons.consumer.stored_error import StoredError
+from sharecons.consumer.unprocessed import Unprocessed, report_unprocessed
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
 from sharecons.log import get_logger
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder
+from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.callbacks import log_unraised, run_callback
 from sharecons.net.io.event_loop import Clock, Waiter
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
@@ -49,6 +50,7 @@ class DeliveryQueue:
         subscribed: the consumer has topics.
         recorder: the consumer's metrics.
         delivered: finds the leases of delivered records.
+        configs: the configs of the group.
     """
 
     def __init__(
@@ -59,7 +61,7 @@ class DeliveryQueue:
         new_waiter: Callable[[], Waiter],
         recorder: MetricsRecorder,
         deserializers: Deserializers,
-        delivery_limit: int,
+        configs: GroupConfigReader,
         on_acknowledged: Acknowledged | None,
         check_caller: Callable[[], None] = lambda: None,  # can raise WrongThreadError
     ) -> None:
@@ -69,7 +71,7 @@ class DeliveryQueue:
         self.closed = self.subscribed = False
         self.deserializers = deserializers
         self.on_acknowledged = on_acknowledged
-        self._delivery_limit = delivery_limit
+        self.configs = configs
         self.recorder = recorder
         self.delivered = DeliveredLeases(clock)
         self._fetch_sizes: dict[Lease, FetchSize] = {}
@@ -383,18 +385,8 @@ class DeliveryQueue:
         return [*present, *self._ready]
 
     def _count_unprocessed(self, leases: Sequence[Lease]) -> None:
-        count = sum(
-            self.remaining() if lease is self.lease else lease.count for lease in leases
-        )
-        last = sum(self._count_last(lease) for lease in leases)
-        self.recorder.on_released_unprocessed(count, last)
-        if last:
-            self._log.warning(
-                "records released unprocessed, possibly on their last delivery",
-                records=last,
-                delivery_limit=self._delivery_limit,
-            )
-
-    def _count_last(self, lease: Lease) -> int:
-        rest = self.records[lease.cursor :] if lease is self.lease else None
-        return count_last_deliveries(lease, rest, self._delivery_limit)
+        unprocessed: list[Unprocessed] = [
+            (lease, self.records[lease.cursor :] if lease is self.lease else None)
+            for lease in leases
+        ]
+        report_unprocessed(unprocessed, self.recorder, self.configs, self._log)

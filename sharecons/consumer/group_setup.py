@@ -10,6 +10,7 @@ from sharecons.config.not_given import NotGiven
 from sharecons.config.validation import check_offset_reset
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.log import get_logger
+from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.messages import (
@@ -22,7 +23,6 @@ from sharecons.protocol.messages import (
 from sharecons.wire import consumer_apis
 
 __all__ = [
-    "DEFAULT_DELIVERY_LIMIT",
     "OFFSET_RESET",
     "GroupConfigs",
     "OffsetReset",
@@ -87,6 +87,7 @@ class GroupConfigs:
 
 async def check_and_configure(
     connection: Connection,
+    cluster: Cluster,
     settings: FetchSettings,
     offset_reset: OffsetReset,
     timeout: float,
@@ -96,6 +97,7 @@ async def check_and_configure(
     Raises:
         UnsupportedVersionError: the broker has no share groups, or no record limit.
         AuthorizationError, BrokerError: as `set_offset_reset`, unless it is a default.
+        GroupError: the group has another type.
     """
     consumer_apis.check_share_groups(connection.served, connection.broker)
     if settings.record_limit:
@@ -103,9 +105,11 @@ async def check_and_configure(
     group_id, value = settings.group_id, offset_reset.value
     is_chosen = value is not None and not offset_reset.is_default
     if value is not None and is_chosen:
-        await set_offset_reset(connection, group_id, value, timeout)
+        await set_offset_reset(connection, cluster, group_id, value, timeout)
     else:
-        value, is_chosen = await _keep_or_set(connection, group_id, value, timeout)
+        value, is_chosen = await _keep_or_set(
+            connection, cluster, group_id, value, timeout
+        )
     return GroupConfigs(
         delivery_limit=await read_delivery_limit(connection, group_id, timeout),
         offset_reset=value,
@@ -114,7 +118,11 @@ async def check_and_configure(
 
 
 async def _keep_or_set(
-    connection: Connection, group_id: str, default: str | None, timeout: float
+    connection: Connection,
+    cluster: Cluster,
+    group_id: str,
+    default: str | None,
+    timeout: float,
 ) -> tuple[str | None, bool]:
     """Set the offset reset to the default unless the group has a value of its own.
 
@@ -133,7 +141,7 @@ async def _keep_or_set(
     if default is None or response.is_set or response.value == default:
         return response.value, response.is_set
     try:
-        await set_offset_reset(connection, group_id, default, timeout)
+        await set_offset_reset(connection, cluster, group_id, default, timeout)
     except AuthorizationError as error:
         _log.warning(
             f"{OFFSET_RESET} of the group is not set: this client is not allowed to. "
@@ -155,7 +163,11 @@ def configure_command(group_id: str, offset_reset: str) -> str:
 
 
 async def set_offset_reset(
-    connection: Connection, group_id: str, offset_reset: str, timeout: float
+    connection: Connection,
+    cluster: Cluster,
+    group_id: str,
+    offset_reset: str,
+    timeout: float,
 ) -> None:
     """Set the group's `share.auto.offset.reset`, and wait until it is applied.
 
@@ -166,10 +178,15 @@ async def set_offset_reset(
     Raises:
         AuthorizationError: this principal is not allowed to set it.
         BrokerError: the broker rejects it, or does not apply it.
+        GroupError: the group has another type; nothing is set.
     """
     read = partial(_read_config, connection, group_id, OFFSET_RESET, timeout)
     if await read() == offset_reset:
         return
+    # Consumers do not load the admin client's requests unless they need them.
+    from sharecons.consumer.group_type import check_group_type
+
+    await check_group_type(connection, cluster, group_id, timeout)
     request = AlterGroupConfig(group_id=group_id, name=OFFSET_RESET, value=offset_reset)
     _check_response(
         await connection.send(request, timeout), group_id, f"set to {offset_reset!r}"

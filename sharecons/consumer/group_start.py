@@ -61,7 +61,11 @@ class GroupStart:
         )
         try:
             configs = await check_and_configure(
-                connection, self._settings, self.offset_reset, self.request_timeout
+                connection,
+                self._cluster,
+                self._settings,
+                self.offset_reset,
+                self.request_timeout,
             )
             if self.check is not None:
                 await self.check(configs)

@@ -35,6 +35,7 @@ from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
+from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import (
     AutoResetEvent,
     new_waiter,
@@ -374,7 +375,7 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
             recorder=self._recorder,
             deserializers=self._deserializers,
             implicit=self._implicit,
-            delivery_limit=delivery_limit,
+            configs=GroupConfigReader(self.group_id, delivery_limit),
             on_acknowledged=self._on_acknowledged,
             check_caller=self._loop_guard.check,
         )
@@ -385,7 +386,6 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
             self._recorder,
             rack=self._rack,
             request_timeout=self._group_start.request_timeout,
-            delivery_limit=delivery_limit,
         )
         self._queue.attach(self._member.prefetch, self._member.wake_leaders)
         self._member.use_connection(connection)

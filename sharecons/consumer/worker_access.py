@@ -11,10 +11,9 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.group_setup import GroupConfigs, OffsetReset
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError, Error
-from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
+from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.batcher import CommitWaiter
-from sharecons.protocol.messages import DescribeGroupConfig
 
 __all__ = ["HURRY", "WorkerAccess"]
 
@@ -33,8 +32,6 @@ ADVICE: Final = (
     "the worker renews locks"
 )
 """What helps if a handler takes longer than the lock of its record."""
-
-_log = get_logger(__name__)
 
 
 class WorkerAccess:
@@ -219,17 +216,10 @@ class WorkerAccess:
             self._consumer._member.wake_leaders()
         prefetch.suspended = suspended
 
-    async def read_group_config(self, name: str) -> str | None:
-        """Return a config of the group; None if it is unknown or not readable."""
-        consumer = self._consumer
-        request = DescribeGroupConfig(group_id=consumer.group_id, name=name)
-        try:
-            response = await consumer._member.send_to_any(request)
-        except Error as error:
-            _log.debug("group config unknown", name=name, reason=str(error))
-            return None
-        value: str | None = None if response.error else response.value
-        return value
+    @property
+    def configs(self) -> GroupConfigReader:
+        """The configs of the group."""
+        return self._consumer._queue.configs
 
     async def drain(self) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.

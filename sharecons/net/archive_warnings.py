@@ -1,9 +1,12 @@
 """Warnings about records that were released on their last delivery."""
 
+from collections.abc import Iterable
 from typing import Any, Final, final
 
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.net.group_configs import GroupConfigReader
+from sharecons.net.io.event_loop import Clock
+from sharecons.protocol.acknowledge.result_log import LastRelease
 
 __all__ = ["ArchiveWarnings"]
 
@@ -20,33 +23,50 @@ TEXT: Final = (
 class ArchiveWarnings:
     """Counts archived records, and warns at most once a minute per partition.
 
+    The delivery limit is read again first, as it can have changed.
+
     Args:
         log: a logger of `sharecons.log`.
     """
 
-    def __init__(self, log: Any, recorder: MetricsRecorder) -> None:
+    def __init__(
+        self, log: Any, recorder: MetricsRecorder, configs: GroupConfigReader
+    ) -> None:
         self._log = log
         self._recorder = recorder
+        self._configs = configs
         self._warned_at: dict[tuple[str, int], float] = {}
         self._records: dict[tuple[str, int], int] = {}
+        self._unconfirmed: list[LastRelease] = []
 
-    def on_archived(
-        self, releases: list[AcknowledgeResult], delivery_limit: int, now: float
-    ) -> None:
+    def on_released(self, releases: Iterable[LastRelease], clock: Clock) -> None:
         """Count the records that these archived; log a warning if one is due."""
-        for topic, partition, first, last, _, _ in releases:
-            key = topic, partition
-            count = last - first + 1
-            self._recorder.on_archived(count)
-            self._records[key] = self._records.get(key, 0) + count
-            warned_at = self._warned_at.get(key)
-            if warned_at is None or now - warned_at >= WARNING_INTERVAL:
-                self._warned_at[key] = now
-                self._log.warning(
-                    TEXT,
-                    topic=topic,
-                    partition=partition,
-                    offset=first,
-                    records=self._records.pop(key),
-                    delivery_limit=delivery_limit,
-                )
+        is_first = not self._unconfirmed
+        self._unconfirmed += releases
+        if is_first:
+            self._configs.claim(lambda: self._confirm(clock()))
+
+    def _confirm(self, now: float) -> None:
+        releases, self._unconfirmed = self._unconfirmed, []
+        limit = self._configs.delivery_limit
+        for release in releases:
+            if release.delivery_count >= limit:
+                self._on_archived(release, limit, now)
+
+    def _on_archived(self, release: LastRelease, limit: int, now: float) -> None:
+        topic, partition, first, last, _ = release
+        key = topic, partition
+        count = last - first + 1
+        self._recorder.on_archived(count)
+        self._records[key] = self._records.get(key, 0) + count
+        warned_at = self._warned_at.get(key)
+        if warned_at is None or now - warned_at >= WARNING_INTERVAL:
+            self._warned_at[key] = now
+            self._log.warning(
+                TEXT,
+                topic=topic,
+                partition=partition,
+                offset=first,
+                records=self._records.pop(key),
+                delivery_limit=limit,
+            )

@@ -81,6 +81,7 @@ class BrokerPool:
         self._any_connection = ReconnectingConnection(self._connect_any)
         self.reached = False
         self._connect_timeout_now = ATTEMPT_TIMEOUT
+        self._node_timeout = ATTEMPT_TIMEOUT
 
     async def __aenter__(self) -> Self:
         return self
@@ -175,8 +176,10 @@ class BrokerPool:
             raise BrokerError(text, code=code, name=code.name)
         if broker not in self._connections:
             self._connections[broker] = ReconnectingConnection(
-                partial(self._cluster.connect, broker.endpoint)
+                partial(self._connect, broker)
             )
+        # Connecting must end before the call: its error says which address failed.
+        self._node_timeout = min(ATTEMPT_TIMEOUT, 0.9 * deadline.left)
         return await self._connections[broker].send(request, deadline.attempt_timeout)
 
     async def request_topics(
@@ -209,6 +212,9 @@ class BrokerPool:
         return found
 
     # Connections.
+
+    async def _connect(self, broker: Broker) -> Connection:
+        return await self._cluster.connect(broker.endpoint, self._node_timeout)
 
     async def _connect_any(self) -> Connection:
         known = [broker.endpoint for broker in self._brokers.values()]

@@ -9,6 +9,7 @@ from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
+from sharecons.net.io.sasl import SaslSessions
 from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
@@ -16,6 +17,12 @@ from sharecons.protocol.messages import Endpoint
 __all__ = ["Cluster"]
 
 CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
+
+ADVERTISED: Final = (
+    "; brokers return this address (advertised.listeners): check that this host can "
+    "reach it"
+)
+"""The user has not configured this address, so the error says where it is from."""
 
 
 class Cluster:
@@ -51,7 +58,8 @@ class Cluster:
         self.bootstrap = tuple(bootstrap)
         self._network = network or TcpNetwork(security.ssl_context)
         self._is_plain = network is None and security.ssl_context is None
-        self._credentials = security.credentials
+        credentials = security.credentials
+        self._sasl = None if credentials is None else SaslSessions(credentials)
         self._client_id = client_id
         self._software_version = software_version
 
@@ -60,15 +68,17 @@ class Cluster:
     ) -> Connection:
         """Connect to one broker; raises as `Connection.open`."""
         outages = self.outages
-        with outages.connecting(str(endpoint)) if outages else nullcontext():
+        hint = "" if endpoint in self.bootstrap else ADVERTISED
+        with outages.connecting(str(endpoint), hint) if outages else nullcontext():
             connection = await Connection.open(
                 self._network,
                 endpoint,
                 client_id=self._client_id,
                 software_version=self._software_version,
                 timeout=timeout,
-                credentials=self._credentials,
+                sasl=self._sasl,
                 is_plain=self._is_plain,
+                hint=hint,
             )
         if outages is not None:
             connection.watch(outages)

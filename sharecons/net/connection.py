@@ -17,11 +17,10 @@ import anyio
 
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.io.idle_watch import Wait
-from sharecons.net.io.sasl import SaslSession
+from sharecons.net.io.sasl import SaslSession, SaslSessions
 from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
 from sharecons.net.outages import Outages
 from sharecons.protocol.messages import Endpoint
-from sharecons.protocol.sasl.credentials import Credentials
 from sharecons.wire import api_versions
 from sharecons.wire.api_versions import VersionRange
 from sharecons.wire.codec import frames, registry
@@ -48,7 +47,7 @@ class Connection:
         served: the version range of each API that the broker supports.
         closed: True if it cannot be used any more.
         outages: logs missing responses and lost connections; see `watch`.
-        request, response_due: the request in flight, as in `WatchedConnection`.
+        request, response_due, hint: as in `WatchedConnection`.
     """
 
     def __init__(
@@ -56,11 +55,12 @@ class Connection:
         transport: FrameTransport,
         broker: str,
         client_id: str,
-        credentials: Credentials | None = None,
+        sasl: SaslSessions | None = None,
         *,
         is_plain: bool = False,
     ) -> None:
         self.broker = broker
+        self.hint = ""
         self._is_plain = is_plain
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
@@ -73,9 +73,7 @@ class Connection:
         self._responses = 0
         self._apis: dict[type, tuple[Api[Any, Any], int]] = {}  # with their versions
         self._busy = False
-        self._sasl: SaslSession | None = None
-        if credentials is not None:
-            self._sasl = SaslSession(credentials, broker)
+        self._sasl = SaslSession(sasl, broker) if sasl is not None else None
 
     @classmethod
     async def open(
@@ -86,25 +84,28 @@ class Connection:
         client_id: str,
         software_version: str,
         timeout: float,
-        credentials: Credentials | None = None,
+        sasl: SaslSessions | None = None,
         is_plain: bool = False,
+        hint: str = "",
     ) -> "Connection":
         """Connect, request the supported API versions, and authenticate.
 
         Args:
             timeout: seconds for all of it.
+            sasl: authenticates the connection; None without SASL.
             is_plain: TLS is known not to be used, so errors can suggest it.
+            hint: ends the message if the broker cannot be reached.
 
         Raises:
             ConnectionFailedError: no connection, or it is no Kafka broker.
             AuthenticationError: either side rejected the credentials.
             RequestTimedOutError: not finished within `timeout` seconds.
         """
-        with ErrorMapping(f"connecting to {endpoint}"):
+        with ErrorMapping(f"connecting to {endpoint}", hint=hint):
             with anyio.fail_after(timeout):
                 transport = await network.connect(endpoint)
                 connection = cls(
-                    transport, str(endpoint), client_id, credentials, is_plain=is_plain
+                    transport, str(endpoint), client_id, sasl, is_plain=is_plain
                 )
                 try:
                     await connection._handshake(software_version)

@@ -18,6 +18,7 @@ from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.archive_warnings import ArchiveWarnings
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
+from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.net.io.idle_watch import Wait
 from sharecons.protocol.acknowledge.batcher import AckBatcher, CommitWaiter
@@ -98,6 +99,9 @@ async def drive(
 class AckListener(Protocol):
     """Receives the results of acknowledgements."""
 
+    configs: GroupConfigReader
+    """The configs of the group."""
+
     def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
         """Handle results; called in a task."""
 
@@ -117,7 +121,12 @@ class AckDispatcher:
         self._result_log = result_log
         self._recorder = recorder
         self._listener = listener
-        self._archive_warnings = ArchiveWarnings(get_logger(__name__), recorder)
+        self._configs = listener.configs
+        self._archive_warnings = ArchiveWarnings(
+            get_logger(__name__), recorder, self._configs
+        )
+        self._configs.subscribe(self._follow_configs)
+        self._follow_configs()
         result_log.has_listener = listener.has_ack_callback
 
     def dispatch(self) -> bool:
@@ -129,12 +138,14 @@ class AckDispatcher:
             result_log.overrun_count = 0
         if result_log.archived:
             archived, result_log.archived = result_log.archived, []
-            limit = result_log.delivery_limit
-            self._archive_warnings.on_archived(archived, limit, result_log.clock())
+            self._archive_warnings.on_released(archived, result_log.clock)
         if results:
             self._recorder.on_acknowledge_results(results, result_log.clock())
             self._listener.on_ack_results(results)
         return bool(results)
+
+    def _follow_configs(self) -> None:
+        self._result_log.delivery_limit = self._configs.delivery_limit
 
 
 @final

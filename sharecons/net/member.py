@@ -94,7 +94,6 @@ class Member:
         *,
         rack: str | None,
         request_timeout: float,
-        delivery_limit: int = 0,
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
         self.metadata = Metadata(spread_of(settings.member_id))
@@ -109,7 +108,6 @@ class Member:
         self._result_log = ResultLog(
             self._membership_wakeup.set, running_clock(), get_ident
         )
-        self._result_log.delivery_limit = delivery_limit
         self._ack_dispatcher = AckDispatcher(self._result_log, recorder, listener)
         self._leaders = LeaderTasks(
             settings,
@@ -156,6 +154,7 @@ class Member:
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_metadata)
         tasks.start_soon(self._problems.run)
+        self._listener.configs.start(tasks, self.send_to_any)
 
     async def send_to_any(self, request: Any) -> Any:
         """Send a request to any broker; raises as `ReconnectingConnection.send`."""
@@ -213,6 +212,7 @@ class Member:
                 await self._wait_for_change()
         self.abandon()
         self._ack_dispatcher.dispatch()
+        await self._listener.configs.confirm()
         self.membership.close(anyio.current_time())
         self._membership_wakeup.set()
         with anyio.move_on_after(self.leave_timeout):

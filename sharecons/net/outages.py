@@ -58,19 +58,22 @@ class WatchedConnection(Protocol):
         closed: it is not used any more.
         request: the name of the request in flight.
         response_due: when its response is expected; infinity if none is in flight.
+        hint: ends the reason of an overdue response.
     """
 
     broker: str
     closed: bool
     request: str
     response_due: float
+    hint: str
 
 
 class _Attempt:
     """An attempt to connect, as a connection without a response so far."""
 
-    def __init__(self, broker: str, now: float) -> None:
+    def __init__(self, broker: str, now: float, hint: str) -> None:
         self.broker = broker
+        self.hint = hint
         self.closed = False
         self.request = "connecting"
         self.response_due = now
@@ -95,9 +98,9 @@ class Outages:
         self._connections: set[WatchedConnection] = set()
 
     @contextmanager
-    def connecting(self, broker: str) -> Iterator[None]:
+    def connecting(self, broker: str, hint: str = "") -> Iterator[None]:
         """Watch an attempt to connect; the caller's exceptions pass."""
-        attempt = _Attempt(broker, self.clock())
+        attempt = _Attempt(broker, self.clock(), hint)
         self.watch(attempt)
         try:
             yield
@@ -134,7 +137,7 @@ class Outages:
         next_check = now + OVERDUE
         for each in self._connections:
             if each.response_due + OVERDUE <= now:
-                reason = f"{each.request}: no response for {OVERDUE:g} s"
+                reason = f"{each.request}: no response for {OVERDUE:g} s{each.hint}"
                 self._on_failure(
                     each.broker, reason, each.request, since=each.response_due
                 )

@@ -16,6 +16,8 @@ __all__ = [
     "AlterGroupConfigResponse",
     "DescribeGroupConfig",
     "DescribeGroupConfigResponse",
+    "DescribeGroupConfigs",
+    "DescribeGroupConfigsResponse",
     "Endpoint",
     "FetchSettings",
     "FindCoordinator",
@@ -304,6 +306,21 @@ class DescribeGroupConfigResponse:
     message: str | None
     value: str | None
     is_set: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroupConfigs:
+    group_id: str
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeGroupConfigsResponse:
+    """`values` has the configs that the broker knows, by name."""
+
+    error: int
+    message: str | None
+    values: Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

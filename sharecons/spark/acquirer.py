@@ -20,15 +20,12 @@ import anyio
 from anyio.to_thread import run_sync
 
 from sharecons._record import AcknowledgeType
-from sharecons.consumer.group_setup import (
-    DEFAULT_DELIVERY_LIMIT,
-    read_delivery_limit,
-    set_offset_reset,
-)
+from sharecons.consumer.group_setup import read_delivery_limit, set_offset_reset
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error, fresh
 from sharecons.log import get_logger
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
+from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
@@ -122,7 +119,7 @@ class Acquirer:
         self._wakeup = AutoResetEvent()
         self._write_lock = anyio.Lock()
         self._stopping = False
-        self._delivery_limit = DEFAULT_DELIVERY_LIMIT
+        self.configs = GroupConfigReader(self.config.settings.group_id)
 
     # Called by the driver.
 
@@ -239,9 +236,13 @@ class Acquirer:
             group_id = config.settings.group_id
             if config.offset_reset is not None:
                 await set_offset_reset(
-                    connection, group_id, config.offset_reset, config.request_timeout
+                    connection,
+                    self.cluster,
+                    group_id,
+                    config.offset_reset,
+                    config.request_timeout,
                 )
-            self._delivery_limit = await read_delivery_limit(
+            self.configs.delivery_limit = await read_delivery_limit(
                 connection, group_id, config.request_timeout
             )
         except BaseException:
@@ -348,14 +349,15 @@ class Acquirer:
         stats = self.stats
         stats.acquired += sum(each.size for each in ranges)
         stats.redelivered += sum(t.size for t in ranges if t.delivery_count > 1)
-        last = sum(t.size for t in ranges if t.delivery_count >= self._delivery_limit)
+        limit = self.configs.delivery_limit
+        last = sum(t.size for t in ranges if t.delivery_count >= limit)
         stats.last_deliveries += last
         if last:
             _log.warning(
                 "records were acquired on their last delivery; if this driver is "
                 "killed before it accepts them, the broker archives them",
                 records=last,
-                delivery_limit=self._delivery_limit,
+                delivery_limit=limit,
             )
 
     def snapshot(self) -> Mapping[str, int]:

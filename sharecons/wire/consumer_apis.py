@@ -7,6 +7,7 @@ from sharecons.errors import UnsupportedVersionError
 from sharecons.protocol.messages import (
     AlterGroupConfig,
     DescribeGroupConfig,
+    DescribeGroupConfigs,
     FindCoordinator,
     Heartbeat,
     MetadataRequest,
@@ -17,7 +18,11 @@ from sharecons.protocol.sasl.authentication import SaslAuthenticate, SaslHandsha
 from sharecons.wire.codec.api import Api
 from sharecons.wire.codec.registry import Served, choose_version
 from sharecons.wire.find_coordinator import FIND_COORDINATOR
-from sharecons.wire.group_configs import ALTER_GROUP_CONFIG, DESCRIBE_GROUP_CONFIG
+from sharecons.wire.group_configs import (
+    ALTER_GROUP_CONFIG,
+    DESCRIBE_GROUP_CONFIG,
+    DESCRIBE_GROUP_CONFIGS,
+)
 from sharecons.wire.metadata import METADATA
 from sharecons.wire.sasl_authenticate import SASL_AUTHENTICATE
 from sharecons.wire.sasl_handshake import SASL_HANDSHAKE
@@ -30,6 +35,7 @@ __all__ = ["APIS", "check_record_limit", "check_share_groups", "choose_version"]
 APIS: Final[Mapping[type, Api[Any, Any]]] = {
     AlterGroupConfig: ALTER_GROUP_CONFIG,
     DescribeGroupConfig: DESCRIBE_GROUP_CONFIG,
+    DescribeGroupConfigs: DESCRIBE_GROUP_CONFIGS,
     MetadataRequest: METADATA,
     FindCoordinator: FIND_COORDINATOR,
     Heartbeat: SHARE_GROUP_HEARTBEAT,

@@ -1,4 +1,4 @@
-"""DescribeConfigs (32) and IncrementalAlterConfigs (44) for one config of a group."""
+"""DescribeConfigs (32) and IncrementalAlterConfigs (44) for configs of one group."""
 
 from importlib import import_module
 from typing import Any
@@ -9,10 +9,12 @@ from sharecons.protocol.messages import (
     AlterGroupConfigResponse,
     DescribeGroupConfig,
     DescribeGroupConfigResponse,
+    DescribeGroupConfigs,
+    DescribeGroupConfigsResponse,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
-__all__ = ["ALTER_GROUP_CONFIG", "DESCRIBE_GROUP_CONFIG"]
+__all__ = ["ALTER_GROUP_CONFIG", "DESCRIBE_GROUP_CONFIG", "DESCRIBE_GROUP_CONFIGS"]
 
 GROUP = 32
 """ConfigResource.Type.GROUP"""
@@ -27,13 +29,19 @@ _describe: Any = import_module("kio.schema.describe_configs.v4")
 _alter: Any = import_module("kio.schema.incremental_alter_configs.v1")
 
 
-def _write_describe(request: DescribeGroupConfig, version: int) -> bytes:
+def _describe_request(group_id: str, names: tuple[str, ...]) -> bytes:
     resource = _describe.request.DescribeConfigsResource(
-        resource_type=GROUP,
-        resource_name=request.group_id,
-        configuration_keys=(request.name,),
+        resource_type=GROUP, resource_name=group_id, configuration_keys=names
     )
     return write_entity(_describe.DescribeConfigsRequest(resources=(resource,)))
+
+
+def _write_describe(request: DescribeGroupConfig, version: int) -> bytes:
+    return _describe_request(request.group_id, (request.name,))
+
+
+def _write_describe_all(request: DescribeGroupConfigs, version: int) -> bytes:
+    return _describe_request(request.group_id, request.names)
 
 
 def _read_describe(
@@ -47,6 +55,18 @@ def _read_describe(
         message=result.error_message,
         value=None if config is None else config.value,
         is_set=config is not None and config.config_source == DYNAMIC_GROUP_CONFIG,
+    )
+
+
+def _read_describe_all(
+    frame: Frame, offset: int, version: int
+) -> DescribeGroupConfigsResponse:
+    response = read_entity(_describe.DescribeConfigsResponse, frame, offset)
+    result = _only(response.results)
+    return DescribeGroupConfigsResponse(
+        error=int(result.error_code),
+        message=result.error_message,
+        values={config.name: config.value for config in result.configs},
     )
 
 
@@ -86,6 +106,13 @@ DESCRIBE_GROUP_CONFIG: Api[DescribeGroupConfig, DescribeGroupConfigResponse] = A
     versions=range(4, 5),
     write=_write_describe,
     read=_read_describe,
+)
+DESCRIBE_GROUP_CONFIGS: Api[DescribeGroupConfigs, DescribeGroupConfigsResponse] = Api(
+    key=32,
+    name="DescribeConfigs",
+    versions=range(4, 5),
+    write=_write_describe_all,
+    read=_read_describe_all,
 )
 ALTER_GROUP_CONFIG: Api[AlterGroupConfig, AlterGroupConfigResponse] = Api(
     key=44,

@@ -96,7 +96,7 @@ class LockKeeper:
 
     @property
     def renews(self) -> bool:
-        """False once `stop_renewing` was called."""
+        """False after `stop_renewing`."""
         return self._renewals.renews
 
     def stop_renewing(self, reason: str) -> None:
@@ -107,6 +107,12 @@ class LockKeeper:
                 "duration",
                 reason=reason,
             )
+
+    def resume_renewing(self) -> None:
+        """Renew locks again, because the group allows it again."""
+        if self._renewals.resume_renewing():
+            self._log.info("locks are renewed again")
+            self._wakeup.set()
 
     def _without_lock(self) -> list[WorkItem]:
         return [item for item in self._items.held if not item.record.held]

@@ -59,7 +59,7 @@ class RenewalSchedule:
         renews: False if the broker or the group does not allow renewals.
 
     Attributes:
-        renews: as the argument; `stop_renewing` sets it to False.
+        renews: as the argument, until `stop_renewing` and `resume_renewing`.
     """
 
     def __init__(self, max_lease: float = math.inf, *, renews: bool = True) -> None:
@@ -95,6 +95,15 @@ class RenewalSchedule:
         """Renew no more locks; return whether any were renewed until now."""
         renewed, self.renews = self.renews, False
         return renewed
+
+    def resume_renewing(self) -> bool:
+        """Renew locks again; return whether none were renewed until now."""
+        if self.renews:
+            return False
+        self.renews = True
+        for group in dict.fromkeys(self._group_of.values()):
+            self._plan(group)
+        return True
 
     def next_check(self) -> float:
         """Return when to call `take_due` next; infinity if there is no record."""

@@ -137,7 +137,7 @@ class Runner:
         self._blocked_loop = BlockedLoopLog(self._log, self._clock, handler.name)
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._settings = GroupSettings(
-            access.read_group_config, self._locks, self._window, self._decisions
+            access.configs, self._locks, self._window, self._decisions
         )
         self._shutdown = Shutdown(
             access,

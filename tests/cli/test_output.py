@@ -171,6 +171,30 @@ def test_non_utf_8_argument_is_usage_error(command):
 
 
 @pytest.mark.slow("starts a process")
+@pytest.mark.parametrize("utf8_mode", ["0", "1"])
+def test_utf_8_is_valid_in_the_locale_c(tmp_path, utf8_mode):
+    """Without UTF-8 mode, Python decodes arguments as ASCII in this locale."""
+    properties = tmp_path / "größe.properties"
+    properties.write_text("bootstrap.servers=localhost:1\n")
+    file = ["--command-config", os.fsencode(properties), "--timeout", "100ms"]
+    ended = subprocess.run(
+        [sys.executable, "-m", "sharecons", "groups", "describe", "éclair", *file],
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env={
+            **os.environ,
+            "LC_ALL": "C",
+            "PYTHONUTF8": utf8_mode,
+            "SHARECONS_CLIENT_ID": "größe",
+        },
+    )
+
+    assert (3, b"") == (ended.returncode, ended.stdout)
+    assert b"localhost:1: " in ended.stderr
+
+
+@pytest.mark.slow("starts a process")
 @pytest.mark.parametrize(
     "name", [b"SHARECONS_BOOTSTRAP_SERVERS", b"SHARECONS_CLIENT_ID"]
 )

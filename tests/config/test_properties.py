@@ -303,6 +303,7 @@ def test_token_endpoint_gets_client_credentials(token_server):
         (401, b"", "401"),
         (200, b"no", "returned no access_token"),
         (200, b"{}", "returned no access_token"),
+        (200, b'{"access_token": null}', "returned no access_token"),
     ],
 )
 def test_token_endpoint_without_a_token_is_an_error(

@@ -61,6 +61,12 @@ def test_token_must_be_callable():
         Security.oauthbearer("hush")
 
 
+@pytest.mark.parametrize("extensions", [{"tenant": 1}, {1: "x"}, ["tenant"], "x"])
+def test_extensions_must_map_str_to_str(extensions):
+    with pytest.raises(ConfigurationError, match="extensions must map str to str"):
+        Security.oauthbearer(lambda: "token", extensions=extensions)
+
+
 def test_missing_files_are_rejected(tmp_path, authority):
     missing = tmp_path / "missing.pem"
     for given in ({"ca_file": missing}, {"cert_file": missing}):

@@ -252,8 +252,8 @@ async def _trickle(admin, topic):
         await anyio.sleep(1.0)  # real time: Kafka's SASL session ends meanwhile
 
 
-async def test_consumer_ends_when_reauthentication_fails(secure_kafka):
-    """The consumer ends at the next renewal, without retries."""
+async def test_consumer_ends_when_tokens_stay_bad_after_its_session(secure_kafka):
+    """Bad tokens are requested again for 5 s at least."""
     tokens = ["good"]
 
     def token():
@@ -272,6 +272,90 @@ async def test_consumer_ends_when_reauthentication_fails(secure_kafka):
             with pytest.raises(AuthenticationError, match="OAUTHBEARER"):
                 async for _ in consumer:
                     pass
+
+
+@pytest.mark.parametrize("token", [None, b"token", ""], ids=repr)
+async def test_token_function_without_a_token_is_one_error_at_start(
+    secure_kafka, token
+):
+    consumer = ShareConsumer(
+        "orders",
+        group_id="security",
+        bootstrap_servers=secure_kafka.at("NAMED"),
+        security=Security.oauthbearer(lambda: token, tls=False),
+    )
+
+    with anyio.fail_after(10), pytest.raises(AuthenticationError) as caught:
+        async with consumer:
+            pass
+
+    assert "it must return the token as a str" in str(caught.value)
+
+
+@pytest.mark.parametrize("bad", ["none", "bytes", "raises", "expired"])
+async def test_one_bad_token_at_renewal_keeps_the_locks(secure_kafka, bad, caplog):
+    topic = secure_kafka.admin.create_topic()
+    secure_kafka.admin.produce(topic, [b"1"])
+    results = {"none": None, "bytes": b"token"}
+    bad_calls = []
+
+    def token():
+        if not bad_calls:
+            return unsecured({"sub": NAME})()
+        kind = bad_calls.pop()
+        if kind == "raises":
+            raise OSError("the vault is shut")
+        if kind == "expired":
+            return unsecured({"sub": NAME}, lifetime=-100)()
+        return results[kind]
+
+    with anyio.fail_after(40):
+        async with ShareConsumer(
+            topic,
+            group_id=topic,
+            bootstrap_servers=secure_kafka.at("SHORT"),
+            auto_offset_reset="earliest",
+            acknowledgement="explicit",
+            security=Security.oauthbearer(token, tls=False),
+        ) as consumer:
+            (record,) = await consumer.poll(timeout=20)
+            bad_calls.append(bad)
+            # Kafka's SASL session of 3 s ends twice meanwhile.
+            assert [] == await consumer.poll(timeout=7)
+            record.accept()
+            (result,) = await consumer.commit()
+
+    assert result.error is None
+    assert not bad_calls
+    (warning,) = [r for r in caplog.records if r.levelname == "WARNING"]
+    assert "authenticating again has failed; retrying" in warning.getMessage()
+
+
+async def test_token_that_the_broker_rejects_at_renewal_does_not_end_the_consumer(
+    secure_kafka,
+):
+    topic = secure_kafka.admin.create_topic()
+    tokens = []
+
+    def token():
+        return tokens.pop() if tokens else unsecured({"sub": NAME})()
+
+    with anyio.fail_after(40):
+        async with ShareConsumer(
+            topic,
+            group_id=topic,
+            bootstrap_servers=secure_kafka.at("SHORT"),
+            auto_offset_reset="earliest",
+            security=Security.oauthbearer(token, tls=False),
+        ) as consumer:
+            await consumer.poll(timeout=1)
+            tokens.append("revoked")
+            await consumer.poll(timeout=4)
+            secure_kafka.admin.produce(topic, [b"1"])
+            (record,) = await consumer.poll(timeout=20)
+
+    assert not tokens
+    assert b"1" == record.value
 
 
 @pytest.fixture

@@ -13,7 +13,12 @@ from anyio.lowlevel import checkpoint
 
 from sharecons import Record, Security, ShareConsumer
 from sharecons.admin import ShareGroupAdmin
-from sharecons.errors import CallbackError, ConnectionFailedError, DeserializationError
+from sharecons.errors import (
+    AuthenticationError,
+    CallbackError,
+    ConnectionFailedError,
+    DeserializationError,
+)
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.waiting import until
@@ -293,7 +298,35 @@ async def test_token_source_raises_connection_failed_error(broker, start, wrap, 
     with anyio.fail_after(20), pytest.raises(ConnectionFailedError) as caught:
         await start(broker, security)
 
-    assert "the token function in `security` raised" in str(caught.value)
+    text = str(caught.value)
+    assert "the token function in `security` (" in text
+    assert ") raised " in text
+
+
+@starts
+@pytest.mark.parametrize("wrap", [plain, awaited])
+@pytest.mark.parametrize("token", [None, b"token", "", "a b", ("token", 3600)])
+async def test_token_source_returns_no_token_raises_one_error(
+    broker, start, wrap, token
+):
+    def fetch_token():
+        return token
+
+    security = Security.oauthbearer(wrap(fetch_token), tls=False)
+    with anyio.fail_after(20), pytest.raises(AuthenticationError) as caught:
+        await start(broker, security)
+
+    assert ") returned " in str(caught.value)
+    assert "it must return the token as a str" in str(caught.value)
+
+
+@starts
+async def test_token_source_that_hangs_is_named(broker, start):
+    security = Security.oauthbearer(anyio.sleep_forever, tls=False)
+    with anyio.fail_after(20), pytest.raises(ConnectionFailedError) as caught:
+        await start(broker, security)
+
+    assert "(sleep_forever) did not return within " in str(caught.value)
 
 
 async def test_token_source_that_is_cancelled_ends_its_task(broker):

@@ -18,6 +18,7 @@ from sharecons.consumer.readers import Reader, Readers, Unacknowledged
 from sharecons.consumer.receive import accept_passed_records
 from sharecons.metrics import MetricName
 from sharecons.metrics.recorder import MetricsRecorder
+from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
@@ -57,7 +58,7 @@ class Bench:
             new_waiter=new_waiter,
             recorder=self.recorder,
             deserializers=deserializers,
-            delivery_limit=delivery_limit,
+            configs=GroupConfigReader("billing", delivery_limit),
             on_acknowledged=None,
         )
         self.pace = Prefetch(500)

@@ -8,6 +8,7 @@ import sys
 import anyio
 import pytest
 
+from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
 from tests.kafka_plugin import Admin
@@ -45,6 +46,21 @@ def run(broker, capsys):
         return code, printed.out, printed.err
 
     return run
+
+
+def test_inspect_of_a_group_of_another_type_says_its_type(run, broker):
+    async def create():
+        offsets = {TopicPartition("orders", 0): 0}
+        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+            (await admin.alter_consumer_group_offsets("classic", offsets)).check()
+
+    broker.create_topic("orders")
+    anyio.run(create)
+
+    code, out, err = run("groups", "inspect", "classic")
+
+    assert (1, "") == (code, out)
+    assert "not a share group); it is a classic group" in err
 
 
 def test_inspect_shows_counts_bar_and_finding(run, queue):

@@ -4,6 +4,7 @@ import pytest
 
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.driver import AckDispatcher
+from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
@@ -17,6 +18,7 @@ ERROR = AcknowledgeError(121, "INVALID_RECORD_STATE", "not yours")
 class Listener:
     def __init__(self, has_ack_callback):
         self.has_ack_callback = has_ack_callback
+        self.configs = GroupConfigReader("billing", 5)
         self.received = []
 
     def on_ack_results(self, results):

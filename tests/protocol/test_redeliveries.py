@@ -6,7 +6,7 @@ import pytest
 
 from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.acknowledge.result_log import LastRelease
 from sharecons.protocol.acknowledge.results import archived_by
 from sharecons.protocol.codes import Code
 from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
@@ -25,8 +25,8 @@ from tests.protocol.message_factories import (
 FORBIDDEN = Code.TOPIC_AUTHORIZATION_FAILED
 
 
-def released(first: int, last: int) -> AcknowledgeResult:
-    return AcknowledgeResult(TOPIC, 0, first, last, RELEASE, None)
+def released(first: int, last: int, delivery_count: int = 5) -> LastRelease:
+    return LastRelease(TOPIC, 0, first, last, delivery_count)
 
 
 class Outage(LeaderHarness):
@@ -285,7 +285,7 @@ def test_archived_runs_include_only_records_on_their_last_delivery():
 
     assert [
         released(3, 9),
-        released(25, 29),
+        released(25, 29, 6),
     ] == (archived_by(lease, runs, 5))
     assert [] == archived_by(lease, runs, 0)
     assert [] == archived_by(lease, runs, 7)

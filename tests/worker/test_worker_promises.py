@@ -24,10 +24,10 @@ from sharecons import (
     ShareWorker,
 )
 from sharecons.errors import AuthorizationError, ConfigurationError
+from sharecons.net import group_configs
 from sharecons.protocol.codes import Code
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker import group_settings
 from sharecons.worker.dead_letter_headers import Origin, read_origin
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working
@@ -514,7 +514,7 @@ async def test_renewals_that_are_switched_off_are_noticed_once(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(group_settings, "INTERVAL", 1.0)
+    monkeypatch.setattr(group_configs, "INTERVAL", 1.0)
     broker.produce("orders", [b"a"])
     handled = Handled(hang)
 

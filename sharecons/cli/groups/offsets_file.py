@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final, TextIO
 
 from sharecons._record import TopicPartition
+from sharecons.escaping import to_file_name
 
 __all__ = ["OffsetsFileError", "read_offsets", "to_csv"]
 
@@ -33,7 +34,7 @@ def read_offsets(path: str, group: str) -> dict[TopicPartition, int]:
     """
     try:
         # Excel starts UTF-8 files with a byte order mark.
-        with open(path, encoding="utf-8-sig", newline="") as file:
+        with open(to_file_name(path), encoding="utf-8-sig", newline="") as file:
             return _parse_file(path, file, group)
     except OSError as error:
         raise OffsetsFileError(f"cannot read {path!r}: {error.strerror}") from None

@@ -17,11 +17,18 @@ from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
 from sharecons.cli.groups.arguments import PROGRAM
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row, write
-from sharecons.errors import Error
+from sharecons.errors import Error, UnsupportedVersionError
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 
-__all__ = ["finish", "group_ids", "note_groups_without", "status_text", "write_note"]
+__all__ = [
+    "finish",
+    "group_ids",
+    "lines_about_groups",
+    "note_groups_without",
+    "status_text",
+    "write_note",
+]
 
 MAX_NAMED_GROUPS: Final = 5
 """A note about more groups than this has their count instead of their names."""
@@ -61,14 +68,19 @@ async def finish(
     write(rows, columns, as_json=request.as_json)
     # The table comes before its errors, even if both go to the same file.
     output.flush()
-    about_groups = await _with_hints(
-        groups, _UNKNOWN_GROUP, lambda: _group_types(admin)
-    )
+    about_groups = await lines_about_groups(admin, groups)
     about_topics = await _with_hints(
         topics, _UNKNOWN_TOPIC, lambda: _topic_names(admin)
     )
     write_errors(PROGRAM, [*others, *about_groups, *about_topics])
     return exit_code_of(*others, *groups.values(), *topics.values())
+
+
+async def lines_about_groups(
+    admin: ShareGroupAdmin, errors: Mapping[str, Error]
+) -> list[str]:
+    """Return a line for each error of a group; for an unknown one, with a hint."""
+    return await _with_hints(errors, _UNKNOWN_GROUP, lambda: _group_types(admin))
 
 
 def write_note(text: str) -> None:
@@ -90,6 +102,8 @@ def status_text(error: Error | None, done: str) -> str:
     """Return a result as one word; the error line on stderr has the details."""
     if error is None:
         return done
+    if isinstance(error, UnsupportedVersionError):
+        return Code.UNSUPPORTED_VERSION.name
     return getattr(error, "name", "") or type(error).__name__
 
 

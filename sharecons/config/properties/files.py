@@ -7,6 +7,7 @@ from pathlib import Path
 from javaproperties import InvalidUEscapeError, KeyValue, parse
 
 from sharecons.errors import ConfigurationError
+from sharecons.escaping import to_file_name
 
 __all__ = ["read_properties"]
 
@@ -19,7 +20,7 @@ def read_properties(path: str | PathLike[str]) -> list[tuple[str, str, int]]:
     """
     shown = fspath(path)
     try:
-        data = Path(path).read_bytes()
+        data = Path(to_file_name(shown)).read_bytes()
     except OSError as error:
         raise ConfigurationError(f"{shown}: {error.strerror or error}") from error
     if b"\0" in data:

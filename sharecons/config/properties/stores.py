@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from sharecons.config.properties.errors import PropertyError
+from sharecons.escaping import to_file_name
 
 __all__ = [
     "add_certificate",
@@ -30,7 +31,7 @@ _BLOCK: Final = re.compile(r"(-----BEGIN [^-]+-----)([^-]*)(-----END [^-]+-----)
 
 def read_file(name: str, path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        return Path(to_file_name(path)).read_bytes()
     except OSError as error:
         raise PropertyError(name, f"{path}: {error.strerror or error}") from error
 

@@ -68,6 +68,8 @@ def _fetch_token(request: Request) -> str:
     try:
         with urlopen(request, timeout=TIMEOUT) as response:
             token = json.load(response)["access_token"]
+            if not isinstance(token, str):
+                raise TypeError
     except HTTPError as error:
         error.close()
         raise OSError(f"{where} returned {error.code} {error.reason}") from error
@@ -75,7 +77,7 @@ def _fetch_token(request: Request) -> str:
         raise OSError(f"{where}: {error.reason}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise OSError(f"{where} returned no access_token") from error
-    return str(token)
+    return token
 
 
 def _encode_part(content: Mapping[str, str | float]) -> str:

@@ -2,6 +2,6 @@
 
 `transport` is what a connection needs of the network, `tcp` implements it on sockets,
 `name_lookup` looks up host names; `idle_watch` notices lost connections; `sasl` and
-`tls` secure them. `event_loop` wakes tasks and tells the time, `callbacks` runs the
-application's functions.
+`tls` secure them. `event_loop` wakes tasks and tells the time. `callbacks` runs the
+application's functions, `token_function` the one that returns tokens.
 """

@@ -1,76 +1,159 @@
-"""SASL on one connection: at its start, and again before the SASL session ends."""
+"""SASL on the connections of one client.
 
+Each connection authenticates at its start, and again before its session ends. A bad
+token is not the end of a running client: while a session lasts, the function that
+returned it is called again.
+"""
+
+import time
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from secrets import token_urlsafe
-from typing import Any
+from typing import Any, Final
 
-from sharecons.errors import ConnectionFailedError
-from sharecons.net.io.callbacks import is_cancellation, raise_exit
+from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.net.io.event_loop import running_clock
+from sharecons.net.io.token_function import TokenFunction
+from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.protocol.sasl.authentication import FOREVER, Authentication
 from sharecons.protocol.sasl.credentials import Credentials
+from sharecons.protocol.sasl.renewal import Renewal
+from sharecons.protocol.sasl.tokens import expiry_of
 
-__all__ = ["SaslSession"]
+__all__ = ["SaslSession", "SaslSessions"]
+
+_TEXTS: Final = ProblemTexts(
+    begins="authenticating again has failed; retrying while the session lasts",
+    lasts="authenticating again still fails; retrying while the session lasts",
+    ends="authenticated again",
+)
+
+GRACE: Final = 5.0
+"""Seconds for which bad tokens are tolerated at least. On a connection with few
+requests the first attempt can follow the session's end."""
+
+Send = Callable[[Any], Awaitable[Any]]
+
+
+class SaslSessions:
+    """The state that the SASL sessions of one client share.
+
+    Attributes:
+        credentials: the client's credentials.
+    """
+
+    def __init__(self, credentials: Credentials) -> None:
+        self.credentials = credentials
+        self._last_until = -FOREVER  # the end of the last session, once there is one
+        self._failing_since = FOREVER
+        self._problems: ProblemLog | None = None
+
+    def tolerates_failure(self, now: float) -> bool:
+        """Return whether a bad token does not end the client."""
+        failing_since = min(self._failing_since, now)
+        was_accepted = self._last_until != -FOREVER
+        return was_accepted and now < max(self._last_until, failing_since + GRACE)
+
+    def on_success(self, ends_at: float, now: float) -> None:
+        """Note that a broker has accepted the credentials."""
+        self._failing_since = FOREVER
+        until = now if ends_at == FOREVER else ends_at
+        self._last_until = max(self._last_until, until)
+        if self._problems is not None:
+            self._problems.on_success("", now)
+
+    def on_failure(self, broker: str, error: Error, now: float) -> None:
+        """Note a failure that does not end the client; log it, once a minute."""
+        self._failing_since = min(self._failing_since, now)
+        if self._problems is None:
+            # structlog takes 0.1 s to import; most clients never need it here.
+            from sharecons.log import get_logger
+
+            self._problems = ProblemLog(get_logger(__name__), _TEXTS)
+        self._problems.on_failure("", now, broker=broker, reason=str(error))
 
 
 class SaslSession:
     """Authenticates one connection, and again before the session's lifetime ends."""
 
-    def __init__(self, credentials: Credentials, broker: str) -> None:
-        self._credentials = credentials
+    def __init__(self, sessions: SaslSessions, broker: str) -> None:
+        self._sessions = sessions
+        self._credentials = sessions.credentials
         self._broker = broker
         self._clock = running_clock()
-        self._renew_at = FOREVER
+        self._renewal = Renewal()
+        self._token: TokenFunction | None = None
+        if self._credentials.token is not None:
+            self._token = TokenFunction(self._credentials.token, broker)
 
     @property
     def is_due(self) -> bool:
         """True if the session ends soon or has ended: call `authenticate` first."""
-        return self._clock() >= self._renew_at
+        return self._clock() >= self._renewal.due_at
 
-    async def authenticate(self, send: Callable[[Any], Awaitable[Any]]) -> None:
-        """Authenticate once.
+    async def authenticate(self, send: Send) -> None:
+        """Authenticate once, or put it off while the present session lasts.
 
         If this is cancelled or raises, the connection cannot be used any more.
 
         Raises:
             AuthenticationError: either side rejected the credentials.
-            ConnectionFailedError: the token function failed.
+            ConnectionFailedError: the token function failed, or the broker rejected a
+                token while a session of another connection lasts.
             Error: raised by `send`.
         """
+        error = await self._attempt(send)
+        if error is not None:
+            raise error
+
+    async def _attempt(self, send: Send) -> Error | None:
+        """Authenticate; return the error to raise, or None."""
+        try:
+            token = await self._next_token()
+        except Error as error:
+            now = self._clock()
+            if not self._renewal.on_failure(now):
+                return self._retriable(error, now)
+            self._sessions.on_failure(self._broker, error, now)
+            return None
+        return await self._exchange(token, send)
+
+    async def _next_token(self) -> str:
+        if self._token is None:
+            return ""
+        token = await self._token()
+        expiry = expiry_of(token)
+        lasts = self._clock() < self._renewal.ends_at
+        # A broker that rejects a token ends the connection, and with it all locks.
+        if lasts and expiry is not None and expiry <= time.time():
+            seconds = time.time() - expiry
+            raise AuthenticationError(
+                f"broker {self._broker}: the token function in `security` returned a "
+                f"token that expired {seconds:.0f} s ago; it must return a valid one"
+            )
+        return token
+
+    async def _exchange(self, token: str, send: Send) -> Error | None:
         authentication = Authentication(
             self._credentials,
             broker=self._broker,
             nonce=token_urlsafe(24),
-            token=await self._token(),
+            token=token,
         )
         while (request := authentication.next_request(self._clock())) is not None:
             authentication.on_response(request, await send(request))
         if authentication.error is not None:
-            raise authentication.error
-        self._renew_at = authentication.renew_at
+            return self._retriable(authentication.error, self._clock())
+        self._renewal.on_success(authentication.renew_at, authentication.ends_at)
+        self._sessions.on_success(authentication.ends_at, self._clock())
+        return None
 
-    async def _token(self) -> str:
-        source = self._credentials.token
-        if source is None:
-            return ""
-        try:
-            token = source()
-        except BaseException as error:
-            raise self._token_failure(error) from error
-        if not isawaitable(token):
-            return token
-        try:
-            return await token
-        except BaseException as error:
-            if is_cancellation(error):
-                raise
-            raise self._token_failure(error) from error
-
-    def _token_failure(self, error: BaseException) -> ConnectionFailedError:
-        """Return the error to raise for an exception of the application's function."""
-        raise_exit(error)
-        return ConnectionFailedError(
-            f"connecting to {self._broker}: the token function in `security` raised "
-            f"{type(error).__name__}: {error}"
-        )
+    def _retriable(self, error: Error, now: float) -> Error:
+        """Return the error to raise: a retriable one if another token can help."""
+        if not isinstance(error, AuthenticationError) or self._token is None:
+            return error
+        if not self._sessions.tolerates_failure(now):
+            return error
+        self._sessions.on_failure(self._broker, error, now)
+        failure = ConnectionFailedError(f"{error}; trying again with another token")
+        failure.__cause__ = error
+        return failure

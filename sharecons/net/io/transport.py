@@ -174,6 +174,7 @@ class ErrorMapping:
         action: what failed and with which broker, for the message.
         is_request: prefix the text of a ProtocolError with the action.
         if_closed: returns a hint for a connection that the broker closed or reset.
+        hint: ends all messages, unless the error is the library's already.
 
     Raises:
         RequestTimedOutError: for `TimeoutError`.
@@ -187,7 +188,9 @@ class ErrorMapping:
         *,
         is_request: bool = False,
         if_closed: Callable[[], str] = str,
+        hint: str = "",
     ) -> None:
+        self._hint = hint
         self._action = action
         self._is_request = is_request
         self._if_closed = if_closed
@@ -207,11 +210,12 @@ class ErrorMapping:
             return
         if isinstance(error, TimeoutError) and not error.args:
             raise RequestTimedOutError(
-                f"{self._action}: no response in time"
+                f"{self._action}: no response in time{self._hint}"
             ) from error
         if isinstance(error, anyio.EndOfStream):
             raise ConnectionFailedError(
                 f"{self._action}: the broker closed the connection{self._if_closed()}"
+                f"{self._hint}"
             ) from error
         tls_error = error if isinstance(error, SSLError) else _root_cause(error)
         if isinstance(tls_error, SSLError):
@@ -221,7 +225,7 @@ class ErrorMapping:
         ):
             cause = _root_cause(error)
             hint = self._if_closed() if isinstance(cause, RESET_ERRORS) else ""
-            text = f"{self._action}: {_reason(cause)}{hint}"
+            text = f"{self._action}: {_reason(cause)}{hint}{self._hint}"
             raise ConnectionFailedError(text) from error
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple, Optional, final
 from sharecons._record import AcknowledgeType
 from sharecons.protocol.acknowledge.damaged_records import DamagedRecords
 
-__all__ = ["AcknowledgeError", "AcknowledgeResult", "ResultLog"]
+__all__ = ["AcknowledgeError", "AcknowledgeResult", "LastRelease", "ResultLog"]
 
 
 class AcknowledgeError(NamedTuple):
@@ -40,6 +40,22 @@ class AcknowledgeResult(NamedTuple):
     type: AcknowledgeType
     # mypyc keeps the annotation of a union as `type`, unless it is written like this.
     error: "Optional[AcknowledgeError]"  # noqa: UP045
+
+
+class LastRelease(NamedTuple):
+    """The release of a range of records that archived them, at the known limit.
+
+    Attributes:
+        topic, partition: the records' partition.
+        first_offset, last_offset: the range, both inclusive.
+        delivery_count: how often they were delivered.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    delivery_count: int
 
 
 def _same_thread() -> int:
@@ -95,6 +111,6 @@ class ResultLog:
         self.overrun_count = 0
         self.advice = "call renew() or raise share.record.lock.duration.ms"
         self.delivery_limit = 0
-        self.archived: list[AcknowledgeResult] = []
+        self.archived: list[LastRelease] = []
         self.damaged = DamagedRecords()
         self.wake = wake

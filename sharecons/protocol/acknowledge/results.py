@@ -9,6 +9,7 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
+    LastRelease,
 )
 
 __all__ = [
@@ -39,7 +40,7 @@ def results_of(
 
 def archived_by(
     lease: Lease, runs: Iterable[Run], delivery_limit: int
-) -> list[AcknowledgeResult]:
+) -> list[LastRelease]:
     """Return the releases among these runs that archived records.
 
     Releasing a record on its last delivery archives it.
@@ -49,14 +50,14 @@ def archived_by(
     """
     if not 0 < delivery_limit <= lease.highest_delivery_count:
         return []
-    spent = [(a, b) for a, b, count in lease.acquired if count >= delivery_limit]
-    archived = [
-        Run(max(first, begin), min(last, end), kind)
+    partition = lease.share_partition.partition
+    spent = [each for each in lease.acquired if each[2] >= delivery_limit]
+    return [
+        LastRelease(lease.topic, partition, max(first, begin), min(last, end), count)
         for first, last, kind in runs
-        for begin, end in spent
+        for begin, end, count in spent
         if kind == RELEASE and max(first, begin) <= min(last, end)
     ]
-    return results_of(lease, archived, None)
 
 
 def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult]:

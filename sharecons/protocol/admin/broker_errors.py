@@ -7,8 +7,14 @@ Rule 2: nothing here depends on how the request was sent.
 from collections.abc import Mapping
 from typing import Final
 
-from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    Error,
+    UnsupportedVersionError,
+)
 from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.group.rejections import SHARE_GROUPS_OFF
 
 __all__ = ["broker_error", "is_code"]
 
@@ -43,13 +49,14 @@ _ADVICE: Final[Mapping[int, str]] = {
 _SELF_EXPLANATORY: Final = (Code.GROUP_ID_NOT_FOUND, Code.UNKNOWN_TOPIC_OR_PARTITION)
 """Codes whose advice is left out if the broker sent a message, which says more."""
 
+_CONSUMER_GROUPS: Final = ("describe consumer", "fetch the offsets of", "commit for")
+"""Actions on groups that are no share groups."""
+
 _EMPTY_MESSAGES: Final = ("This server does not host this topic-partition",)
 """Default messages of brokers, which add nothing to the code."""
 
 
-def broker_error(
-    action: str, target: str, code: int, message: str | None
-) -> BrokerError:
+def broker_error(action: str, target: str, code: int, message: str | None) -> Error:
     """Return the error for a code: cannot `action` ("describe") `target`."""
     name = code_name(code)
     kind = AuthorizationError if code in _FORBIDDEN else BrokerError
@@ -61,6 +68,9 @@ def broker_error(
         advice = ""
     text = f"cannot {action} {target}: {name}"
     text += f" ({note})" if note else ""
+    if code == Code.UNSUPPORTED_VERSION and action not in _CONSUMER_GROUPS:
+        # Brokers respond so to all share group requests without share.version.
+        return UnsupportedVersionError(f"{text}: {SHARE_GROUPS_OFF}")
     text += f": {advice}" if advice else ""
     return kind(text, code=code, name=name)
 

@@ -1,5 +1,7 @@
 """Errors to raise if a group coordinator rejects a member."""
 
+from typing import Final
+
 from sharecons.errors import (
     AuthorizationError,
     BrokerError,
@@ -9,7 +11,14 @@ from sharecons.errors import (
 )
 from sharecons.protocol.codes import Code, code_name
 
-__all__ = ["rejection_error"]
+__all__ = ["SHARE_GROUPS_OFF", "rejection_error"]
+
+SHARE_GROUPS_OFF: Final = (
+    "share groups need Kafka 4.1 or newer, and the feature share.version, which is off "
+    "at first on 4.1: `kafka-features.sh --bootstrap-server … upgrade --feature "
+    "share.version=1` switches it on"
+)
+"""Advice for UNSUPPORTED_VERSION as the error code of a share group request."""
 
 
 def rejection_error(group_id: str, code: int, message: str | None) -> Error:
@@ -18,10 +27,7 @@ def rejection_error(group_id: str, code: int, message: str | None) -> Error:
     text = f"share group {group_id!r} does not admit this member: {reason}"
     name = code_name(code)
     if code == Code.UNSUPPORTED_VERSION:
-        return UnsupportedVersionError(
-            f"{text}; share groups need Kafka 4.1 or newer, and on 4.1, where they "
-            "are a preview, the feature share.version=1 switched on"
-        )
+        return UnsupportedVersionError(f"{text}; {SHARE_GROUPS_OFF}")
     if code in (Code.GROUP_AUTHORIZATION_FAILED, Code.TOPIC_AUTHORIZATION_FAILED):
         hint = "; the principal needs READ on the group and on its topics"
         return AuthorizationError(text + hint, code=code, name=name)

@@ -76,7 +76,8 @@ class Authentication:
     Attributes:
         finished: True if it has ended, with or without an error.
         error: why either side rejected the credentials, or None.
-        renew_at: when to authenticate again, after a success.
+        renew_at, ends_at: when to authenticate again, and when the session ends;
+            after a success.
     """
 
     def __init__(
@@ -84,7 +85,7 @@ class Authentication:
     ) -> None:
         self.finished = False
         self.error: Error | None = None
-        self.renew_at = FOREVER
+        self.renew_at = self.ends_at = FOREVER
         self._broker = broker
         self._mechanism = credentials.mechanism
         self._user = f" as {credentials.username!r}" if credentials.username else ""
@@ -135,7 +136,9 @@ class Authentication:
             self.finished = True
             if response.session_lifetime > 0:
                 # The session started after the request was sent.
-                self.renew_at = self._sent_at + RENEW_AFTER * response.session_lifetime
+                lifetime = response.session_lifetime
+                self.renew_at = self._sent_at + RENEW_AFTER * lifetime
+                self.ends_at = self._sent_at + lifetime
 
     def _respond(self, challenge: bytes) -> None:
         assert self._exchange is not None

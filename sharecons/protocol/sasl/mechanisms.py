@@ -4,11 +4,11 @@ import re
 from typing import Final, Protocol
 
 from sharecons.protocol.sasl.credentials import OAUTHBEARER, PLAIN, Credentials
+from sharecons.protocol.sasl.tokens import is_token
 
 __all__ = ["Exchange", "ExchangeError", "start_exchange"]
 
 SEPARATOR: Final = "\x01"
-_TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]+=*")
 _NAME: Final = re.compile(r"[A-Za-z]+")
 _VALUE: Final = re.compile(r"[\x21-\x7E \t\r\n]+")
 
@@ -112,7 +112,7 @@ class _Scram:
 
 class _Bearer:
     def __init__(self, credentials: Credentials, token: str) -> None:
-        if not _TOKEN.fullmatch(token):
+        if not is_token(token):
             raise ExchangeError(
                 "the token is empty or has invalid characters (RFC 6750)"
             )

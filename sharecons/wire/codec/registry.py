@@ -32,6 +32,7 @@ API_LOCATIONS: Final[Mapping[str, str]] = {
     "DescribeConsumerGroups": "consumer_group_describe.CONSUMER_GROUP_DESCRIBE",
     "DescribeFeatures": "features.FEATURES",
     "DescribeGroupConfig": "group_configs.DESCRIBE_GROUP_CONFIG",
+    "DescribeGroupConfigs": "group_configs.DESCRIBE_GROUP_CONFIGS",
     "DescribeShareGroups": "share_group_describe.SHARE_GROUP_DESCRIBE",
     "MetadataRequest": "metadata.METADATA",
     "Fetch": "fetch.FETCH",
