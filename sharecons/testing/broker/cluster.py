@@ -55,7 +55,10 @@ class Cluster:
         self.share_partitions = SharePartitions(
             self.configs, write=DeadLetters(self).write
         )
-        self.share_sessions = ShareSessions(self.share_partitions)
+        self.share_sessions = ShareSessions(
+            self.share_partitions,
+            limit=int(self.configs.broker_value("group.share.max.share.sessions")),
+        )
         self.transactions = Transactions()
         self.fetch_sessions = FetchSessions()
         self.changed = Signal()
