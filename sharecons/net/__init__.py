@@ -3,7 +3,7 @@
 Read `member` (one member of a share group), `driver` (runs machines, and one per
 partition leader), `connection`, `cluster` and `connect_attempts` (the way to a
 broker). `error_reports`, `archive_warnings`, `member_log`, `outages`, `fetch_problems`,
-`problem_log` and `log_messages` report; `background` owns the tasks. `admin_executor`
-and `broker_pool` serve administration, `log_offsets` looks up offsets. `producer`
-writes records. `io` has sockets and event loops.
+`unassigned_watch`, `problem_log` and `log_messages` report; `background` owns the
+tasks. `admin_executor` and `broker_pool` serve administration, `log_offsets` looks up
+offsets. `producer` writes records. `io` has sockets and event loops.
 """

@@ -140,9 +140,8 @@ class Member:
         self._errors = ErrorReports(
             self.metadata, listener.on_error, self.wake_leaders, self._log
         )
-        self.problems = MemberLog(
-            self._log, running_clock(), self.membership, self.metadata
-        )
+        self.problems = MemberLog(self._log, running_clock(), self)
+        self.problems.add(self._errors.topics)
         cluster.outages = self.problems.outages
         recorder.problems = self.problems.lasting
 

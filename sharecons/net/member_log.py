@@ -10,6 +10,7 @@ from sharecons.net.io.event_loop import AutoResetEvent, Clock
 from sharecons.net.log_messages import THROTTLED
 from sharecons.net.outages import LOST_DELAY, Outages
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
+from sharecons.net.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_advice import FIND_COORDINATOR, HEARTBEAT, advice_for
 from sharecons.protocol.fetch.events import (
@@ -24,8 +25,6 @@ from sharecons.protocol.fetch.retried_errors import (
     PartitionFetched,
     PartitionRetried,
 )
-from sharecons.protocol.group.heartbeat import Membership
-from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.messages import (
     FindCoordinatorResponse,
     Heartbeat,
@@ -66,19 +65,16 @@ class MemberLog:
 
     Args:
         log: the member's logger.
-        membership, metadata: the member's machines, for reading.
 
     Attributes:
         outages: the outages of brokers.
     """
 
-    def __init__(
-        self, log: Any, clock: Clock, membership: Membership, metadata: Metadata
-    ) -> None:
+    def __init__(self, log: Any, clock: Clock, member: ObservedMember) -> None:
         self._log = log
         self._clock = clock
-        self._membership = membership
-        self._machine = metadata
+        self._membership = member.membership
+        self._machine = metadata = member.metadata
         self.outages = Outages(log, clock)
         self._scope = anyio.CancelScope()
         self._wakeup = AutoResetEvent()
@@ -87,26 +83,34 @@ class MemberLog:
         self._responses = ProblemLog(log, RESPONSES)
         self._leaders = ProblemLog(log, LEADERS, delay=LOST_DELAY)
         self._fetches = FetchProblems(log, clock, lambda: metadata.topic_names)
-        self._logs = (
+        self._unassigned = UnassignedWatch(log, clock, member)
+        self._logs = [
+            self._unassigned.problems,
             self.outages.problems,
             self._heartbeats,
             self._metadata,
             self._responses,
             self._leaders,
             *self._fetches.logs,
-        )
+        ]
+
+    def add(self, problems: ProblemLog) -> None:
+        """Make these problems a part of the member's state."""
+        self._logs.append(problems)
 
     async def run(self) -> None:
         """Look for overdue responses and ended problems, until `end` is called."""
         with self._scope:
-            while True:
-                await self._wakeup.wait_until(self.outages.check())
-                now = self._clock()
-                self._metadata.end_quiet(now, METADATA_QUIET)
-                self._responses.end_quiet(now, RESPONSES_QUIET)
-                self._fetches.keep_only(
-                    self._machine.leaders(), self._membership.assignment
-                )
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._unassigned.run)
+                while True:
+                    await self._wakeup.wait_until(self.outages.check())
+                    self._end_problems(self._clock())
+
+    def _end_problems(self, now: float) -> None:
+        self._metadata.end_quiet(now, METADATA_QUIET)
+        self._responses.end_quiet(now, RESPONSES_QUIET)
+        self._fetches.keep_only(self._machine.leaders(), self._membership.assignment)
 
     def end(self) -> None:
         """End `run`."""

@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from sharecons.testing import EmbeddedBroker
 from tests.net.embedded import consuming, running
 from tests.waiting import until
 
@@ -116,6 +117,35 @@ async def test_partitions_without_a_leader_are_a_problem():
             await until(
                 lambda: not any("no leader" in each for each in consumer.problems)
             )
+
+
+@pytest.mark.parametrize("factor", [3, 2])
+async def test_member_without_partitions_is_a_problem_until_it_has_some(factor):
+    settings = {
+        "share.coordinator.state.topic.replication.factor": factor,
+        "group.share.heartbeat.interval.ms": 1000,
+    }
+    async with EmbeddedBroker(brokers=2, settings=settings, listen=False) as broker:
+        broker.create_topic("orders")
+        async with consuming(broker) as consumer:
+            await anyio.sleep(9)
+            assert consumer.connected
+            assert not consumer.problems
+            await anyio.sleep(3)
+            if factor > len(broker.brokers):
+                (problem,) = consumer.problems
+                assert problem.startswith(
+                    "no partitions assigned, waiting (topics orders): the brokers"
+                )
+                consumer.unsubscribe()
+                await anyio.sleep(3)
+            assert not consumer.problems
+
+
+async def test_member_of_a_missing_topic_waits_for_the_topic_only():
+    async with running(topic=None) as broker, consuming(broker) as consumer:
+        await anyio.sleep(20)
+        assert ["waiting for topic"] == [p.split(" (")[0] for p in consumer.problems]
 
 
 async def test_closed_consumer_has_no_problems():

@@ -14,12 +14,16 @@ from sharecons.admin import (
 from sharecons.errors import BrokerError, ConnectionFailedError
 from sharecons.inspection.preflight import check_cluster
 from sharecons.protocol.diagnosis.checks import Verdict
+from sharecons.protocol.diagnosis.internal_topics import (
+    STATE_TOPIC,
+    InternalTopicFacts,
+    check_internal_topic,
+)
 from sharecons.protocol.diagnosis.preflight import (
     check_configs,
     check_features,
     check_group,
     check_rights,
-    check_state_topic,
     check_topic,
 )
 from sharecons.testing import EmbeddedBroker
@@ -99,15 +103,72 @@ def a_topic(replicas=(1, 2, 3), in_sync=(1, 2, 3), leader=1):
     )
 
 
-def test_state_topic_needs_replicas_and_leaders():
-    assert OK is check_state_topic(a_topic(), 3).verdict
-    assert WARN is check_state_topic(a_topic(in_sync=(1,)), 3).verdict
-    assert WARN is check_state_topic(a_topic(replicas=(1,), in_sync=(1,)), 3).verdict
-    assert FAIL is check_state_topic(a_topic(leader=None), 3).verdict
-
-
 def gone(code=3):
     return Outcome(error=BrokerError("there is none", code=code, name="NONE"))
+
+
+def configs(**values):
+    entries = {
+        name: ConfigEntry(name=name, value=str(value), source="STATIC_BROKER_CONFIG")
+        for name, value in values.items()
+    }
+    return Outcome(entries)
+
+
+def check_state_topic(described, *, brokers=3, factor=3, min_isr=2, topic_min_isr=1):
+    names = STATE_TOPIC.configs
+    of_broker = configs(**dict(zip(names, (factor, min_isr), strict=True)))
+    facts = InternalTopicFacts(
+        described=described,
+        topic_configs=configs(**{"min.insync.replicas": topic_min_isr}),
+        brokers=brokers,
+        broker_configs={1: of_broker if factor else gone(29)},
+    )
+    return check_internal_topic(STATE_TOPIC, facts)
+
+
+def test_state_topic_needs_replicas_and_leaders():
+    alone = a_topic(replicas=(1,), in_sync=(1,))
+    assert OK is check_state_topic(a_topic()).verdict
+    assert WARN is check_state_topic(a_topic(in_sync=(1,))).verdict
+    assert WARN is check_state_topic(alone).verdict
+    assert FAIL is check_state_topic(a_topic(leader=None)).verdict
+
+
+def test_state_topic_with_too_few_in_sync_replicas_fails():
+    check = check_state_topic(a_topic(in_sync=(1,)), topic_min_isr=2)
+
+    assert FAIL is check.verdict
+    assert "1 of 1 partitions have fewer in-sync replicas than" in check.found
+
+
+@pytest.mark.parametrize(
+    ("brokers", "factor", "min_isr", "expected"),
+    [
+        (1, 1, 1, WARN),
+        (3, 3, 2, WARN),
+        (1, 3, 2, FAIL),
+        (2, 3, 2, FAIL),
+        (3, 1, 2, FAIL),
+    ],
+)
+def test_missing_state_topic_fails_if_it_could_not_be_created_or_written(
+    brokers, factor, min_isr, expected
+):
+    check = check_state_topic(gone(), brokers=brokers, factor=factor, min_isr=min_isr)
+
+    assert expected is check.verdict
+    if expected is FAIL:
+        name = "replication.factor" if factor > brokers else "min.isr"
+        assert f"share.coordinator.state.topic.{name}" in check.advice
+        assert f"to at most {min(brokers, factor)}" in check.advice
+
+
+def test_missing_state_topic_is_a_warning_if_configs_are_not_readable():
+    check = check_state_topic(gone(), factor=None)
+
+    assert WARN is check.verdict
+    assert "it is not readable: there is none" in check.advice
 
 
 def test_a_topic_needs_a_leader_for_each_partition():
@@ -172,6 +233,7 @@ async def test_each_check_of_a_ready_cluster_has_a_line(kafka, admin):
         "version",
         "share.version",
         "state topic",
+        "offsets topic",
         f"topic {queue.topic}",
         f"rights to topic {queue.topic}",
         f"group {queue.group}",

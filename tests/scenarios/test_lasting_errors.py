@@ -9,6 +9,9 @@ import anyio
 import pytest
 
 from sharecons import ShareConsumer
+from sharecons.admin import ShareGroupAdmin
+from sharecons.inspection.preflight import check_cluster
+from sharecons.protocol.diagnosis.checks import Check, Verdict
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
 from tests.kafka_plugin import HALVES, VERSION, Admin
@@ -63,6 +66,59 @@ def consuming(
         bootstrap_servers=bootstrap_servers,
         auto_offset_reset="earliest",
     )
+
+
+async def test_state_topic_that_cannot_be_created_is_reported(
+    start_broker: StartBroker, lines: Callable[[str], list[str]]
+) -> None:
+    """The default replication factor of Kafka needs three brokers."""
+    factor = "share.coordinator.state.topic.replication.factor"
+    settings = {factor: "3", "share.coordinator.state.topic.min.isr": "2"}
+    with start_broker(settings) as servers:
+        topic = Admin(servers).create_topic()
+        before = await state_topic_check(servers)
+        async with consuming(servers, topic) as consumer:
+            await until(lambda: lines("no partitions assigned"), within=30)
+            (warning,) = lines("no partitions assigned")
+            (problem,) = consumer.problems
+            assert not consumer.assignment
+        after = await state_topic_check(servers)
+
+    assert warning.startswith("WARNING")
+    assert f"topics={topic}" in warning
+    assert "have not created the topic __share_group_state" in warning
+    assert f"{factor} (3 by default) must be at most 1, the number of" in problem
+    for check in (before, after):
+        assert Verdict.FAIL is check.verdict
+        assert "cannot create it" in check.found
+        assert f"{factor} is 3, with 1 broker" in check.found
+        assert f"set {factor} to at most 1" in check.advice
+
+
+async def state_topic_check(servers: str) -> Check:
+    async with ShareGroupAdmin(servers) as admin:
+        checks = await check_cluster(admin)
+    (check,) = (each for each in checks if each.name == "state topic")
+    return check
+
+
+async def test_offsets_topic_that_cannot_be_created_is_reported(
+    start_broker: StartBroker, lines: Callable[[str], list[str]]
+) -> None:
+    name = "offsets.topic.replication.factor"
+    with start_broker({name: "3"}) as servers:
+        topic = Admin(servers).create_topic()
+        async with consuming(servers, topic) as consumer:
+            await until(lambda: lines("heartbeats not accepted"), within=30)
+            (warning,) = lines("heartbeats not accepted")
+            assert "request=FindCoordinator reason=COORDINATOR_NOT_AVAILABLE" in warning
+            assert name in warning
+            assert not consumer.connected
+        async with ShareGroupAdmin(servers) as admin:
+            checks = {each.name: each for each in await check_cluster(admin)}
+
+    assert Verdict.FAIL is checks["offsets topic"].verdict
+    assert f"{name} is 3, with 1 broker" in checks["offsets topic"].found
 
 
 async def test_full_session_cache_is_logged_until_a_session_is_free(

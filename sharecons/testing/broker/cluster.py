@@ -13,6 +13,7 @@ from sharecons.testing.broker.coordinators import Coordinators
 from sharecons.testing.broker.fetch_sessions import FetchSessions
 from sharecons.testing.broker.groups.registry import Groups
 from sharecons.testing.broker.placement import Nodes
+from sharecons.testing.broker.settings.brokers import internal_topic_settings
 from sharecons.testing.broker.share.dead_letters import DeadLetters
 from sharecons.testing.broker.share.partitions import SharePartitions
 from sharecons.testing.broker.share.sessions import ShareSessions
@@ -48,7 +49,9 @@ class Cluster:
         self.cluster_id = uuid.uuid4().hex[:22]
         self.brokers = {broker.node_id: broker for broker in brokers}
         self.topics = Topics()
-        self.configs = Configs(settings)
+        self.configs = Configs(
+            {**internal_topic_settings(len(brokers)), **(settings or {})}
+        )
         self.authorizer = Authorizer()
         self.coordinators = Coordinators()
         self.groups = Groups()
@@ -68,6 +71,10 @@ class Cluster:
     def running(self) -> list[int]:
         """The node ids of the brokers that run."""
         return [broker.node_id for broker in self.brokers.values() if broker.running]
+
+    def can_replicate(self, setting: str) -> bool:
+        """Return whether there are as many brokers as a replication factor."""
+        return int(self.configs.broker_value(setting)) <= len(self.brokers)
 
     @property
     def nodes(self) -> Nodes:

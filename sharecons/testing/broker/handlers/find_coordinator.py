@@ -17,6 +17,7 @@ __all__ = ["handle"]
 SHARE_KEY: Final = re.compile(
     r"(?s:.+):(?P<topic_id>[\w-]+):[+-]?[0-9]+", flags=re.ASCII
 )
+OFFSETS_REPLICATION: Final = "offsets.topic.replication.factor"
 NO_ADDRESS: Final = {"node_id": -1, "host": "", "port": -1}
 
 
@@ -42,6 +43,8 @@ def _coordinator(key_type: int, key: str, context: Context) -> dict[str, Any]:
 
 def _address(key_type: int, key: str, context: Context) -> dict[str, Any] | None:
     cluster = context.cluster
+    if key_type == GROUP and not cluster.can_replicate(OFFSETS_REPLICATION):
+        return None
     node_id = cluster.coordinators.node_for(key_type, key, cluster.running)
     broker = cluster.brokers.get(node_id)
     if broker is None:

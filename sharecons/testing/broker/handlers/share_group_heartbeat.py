@@ -26,6 +26,7 @@ from sharecons.testing.broker.share.lookup import find_group, get_group
 
 __all__ = ["handle", "topic_partitions"]
 
+STATE_REPLICATION: Final = "share.coordinator.state.topic.replication.factor"
 MAX_MEMBER_ID_LENGTH: Final = 36
 
 
@@ -123,6 +124,7 @@ def _heartbeat(
             context, group.group_id, "share.assignment.interval.ms"
         ),
         max_size=int(cluster.configs.broker_value("group.share.max.size")),
+        can_initialize=cluster.can_replicate(STATE_REPLICATION),
     )
     result = group.heartbeat(heartbeat, cluster.topics, limits, context.now)
     for topic_id, partition in result.initialized:

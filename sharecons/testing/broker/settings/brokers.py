@@ -11,7 +11,7 @@ from typing import Final
 from sharecons.testing.broker.settings.setting import Kind, Setting
 from sharecons.testing.broker.settings.topics import TOPICS
 
-__all__ = ["BROKERS", "TEST_DEFAULTS"]
+__all__ = ["BROKERS", "TEST_DEFAULTS", "internal_topic_settings"]
 
 TEST_DEFAULTS: Final[Mapping[str, str]] = {
     # Tests should not wait for more members.
@@ -22,6 +22,17 @@ TEST_DEFAULTS: Final[Mapping[str, str]] = {
     "group.share.min.record.lock.duration.ms": "1000",
 }
 """The static settings of these brokers, as in a properties file."""
+
+
+def internal_topic_settings(brokers: int) -> Mapping[str, str]:
+    """Return settings with which brokers of this number can create internal topics."""
+    copies = str(min(brokers, 3))
+    return {
+        "offsets.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": str(min(brokers, 2)),
+        "share.coordinator.state.topic.replication.factor": copies,
+    }
+
 
 TABLE: Final = """
 authorizer.class.name STRING EMPTY

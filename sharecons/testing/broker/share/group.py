@@ -53,11 +53,16 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The group's settings, times in seconds; Kafka's defaults."""
+    """The group's settings, times in seconds; Kafka's defaults.
+
+    Attributes:
+        can_initialize: the topic for the state of partitions can be created.
+    """
 
     session_timeout: float = 45.0
     assignment_interval: float = 1.0
     max_size: int = 200
+    can_initialize: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +142,7 @@ class ShareGroup:
         return HeartbeatResult(
             member.epoch,
             member.assigned if full or changed else None,
-            self._initialize(known),
+            self._initialize(known) if limits.can_initialize else frozenset(),
         )
 
     def leave(self, member_id: str, now: float) -> None:
