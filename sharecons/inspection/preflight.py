@@ -95,7 +95,7 @@ async def _internal_topics(
     cluster: ClusterDescription,
     known: Mapping[str, Outcome[Topic]],
 ) -> list[Check]:
-    names = [name for each in INTERNAL.values() for name in each.configs]
+    names = [each.replication_factor for each in INTERNAL.values()]
     topic_configs, broker_configs = await gather(
         admin.describe_topic_configs(*INTERNAL),
         read_broker_configs(admin, cluster.brokers, names),

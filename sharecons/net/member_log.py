@@ -26,6 +26,7 @@ from sharecons.protocol.fetch.retried_errors import (
     PartitionRetried,
 )
 from sharecons.protocol.messages import (
+    JOIN_EPOCH,
     FindCoordinatorResponse,
     Heartbeat,
     HeartbeatResponse,
@@ -153,7 +154,8 @@ class MemberLog:
                 message=response.message or "",
                 advice=advice_for(table, response.error),
             )
-        elif is_heartbeat:
+        elif is_heartbeat and request.member_epoch != JOIN_EPOCH:
+            # A member that can only join is removed from the group each time.
             self._heartbeats.on_success("", now)
 
     def on_metadata(self) -> None:

@@ -249,6 +249,28 @@ async def test_code_that_lasts_is_logged_once_a_minute_with_advice(
     assert advice not in after[0][1]
 
 
+@pytest.mark.parametrize("code", ["UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"])
+async def test_member_that_is_removed_after_each_join_is_logged_once_a_minute(
+    broker, lines, code
+):
+    faults = []
+
+    def begin():
+        heartbeats = broker.faults.on(
+            "ShareGroupHeartbeat",
+            times=None,
+            where=lambda request, _: request.member_epoch > 0,
+        )
+        faults.append(heartbeats.refuse(code))
+
+    during, after = await lines_of(
+        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
+    )
+    during = [line for line in during if "assigned" not in line[1]]
+    check_problem(during, after, FEW_MINUTES)
+    assert f"reason={code}" in during[0][1]
+
+
 @pytest.mark.parametrize(
     "code",
     [

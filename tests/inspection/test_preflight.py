@@ -115,12 +115,11 @@ def configs(**values):
     return Outcome(entries)
 
 
-def check_state_topic(described, *, brokers=3, factor=3, min_isr=2, topic_min_isr=1):
-    names = STATE_TOPIC.configs
-    of_broker = configs(**dict(zip(names, (factor, min_isr), strict=True)))
+def check_state_topic(described, *, brokers=3, factor=3, min_isr=1):
+    of_broker = configs(**{STATE_TOPIC.replication_factor: factor})
     facts = InternalTopicFacts(
         described=described,
-        topic_configs=configs(**{"min.insync.replicas": topic_min_isr}),
+        topic_configs=configs(**{"min.insync.replicas": min_isr}),
         brokers=brokers,
         broker_configs={1: of_broker if factor else gone(29)},
     )
@@ -135,33 +134,28 @@ def test_state_topic_needs_replicas_and_leaders():
     assert FAIL is check_state_topic(a_topic(leader=None)).verdict
 
 
-def test_state_topic_with_too_few_in_sync_replicas_fails():
-    check = check_state_topic(a_topic(in_sync=(1,)), topic_min_isr=2)
-
-    assert FAIL is check.verdict
-    assert "1 of 1 partitions have fewer in-sync replicas than" in check.found
-
-
 @pytest.mark.parametrize(
-    ("brokers", "factor", "min_isr", "expected"),
-    [
-        (1, 1, 1, WARN),
-        (3, 3, 2, WARN),
-        (1, 3, 2, FAIL),
-        (2, 3, 2, FAIL),
-        (3, 1, 2, FAIL),
-    ],
+    ("replicas", "expected"), [((1, 2, 3), FAIL), ((1, 2), FAIL), ((1,), WARN)]
 )
-def test_missing_state_topic_fails_if_it_could_not_be_created_or_written(
-    brokers, factor, min_isr, expected
-):
-    check = check_state_topic(gone(), brokers=brokers, factor=factor, min_isr=min_isr)
+def test_state_topic_with_too_few_in_sync_replicas_fails(replicas, expected):
+    described = a_topic(replicas=replicas, in_sync=(1,))
+    check = check_state_topic(described, min_isr=2)
 
     assert expected is check.verdict
     if expected is FAIL:
-        name = "replication.factor" if factor > brokers else "min.isr"
-        assert f"share.coordinator.state.topic.{name}" in check.advice
-        assert f"to at most {min(brokers, factor)}" in check.advice
+        assert "1 of 1 partitions have fewer in-sync replicas than" in check.found
+
+
+@pytest.mark.parametrize(
+    ("brokers", "factor", "expected"), [(1, 1, WARN), (3, 3, WARN), (2, 3, FAIL)]
+)
+def test_missing_state_topic_fails_if_it_cannot_be_created(brokers, factor, expected):
+    check = check_state_topic(gone(), brokers=brokers, factor=factor)
+
+    assert expected is check.verdict
+    if expected is FAIL:
+        name = "share.coordinator.state.topic.replication.factor"
+        assert f"set {name} to at most {brokers}" in check.advice
 
 
 def test_missing_state_topic_is_a_warning_if_configs_are_not_readable():

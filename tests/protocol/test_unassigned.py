@@ -35,7 +35,7 @@ def state_topic(error: int = 0, leaders: tuple[int, ...] = ()) -> TopicDescripti
             "2 of 3 partitions of __share_group_state have no leader",
             "brokers that have their replicas",
         ),
-        (state_topic(leaders=(1, 1)), "assigns none", "as many in-sync replicas as"),
+        (state_topic(leaders=(1, 1)), "assigns none", "its min.insync.replicas"),
     ],
 )
 def test_state_topic_has_a_reason_and_advice(

@@ -88,7 +88,7 @@ async def test_each_broker_has_one_line_at_the_begin_and_one_at_the_end_of_an_ou
 
     begins = [line for line in during if line.startswith("WARNING unreachable")]
     assert sorted(map(broker_of, begins)) == sorted(cluster.brokers.values())
-    # What the lost connections cost: one line for each leader.
+    # Each leader has one line about locks, and one about acknowledgements.
     lost = [line for line in during if line.startswith("WARNING locks lost")]
     failed = [line for line in during if line.startswith("WARNING acknowledgements")]
     assert max(len(lost), len(failed)) <= len(cluster.brokers)

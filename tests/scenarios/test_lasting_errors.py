@@ -73,8 +73,7 @@ async def test_state_topic_that_cannot_be_created_is_reported(
 ) -> None:
     """The default replication factor of Kafka needs three brokers."""
     factor = "share.coordinator.state.topic.replication.factor"
-    settings = {factor: "3", "share.coordinator.state.topic.min.isr": "2"}
-    with start_broker(settings) as servers:
+    with start_broker({factor: "3"}) as servers:
         topic = Admin(servers).create_topic()
         before = await state_topic_check(servers)
         async with consuming(servers, topic) as consumer:
@@ -93,6 +92,22 @@ async def test_state_topic_that_cannot_be_created_is_reported(
         assert "cannot create it" in check.found
         assert f"{factor} is 3, with 1 broker" in check.found
         assert f"set {factor} to at most 1" in check.advice
+
+
+async def test_state_topic_with_fewer_replicas_than_its_min_isr_is_written(
+    start_broker: StartBroker,
+) -> None:
+    """Brokers then require all replicas to be in sync, and no more."""
+    prefix = "share.coordinator.state.topic"
+    settings = {f"{prefix}.replication.factor": "1", f"{prefix}.min.isr": "2"}
+    with start_broker(settings) as servers:
+        topic = Admin(servers).create_topic()
+        before = await state_topic_check(servers)
+        async with consuming(servers, topic) as consumer:
+            await until(lambda: consumer.assignment, within=30)
+        after = await state_topic_check(servers)
+
+    assert (Verdict.WARN, Verdict.WARN) == (before.verdict, after.verdict)
 
 
 async def state_topic_check(servers: str) -> Check:

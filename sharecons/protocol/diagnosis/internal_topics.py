@@ -29,41 +29,33 @@ class InternalTopic:
 
     Attributes:
         check: the name of its check.
-        replication_factor, min_isr: the brokers' configs for its creation.
+        replication_factor: the brokers' config for its creation.
         purpose: what needs it.
     """
 
     name: str
     check: str
     replication_factor: str
-    min_isr: str
     purpose: str
-
-    @property
-    def configs(self) -> tuple[str, str]:
-        """The names of its configs."""
-        return self.replication_factor, self.min_isr
 
 
 STATE_TOPIC: Final = InternalTopic(
     name="__share_group_state",
     check="state topic",
     replication_factor="share.coordinator.state.topic.replication.factor",
-    min_isr="share.coordinator.state.topic.min.isr",
     purpose="no share group gets partitions",
 )
 OFFSETS_TOPIC: Final = InternalTopic(
     name="__consumer_offsets",
     check="offsets topic",
     replication_factor="offsets.topic.replication.factor",
-    min_isr="min.insync.replicas",
     purpose="no group has a coordinator",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InternalTopicFacts:
-    """What was read about an internal topic.
+    """The facts about an internal topic, as they were read.
 
     Attributes:
         described: the topic; an error if it does not exist.
@@ -98,25 +90,14 @@ def _creation_problem(topic: InternalTopic, facts: InternalTopicFacts) -> Check 
     brokers = "1 broker" if count == 1 else f"{count} brokers"
     for node_id, configs in facts.broker_configs.items():
         copies = _number(configs, topic.replication_factor)
-        min_isr = _number(configs, topic.min_isr)
         if copies is not None and copies > count:
             return fail(
                 topic.check,
                 f"{topic.name} does not exist, and broker {node_id} cannot create it: "
                 f"{topic.replication_factor} is {copies}, with {brokers}; "
                 f"{topic.purpose}",
-                f"set {topic.replication_factor} to at most {count} and "
-                f"{topic.min_isr} to at most that in the properties of every broker, "
-                "and restart them",
-            )
-        if None not in (copies, min_isr) and (min_isr or 0) > (copies or 0):
-            return fail(
-                topic.check,
-                f"{topic.name} does not exist, and could not be written: "
-                f"{topic.min_isr} of broker {node_id} is {min_isr}, and "
-                f"{topic.replication_factor} {copies}; {topic.purpose}",
-                f"set {topic.min_isr} to at most {copies} in the properties of every "
-                "broker, and restart them",
+                f"set {topic.replication_factor} to at most {count} in the properties "
+                "of every broker, and restart them",
             )
     return None
 
@@ -134,7 +115,11 @@ def _check_existing(
             "the state of some groups cannot be read or written; check the brokers",
         )
     min_isr = _number(facts.topic_configs, "min.insync.replicas") or 1
-    unwritable = sum(len(each.in_sync) < min_isr for each in partitions)
+    # A topic of fewer replicas than min.insync.replicas is written to all of them
+    # (measured on Kafka 4.4.0).
+    unwritable = sum(
+        len(each.in_sync) < min(min_isr, len(each.replicas)) for each in partitions
+    )
     if unwritable:
         return fail(
             internal.check,

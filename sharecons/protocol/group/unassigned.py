@@ -17,7 +17,6 @@ STATE_TOPIC: Final = "__share_group_state"
 STATE_TOPIC_REQUEST: Final = MetadataRequest(names=(STATE_TOPIC,), ids=())
 
 REPLICATION_FACTOR: Final = "share.coordinator.state.topic.replication.factor"
-MIN_ISR: Final = "share.coordinator.state.topic.min.isr"
 
 PREFLIGHT: Final = (
     "run `sharecons preflight`, and read the log of the group coordinator"
@@ -58,8 +57,7 @@ def cause_of(described: TopicDescription | None, brokers: int) -> Cause:
         )
     return Cause(
         "the group coordinator assigns none",
-        f"check that {STATE_TOPIC} has as many in-sync replicas as {MIN_ISR}: "
-        f"{PREFLIGHT}",
+        f"check that {STATE_TOPIC} has its min.insync.replicas: {PREFLIGHT}",
     )
 
 
@@ -67,6 +65,6 @@ def _not_created(brokers: int) -> Cause:
     return Cause(
         f"the brokers have not created the topic {STATE_TOPIC}",
         f"{REPLICATION_FACTOR} (3 by default) must be at most {brokers}, the number of "
-        f"brokers, and {MIN_ISR} (2) at most that factor: correct the properties of "
-        "the brokers, and restart them; `sharecons preflight` shows the values",
+        "brokers: correct the properties of the brokers, and restart them; `sharecons "
+        "preflight` shows the value",
     )

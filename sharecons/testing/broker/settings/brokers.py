@@ -29,7 +29,6 @@ def internal_topic_settings(brokers: int) -> Mapping[str, str]:
     copies = str(min(brokers, 3))
     return {
         "offsets.topic.replication.factor": copies,
-        "share.coordinator.state.topic.min.isr": str(min(brokers, 2)),
         "share.coordinator.state.topic.replication.factor": copies,
     }
 
