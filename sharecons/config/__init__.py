@@ -1,6 +1,6 @@
 """Configuration: validated arguments, TLS and SASL, and Kafka's properties files.
 
 `settings` loads a configuration, `security` holds TLS and SASL, `validation` checks
-arguments, `not_given` is a default other than None. The package `properties` reads
-Kafka's properties files.
+arguments, `callables` checks functions, `not_given` is a default other than None. The
+package `properties` reads Kafka's properties files.
 """

@@ -1,11 +1,9 @@
 """Validation of a client's arguments; every error message names the argument."""
 
-import inspect
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as Base64Error
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
 from typing import Final, TypeVar
 from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
@@ -23,8 +21,6 @@ __all__ = [
     "check_acknowledge_type",
     "check_bool",
     "check_by_partition",
-    "check_callable",
-    "check_callback",
     "check_choice",
     "check_count",
     "check_group_id",
@@ -41,10 +37,8 @@ __all__ = [
     "check_topic_names",
     "check_topics",
     "check_unicode",
-    "is_generator",
     "member_id_of",
     "parse_bootstrap",
-    "why_nothing_runs",
 ]
 
 ValueT = TypeVar("ValueT")
@@ -321,62 +315,6 @@ def check_bool(name: str, value: bool) -> None:
 
 def check_timeout(value: float) -> None:
     check_number("timeout", value, 0, inf)
-
-
-def check_callable(name: str, value: object) -> None:
-    """Check that `value` is None or a plain function (not a coroutine function).
-
-    Raises:
-        ConfigurationError: it cannot be called, or it is a coroutine function or an
-            async generator function (also as a partial or by its `__call__`).
-    """
-    if value is None:
-        return
-    if not callable(value):
-        raise ConfigurationError(f"{name} must be callable or None, not {value!r}")
-    if _matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
-        raise ConfigurationError(
-            f"{name} must be a plain function: {value!r} is async, and its result "
-            "would not be awaited; await in the loop over the records instead"
-        )
-
-
-def check_callback(name: str, value: object) -> None:
-    """Check as `check_callable`; also reject generator functions.
-
-    Calling a generator function does not run its body.
-    """
-    check_callable(name, value)
-    if _matches_any(value, inspect.isgeneratorfunction):
-        raise ConfigurationError(
-            f"{name} must be a plain function: {value!r} is a generator function, "
-            "and calling it runs nothing"
-        )
-
-
-def why_nothing_runs(function: object) -> str:
-    """Return why a call of `function` would not run its body; "" if it would.
-
-    Return "async" for coroutine functions and "a generator" for generator functions,
-    including partials of one and objects whose `__call__` is one.
-    """
-    if _matches_any(function, inspect.iscoroutinefunction):
-        return "async"
-    return "a generator" if is_generator(function) else ""
-
-
-def is_generator(function: object) -> bool:
-    """Return whether a call returns a generator, async or not, and runs nothing."""
-    return _matches_any(
-        function, inspect.isgeneratorfunction, inspect.isasyncgenfunction
-    )
-
-
-def _matches_any(value: object, *kinds: Callable[[object], bool]) -> bool:
-    while isinstance(value, partial):
-        value = value.func
-    called = getattr(type(value), "__call__", None)  # noqa: B004 (its function)
-    return any(kind(value) or kind(called) for kind in kinds)
 
 
 def member_id_of(name: str | None) -> str:

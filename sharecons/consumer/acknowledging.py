@@ -2,6 +2,7 @@
 
 from sharecons._record import AcknowledgeType
 from sharecons.config import validation
+from sharecons.config.callables import check_callback
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.net.member import Member
@@ -18,7 +19,7 @@ class Acknowledging(Lifecycle):
 
     def __init__(self, on_acknowledged: Acknowledged | None) -> None:
         super().__init__()
-        validation.check_callback("on_acknowledged", on_acknowledged)
+        check_callback("on_acknowledged", on_acknowledged)
         self._on_acknowledged = on_acknowledged
 
     def acknowledge(
@@ -59,7 +60,7 @@ class Acknowledging(Lifecycle):
 
     @on_acknowledged.setter
     def on_acknowledged(self, callback: Acknowledged | None) -> None:
-        validation.check_callback("on_acknowledged", callback)
+        check_callback("on_acknowledged", callback)
         self._check_caller()
         self._on_acknowledged = callback
         if self._background is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from sharecons._record import REJECT, RELEASE, Record
-from sharecons.config.validation import check_callable
+from sharecons.config.callables import check_callable
 from sharecons.errors import CorruptRecordsError, DeserializationError
 from sharecons.log import get_logger
 from sharecons.net.io.callbacks import raise_exit

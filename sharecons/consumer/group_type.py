@@ -1,6 +1,6 @@
-"""Checks that a group is no group of another type, before its configs are set.
+"""Checks that a group has no other type before its configs are set.
 
-A consumer of such a group fails when it joins. Its config would stay in the group.
+A consumer of another type fails when it joins, and its config would stay there.
 """
 
 from collections.abc import Mapping

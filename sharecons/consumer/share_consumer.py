@@ -96,8 +96,7 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
         member_id: identifies this member. A process that keeps its id when it restarts
             (a pod's name, for example) gets its partitions again immediately; with a
             new id it waits for the old member's session timeout (45 s). Never use an id
-            twice at the same time. Any name; it is converted to a UUID, as Kafka
-            requires.
+            twice at the same time. Any name; it is converted to a UUID.
         client_rack: for brokers that assign by rack.
         on_acknowledged: called with the results (`AcknowledgeResult`) of explicit and
             implicit acknowledgements. A plain function, not a coroutine function; if it
@@ -292,15 +291,17 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
 
     @property
     def connected(self) -> bool:
-        """True while the group coordinator accepts this member's heartbeats.
+        """True while heartbeats are accepted, and `problems` has no rejected fetch.
 
-        False before the first one is accepted, after a failure, when a heartbeat is
+        False before the first heartbeat is accepted, after a failure, when one is
         overdue by a heartbeat interval, without topics, and once the consumer closes.
         """
-        if self._state != "open":
-            return False
-        now = self._queue.clock()
-        return self._member.membership.heartbeats.is_connected(now)
+        return self._state == "open" and self._member.problems.is_connected()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The problems that last now and are logged as warnings."""
+        return self._member.problems.lasting() if self._state == "open" else ()
 
     @property
     def seconds_since_heartbeat(self) -> float | None:

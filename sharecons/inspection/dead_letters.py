@@ -22,17 +22,17 @@ Entries = Mapping[str, ConfigEntry]
 
 
 async def read_broker_configs(
-    admin: ShareGroupAdmin, node_ids: Iterable[int]
+    admin: ShareGroupAdmin,
+    node_ids: Iterable[int],
+    names: Iterable[str] = (DEAD_LETTER_PREFIX, DEAD_LETTER_CREATE),
 ) -> dict[int, Outcome[Entries]]:
-    """Read each broker's configs for dead letters: partition leaders can differ."""
+    """Read configs of each broker, by default for dead letters: brokers can differ."""
     configs: dict[int, Outcome[Entries]] = {}
 
     async def read(node_id: int) -> None:
         try:
             configs[node_id] = Outcome(
-                await admin.describe_broker_configs(
-                    DEAD_LETTER_PREFIX, DEAD_LETTER_CREATE, node_id=node_id
-                )
+                await admin.describe_broker_configs(*names, node_id=node_id)
             )
         except Error as error:
             configs[node_id] = Outcome(error=error)

@@ -24,19 +24,24 @@ from sharecons.protocol.diagnosis.dead_letters import (
     check_dead_letters,
     dead_letter_settings,
 )
+from sharecons.protocol.diagnosis.internal_topics import (
+    OFFSETS_TOPIC,
+    STATE_TOPIC,
+    InternalTopicFacts,
+    check_internal_topic,
+)
 from sharecons.protocol.diagnosis.preflight import (
     check_configs,
     check_features,
     check_group,
     check_reachable,
     check_rights,
-    check_state_topic,
     check_topic,
 )
-from sharecons.wire.share_state_records import SHARE_GROUP_STATE
 
 __all__ = ["check_cluster"]
 
+INTERNAL: Final = {each.name: each for each in (STATE_TOPIC, OFFSETS_TOPIC)}
 TO_CONSUME: Final = {
     "READ": "to consume it",
     "DESCRIBE": "to find its leaders",
@@ -58,9 +63,9 @@ async def check_cluster(
     features = await _features(admin, cluster)
     checks = [check_reachable(cluster), *check_features(features)]
     known = await admin.describe_topics(
-        SHARE_GROUP_STATE, *names, authorized_operations=True
+        *dict.fromkeys((*INTERNAL, *names)), authorized_operations=True
     )
-    checks.append(check_state_topic(known[SHARE_GROUP_STATE], len(cluster.brokers)))
+    checks += await _internal_topics(admin, cluster, known)
     for name in names:
         checks += _topic(name, known[name])
     if group_ids and _has_share_groups(features):
@@ -83,6 +88,30 @@ async def _features(
         for node_id in cluster.brokers:
             tasks.start_soon(send, node_id)
     return dict(sorted(features.items()))
+
+
+async def _internal_topics(
+    admin: ShareGroupAdmin,
+    cluster: ClusterDescription,
+    known: Mapping[str, Outcome[Topic]],
+) -> list[Check]:
+    names = [each.replication_factor for each in INTERNAL.values()]
+    topic_configs, broker_configs = await gather(
+        admin.describe_topic_configs(*INTERNAL),
+        read_broker_configs(admin, cluster.brokers, names),
+    )
+    return [
+        check_internal_topic(
+            topic,
+            InternalTopicFacts(
+                described=known[name],
+                topic_configs=outcome_of(topic_configs, name),
+                brokers=len(cluster.brokers),
+                broker_configs=broker_configs.value,
+            ),
+        )
+        for name, topic in INTERNAL.items()
+    ]
 
 
 def _has_share_groups(features: dict[int, Outcome[Features]]) -> bool:

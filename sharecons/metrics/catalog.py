@@ -40,6 +40,7 @@ MetricName = Literal[
     "fetch-throttle-time-avg",
     "fetch-throttle-time-max",
     "sharecons-records-held",
+    "sharecons-problems",
     "sharecons-records-released-unprocessed-total",
     "sharecons-last-deliveries-unprocessed-total",
     "sharecons-records-archived-total",
@@ -207,6 +208,12 @@ _ALL: Final = (
         _OWN,
         "records",
         "records locked for this consumer now, delivered or not",
+    ),
+    _gauge(
+        "sharecons-problems",
+        _OWN,
+        "problems",
+        "problems that last now and are logged as warnings",
     ),
     _total(
         "sharecons-records-released-unprocessed-total",

@@ -166,11 +166,13 @@ class MetricsRecorder:
     Attributes:
         clock: returns the current time; set when the consumer starts.
         held_records: returns how many records are locked for the consumer.
+        problems: returns the problems that are logged as lasting.
     """
 
     def __init__(self, samples: int = SAMPLES, window: float = WINDOW) -> None:
         self.clock: Callable[[], float] | None = None
         self.held_records: Callable[[], int] = _none_held
+        self.problems: Callable[[], Sequence[str]] = tuple
         self._last_poll = NEVER
         self._between_polls = SampledValues(samples, window)
         self._poll_idle_ratios = SampledValues(samples, window)
@@ -349,6 +351,7 @@ class MetricsRecorder:
             "fetch-throttle-time-avg": self._throttle_times.average(now) * MS,
             "fetch-throttle-time-max": self._throttle_times.maximum(now) * MS,
             "sharecons-records-held": self.held_records(),
+            "sharecons-problems": len(self.problems()),
             "sharecons-records-released-unprocessed-total": self._released_unprocessed,
             "sharecons-last-deliveries-unprocessed-total": (
                 self._last_deliveries_unprocessed

@@ -38,6 +38,9 @@ class ErrorReports:
         raise_error: called with each error to raise.
         wake_leaders: called when a pause has ended.
         log: the member's logger.
+
+    Attributes:
+        topics: the topics that metadata does not describe.
     """
 
     def __init__(
@@ -52,7 +55,7 @@ class ErrorReports:
         self._wake_leaders = wake_leaders
         self._log = log
         self._errors = ReportedErrors()
-        self._topics = ProblemLog(log, _TOPICS)
+        self.topics = ProblemLog(log, _TOPICS)
 
     def on_subscribed(self) -> None:
         """Raise every error again."""
@@ -83,10 +86,10 @@ class ErrorReports:
         codes = self._metadata.topic_codes
         for topic, code in codes.items():
             if code == Code.NONE:
-                self._topics.on_success(topic, now)
+                self.topics.on_success(topic, now)
             elif code not in _RAISED:
                 reason = code_name(code)
-                self._topics.on_failure(topic, now, topic=topic, reason=reason)
+                self.topics.on_failure(topic, now, topic=topic, reason=reason)
 
     def on_fetch_result(self, result: PartitionError | FetchRecovered) -> None:
         """Raise the first error of a topic; log the errors of its other partitions."""

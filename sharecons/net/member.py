@@ -23,7 +23,7 @@ from sharecons.net.connection import Connection, ReconnectingConnection
 from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
 from sharecons.net.error_reports import ErrorReports
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
-from sharecons.net.log_messages import STALLED, THROTTLED
+from sharecons.net.log_messages import STALLED
 from sharecons.net.member_log import MemberLog
 from sharecons.protocol.acknowledge.batcher import (
     AcknowledgeResult,
@@ -43,10 +43,9 @@ from sharecons.protocol.fetch.events import (
     MetadataStale,
     PartitionError,
     Stalled,
-    Throttled,
-    UnexpectedResponse,
 )
 from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.retried_errors import FetchRejected
 from sharecons.protocol.group.heartbeat import Membership, State
 from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.messages import (
@@ -83,6 +82,7 @@ class Member:
         wake_leaders: call this when the prefetch limit changed: records can be due.
         settling: the scope in which `close` waits for the leaders.
         leave_timeout: seconds for which `close` waits for the group coordinator.
+        problems: logs problems with the cluster.
     """
 
     def __init__(
@@ -138,14 +138,16 @@ class Member:
         self._errors = ErrorReports(
             self.metadata, listener.on_error, self.wake_leaders, self._log
         )
-        self._problems = MemberLog(self._log, running_clock())
-        cluster.outages = self._problems.outages
+        self.problems = MemberLog(self._log, running_clock(), self)
+        self.problems.add(self._errors.topics)
+        cluster.outages = self.problems.outages
+        recorder.problems = self.problems.lasting
 
     # Called by the consumer.
 
     def use_connection(self, connection: Connection) -> None:
         """Use this connection for requests that any broker can serve."""
-        connection.watch(self._problems.outages)
+        connection.watch(self.problems.outages)
         self._any_broker.use(connection)
 
     def start(self, tasks: TaskGroup) -> None:
@@ -153,7 +155,7 @@ class Member:
         self._leaders.start(tasks)
         tasks.start_soon(self._run_membership)
         tasks.start_soon(self._run_metadata)
-        tasks.start_soon(self._problems.run)
+        tasks.start_soon(self.problems.run)
         self._listener.configs.start(tasks, self.send_to_any)
 
     async def send_to_any(self, request: Any) -> Any:
@@ -250,7 +252,7 @@ class Member:
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
                 found = await self.send_to_any(request)
-                self._problems.on_coordinator_response(request, found)
+                self.problems.on_coordinator_response(request, found)
                 return found
             coordinator = self.membership.coordinator
             assert coordinator is not None, "heartbeats follow a look-up"
@@ -267,7 +269,7 @@ class Member:
             response = await connection.send(request, self._request_timeout)
             now = anyio.current_time()
             self._recorder.on_heartbeat_response(request, response, sent_at, now)
-            self._problems.on_coordinator_response(request, response)
+            self.problems.on_coordinator_response(request, response)
             return response
 
         async def close_all() -> None:
@@ -282,7 +284,7 @@ class Member:
                 self._on_membership_change,
             )
         finally:
-            self._problems.end()
+            self.problems.end()
             await close_all()
 
     async def _run_metadata(self) -> None:
@@ -324,6 +326,7 @@ class Member:
     def _on_metadata_change(self) -> None:
         topic_errors, self.metadata.topic_errors = self.metadata.topic_errors, []
         self._errors.on_metadata(topic_errors, anyio.current_time())
+        self.problems.on_metadata()
         if topic_errors:
             unauthorized = self.metadata.unauthorized_topics()
             self.membership.exclude_topics(unauthorized, anyio.current_time())
@@ -336,6 +339,7 @@ class Member:
 
     def _on_leader_events(self, events: Iterable[LeaderEvent]) -> None:
         for event in events:
+            self.problems.on_event(event)
             self._on_leader_event(event)
 
     def _on_leader_event(self, event: LeaderEvent) -> None:
@@ -349,8 +353,7 @@ class Member:
                 self.metadata.update_endpoints(endpoints)
             case LocksLost():
                 self._on_locks_lost(event)
-            case MetadataStale():
-                self._problems.on_metadata_stale(event)
+            case MetadataStale() | FetchRejected():
                 self.metadata.mark_stale(anyio.current_time())
                 self._metadata_wakeup.set()
             case PartitionError() | FetchRecovered():
@@ -359,10 +362,6 @@ class Member:
                 self._fail(error)
             case Stalled(node_id):
                 self._rejoin(node_id)
-            case UnexpectedResponse(what):
-                self._problems.on_unexpected_response(what)
-            case Throttled(node_id):
-                self._log.warning(THROTTLED, node_id=node_id)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
         self._log.warning("locks lost", reason=lost.reason, records=lost.record_count)

@@ -4,12 +4,29 @@ from typing import Any, Final
 
 import anyio
 
+from sharecons.errors import Error
+from sharecons.net.fetch_problems import FetchProblems
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
+from sharecons.net.log_messages import THROTTLED
 from sharecons.net.outages import LOST_DELAY, Outages
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
+from sharecons.net.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.protocol.codes import code_name
-from sharecons.protocol.fetch.events import MetadataStale
+from sharecons.protocol.error_advice import FIND_COORDINATOR, HEARTBEAT, advice_for
+from sharecons.protocol.fetch.events import (
+    LeaderEvent,
+    MetadataStale,
+    Throttled,
+    UnexpectedResponse,
+)
+from sharecons.protocol.fetch.retried_errors import (
+    FetchAccepted,
+    FetchRejected,
+    PartitionFetched,
+    PartitionRetried,
+)
 from sharecons.protocol.messages import (
+    JOIN_EPOCH,
     FindCoordinatorResponse,
     Heartbeat,
     HeartbeatResponse,
@@ -31,6 +48,12 @@ METADATA: Final = ProblemTexts(
     lasts="metadata is still stale, requesting it again",
     ends="metadata is up to date again",
 )
+LEADERS: Final = ProblemTexts(
+    begins="partitions have no leader, waiting",
+    lasts="partitions still have no leader, waiting",
+    ends="all partitions have leaders again",
+)
+LEADERLESS_ADVICE: Final = "check the brokers that have their replicas"
 RESPONSES: Final = ProblemTexts(
     begins="unexpected response",
     lasts="still unexpected responses",
@@ -48,43 +71,118 @@ class MemberLog:
         outages: the outages of brokers.
     """
 
-    def __init__(self, log: Any, clock: Clock) -> None:
+    def __init__(self, log: Any, clock: Clock, member: ObservedMember) -> None:
+        self._log = log
         self._clock = clock
+        self._membership = member.membership
+        self._machine = metadata = member.metadata
         self.outages = Outages(log, clock)
         self._scope = anyio.CancelScope()
         self._wakeup = AutoResetEvent()
         self._heartbeats = ProblemLog(log, HEARTBEATS, delay=LOST_DELAY)
         self._metadata = ProblemLog(log, METADATA, delay=LOST_DELAY)
         self._responses = ProblemLog(log, RESPONSES)
+        self._leaders = ProblemLog(log, LEADERS, delay=LOST_DELAY)
+        self._fetches = FetchProblems(log, clock, lambda: metadata.topic_names)
+        self._unassigned = UnassignedWatch(log, clock, member)
+        self._logs = [
+            self._unassigned.problems,
+            self.outages.problems,
+            self._heartbeats,
+            self._metadata,
+            self._responses,
+            self._leaders,
+            *self._fetches.logs,
+        ]
+
+    def add(self, problems: ProblemLog) -> None:
+        """Make these problems a part of the member's state."""
+        self._logs.append(problems)
 
     async def run(self) -> None:
         """Look for overdue responses and ended problems, until `end` is called."""
         with self._scope:
-            while True:
-                await self._wakeup.wait_until(self.outages.check())
-                now = self._clock()
-                self._metadata.end_quiet(now, METADATA_QUIET)
-                self._responses.end_quiet(now, RESPONSES_QUIET)
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(self._unassigned.run)
+                while True:
+                    await self._wakeup.wait_until(self.outages.check())
+                    self._end_problems(self._clock())
+
+    def _end_problems(self, now: float) -> None:
+        self._metadata.end_quiet(now, METADATA_QUIET)
+        self._responses.end_quiet(now, RESPONSES_QUIET)
+        self._fetches.keep_only(self._machine.leaders(), self._membership.assignment)
 
     def end(self) -> None:
         """End `run`."""
         self._scope.cancel()
+
+    # State, for any thread.
+
+    def lasting(self) -> tuple[str, ...]:
+        """Return the problems that last and have a line, as text; none after `end`."""
+        if self._scope.cancel_called:
+            return ()
+        return tuple(text for log in self._logs for text in log.lasting())
+
+    def is_connected(self) -> bool:
+        """Return whether heartbeats are accepted, and fetches not rejected."""
+        membership = self._membership
+        if not membership.heartbeats.is_connected(self._clock()):
+            return False
+        return not self._fetches.blocks(membership.assignment)
+
+    def fetch_error(self) -> Error | None:
+        """Return the error of a fetch that is repeated now, or None."""
+        return self._fetches.error()
+
+    # Events.
 
     def on_coordinator_response(
         self, request: Any, response: HeartbeatResponse | FindCoordinatorResponse
     ) -> None:
         """Note whether the group coordinator is found and accepts heartbeats."""
         now = self._clock()
+        is_heartbeat = isinstance(request, Heartbeat)
         if response.error:
-            self._heartbeats.on_failure("", now, reason=code_name(response.error))
-        elif isinstance(request, Heartbeat):
+            table = HEARTBEAT if is_heartbeat else FIND_COORDINATOR
+            self._heartbeats.on_failure(
+                "",
+                now,
+                request=type(request).__name__,
+                reason=code_name(response.error),
+                message=response.message or "",
+                advice=advice_for(table, response.error),
+            )
+        elif is_heartbeat and request.member_epoch != JOIN_EPOCH:
+            # A member that can only join is removed from the group each time.
             self._heartbeats.on_success("", now)
 
-    def on_metadata_stale(self, event: MetadataStale) -> None:
-        """Note an error that newer metadata can help; outages are logged alone."""
-        if not event.is_outage:
-            self._metadata.on_failure("", self._clock(), reason=event.reason)
+    def on_metadata(self) -> None:
+        """Note the assigned partitions that have no leader."""
+        now = self._clock()
+        leaderless = self._machine.leaderless()
+        for topic, count in leaderless.items():
+            self._leaders.on_failure(
+                topic, now, topic=topic, partitions=count, advice=LEADERLESS_ADVICE
+            )
+        for led in self._leaders.keys - leaderless.keys():
+            self._leaders.on_success(led, now)
 
-    def on_unexpected_response(self, what: str) -> None:
-        """Note a response that violates the protocol."""
-        self._responses.on_failure("", self._clock(), what=what)
+    def on_event(self, event: LeaderEvent) -> None:
+        """Note an event of a leader, if it is about a problem."""
+        match event:
+            case MetadataStale(reason, is_outage):
+                if not is_outage:  # outages are logged alone
+                    self._metadata.on_failure("", self._clock(), reason=reason)
+            case UnexpectedResponse(what):
+                self._responses.on_failure("", self._clock(), what=what)
+            case Throttled(node_id):
+                self._log.warning(THROTTLED, node_id=node_id)
+            case (
+                FetchAccepted()
+                | FetchRejected()
+                | PartitionFetched()
+                | PartitionRetried()
+            ):
+                self._fetches.on_event(event)

@@ -86,13 +86,14 @@ class Outages:
         log: a logger of `sharecons.log`.
 
     Attributes:
+        problems: the outages that last.
         failed: by broker, the requests that must succeed, and when they last failed.
     """
 
     def __init__(self, log: Any, clock: Clock) -> None:
         self.clock = clock
         self.failed: dict[Hashable, dict[str, float]] = {}
-        self._problems = ProblemLog(log, TEXTS)
+        self.problems = ProblemLog(log, TEXTS)
         self._log = log
         self._reconnect_logged_at: dict[str, float] = {}
         self._connections: set[WatchedConnection] = set()
@@ -131,7 +132,7 @@ class Outages:
     def check(self) -> float:
         """Log overdue responses and unused brokers; return when to call this again."""
         now = self.clock()
-        for broker in self._problems.end_quiet(now, UNUSED, "not needed any more"):
+        for broker in self.problems.end_quiet(now, UNUSED, "not needed any more"):
             del self.failed[broker]
         self._connections = {each for each in self._connections if not each.closed}
         next_check = now + OVERDUE
@@ -158,7 +159,7 @@ class Outages:
         failed = self.failed.setdefault(broker, {})
         if request in OWN_REQUESTS:
             failed[request] = now
-        self._problems.on_failure(
+        self.problems.on_failure(
             broker, now, since=since, delay=delay, broker=broker, reason=reason
         )
 
@@ -169,7 +170,7 @@ class Outages:
         if any(now - failed_at < EXPIRY for failed_at in failed.values()):
             return
         del self.failed[broker]
-        problem = self._problems.on_success(broker, now)
+        problem = self.problems.on_success(broker, now)
         if problem is not None and problem.logged_at is None:
             self._log_reconnect(broker, problem, now)
 

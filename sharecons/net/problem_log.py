@@ -1,13 +1,17 @@
 """Log lines about problems that last: when one begins, each minute, when it ends."""
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Set
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final, NamedTuple
 
 __all__ = ["REPEAT_INTERVAL", "Problem", "ProblemLog", "ProblemTexts"]
 
 REPEAT_INTERVAL: Final = 60.0
 """Seconds between two lines about one problem while it lasts."""
+
+CAUSE: Final = ("reason", "message", "advice")
+"""Fields that the line about the end of a problem does not repeat."""
 
 
 class ProblemTexts(NamedTuple):
@@ -53,12 +57,16 @@ class ProblemLog:
     Args:
         log: a logger of `sharecons.log`.
         delay: seconds for which a problem lasts before its first line.
+        gap: seconds after which a problem without a line begins again.
     """
 
-    def __init__(self, log: Any, texts: ProblemTexts, *, delay: float = 0.0) -> None:
+    def __init__(
+        self, log: Any, texts: ProblemTexts, *, delay: float = 0.0, gap: float = inf
+    ) -> None:
         self._log = log
         self._texts = texts
         self._delay = delay
+        self._gap = gap
         self._problems: dict[Hashable, Problem] = {}
 
     def on_failure(
@@ -75,12 +83,17 @@ class ProblemLog:
         Args:
             since: when it began, if that is not now.
             delay: as in the constructor, if it differs for this cause.
-            fields: context of the log line; the last one counts.
+            fields: context of the log line; the last one counts. An empty message is
+                left out.
         """
         problem = self._problems.get(key)
         if problem is None:
             began = now if since is None else since
             problem = self._problems[key] = Problem(fields, began, now)
+        elif problem.logged_at is None and now - problem.failed_at > self._gap:
+            problem.since = now
+        if not fields.get("message", True):
+            del fields["message"]
         problem.failed_at, problem.fields = now, fields
         if not problem.is_line_due(now, self._delay if delay is None else delay):
             return
@@ -100,22 +113,58 @@ class ProblemLog:
         problem = self._problems.pop(key, None)
         if problem is not None and problem.logged_at is not None:
             fields = {**problem.fields}
-            fields.pop("reason", None)
+            for name in CAUSE:
+                fields.pop(name, None)
             seconds = round(now - problem.since, 1)
             self._log.info(text or self._texts.ends, **fields, seconds=seconds)
         return problem
 
-    def end_quiet(self, now: float, quiet: float, text: str = "") -> list[Hashable]:
+    @property
+    def keys(self) -> Set[Hashable]:
+        """The keys of all problems that last."""
+        return self._problems.keys()
+
+    @property
+    def is_logged(self) -> bool:
+        """True while a problem lasts that has a line."""
+        return bool(self.lasting())
+
+    def lasting(self) -> list[str]:
+        """Return the problems that have a line, as text; safe in any thread."""
+        return [
+            _format(self._texts.begins, problem.fields)
+            for problem in tuple(self._problems.values())
+            if problem.logged_at is not None
+        ]
+
+    def end_quiet(
+        self,
+        now: float,
+        quiet: float,
+        text: str = "",
+        *,
+        keep: Collection[Hashable] = (),
+    ) -> list[Hashable]:
         """End the problems that were not seen for `quiet` seconds; return their keys.
 
         Args:
             text: the message, if it is not the usual one.
+            keep: keys of problems that last, however long ago they were seen.
         """
         ended = [
             (key, problem.failed_at)
             for key, problem in self._problems.items()
-            if now - problem.failed_at >= quiet
+            if now - problem.failed_at >= quiet and key not in keep
         ]
         for key, failed_at in ended:
             self.on_success(key, failed_at, text)
         return [key for key, _ in ended]
+
+
+def _format(text: str, fields: dict[str, Any]) -> str:
+    """Return a problem as text: what it is about, its reason, and advice."""
+    about = [f"{name} {fields[name]}" for name in fields if name not in CAUSE]
+    about = [f" ({', '.join(about)})"] if about else []
+    cause = [f": {fields['reason']}"] if "reason" in fields else []
+    advice = [f"; {fields['advice']}"] if "advice" in fields else []
+    return "".join((text, *about, *cause, *advice))

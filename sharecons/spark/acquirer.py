@@ -141,12 +141,15 @@ class Acquirer:
         """Raise the error that explains why the member might have missed records.
 
         Raises:
-            Error: the last connection or fetch error, or one that says that the group
-                assigned no partition.
+            Error: the last connection or fetch error, the error of a fetch that is
+                repeated now, or one that says that the group assigned no partition.
         """
-        if self.last_error is not None:
-            raise fresh(self.last_error)
         member = self._member
+        error = self.last_error
+        if error is None and member is not None:
+            error = member.problems.fetch_error()
+        if error is not None:
+            raise fresh(error)
         assigned = member is not None and member.membership.assignment
         if not assigned and not self.stats.acquired:
             raise ConnectionFailedError(

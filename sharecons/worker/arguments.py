@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from sharecons.config.validation import why_nothing_runs
+from sharecons.config.callables import why_nothing_runs
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError
 from sharecons.worker.dead_letters import DeadLetterQueue

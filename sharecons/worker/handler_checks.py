@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
-from sharecons.config.validation import is_generator
+from sharecons.config.callables import is_generator
 from sharecons.errors import ConfigurationError
 
 __all__ = ["check_handler", "describe_function"]

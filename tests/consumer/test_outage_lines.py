@@ -8,7 +8,7 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
-from tests.net.embedded import SlowNetwork
+from tests.net.embedded import SlowNetwork, no_leader, respond_with_error_9999
 from tests.waiting import until
 
 pytestmark = [
@@ -208,6 +208,107 @@ async def test_coordinator_that_rejects_heartbeats_is_logged_once_a_minute(
     )
     check_problem(during, after, FEW_MINUTES)
     assert f"reason={code}" in during[0][1]
+
+
+@pytest.mark.parametrize(
+    ("api", "code", "advice"),
+    [
+        ("FindCoordinator", "COORDINATOR_NOT_AVAILABLE", "offsets.topic.replication"),
+        ("FindCoordinator", "UNKNOWN_SERVER_ERROR", "log of the group coordinator"),
+        ("ShareGroupHeartbeat", "UNKNOWN_SERVER_ERROR", "log of the group coordinator"),
+        ("ShareGroupHeartbeat", "REQUEST_TIMED_OUT", "log of the group coordinator"),
+        ("ShareFetch", "SHARE_SESSION_LIMIT_REACHED", "group.share.max.share.sessions"),
+        ("ShareFetch", "SHARE_SESSION_NOT_FOUND", "group.share.max.share.sessions"),
+        ("ShareFetch", "INVALID_SHARE_SESSION_EPOCH", "log of that broker"),
+        ("ShareFetch", "UNKNOWN_SERVER_ERROR", "log of that broker"),
+        ("ShareFetch", "REQUEST_TIMED_OUT", "log of that broker"),
+        ("ShareFetch", 9999, "log of that broker"),
+    ],
+)
+async def test_code_that_lasts_is_logged_once_a_minute_with_advice(
+    broker, lines, api, code, advice
+):
+    faults = []
+
+    def begin():
+        if api == "FindCoordinator":  # requested after a lost connection only
+            broker.faults.on("ShareGroupHeartbeat").cut()
+        fault = broker.faults.on(api, times=None)
+        if code == 9999:
+            faults.append(fault.respond(respond_with_error_9999))
+        else:
+            faults.append(fault.refuse(code))
+
+    during, after = await lines_of(
+        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
+    )
+    during = [line for line in during if "broker=" not in line[1]]
+    check_problem(during, [line for line in after if "again" in line[1]], FEW_MINUTES)
+    assert ("error code 9999" if code == 9999 else code) in during[0][1]
+    assert advice in during[0][1]
+    assert advice not in after[0][1]
+
+
+@pytest.mark.parametrize("code", ["UNKNOWN_MEMBER_ID", "FENCED_MEMBER_EPOCH"])
+async def test_member_that_is_removed_after_each_join_is_logged_once_a_minute(
+    broker, lines, code
+):
+    faults = []
+
+    def begin():
+        heartbeats = broker.faults.on(
+            "ShareGroupHeartbeat",
+            times=None,
+            where=lambda request, _: request.member_epoch > 0,
+        )
+        faults.append(heartbeats.refuse(code))
+
+    during, after = await lines_of(
+        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
+    )
+    during = [line for line in during if "assigned" not in line[1]]
+    check_problem(during, after, FEW_MINUTES)
+    assert f"reason={code}" in during[0][1]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "UNKNOWN_SERVER_ERROR",
+        "KAFKA_STORAGE_ERROR",
+        "COORDINATOR_NOT_AVAILABLE",
+        "NOT_LEADER_OR_FOLLOWER",
+    ],
+)
+async def test_partitions_that_fail_together_are_logged_once_a_minute(
+    broker, lines, code
+):
+    faults = []
+
+    def begin():
+        fault = broker.faults.on("ShareFetch", times=None)
+        faults.append(fault.refuse_partitions(code, leader=no_leader))
+
+    during, after = await lines_of(
+        broker, lines, begin, lambda: faults.pop().undo(), FEW_MINUTES
+    )
+    check_problem(during, after, FEW_MINUTES)
+    assert f"reason={code}" in during[0][1]
+    assert "partitions='orders-0, orders-1, orders-2'" in during[-1][1]
+
+
+async def test_partition_that_fails_now_and_then_is_not_logged(broker, lines):
+    async def fail(count):
+        for _ in range(count):
+            broker.faults.on("ShareFetch").refuse_partitions("KAFKA_STORAGE_ERROR")
+            await anyio.sleep(8)
+
+    async with anyio.create_task_group() as tasks:
+        during, after = await lines_of(
+            broker, lines, lambda: tasks.start_soon(fail, 5), lambda: None, 1
+        )
+    assert not during
+    assert not after
 
 
 async def test_partitions_with_stale_metadata_are_logged_once_a_minute(broker, lines):

@@ -14,12 +14,16 @@ from sharecons.admin import (
 from sharecons.errors import BrokerError, ConnectionFailedError
 from sharecons.inspection.preflight import check_cluster
 from sharecons.protocol.diagnosis.checks import Verdict
+from sharecons.protocol.diagnosis.internal_topics import (
+    STATE_TOPIC,
+    InternalTopicFacts,
+    check_internal_topic,
+)
 from sharecons.protocol.diagnosis.preflight import (
     check_configs,
     check_features,
     check_group,
     check_rights,
-    check_state_topic,
     check_topic,
 )
 from sharecons.testing import EmbeddedBroker
@@ -99,15 +103,66 @@ def a_topic(replicas=(1, 2, 3), in_sync=(1, 2, 3), leader=1):
     )
 
 
-def test_state_topic_needs_replicas_and_leaders():
-    assert OK is check_state_topic(a_topic(), 3).verdict
-    assert WARN is check_state_topic(a_topic(in_sync=(1,)), 3).verdict
-    assert WARN is check_state_topic(a_topic(replicas=(1,), in_sync=(1,)), 3).verdict
-    assert FAIL is check_state_topic(a_topic(leader=None), 3).verdict
-
-
 def gone(code=3):
     return Outcome(error=BrokerError("there is none", code=code, name="NONE"))
+
+
+def configs(**values):
+    entries = {
+        name: ConfigEntry(name=name, value=str(value), source="STATIC_BROKER_CONFIG")
+        for name, value in values.items()
+    }
+    return Outcome(entries)
+
+
+def check_state_topic(described, *, brokers=3, factor=3, min_isr=1):
+    of_broker = configs(**{STATE_TOPIC.replication_factor: factor})
+    facts = InternalTopicFacts(
+        described=described,
+        topic_configs=configs(**{"min.insync.replicas": min_isr}),
+        brokers=brokers,
+        broker_configs={1: of_broker if factor else gone(29)},
+    )
+    return check_internal_topic(STATE_TOPIC, facts)
+
+
+def test_state_topic_needs_replicas_and_leaders():
+    alone = a_topic(replicas=(1,), in_sync=(1,))
+    assert OK is check_state_topic(a_topic()).verdict
+    assert WARN is check_state_topic(a_topic(in_sync=(1,))).verdict
+    assert WARN is check_state_topic(alone).verdict
+    assert FAIL is check_state_topic(a_topic(leader=None)).verdict
+
+
+@pytest.mark.parametrize(
+    ("replicas", "expected"), [((1, 2, 3), FAIL), ((1, 2), FAIL), ((1,), WARN)]
+)
+def test_state_topic_with_too_few_in_sync_replicas_fails(replicas, expected):
+    described = a_topic(replicas=replicas, in_sync=(1,))
+    check = check_state_topic(described, min_isr=2)
+
+    assert expected is check.verdict
+    if expected is FAIL:
+        assert "1 of 1 partitions have fewer in-sync replicas than" in check.found
+
+
+@pytest.mark.parametrize(
+    ("brokers", "factor", "expected"), [(1, 1, WARN), (3, 3, WARN), (2, 3, FAIL)]
+)
+def test_missing_state_topic_fails_if_it_cannot_be_created(brokers, factor, expected):
+    check = check_state_topic(gone(), brokers=brokers, factor=factor)
+
+    assert expected is check.verdict
+    if expected is FAIL:
+        name = "share.coordinator.state.topic.replication.factor"
+        assert f"set {name} to at most {brokers}" in check.advice
+
+
+def test_missing_state_topic_is_a_warning_if_configs_are_not_readable():
+    check = check_state_topic(gone(), factor=None)
+
+    assert WARN is check.verdict
+    assert "it is not readable: there is none" in check.advice
 
 
 def test_a_topic_needs_a_leader_for_each_partition():
@@ -172,6 +227,7 @@ async def test_each_check_of_a_ready_cluster_has_a_line(kafka, admin):
         "version",
         "share.version",
         "state topic",
+        "offsets topic",
         f"topic {queue.topic}",
         f"rights to topic {queue.topic}",
         f"group {queue.group}",

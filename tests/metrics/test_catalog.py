@@ -56,10 +56,11 @@ def test_every_metric_has_a_value_a_unit_and_a_description() -> None:
         assert not metric.description.endswith(".")
 
 
-def test_own_metrics_are_one_gauge_and_totals() -> None:
+def test_own_metrics_are_two_gauges_and_totals() -> None:
     own = [metric for name, metric in METRICS.items() if name.startswith(OWN)]
 
-    assert ["sharecons-records-held"] == [m.name for m in own if m.kind == "gauge"]
+    gauges = [metric.name for metric in own if metric.kind == "gauge"]
+    assert ["sharecons-records-held", "sharecons-problems"] == gauges
     assert all(m.name.endswith("-total") for m in own if m.kind == "counter")
     assert {"sharecons-metrics"} == {metric.group for metric in own}
 

@@ -21,6 +21,12 @@ from sharecons.protocol.fetch.events import (
     MetadataStale,
     PartitionError,
 )
+from sharecons.protocol.fetch.retried_errors import (
+    FetchAccepted,
+    FetchRejected,
+    PartitionFetched,
+    PartitionRetried,
+)
 from sharecons.protocol.messages import PartitionLeader
 from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
@@ -202,7 +208,10 @@ def test_each_partition_error_has_the_event_of_its_action(code: int):
 
     expected = {
         ErrorAction.PROCEED: [],
-        ErrorAction.FIND_LEADER: [LeaderMoved(P0, leader)],
+        ErrorAction.FIND_LEADER: [
+            LeaderMoved(P0, leader),
+            PartitionRetried(P0, code, None),
+        ],
         ErrorAction.REFRESH_METADATA: [MetadataStale(Code(code).name)],
         ErrorAction.REPORT: [PartitionError(P0, code, None)],
     }
@@ -213,16 +222,41 @@ def test_each_partition_error_has_the_event_of_its_action(code: int):
     "code",
     [Code.KAFKA_STORAGE_ERROR, Code.OFFSET_NOT_AVAILABLE, Code.UNKNOWN_SERVER_ERROR],
 )
-def test_temporary_partition_error_causes_a_pause_and_no_event(code: Code):
+def test_temporary_partition_error_causes_a_pause_and_no_error(code: Code):
     harness = LeaderHarness()
 
     harness.respond(
         harness.next_fetch(), fetch_response(partition_response(P0, error=code))
     )
 
-    assert [] == harness.leader.events
+    assert [PartitionRetried(P0, code, None)] == harness.leader.events
     assert harness.next_request() is None
     assert harness.leader.next_deadline(harness.now) < 0.07
+
+
+def test_partition_that_is_fetched_again_has_one_event():
+    harness = LeaderHarness(P0, P1)
+    failed = partition_response(P0, error=Code.KAFKA_STORAGE_ERROR)
+    for response in (failed, failed, partition_response(P1, (0, 3))):
+        harness.respond(harness.next_fetch(), fetch_response(response))
+        harness.now = harness.leader.next_deadline(harness.now)
+    harness.respond(harness.next_fetch(), fetch_response())
+
+    assert [PartitionFetched(P0)] == harness.take_events(PartitionFetched)
+
+
+@pytest.mark.parametrize("code", OTHER_ERRORS)
+def test_rejected_fetches_have_an_event_each_and_one_at_their_end(code: int):
+    harness = LeaderHarness()
+    for error in (code, code, 0, 0):
+        harness.respond(harness.next_fetch(), fetch_response(error=error))
+        harness.now = max(harness.now, harness.leader.next_deadline(harness.now))
+    node_id = harness.leader.node_id
+
+    assert 2 * [FetchRejected(node_id, code, None)] == harness.take_events(
+        FetchRejected
+    )
+    assert [FetchAccepted(node_id)] == harness.take_events(FetchAccepted)
 
 
 def test_error_of_one_partition_with_records_of_another_causes_no_pause():

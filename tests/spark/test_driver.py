@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sharecons.errors import ClosedError, ConnectionFailedError
+from sharecons.errors import BrokerError, ClosedError, ConnectionFailedError
 from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
 from sharecons.spark.factory import OpenedDriver, open_driver
 from sharecons.spark.options import read_options
@@ -244,6 +244,29 @@ def test_available_now_continues_after_a_long_batch(
     while ends[-1] != ends[-2]:
         ends.append(query.latest_offset(ends[-1], max_offsets=None, min_offsets=None))
     assert ends[-1]["position"] == 1000
+
+
+@pytest.mark.parametrize("code", ["UNKNOWN_SERVER_ERROR", "KAFKA_STORAGE_ERROR"])
+@pytest.mark.parametrize("of_partitions", [False, True])
+def test_available_now_fails_if_the_last_fetches_were_rejected(
+    broker, options, start_driver, code, of_partitions
+):
+    produce(broker, 10)
+    fault = broker.faults.on("ShareFetch", times=None)
+    fault = fault.refuse_partitions(code) if of_partitions else fault.refuse(code)
+    given = {"idleTimeout": "1s"}
+    driver = start_driver(options(**given))
+    query = StreamQuery(
+        options(**given), opener=lambda *_: OpenedDriver(driver, "ledger")
+    )
+    query.end_when_drained()
+    begin = query.initial_offset()
+    with pytest.raises(BrokerError, match=f"{code}.*read the log|{code}.*disks"):
+        query.latest_offset(begin, max_offsets=None, min_offsets=None)
+    fault.undo()
+
+    until_true(lambda: driver.end == 10)
+    assert driver.can_finish()
 
 
 def test_trim_drops_committed_ranges_only(broker, options, start_driver):

@@ -219,7 +219,8 @@ class _Process:
         consumer = self._worker.consumer
         if consumer.connected:
             return self._missing_topics.problem() or self._thread_problem()
-        return f"not a member of group {consumer.group_id!r}: no heartbeat is accepted"
+        problems = "; ".join(consumer.problems) or "no heartbeat is accepted"
+        return f"not consuming in group {consumer.group_id!r}: {problems}"
 
     def _thread_problem(self) -> str | None:
         threads = self._worker.stats.abandoned_threads

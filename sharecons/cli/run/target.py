@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from sharecons.config.validation import is_generator
+from sharecons.config.callables import is_generator
 from sharecons.errors import ConfigurationError
 from sharecons.worker.handlers import BatchHandler
 from sharecons.worker.share_worker import ShareWorker

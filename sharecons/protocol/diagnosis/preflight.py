@@ -23,7 +23,6 @@ __all__ = [
     "check_group",
     "check_reachable",
     "check_rights",
-    "check_state_topic",
     "check_topic",
 ]
 
@@ -94,41 +93,6 @@ def _feature(features: Features) -> Check:
         "the feature is supported, but disabled",
         "kafka-features.sh --bootstrap-server … upgrade --feature share.version=1",
     )
-
-
-def check_state_topic(described: Outcome[Topic], brokers: int) -> Check:
-    """Check the topic in which share coordinators store state."""
-    name = "state topic"
-    if described.error is not None:
-        return warn(
-            name, str(described.error), "it is created for the first share group"
-        )
-    topic = described.value
-    partitions = topic.partitions.values()
-    leaderless = [n for n, each in topic.partitions.items() if each.leader is None]
-    if leaderless:
-        return fail(
-            name,
-            f"{topic.name}: no leader for {len(leaderless)} of its partitions",
-            "the state of some groups cannot be read or written; check the brokers",
-        )
-    replicas = min((len(each.replicas) for each in partitions), default=0)
-    behind = sum(len(each.in_sync) < len(each.replicas) for each in partitions)
-    if behind:
-        return warn(
-            name,
-            f"{topic.name}: {behind} of {len(partitions)} partitions lack replicas",
-            "check for brokers that are down or behind",
-        )
-    if replicas < 2:
-        return warn(
-            name,
-            f"{topic.name} has one replica: with that broker groups lose their state",
-            "share.coordinator.state.topic.replication.factor=3"
-            if brokers > 1
-            else "fine for tests only",
-        )
-    return ok(name, f"{len(partitions)} partitions, {replicas} replicas")
 
 
 def check_topic(name: str, described: Outcome[Topic]) -> Check:

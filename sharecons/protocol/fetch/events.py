@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Final, NamedTuple, final
 
 from sharecons.errors import (
     AuthorizationError,
@@ -18,6 +18,12 @@ from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.retried_errors import (
+    FetchAccepted,
+    FetchRejected,
+    PartitionFetched,
+    PartitionRetried,
+)
 from sharecons.protocol.fetch.session_manager import ShareSession
 from sharecons.protocol.messages import (
     Endpoint,
@@ -132,7 +138,9 @@ class UnexpectedResponse(NamedTuple):
 LeaderEvent = (
     Acquired
     | EndpointsLearned
+    | FetchAccepted
     | FetchRecovered
+    | FetchRejected
     | LeaderMoved
     | LocksLost
     | MetadataStale
@@ -141,7 +149,12 @@ LeaderEvent = (
     | UnexpectedResponse
     | Throttled
     | PartitionError
+    | PartitionFetched
+    | PartitionRetried
 )
+
+
+_RETRIED: Final = (ErrorAction.RETRY, ErrorAction.FIND_LEADER)
 
 
 def fetch_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
@@ -156,6 +169,11 @@ def fetch_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
             return [PartitionError(share_partition, partition.error, partition.message)]
         case _:
             return []  # no error, or one that the next fetch retries
+
+
+def is_retried(code: int) -> bool:
+    """Return whether the error of a partition is retried with no other report."""
+    return action_for(error_actions.FETCH_PARTITION, code) in _RETRIED
 
 
 def ack_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
@@ -240,6 +258,8 @@ class ResponseHandler:
             if partition.error:
                 self._pauses.on_error(share_partition, partition.error, now)
                 events += fetch_error_event(partition)
+                if is_retried(partition.error):
+                    events.append(self._pauses.retried.on_error(partition))
             if partition.acquired:
                 lease = self._add_lease(partition, sent_at, topic_names)
                 events.append(Acquired(lease))
@@ -247,6 +267,9 @@ class ResponseHandler:
                 byte_count += len(partition.records)
         recovered = self._pauses.take_recovered(session_partitions, response.partitions)
         events += map(FetchRecovered, recovered)
+        events += self._pauses.retried.take_fetched(
+            session_partitions, response.partitions
+        )
         outcome = self._control.on_fetched(
             request, response, record_count, byte_count, sent_at, now
         )

@@ -51,6 +51,7 @@ from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.request_builder import RequestBuilder
+from sharecons.protocol.fetch.retried_errors import FetchAccepted, FetchRejected
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
 from sharecons.protocol.messages import (
     FetchSettings,
@@ -115,6 +116,7 @@ class Leader:
             node_id, self._session, prefetch, batcher, self._control, self._pauses
         )
         self._sent_at: float | None = None  # None while no request is in flight
+        self._rejected = False  # the last fetch, and it is repeated
         self.has_backlog = True
 
     # Calls of the driver.
@@ -185,7 +187,12 @@ class Leader:
     def _on_error_response(
         self, request: Request, response: Response, now: float
     ) -> None:
-        match action_for(error_actions.FETCH, response.error):
+        action = action_for(error_actions.FETCH, response.error)
+        if isinstance(request, ShareFetch) and action is not ErrorAction.RAISE_FATAL:
+            self._rejected = True
+            code, message = response.error, response.message
+            self.events.append(FetchRejected(self.node_id, code, message))
+        match action:
             case ErrorAction.REOPEN_SESSION:
                 self._reopen_session(request, response, now, applied=False)
             case ErrorAction.LOSE_SESSION:
@@ -298,6 +305,9 @@ class Leader:
         self._control.on_success(response.lock_timeout)
         if isinstance(request, ShareFetch) and isinstance(response, ShareFetchResponse):
             self._session.on_fetch_response()
+            if self._rejected:
+                self._rejected = False
+                self.events.append(FetchAccepted(self.node_id))
             self.batcher.renewable = response.renewable
             self.has_backlog = self._response_handler.handle(
                 request, response, sent_at, now, self.topic_names, self.events

@@ -9,6 +9,7 @@ from sharecons.protocol import error_actions
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
+from sharecons.protocol.fetch.retried_errors import RetriedPartitions
 from sharecons.protocol.messages import (
     PartitionResponse,
     ShareFetch,
@@ -53,9 +54,11 @@ class FetchPauses:
     Attributes:
         codes: the error of each of them.
         changes: how often they have changed.
+        retried: the partitions whose errors are only repeated.
     """
 
     def __init__(self, spread: float = 1.0) -> None:
+        self.retried = RetriedPartitions()
         self.codes: dict[SharePartition, int] = {}
         self.changes = 0
         self._spread = spread
@@ -116,6 +119,7 @@ class FetchPauses:
 
     def keep_only(self, partitions: Collection[SharePartition]) -> None:
         """Drop all other partitions, as they are no longer assigned."""
+        self.retried.keep_only(partitions)
         for each in self.codes.keys() - partitions:
             del self.codes[each]
         scopes = {_scope(each, code) for each, code in self.codes.items()}

@@ -155,6 +155,17 @@ class Metadata:
                 led.setdefault(leader.leader_id, set()).add(share_partition)
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
 
+    def leaderless(self) -> dict[str, int]:
+        """Return by topic how many assigned partitions have no known leader.
+
+        Topics without a name are left out: their metadata has not arrived yet.
+        """
+        counts: dict[str, int] = {}
+        for topic_id, _ in self._partitions_without_leader():
+            if (name := self.topic_names.get(topic_id)) is not None:
+                counts[name] = counts.get(name, 0) + 1
+        return counts
+
     def unauthorized_topics(self) -> frozenset[str]:
         """Return the subscribed topics that the member is not allowed to describe."""
         return self._topics_with(Code.TOPIC_AUTHORIZATION_FAILED)

@@ -58,7 +58,10 @@ class Cluster:
             self.configs, write=DeadLetters(self).write
         )
         self.state_records = StateRecords()
-        self.share_sessions = ShareSessions(self.share_partitions)
+        self.share_sessions = ShareSessions(
+            self.share_partitions,
+            limit=int(self.configs.broker_value("group.share.max.share.sessions")),
+        )
         self.transactions = Transactions()
         self.fetch_sessions = FetchSessions()
         self.changed = Signal()

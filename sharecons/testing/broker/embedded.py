@@ -12,11 +12,10 @@ In a synchronous test, or for blocking clients, in its own thread:
     with EmbeddedBroker(brokers=3) as kafka:
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-All methods but `wait_until_settled` are synchronous in both modes, can be called from
-any thread, and have taken effect when they return.
+All methods but `wait_until_settled` are synchronous, can be called from any thread, and
+have taken effect when they return.
 """
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -38,6 +37,7 @@ from sharecons.testing.broker.node import Node
 from sharecons.testing.broker.runner import BrokerRunner
 from sharecons.testing.broker.settings.validation import broker_settings
 from sharecons.testing.broker.snapshots import GroupSnapshot, RecordSnapshot
+from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["EmbeddedBroker"]
 
@@ -55,7 +55,7 @@ class EmbeddedBroker:
             `HOST`; the others have the ports that follow. By default it is `host` and
             `port`. With a wildcard host (0.0.0.0 or ::) each client gets the address
             by which it has connected, and `bootstrap_servers` has the loopback address.
-        topics: topics to create, and their numbers of partitions.
+        topics: topics to create, and their partitions.
         settings: brokers' settings by Kafka's names; others have Kafka's defaults.
         listen: whether to open ports. Without ports, clients connect by `connect` or
             `network`, which also work on a virtual clock.
@@ -203,8 +203,8 @@ class EmbeddedBroker:
                 keys=keys,
                 headers=headers,
                 batch=batch,
-                timestamp=_milliseconds() if timestamp is None else timestamp,
-                now=_milliseconds(),
+                timestamp=milliseconds() if timestamp is None else timestamp,
+                now=milliseconds(),
             )
         )
 
@@ -396,7 +396,3 @@ class EmbeddedBroker:
             return self._nodes[node_id]
         except KeyError:
             raise LookupError(f"broker {node_id} does not exist") from None
-
-
-def _milliseconds() -> int:
-    return time.time_ns() // 1_000_000

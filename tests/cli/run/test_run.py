@@ -226,8 +226,21 @@ def test_health_pages_follow_the_worker(broker, tmp_path):
         broker.stop_broker(1)
         command.wait_until(lambda: 503 == command.get("/readyz")[0])
 
-        assert "not a member of group 'billing'" in command.get("/readyz")[1]
+        assert "not consuming in group 'billing'" in command.get("/readyz")[1]
         assert 200 == command.get("/livez")[0]
+
+
+def test_worker_whose_fetches_are_rejected_is_not_ready(broker, tmp_path):
+    with running(broker, tmp_path, "app:handle", "--health-port", "0") as command:
+        command.wait_for("end", 40)
+        fault = broker.faults.on("ShareFetch", times=None)
+        with fault.refuse("SHARE_SESSION_LIMIT_REACHED"):
+            command.wait_until(lambda: 503 == command.get("/readyz")[0])
+            problem = command.get("/readyz")[1]
+        command.wait_until(lambda: 200 == command.get("/readyz")[0])
+
+    assert problem.startswith("not consuming in group 'billing': fetches rejected")
+    assert "raise its group.share.max.share.sessions" in problem
 
 
 def test_worker_whose_threads_all_hang_is_not_ready(broker, tmp_path):

@@ -1,0 +1,147 @@
+"""Log lines about fetches that leaders reject, and about partitions that fail.
+
+The consumer repeats these fetches by itself, so the application receives no error. A
+leader that rejects whole fetches is one problem. Partitions that fail with the same
+error are one problem together.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
+
+from sharecons.errors import BrokerError
+from sharecons.net.io.event_loop import Clock
+from sharecons.net.outages import LOST_DELAY
+from sharecons.net.problem_log import ProblemLog, ProblemTexts
+from sharecons.protocol import error_advice
+from sharecons.protocol.codes import code_name
+from sharecons.protocol.error_advice import advice_for
+from sharecons.protocol.fetch.retried_errors import (
+    FetchAccepted,
+    FetchRejected,
+    PartitionFetched,
+    PartitionRetried,
+)
+from sharecons.protocol.messages import SharePartition, TopicId
+
+__all__ = ["FetchEvent", "FetchProblems"]
+
+QUIET: Final = 10.0
+"""Seconds without the error after which it has ended: partitions that fail now and then
+would otherwise cause two lines each time."""
+
+MAX_NAMED: Final = 3
+"""How many partitions a line names."""
+
+NOT_NEEDED: Final = "not needed any more"
+
+REQUESTS: Final = ProblemTexts(
+    begins="fetches rejected, retrying",
+    lasts="fetches still rejected, retrying",
+    ends="fetches accepted again",
+)
+PARTITIONS: Final = ProblemTexts(
+    begins="partitions cannot be fetched, retrying",
+    lasts="partitions still cannot be fetched, retrying",
+    ends="partitions are fetched again",
+)
+
+FetchEvent = FetchAccepted | FetchRejected | PartitionFetched | PartitionRetried
+
+
+class FetchProblems:
+    """Logs the fetches of one member that leaders reject.
+
+    Args:
+        topic_names: returns topic names by id.
+
+    Attributes:
+        logs: the problems of leaders, and of partitions.
+    """
+
+    def __init__(
+        self, log: Any, clock: Clock, topic_names: Callable[[], Mapping[TopicId, str]]
+    ) -> None:
+        self._clock = clock
+        self._topic_names = topic_names
+        self._requests = ProblemLog(log, REQUESTS, delay=LOST_DELAY)
+        self._partitions = ProblemLog(log, PARTITIONS, delay=LOST_DELAY, gap=LOST_DELAY)
+        self.logs = (self._requests, self._partitions)
+        self._rejected: dict[int, FetchRejected] = {}
+        self._retried: dict[SharePartition, PartitionRetried] = {}
+
+    def on_event(self, event: FetchEvent) -> None:
+        now = self._clock()
+        match event:
+            case FetchRejected(node_id):
+                self._rejected[node_id] = event
+                self._requests.on_failure(
+                    node_id, now, node_id=node_id, **_cause_of(event)
+                )
+            case FetchAccepted(node_id):
+                self._rejected.pop(node_id, None)
+                self._requests.on_success(node_id, now)
+            case PartitionRetried(share_partition, code):
+                self._retried[share_partition] = event
+                self._partitions.on_failure(
+                    code, now, partitions=self._names(code), **_cause_of(event)
+                )
+            case PartitionFetched(share_partition):
+                self._retried.pop(share_partition, None)
+
+    def keep_only(
+        self, node_ids: Collection[int], assignment: Collection[SharePartition]
+    ) -> None:
+        """Drop other leaders and partitions, and end the problems without any.
+
+        Call it every few seconds.
+        """
+        now = self._clock()
+        for node_id in self._rejected.keys() - set(node_ids):
+            del self._rejected[node_id]
+            self._requests.on_success(node_id, now, NOT_NEEDED)
+        for share_partition in self._retried.keys() - set(assignment):
+            del self._retried[share_partition]
+        failing = {event.code for event in self._retried.values()}
+        self._partitions.end_quiet(now, QUIET, keep=failing)
+
+    def blocks(self, assignment: Collection[SharePartition]) -> bool:
+        """Return whether a leader rejects fetches, or no partition can be fetched.
+
+        This is so once the problem is logged.
+        """
+        if self._requests.is_logged:
+            return True
+        failing = self._partitions.is_logged and bool(assignment)
+        return failing and all(each in self._retried for each in assignment)
+
+    def error(self) -> BrokerError | None:
+        """Return the error of a fetch that is repeated now, or None."""
+        for rejected in self._rejected.values():
+            return _error(f"node {rejected.node_id} rejects fetches", rejected)
+        for share_partition, retried in self._retried.items():
+            return _error(f"fetching {self._name(share_partition)}", retried)
+        return None
+
+    def _names(self, code: int) -> str:
+        """Return the names of the partitions with an error."""
+        failing = sorted(p for p, event in self._retried.items() if event.code == code)
+        names = ", ".join(map(self._name, failing[:MAX_NAMED]))
+        more = len(failing) - MAX_NAMED
+        return f"{names} and {more} more" if more > 0 else names
+
+    def _name(self, share_partition: SharePartition) -> str:
+        topic_id, partition = share_partition
+        return f"{self._topic_names().get(topic_id, '?')}-{partition}"
+
+
+def _cause_of(event: FetchRejected | PartitionRetried) -> Mapping[str, Any]:
+    advice = advice_for(error_advice.FETCH, event.code)
+    reason, message = code_name(event.code), event.message or ""
+    return {"reason": reason, "message": message, "advice": advice}
+
+
+def _error(what: str, event: FetchRejected | PartitionRetried) -> BrokerError:
+    name = code_name(event.code)
+    reason = f"{name} ({event.message})" if event.message else name
+    advice = advice_for(error_advice.FETCH, event.code)
+    return BrokerError(f"{what}: {reason}; {advice}", code=event.code, name=name)

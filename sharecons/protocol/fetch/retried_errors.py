@@ -1,0 +1,87 @@
+"""The fetch errors that a leader repeats: events when they begin, and when they end.
+
+They are retried without a report to the application. An error that lasts would go
+unnoticed, so `net.fetch_problems` logs it.
+"""
+
+from collections.abc import Collection
+from typing import NamedTuple, final
+
+from sharecons.protocol.messages import PartitionResponse, SharePartition
+
+__all__ = [
+    "FetchAccepted",
+    "FetchRejected",
+    "PartitionFetched",
+    "PartitionRetried",
+    "RetriedPartitions",
+]
+
+
+class FetchRejected(NamedTuple):
+    """A leader rejected a whole fetch; it is sent again."""
+
+    node_id: int
+    code: int
+    message: str | None
+
+
+class FetchAccepted(NamedTuple):
+    """A leader that had rejected a fetch accepted one."""
+
+    node_id: int
+
+
+class PartitionRetried(NamedTuple):
+    """The fetch of a partition failed; it is fetched again."""
+
+    share_partition: SharePartition
+    code: int
+    message: str | None
+
+
+class PartitionFetched(NamedTuple):
+    """A response no longer has the error of a partition."""
+
+    share_partition: SharePartition
+
+
+@final
+class RetriedPartitions:
+    """The partitions whose last fetch failed and is repeated.
+
+    The leaders of a member share one, as partitions move between them.
+
+    Attributes:
+        failed: these partitions.
+    """
+
+    def __init__(self) -> None:
+        self.failed: set[SharePartition] = set()
+
+    def on_error(self, partition: PartitionResponse) -> PartitionRetried:
+        """Note the error of a partition, and return the event for it."""
+        self.failed.add(partition.share_partition)
+        return PartitionRetried(
+            partition.share_partition, partition.error, partition.message
+        )
+
+    def take_fetched(
+        self,
+        requested: Collection[SharePartition],
+        responses: Collection[PartitionResponse],
+    ) -> list[PartitionFetched]:
+        """Forget the requested partitions that a response has without an error.
+
+        A partition without records is not in a response.
+        """
+        if not self.failed:
+            return []
+        failing = {each.share_partition for each in responses if each.error}
+        fetched = [p for p in self.failed if p in requested and p not in failing]
+        self.failed.difference_update(fetched)
+        return [PartitionFetched(share_partition) for share_partition in fetched]
+
+    def keep_only(self, partitions: Collection[SharePartition]) -> None:
+        """Drop all other partitions, as they are no longer assigned."""
+        self.failed.intersection_update(partitions)
