@@ -1,5 +1,5 @@
 """Membership of a share group.
 
-`heartbeat` joins, sends heartbeats and leaves, with `subscription`, `heartbeat_status`
-and `rejections`; `metadata` knows topic ids and partition leaders.
+`heartbeat` joins, sends heartbeats and leaves, with `states`, `subscription`,
+`heartbeat_status` and `rejections`; `metadata` knows topic ids and partition leaders.
 """
