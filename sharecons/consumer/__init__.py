@@ -2,7 +2,7 @@
 
 `share_consumer` is the public class, `lifecycle` starts and closes it. `group_start`
 connects, `group_setup` checks the cluster before it joins, and `skipped_records` counts
-what a new group never receives. The loops are in
+what a new group never receives; `assignment` waits for partitions. The loops are in
 `iterators`, `receive` and `polling`; `delivery_queue` holds the leases, `readers`
 decides which loop gets records and accepts them implicitly, `deserializers` decodes
 them. `stored_error` is what ended the consumer. `worker_access` is for

@@ -19,12 +19,12 @@ from anyio.abc import TaskGroup
 from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
+from sharecons.consumer.assignment import AssignmentWait
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.group_setup import OffsetReset
 from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.iterators import RecordIterator
-from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import BatchIterator, accept_passed_records
 from sharecons.consumer.stored_error import StoredError
@@ -49,7 +49,7 @@ from sharecons.version import VERSION
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer(Lifecycle, Generic[KeyT, ValueT]):
+class ShareConsumer(AssignmentWait, Generic[KeyT, ValueT]):
     """A member of a share group (KIP-932).
 
     Use it as an asynchronous context manager: entering it connects and joins the group.

@@ -67,7 +67,7 @@ def consuming(servers, **options):
 
 
 def test_every_program_compiles():
-    assert GUIDE.compile() == 9
+    assert GUIDE.compile() == 10
 
 
 @pytest.mark.anyio
@@ -104,6 +104,16 @@ async def test_loop_reads_every_record(servers, name, options, expected):
             tasks.cancel_scope.cancel()
 
     assert sorted(application.values) == expected
+
+
+@pytest.mark.anyio
+async def test_record_written_after_the_assignment_is_received(share_broker, servers):
+    program = Application().program("first_new_order")
+
+    async with consuming(servers, auto_offset_reset="latest") as consumer:
+        record = await program(consumer, share_broker)
+
+    assert record.value == b"new"
 
 
 @pytest.mark.anyio

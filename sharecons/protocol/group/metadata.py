@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from sharecons._record import TopicPartition
 from sharecons.errors import Error
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
@@ -154,6 +155,17 @@ class Metadata:
             if leader is not None and leader.leader_id in self.brokers:
                 led.setdefault(leader.leader_id, set()).add(share_partition)
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
+
+    def name_partitions(
+        self, partitions: Iterable[SharePartition]
+    ) -> frozenset[TopicPartition]:
+        """Return the partitions whose topic names are known, with these names."""
+        names = self.topic_names
+        return frozenset(
+            TopicPartition(names[topic_id], partition)
+            for topic_id, partition in partitions
+            if topic_id in names
+        )
 
     def unauthorized_topics(self) -> frozenset[str]:
         """Return the subscribed topics that the member is not allowed to describe."""
