@@ -20,6 +20,7 @@ from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
+from sharecons.consumer.assignment import AssignmentWait
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
@@ -51,7 +52,9 @@ from sharecons.version import VERSION
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
+class ShareConsumer(
+    Acknowledging, AssignmentWait, FromProperties, Generic[KeyT, ValueT]
+):
     """A member of a share group (KIP-932).
 
     Use it as an asynchronous context manager: entering it connects and joins the group.

@@ -10,10 +10,11 @@ from sharecons.config import validation
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.group_setup import GroupConfigs, OffsetReset
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.errors import ConfigurationError, Error
+from sharecons.errors import ClosedError, ConfigurationError, Error
 from sharecons.net.cluster import Cluster
 from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.batcher import CommitWaiter
+from sharecons.record import TopicPartition
 
 __all__ = ["HURRY", "WorkerAccess"]
 
@@ -81,6 +82,8 @@ class WorkerAccess:
         self.deserializers = consumer._deserializers
         consumer._deserializers = Deserializers(None, None)
         self._starting: anyio.CancelScope | None = None
+        self._start_or_end: anyio.Event | None = None
+        self._has_ended = False
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[bool]:
@@ -97,6 +100,7 @@ class WorkerAccess:
         if consumer._state != "open":
             yield False
             return
+        self._end_waits()
         consumer._member.leave_timeout = LEAVE_TIMEOUT
         consumer._member._result_log.advice = ADVICE
         try:
@@ -107,6 +111,31 @@ class WorkerAccess:
         finally:
             await self._close()
         consumer._raise_unreported_crash()
+
+    async def wait_until_assigned(self) -> frozenset[TopicPartition]:
+        """Wait until the consumer is started and has partitions.
+
+        Raises:
+            ClosedError: the worker has ended.
+            Others as `ShareConsumer.assigned`.
+        """
+        while self._consumer._state in ("new", "starting") and not self._has_ended:
+            if self._start_or_end is None:
+                self._start_or_end = anyio.Event()
+            await self._start_or_end.wait()
+        if self._has_ended:
+            raise ClosedError("the worker has ended; create another ShareWorker")
+        return await self._consumer.assigned()
+
+    def on_ended(self) -> None:
+        """End calls that wait for the start: the worker has ended."""
+        self._has_ended = True
+        self._end_waits()
+
+    def _end_waits(self) -> None:
+        if self._start_or_end is not None:
+            self._start_or_end.set()
+            self._start_or_end = None
 
     def cancel_start(self) -> None:
         """Cancel the start of the consumer, if it has not started yet."""

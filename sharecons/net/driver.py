@@ -35,6 +35,7 @@ from sharecons.protocol.messages import (
     FetchSettings,
     ShareFetch,
     ShareFetchResponse,
+    SharePartition,
 )
 
 __all__ = ["AckDispatcher", "AckListener", "LeaderTasks", "Machine", "drive"]
@@ -218,6 +219,13 @@ class LeaderTasks:
     def has_unsettled_records(self) -> bool:
         """True while records are neither settled nor lost."""
         return any(leader.machine.batcher.leases for leader in self._running)
+
+    def have_started(self, assignment: frozenset[SharePartition]) -> bool:
+        """Return whether the group's start offsets in these partitions are fixed."""
+        leaders = self._by_node.values()
+        return assignment <= frozenset().union(
+            *(leader.machine.fixed_starts for leader in leaders)
+        )
 
     def held_records(self) -> int:
         """Return how many records are locked for this member; safe in any thread."""

@@ -6,7 +6,7 @@ broker that leads assigned partitions. `Member` passes their events to each othe
 those for the application to its `Listener`.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import get_ident
 from typing import Any, Protocol
@@ -237,12 +237,12 @@ class Member:
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The assigned partitions whose topic names are known."""
-        names = self.metadata.topic_names
-        return frozenset(
-            TopicPartition(names[topic_id], partition)
-            for topic_id, partition in self.membership.assignment
-            if topic_id in names
-        )
+        return self.metadata.name_partitions(self.membership.assignment)
+
+    async def wait_for_starts(self, check: Callable[[], bool]) -> None:
+        """Wait until start offsets are fixed and `check` returns true, or raises."""
+        while not check() or not self._leaders.have_started(self._assignment):
+            await self._wait_for_change()
 
     # The tasks.
 

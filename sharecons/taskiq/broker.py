@@ -127,16 +127,18 @@ class ShareGroupBroker(AsyncBroker):
     async def startup(self) -> None:
         """Start the producer, in a worker process also the consumer, then the rest.
 
-        Event handlers and middlewares start last, and can send tasks. The producer
-        connects when the first task is sent.
+        Event handlers and middlewares start last, and can send tasks: unless the group
+        starts at the beginning of the topic, a worker waits up to `connect_timeout`
+        seconds for its partitions. The producer connects when the first task is sent.
 
         Raises:
-            Error: as `ShareConsumer.start`.
+            Error: as `ShareConsumer.start` and `ShareConsumer.assigned`.
         """
         try:
             self._start_producing()
             if self.is_worker_process:
                 await self._start_consuming()
+                await self._wait_until_assigned()
             await super().startup()
         except BaseException:
             await self._stop()
@@ -249,6 +251,21 @@ class ShareGroupBroker(AsyncBroker):
             await source.start()
             self._source = source
         return self._source
+
+    async def _wait_until_assigned(self) -> None:
+        """Wait until a new group that starts at the end receives what is sent now."""
+        if self._source is None or self._offset_reset == "earliest":
+            return
+        with anyio.move_on_after(self._connect_timeout) as limit:
+            await self._source.assigned()
+        if limit.cancelled_caught:
+            _log.warning(
+                "the worker has no partitions yet; if its group is new and starts at "
+                "the end, it does not receive tasks that are sent before it has some",
+                topic=self.topic,
+                group=self.group_id,
+                waited=f"{self._connect_timeout:g} s",
+            )
 
     def _new_consumer(self) -> ShareConsumer[bytes, bytes]:
         return ShareConsumer(

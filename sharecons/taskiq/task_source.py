@@ -92,6 +92,10 @@ class TaskSource:
             _do_nothing,
         )
 
+    async def assigned(self) -> None:
+        """Wait for partitions; raises as `ShareConsumer.assigned`."""
+        await self._consumer.assigned()
+
     async def aclose(self) -> None:
         """Release the records that are not acknowledged, and leave the group."""
         self.stop_taking()

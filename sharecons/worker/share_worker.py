@@ -17,7 +17,7 @@ from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import ConsumerStateError
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.producer import IdempotentProducer
-from sharecons.record import KeyT, Record, ValueT
+from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.worker.arguments import (
     check_consumer,
     check_hooks,
@@ -179,7 +179,10 @@ class ShareWorker(Generic[KeyT, ValueT]):
             if self._handle_signals:
                 group = self.consumer.group_id
                 stack.enter_context(stop_on_signals(group, self.stop, self.stop_now))
-            failure = await self._run()
+            try:
+                failure = await self._run()
+            finally:
+                self._access.on_ended()
         if failure is not None:
             raise failure
 
@@ -227,6 +230,18 @@ class ShareWorker(Generic[KeyT, ValueT]):
             create_topics=self._create_topics,
         )
         self._access.check_before_joining(checks.run)
+
+    async def assigned(self) -> frozenset[TopicPartition]:
+        """Wait until the worker has started and has partitions, and return these.
+
+        Another task calls `run`. Records that are written from now on are processed,
+        even if a new group starts at the end. See `ShareConsumer.assigned`.
+
+        Raises:
+            ClosedError: the worker has ended.
+            Others as `ShareConsumer.assigned`.
+        """
+        return await self._access.wait_until_assigned()
 
     def stop(self) -> None:
         """Fetch no more; `run` returns once the records fetched until now are settled.

@@ -107,6 +107,16 @@ async def test_loop_reads_every_record(servers, name, options, expected):
 
 
 @pytest.mark.anyio
+async def test_record_written_after_the_assignment_is_received(share_broker, servers):
+    program = Application().program("first_new_order")
+
+    async with consuming(servers, auto_offset_reset="latest") as consumer:
+        record = await program(consumer, share_broker)
+
+    assert record.value == b"new"
+
+
+@pytest.mark.anyio
 async def test_records_that_are_no_json_are_rejected(share_broker, servers):
     share_broker.produce("orders", [b"{", b"4"])
     application = Application()

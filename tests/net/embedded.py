@@ -12,6 +12,7 @@ from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import encode_response
 
 __all__ = [
+    "GROUP",
     "LATENCY",
     "STORM",
     "SlowNetwork",

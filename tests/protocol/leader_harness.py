@@ -7,7 +7,7 @@ from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import ResultLog
-from sharecons.protocol.fetch.events import Acquired
+from sharecons.protocol.fetch.events import Acquired, StartsFixed
 from sharecons.protocol.fetch.leader import Leader, Request, Response
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.messages import (
@@ -48,6 +48,7 @@ class LeaderHarness:
         )
         self.leader.topic_names = {TOPIC_ID: TOPIC}
         self.leader.set_partitions(frozenset(partitions or {P0}))
+        self.starts_fixed = 0
         # The partitions of the session at the broker, from the fetches so far.
         self.session_partitions: frozenset[SharePartition] = frozenset()
 
@@ -78,6 +79,7 @@ class LeaderHarness:
             self.session_partitions |= listed
             self.session_partitions -= request.forgotten
         self.leader.on_response(request, response, self.now)
+        self.starts_fixed += len(self.take_events(StartsFixed))
 
     def fail(self, request: Request) -> None:
         self.leader.on_error(request, CONNECTION_LOST, self.now)

@@ -1,17 +1,17 @@
 """A member that leaves its group."""
 
 import math
+from typing import Any
 
 import pytest
 
 from sharecons.errors import (
+    AuthenticationError,
     Error,
     UnsupportedVersionError,
 )
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.heartbeat import (
-    State,
-)
+from sharecons.protocol.group.heartbeat import Membership, Request, State
 from sharecons.protocol.messages import (
     LEAVE_EPOCH,
 )
@@ -25,8 +25,17 @@ from tests.protocol.membership_harness import (
     new_member,
     next_find_coordinator,
     next_heartbeat,
+    next_request,
 )
 from tests.protocol.message_factories import P0, P1
+
+
+def fail(membership: Membership, request: Request, failure: Any, now: float) -> None:
+    """Fail a request with an error of its connection, or with a response."""
+    if isinstance(failure, Error):
+        membership.on_error(request, failure, now)
+    else:
+        membership.on_response(request, failure, now)
 
 
 def test_closing_sends_a_leave_and_finishes():
@@ -75,9 +84,14 @@ def test_second_close_does_nothing():
 
 
 @pytest.mark.parametrize(
-    "code", [Code.UNKNOWN_MEMBER_ID, Code.GROUP_ID_NOT_FOUND, Code.NOT_COORDINATOR, -1]
+    "code",
+    [
+        Code.UNKNOWN_MEMBER_ID,
+        Code.GROUP_ID_NOT_FOUND,
+        Code.GROUP_AUTHORIZATION_FAILED,
+    ],
 )
-def test_member_is_finished_after_any_response_to_the_leave(code: int):
+def test_member_is_finished_after_a_lasting_error_of_the_leave(code: int):
     membership = joined_member()
     membership.close(now=1.0)
 
@@ -89,13 +103,88 @@ def test_member_is_finished_after_any_response_to_the_leave(code: int):
     assert membership.fatal_error is None
 
 
-def test_lost_leave_is_not_repeated():
+@pytest.mark.parametrize(
+    "failure",
+    [
+        error_response(Code.NOT_COORDINATOR),
+        error_response(Code.COORDINATOR_NOT_AVAILABLE),
+        error_response(Code.COORDINATOR_LOAD_IN_PROGRESS),
+        error_response(-1),
+        CONNECTION_LOST,
+    ],
+)
+def test_leave_is_repeated_with_a_backoff_after_a_passing_error(failure: object):
+    membership = joined_member()
+    membership.close(now=1.0)
+    now, pauses = 1.0, []
+
+    for _ in range(4):
+        fail(membership, next_heartbeat(membership, now), failure, now)
+        assert membership.next_request(now) is None
+        pauses.append(membership.next_deadline(now) - now)
+        now += pauses[-1]
+        lookup = next_find_coordinator(membership, now)
+        membership.on_response(lookup, coordinator_response(), now)
+    leave = next_heartbeat(membership, now)
+    membership.on_response(leave, error_response(Code.UNKNOWN_MEMBER_ID), now)
+
+    assert LEAVE_EPOCH == leave.member_epoch
+    assert pauses == sorted(pauses)
+    assert pauses[0] >= 0.04
+    assert pauses[-1] >= 4 * pauses[0]
+    assert membership.finished
+
+
+def test_leave_after_failed_heartbeats_is_repeated_from_the_shortest_backoff():
+    membership = joined_member()
+    now = 5.0
+    for _ in range(6):
+        fail(membership, next_request(membership, now), CONNECTION_LOST, now)
+        now = membership.next_deadline(now)
+
+    membership.close(now)
+    fail(membership, next_find_coordinator(membership, now), CONNECTION_LOST, now)
+
+    assert membership.next_deadline(now) - now < 0.1
+
+
+@pytest.mark.parametrize("error", [UnsupportedVersionError, AuthenticationError])
+def test_leave_is_not_repeated_after_a_lasting_connection_error(error: type[Error]):
     membership = joined_member()
     membership.close(now=1.0)
 
-    membership.on_error(next_heartbeat(membership, now=1.0), CONNECTION_LOST, now=1.1)
+    membership.on_error(next_heartbeat(membership, now=1.0), error("no"), now=1.1)
 
     assert membership.finished
+    assert membership.fatal_error is None
+
+
+def test_leave_of_an_unsubscribed_member_is_repeated_until_its_session_timeout():
+    membership = joined_member()
+    membership.subscribe((), now=5.0)
+    times = [5.0]
+    while membership.state is State.LEAVING:
+        fail(
+            membership, next_request(membership, times[-1]), CONNECTION_LOST, times[-1]
+        )
+        times.append(membership.next_deadline(times[-1]))
+
+    assert 48 < times[-2] <= 50
+    assert len(times) < 65
+    assert math.inf == times[-1]
+    assert State.OUT == membership.state
+
+
+def test_member_subscribed_again_joins_instead_of_repeating_its_leave():
+    membership = joined_member()
+    membership.subscribe((), now=1.0)
+    leave = next_heartbeat(membership, now=1.0)
+
+    membership.subscribe(("orders",), now=1.1)
+    membership.on_response(leave, error_response(Code.NOT_COORDINATOR), now=1.2)
+
+    assert State.JOINING == membership.state
+    assert next_find_coordinator(membership, now=1.2)
 
 
 def test_close_during_a_heartbeat_sends_the_leave_after_its_response():
@@ -129,7 +218,7 @@ def test_close_during_a_lost_heartbeat_sends_the_leave_once():
     membership.close(now=5.1)
     membership.on_error(in_flight, CONNECTION_LOST, now=5.2)
     leave = next_heartbeat(membership, now=5.2)
-    membership.on_error(leave, CONNECTION_LOST, now=5.3)
+    membership.on_response(leave, heartbeat_response(LEAVE_EPOCH), now=5.3)
 
     assert LEAVE_EPOCH == leave.member_epoch
     assert membership.finished
@@ -153,27 +242,40 @@ def test_close_after_the_coordinator_moved_looks_it_up_and_leaves(lost: bool):
 
 
 @pytest.mark.parametrize(
-    "result",
+    "failure",
     [
-        coordinator_response(Code.COORDINATOR_NOT_AVAILABLE),
         coordinator_response(Code.GROUP_AUTHORIZATION_FAILED),
-        CONNECTION_LOST,
         UnsupportedVersionError("too old"),
     ],
 )
-def test_closing_finishes_if_the_coordinator_lookup_fails(result: object):
+def test_closing_finishes_after_a_lasting_error_of_the_lookup(failure: object):
     membership = joined_member()
     membership.on_error(next_heartbeat(membership, now=5.0), CONNECTION_LOST, now=5.0)
     membership.close(now=5.01)
 
-    lookup = next_find_coordinator(membership, now=5.01)
-    if isinstance(result, Error):
-        membership.on_error(lookup, result, now=5.02)
-    else:
-        membership.on_response(lookup, result, now=5.02)
+    fail(membership, next_find_coordinator(membership, now=5.01), failure, now=5.02)
 
     assert membership.finished
     assert membership.fatal_error is None
+
+
+@pytest.mark.parametrize(
+    "failure", [coordinator_response(Code.COORDINATOR_NOT_AVAILABLE), CONNECTION_LOST]
+)
+def test_closing_repeats_the_lookup_after_a_passing_error(failure: object):
+    membership = joined_member()
+    membership.on_error(next_heartbeat(membership, now=5.0), CONNECTION_LOST, now=5.0)
+    membership.close(now=5.01)
+
+    fail(membership, next_find_coordinator(membership, now=5.01), failure, now=5.02)
+    early = membership.next_request(now=5.02)
+    now = membership.next_deadline(now=5.02)
+    membership.on_response(
+        next_find_coordinator(membership, now), coordinator_response(), now
+    )
+
+    assert early is None
+    assert LEAVE_EPOCH == next_heartbeat(membership, now).member_epoch
 
 
 def test_subscribing_during_the_lookup_of_a_leave_ignores_its_error():

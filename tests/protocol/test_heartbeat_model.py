@@ -287,12 +287,17 @@ class MemberAndCoordinator(RuleBasedStateMachine):
         self.closed = True
         self.subscribed = ()
         self.membership.close(self.now)
-        for outcome in outcomes:
+        closed_at = self.now
+        for outcome in (*outcomes, *["good"] * 4):
+            if self.membership.finished:
+                break
+            self.pass_until(self.membership.next_deadline(self.now))
             self.send()
             if self.in_flight is not None:
                 self.arrive(outcome)
 
         assert self.membership.finished
+        assert self.now < closed_at + 5 * 3 * INTERVAL
         assert math.inf == self.membership.next_deadline(self.now)
 
     def teardown(self) -> None:

@@ -60,7 +60,7 @@ def test_leader_without_partitions_sends_nothing():
 
 def test_leader_without_a_waiting_reader_sends_nothing():
     harness = LeaderHarness()
-    harness.prefetch.waiting_readers = 0
+    harness.open_session()
 
     assert harness.next_request() is None
     assert math.inf == harness.leader.next_deadline(now=0.0)

@@ -48,6 +48,7 @@ __all__ = [
     "PartitionError",
     "ResponseHandler",
     "Stalled",
+    "StartsFixed",
     "Throttled",
     "UnexpectedResponse",
     "ack_error_event",
@@ -129,6 +130,12 @@ class Stalled(NamedTuple):
     node_id: int
 
 
+class StartsFixed(NamedTuple):
+    """The group's start offsets in all partitions of a node are fixed."""
+
+    node_id: int
+
+
 class UnexpectedResponse(NamedTuple):
     """A response violates the protocol; logged as a warning."""
 
@@ -146,6 +153,7 @@ LeaderEvent = (
     | MetadataStale
     | FatalError
     | Stalled
+    | StartsFixed
     | UnexpectedResponse
     | Throttled
     | PartitionError

@@ -300,7 +300,7 @@ class FetchControl:
         """
         if records:
             self._quota.on_received(size, now)
-        elif response.throttle and request.max_bytes:
+        elif response.throttle and min(request.max_bytes, request.max_records) > 0:
             lost = self._prefetch.expected_bytes(request.max_records)
             lost = min(lost, request.max_bytes)
             self._quota.on_throttled(response.throttle, lost, now)

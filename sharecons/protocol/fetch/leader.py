@@ -13,7 +13,7 @@ delivery (measured on 4.3.0): `fetch_control` limits the wait.
 If more records are available than a fetch returned, the next fetch is sent while the
 application processes these. If not, it is sent when the application requests records:
 it then carries the acknowledgements of these, and can wait long, or until several
-records are there.
+records are there. Before that, `start_offsets` fetches new partitions without records.
 
 Acknowledgements are sent with a fetch that is due, or alone; `AckLinger` decides when.
 Renewals are sent alone, as Kafka does not allow them to fetch.
@@ -44,6 +44,7 @@ from sharecons.protocol.fetch.events import (
     LocksLost,
     MetadataStale,
     ResponseHandler,
+    StartsFixed,
     ack_error_event,
     fatal_error,
 )
@@ -53,6 +54,7 @@ from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.request_builder import RequestBuilder
 from sharecons.protocol.fetch.retried_errors import FetchAccepted, FetchRejected
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
+from sharecons.protocol.fetch.start_offsets import StartOffsets
 from sharecons.protocol.messages import (
     FetchSettings,
     ShareAcknowledge,
@@ -115,6 +117,7 @@ class Leader:
         self._response_handler = ResponseHandler(
             node_id, self._session, prefetch, batcher, self._control, self._pauses
         )
+        self._starts = StartOffsets(spread, self._pauses)
         self._sent_at: float | None = None  # None while no request is in flight
         self._rejected = False  # the last fetch, and it is repeated
         self.has_backlog = True
@@ -126,7 +129,13 @@ class Leader:
         if partitions != self.partitions:
             self._control.on_partitions_changed()
             self.batcher.redeliveries.keep_only(partitions)
+            self._starts.set_partitions(partitions)
         self.partitions = partitions
+
+    @property
+    def fixed_starts(self) -> frozenset[SharePartition]:
+        """The partitions in which the group's start offset is fixed."""
+        return self._starts.fixed
 
     def flush_acks(self) -> None:
         """Send acknowledgements without lingering."""
@@ -157,6 +166,8 @@ class Leader:
             due = now
         if self.partitions:
             due = min(due, self._fetch_due(now))
+        if self._starts.pending:
+            due = min(due, self._starts.next_due())
         if self._must_reopen(now):
             due = now
         return max(due, self._not_before)
@@ -193,6 +204,9 @@ class Leader:
             code, message = response.error, response.message
             self.events.append(FetchRejected(self.node_id, code, message))
         match action:
+            case ErrorAction.RAISE_FATAL if self._starts.gives_up(request, response):
+                self.events.append(StartsFixed(self.node_id))
+                self._reopen_session(request, response, now, applied=False)
             case ErrorAction.REOPEN_SESSION:
                 self._reopen_session(request, response, now, applied=False)
             case ErrorAction.LOSE_SESSION:
@@ -216,6 +230,7 @@ class Leader:
     def connection_lost(self, error: Error, now: float) -> None:
         """The connection ended; also while no request was in flight."""
         self._sent_at = None
+        self._starts.on_connection_lost(self.partitions)
         reason = f"the connection to node {self.node_id} was lost: {error}"
         self._lose_locks(reason, Code.NETWORK_EXCEPTION)
         if isinstance(error, (AuthenticationError, UnsupportedVersionError)):
@@ -249,6 +264,8 @@ class Leader:
             return self._builder.build_fetch(
                 now, self.partitions, self.leader_count, opening_only=True
             )
+        if self._starts.pending and self._starts.next_due() <= now:
+            return self._builder.build_start_fetch(self._starts.fetchable(now))
         return None
 
     def _fetch_due(self, now: float) -> float:
@@ -309,9 +326,15 @@ class Leader:
                 self._rejected = False
                 self.events.append(FetchAccepted(self.node_id))
             self.batcher.renewable = response.renewable
-            self.has_backlog = self._response_handler.handle(
+            has_backlog = self._response_handler.handle(
                 request, response, sent_at, now, self.topic_names, self.events
             )
+            if request.max_records > 0:
+                self.has_backlog = has_backlog
+            if self._starts.pending and self._starts.on_fetched(
+                request, response, self._session.partitions, now
+            ):
+                self.events.append(StartsFixed(self.node_id))
         if request.acknowledgements:
             self.batcher.on_response(
                 response.partitions,

@@ -12,6 +12,11 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
+from sharecons.protocol.fetch.start_offsets import (
+    MAX_WAIT,
+    NO_RECORDS,
+    UNREACHABLE_BYTES,
+)
 from sharecons.protocol.messages import (
     FetchSettings,
     Range,
@@ -109,6 +114,31 @@ class RequestBuilder:
             added=added,
             forgotten=forgotten,
             acknowledgements=acknowledged,
+        )
+
+    def build_start_fetch(self, pending: frozenset[SharePartition]) -> ShareFetch:
+        """Build a fetch that fixes start offsets and acquires nothing.
+
+        Args:
+            pending: the partitions whose start offsets are not fixed. If the session
+                has one of them, the fetch opens a new session, with the same locks.
+        """
+        partitions = self._session.partitions | pending
+        if pending & self._session.partitions:
+            self._session.reset()
+        added, _ = self._session.update(partitions, frozenset())
+        return ShareFetch(
+            group_id=self._settings.group_id,
+            member_id=self._settings.member_id,
+            share_session_epoch=self._session.next_epoch(),
+            max_wait=MAX_WAIT,
+            min_bytes=0 if len(partitions) == 1 else UNREACHABLE_BYTES,
+            max_bytes=self._settings.max_bytes,
+            max_records=NO_RECORDS,
+            record_limit=False,
+            added=added,
+            forgotten=frozenset(),
+            acknowledgements={},
         )
 
     def _take_acknowledgements(

@@ -12,13 +12,12 @@ returns them only in the response to a heartbeat. So a member without an assignm
 sends one every 0.1 s for a while, instead of at the heartbeat interval (5 s).
 
 FindCoordinator is sent first, and again after the coordinator has moved or the
-connection was lost; the assignment is kept meanwhile. TRANSITIONS lists the states and
-the transitions; docs/design.md draws its diagram from that table.
+connection was lost; the assignment is kept meanwhile. A leave that a coordinator which
+moves or loads has rejected, or that was lost, is repeated in the same way. `states` has
+the states and the transitions.
 """
 
-import enum
 import math
-from collections.abc import Mapping
 from typing import Final
 
 from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
@@ -28,6 +27,7 @@ from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.group.heartbeat_status import HeartbeatStatus
 from sharecons.protocol.group.rejections import rejection_error
+from sharecons.protocol.group.states import TRANSITIONS, MembershipEvent, State
 from sharecons.protocol.group.subscription import Subscription
 from sharecons.protocol.messages import (
     JOIN_EPOCH,
@@ -56,45 +56,13 @@ MAX_REJOIN_DELAY: Final = 600.0
 """Seconds between two rejoins because a broker returns nothing: each one takes the
 partitions from the member for about a second, and can assign them to others."""
 
+MAX_LEAVE_TIME: Final = 45.0
+"""Seconds for which the leave is repeated: group.share.session.timeout.ms, after which
+the coordinator removes the member."""
 
-class State(enum.Enum):
-    OUT = "out"
-    JOINING = "joining"
-    MEMBER = "member"
-    LEAVING = "leaving"
-    REFUSED = "refused"
-
-
-class MembershipEvent(enum.Enum):
-    SUBSCRIBED = "subscribed"
-    ADMITTED = "admitted"
-    FENCED = "fenced"
-    LEAVE_REQUESTED = "leave requested"
-    LEFT = "left"
-    REFUSED = "refused"
-
-
-TRANSITIONS: Final[Mapping[tuple[State, MembershipEvent], State]] = {
-    (State.OUT, MembershipEvent.SUBSCRIBED): State.JOINING,
-    (State.OUT, MembershipEvent.LEAVE_REQUESTED): State.OUT,
-    (State.JOINING, MembershipEvent.SUBSCRIBED): State.JOINING,
-    (State.JOINING, MembershipEvent.ADMITTED): State.MEMBER,
-    (State.JOINING, MembershipEvent.FENCED): State.JOINING,
-    # The coordinator might have handled the join, although its response was lost.
-    (State.JOINING, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
-    (State.JOINING, MembershipEvent.REFUSED): State.REFUSED,
-    (State.MEMBER, MembershipEvent.SUBSCRIBED): State.MEMBER,
-    (State.MEMBER, MembershipEvent.ADMITTED): State.MEMBER,
-    (State.MEMBER, MembershipEvent.FENCED): State.JOINING,
-    (State.MEMBER, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
-    (State.MEMBER, MembershipEvent.REFUSED): State.REFUSED,
-    # Subscribed again while the leave is in flight: leave first, then join.
-    (State.LEAVING, MembershipEvent.SUBSCRIBED): State.LEAVING,
-    (State.LEAVING, MembershipEvent.LEAVE_REQUESTED): State.LEAVING,
-    (State.LEAVING, MembershipEvent.LEFT): State.OUT,
-    (State.REFUSED, MembershipEvent.SUBSCRIBED): State.REFUSED,
-    (State.REFUSED, MembershipEvent.LEAVE_REQUESTED): State.REFUSED,
-}
+REPEATED: Final = (ErrorAction.FIND_COORDINATOR, ErrorAction.RETRY)
+"""The leave is repeated after codes with these actions. After others, such as
+UNKNOWN_MEMBER_ID, the member has left, or cannot leave."""
 
 Request = FindCoordinator | Heartbeat
 Response = FindCoordinatorResponse | HeartbeatResponse
@@ -127,6 +95,7 @@ class Membership:
         self._interval = DEFAULT_INTERVAL
         self._due = math.inf
         self._early_until = 0.0
+        self._leave_until = 0.0
         self._closing = False
         self._evicting_previous = False
         self._rejoin_after = 0.0
@@ -211,9 +180,10 @@ class Membership:
         self.heartbeats.on_failed()
         if self.state is State.OUT:
             return
+        is_lasting = isinstance(error, AuthenticationError | UnsupportedVersionError)
         if self.state is State.LEAVING:
-            self._on_error_while_leaving(request, now)
-        elif isinstance(error, AuthenticationError | UnsupportedVersionError):
+            self._on_error_while_leaving(request, now, is_lasting=is_lasting)
+        elif is_lasting:
             self._fail(error)
         else:
             self._find_coordinator(now)
@@ -228,7 +198,7 @@ class Membership:
                 self.coordinator = response.endpoint
                 self._due = now
             case _ if self.state is State.LEAVING:
-                self._on_left(now)
+                self._on_leave_response(response.error, now)
             case ErrorAction.RAISE_FATAL:
                 self._fail(self._rejection(response))
             case _:
@@ -241,9 +211,7 @@ class Membership:
             self._evicting_previous = False
             self._due = now
         elif request.member_epoch == LEAVE_EPOCH:
-            # UNKNOWN_MEMBER_ID means that the member has left already; for other errors
-            # the close does not wait either.
-            self._on_left(now)
+            self._on_leave_response(response.error, now)
         elif self.state is State.LEAVING:
             # The leave was requested while this heartbeat was in flight.
             self._due = now
@@ -358,19 +326,38 @@ class Membership:
         self.assignment = frozenset()
         if self.state is State.LEAVING:
             self._due = now
+            self._leave_until = now + MAX_LEAVE_TIME
+            self._backoff.reset()
             if self.coordinator is None and not self._has_contacted:
                 # No coordinator knows the member, so none has to be found.
                 self._on_left(now)
 
-    def _on_error_while_leaving(self, request: Request, now: float) -> None:
-        """Handle a request that failed while the member is leaving.
-
-        The leave is sent once, after one lookup of a lost coordinator: without it the
-        member's partitions stay assigned until the session timeout.
-        """
+    def _on_error_while_leaving(
+        self, request: Request, now: float, *, is_lasting: bool
+    ) -> None:
         if isinstance(request, Heartbeat) and request.member_epoch != LEAVE_EPOCH:
             self._due = now
+        elif is_lasting:
+            self._on_left(now)
         else:
+            self._repeat_leave(now)
+
+    def _on_leave_response(self, code: int, now: float) -> None:
+        """Handle the response to the leave, or the error of its lookup."""
+        if action_for(error_actions.HEARTBEAT, code) in REPEATED:
+            self._repeat_leave(now)
+        else:
+            self._on_left(now)
+
+    def _repeat_leave(self, now: float) -> None:
+        """Look up the coordinator after a backoff, and send the leave again.
+
+        Without it the member's partitions stay assigned until its session timeout. A
+        member that is subscribed again joins instead.
+        """
+        self.coordinator = None
+        self._due = now + self._backoff.next_delay()
+        if self._subscription.topics or self._due >= self._leave_until:
             self._on_left(now)
 
     def _on_left(self, now: float) -> None:

@@ -19,6 +19,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
+from sharecons._record import TopicPartition
 from sharecons.errors import Error
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
@@ -165,6 +166,17 @@ class Metadata:
             if (name := self.topic_names.get(topic_id)) is not None:
                 counts[name] = counts.get(name, 0) + 1
         return counts
+
+    def name_partitions(
+        self, partitions: Iterable[SharePartition]
+    ) -> frozenset[TopicPartition]:
+        """Return the partitions whose topic names are known, with these names."""
+        names = self.topic_names
+        return frozenset(
+            TopicPartition(names[topic_id], partition)
+            for topic_id, partition in partitions
+            if topic_id in names
+        )
 
     def unauthorized_topics(self) -> frozenset[str]:
         """Return the subscribed topics that the member is not allowed to describe."""

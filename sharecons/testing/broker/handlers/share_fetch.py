@@ -159,7 +159,7 @@ async def _fetch(
     is_fetch = not field_or(request, "is_renew_ack", False)
     if is_fetch and request.share_session_epoch != CLOSE:
         sources = _sources(request, context, session, results)
-    if not (sources and request.max_records and request.max_bytes):
+    if not sources:
         apply_acknowledgements(context, request.group_id, acknowledged)
         return results
     until = context.now + request.max_wait.total_seconds()
@@ -183,6 +183,8 @@ def _sources(
     sources = []
     for topic_partition in session.rotated(request.share_session_epoch):
         partition, code = find_partition(context, topic_partition)
+        if partition is not None and not (request.max_records and request.max_bytes):
+            continue  # not even loaded, so that a group's start is not fixed
         if partition is not None and partition.leader != context.node_id:
             partition, code = None, ErrorCode.not_leader_or_follower
         share_partition = None
