@@ -37,11 +37,7 @@ from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.group_configs import GroupConfigReader
-from sharecons.net.io.event_loop import (
-    AutoResetEvent,
-    new_waiter,
-    running_clock,
-)
+from sharecons.net.io.event_loop import AutoResetEvent, new_waiter, running_clock
 from sharecons.net.io.transport import Network
 from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult

@@ -136,6 +136,14 @@ class AckBatcher:
             for batch in self._all_batches():
                 batch.add_waiters((waiter,))
 
+    def update_release_pauses(self, now: float) -> bool:
+        """Pause partitions whose records are released again and again.
+
+        Return whether a pause starts.
+        """
+        self.collect()
+        return self.redeliveries.has_releases and self.redeliveries.update_pauses(now)
+
     def fail_renewals(self) -> None:
         """Fail all renewals, as the session is being closed.
 
@@ -186,6 +194,11 @@ class AckBatcher:
                 self._on_partition_response(
                     batches, by_partition[share_partition], renewed_until, now
                 )
+
+    def fail_sent(self, code: int, message: str, now: float) -> None:
+        """Fail the last request's acknowledgements with the error of its response."""
+        error = AcknowledgeError(code, code_name(code), message)
+        self.on_response((), error=error, renewed_until=0.0, now=now)
 
     def resend(self) -> None:
         """Queue the last request's batches again: the broker did not apply them."""

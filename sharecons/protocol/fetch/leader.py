@@ -32,10 +32,10 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol import error_actions
-from sharecons.protocol.acknowledge.batcher import AckBatcher, AcknowledgeError
+from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.linger import AckLinger
-from sharecons.protocol.backoff import Backoff, spread_of
-from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.backoff import spread_of
+from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
@@ -52,6 +52,7 @@ from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.request_builder import RequestBuilder
+from sharecons.protocol.fetch.request_pause import RequestPause
 from sharecons.protocol.fetch.retried_errors import FetchAccepted, FetchRejected
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
 from sharecons.protocol.fetch.start_offsets import StartOffsets
@@ -103,9 +104,7 @@ class Leader:
         self._session = ShareSession()
         spread = spread_of(settings.member_id)
         self._pauses = pauses or FetchPauses(spread)
-        self._spread = spread
-        self._backoff: Backoff | None = None  # None after a success
-        self._not_before = 0.0
+        self._pause = RequestPause(spread)
         self._linger = AckLinger()
         self._closing = False
         self._control = FetchControl(
@@ -144,7 +143,7 @@ class Leader:
     def close(self) -> None:
         """Stop fetching, send pending acknowledgements and close the session."""
         self._closing = True
-        self._not_before = 0.0
+        self._pause.until = 0.0
         if not self._session.is_open and self._sent_at is None:
             self._finish("the consumer was closed")
 
@@ -170,10 +169,10 @@ class Leader:
             due = min(due, self._starts.next_due())
         if self._must_reopen(now):
             due = now
-        return max(due, self._not_before)
+        return max(due, self._pause.until)
 
     def next_request(self, now: float) -> Request | None:
-        if self.finished or self._sent_at is not None or now < self._not_before:
+        if self.finished or self._sent_at is not None or now < self._pause.until:
             return None
         request = self._choose_request(now)
         if request is not None:
@@ -185,7 +184,7 @@ class Leader:
         assert sent_at is not None, "a response follows a request"
         if response.endpoints:
             self.events.append(EndpointsLearned(dict(response.endpoints)))
-        self._not_before = now + response.throttle
+        self._pause.throttle(now, response.throttle)
         if not response.error:
             self._on_success(request, response, sent_at, now)
         else:
@@ -215,7 +214,7 @@ class Leader:
                 )
                 self._back_off(now, response.throttle)
             case ErrorAction.RAISE_FATAL:
-                self._fail_acknowledgements(response, now)
+                self.batcher.fail_sent(response.error, response.message or "", now)
                 self.events.append(
                     fatal_error(self._settings.group_id, self.node_id, response)
                 )
@@ -251,7 +250,8 @@ class Leader:
             return self._closing_request(now)
         if self._must_reopen(now):
             return self._builder.build_acknowledge(now, closing=True)
-        self._update_release_pauses(now)
+        if self.batcher.update_release_pauses(now):
+            self._prefetch.restart()
         fetching = bool(self.partitions) and self._fetch_due(now) <= now
         if self._ack_is_due(now, fetching):
             return self._builder.build_acknowledge(now)
@@ -307,13 +307,6 @@ class Leader:
             return True
         return not fetching and self._linger.is_due(now)
 
-    def _update_release_pauses(self, now: float) -> None:
-        """Pause partitions whose records are released again and again."""
-        self.batcher.collect()
-        redeliveries = self.batcher.redeliveries
-        if redeliveries.has_releases and redeliveries.update_pauses(now):
-            self._prefetch.restart()
-
     # Responses.
 
     def _on_success(
@@ -358,7 +351,7 @@ class Leader:
         """
         self._session.reset()
         if request.acknowledgements and applied:
-            self._fail_acknowledgements(response, now)
+            self.batcher.fail_sent(response.error, response.message or "", now)
         elif request.acknowledgements:
             self.batcher.resend()
         self._back_off(now, response.throttle)
@@ -373,7 +366,7 @@ class Leader:
         if idle or (to_retry and request.acknowledgements):
             self._back_off(now, response.throttle)
         elif not to_retry:
-            self._backoff = None
+            self._pause.on_success()
 
     def _renewed_until(self, request: Request, now: float) -> float:
         # The time of the request would be safer by a round trip; but the broker
@@ -381,19 +374,12 @@ class Leader:
         renewing = isinstance(request, ShareAcknowledge) and request.is_renew_ack
         return now + self._control.lock_timeout if renewing else 0.0
 
-    def _fail_acknowledgements(self, response: Response, now: float) -> None:
-        code, message = response.error, response.message or ""
-        error = AcknowledgeError(code, code_name(code), message)
-        self.batcher.on_response((), error=error, renewed_until=0.0, now=now)
-
     # Errors.
 
     def _back_off(self, now: float, throttle: float) -> None:
         # A close waits only for acknowledgements to be sent again.
         if not self._closing or self.batcher.needs_backoff:
-            if self._backoff is None:
-                self._backoff = Backoff(self._spread)
-            self._not_before = now + max(self._backoff.next_delay(), throttle)
+            self._pause.back_off(now, throttle)
 
     def _lose_locks(
         self, reason: str, code: Code = Code.SHARE_SESSION_NOT_FOUND
