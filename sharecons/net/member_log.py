@@ -78,6 +78,7 @@ class MemberLog:
         self._machine = metadata = member.metadata
         self.outages = Outages(log, clock)
         self._scope = anyio.CancelScope()
+        self._has_ended = False
         self._wakeup = AutoResetEvent()
         self._heartbeats = ProblemLog(log, HEARTBEATS, delay=LOST_DELAY)
         self._metadata = ProblemLog(log, METADATA, delay=LOST_DELAY)
@@ -115,13 +116,14 @@ class MemberLog:
 
     def end(self) -> None:
         """End `run`."""
+        self._has_ended = True
         self._scope.cancel()
 
     # State, for any thread.
 
     def lasting(self) -> tuple[str, ...]:
         """Return the problems that last and have a line, as text; none after `end`."""
-        if self._scope.cancel_called:
+        if self._has_ended:
             return ()
         return tuple(text for log in self._logs for text in log.lasting())
 

@@ -67,7 +67,7 @@ def consuming(servers, **options):
 
 
 def test_every_program_compiles():
-    assert GUIDE.compile() == 10
+    assert GUIDE.compile() == 11
 
 
 @pytest.mark.anyio

@@ -28,6 +28,13 @@ WRONG = [None, b"token", "", "two words", "line\n", 7, ("token", 3600), object()
 FAILURES = [*WRONG, OSError("the vault is shut"), "hang"]
 
 
+def name_of(value):
+    """Return the name of a parameter, the same in each process."""
+    if value is EXPIRED:
+        return "expired"
+    return "object" if type(value) is object else repr(value)
+
+
 @pytest.fixture
 def anyio_backend(virtual_clock):
     return virtual_clock
@@ -89,7 +96,7 @@ async def send_until(session, listener, end):
         await anyio.sleep(0.5)
 
 
-@pytest.mark.parametrize("wrong", WRONG, ids=repr)
+@pytest.mark.parametrize("wrong", WRONG, ids=name_of)
 async def test_wrong_token_at_start_is_an_error_that_names_the_function(wrong):
     def fetch_token():
         return wrong
@@ -112,7 +119,7 @@ async def test_token_function_that_hangs_at_start_is_named_before_the_timeout():
     assert "(Tokens) did not return within 4 s" in str(caught.value)
 
 
-@pytest.mark.parametrize("failure", [*FAILURES, EXPIRED], ids=repr)
+@pytest.mark.parametrize("failure", [*FAILURES, EXPIRED], ids=name_of)
 async def test_bad_token_at_renewal_is_requested_again_while_the_session_lasts(
     failure, caplog
 ):
@@ -131,7 +138,7 @@ async def test_bad_token_at_renewal_is_requested_again_while_the_session_lasts(
     assert "authenticated again" in end
 
 
-@pytest.mark.parametrize("failure", FAILURES, ids=repr)
+@pytest.mark.parametrize("failure", FAILURES, ids=name_of)
 async def test_bad_tokens_until_the_end_of_the_session_are_an_error(failure):
     tokens, listener = Tokens(GOOD, failure), Listener()
     session = await connect(new_sessions(tokens), listener)

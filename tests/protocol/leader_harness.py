@@ -106,7 +106,8 @@ class LeaderHarness:
     def take_events(self, kind: type) -> list:
         """Remove the events of this type from the leader, and return them."""
         taken = [event for event in self.leader.events if isinstance(event, kind)]
-        self.leader.events = [e for e in self.leader.events if e not in taken]
+        events = self.leader.events
+        self.leader.events = [e for e in events if not isinstance(e, kind)]
         return taken
 
     def flush_acks(self) -> ShareAcknowledge:
