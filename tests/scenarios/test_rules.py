@@ -44,7 +44,8 @@ def queue(admin: Admin, records: int, **config: str) -> tuple[str, str]:
     group = f"group-{topic}"
     admin.set_group_config(group, {"share.auto.offset.reset": "earliest", **config})
     if records:
-        admin.produce(topic, [b"%d" % i for i in range(records)], partition=0)
+        values = [b"%d" % i for i in range(records)]
+        admin.produce(topic, values, partition=0, linger_ms=100)  # in one batch
     return topic, group
 
 
