@@ -144,9 +144,9 @@ async def test_full_session_cache_is_logged_until_a_session_is_free(
         admin = Admin(servers)
         topic = admin.create_topic()
         admin.produce(topic, [b"1"])
-        async with consuming(servers, topic, "shipping") as second:
-            async with consuming(servers, topic) as first:
-                await anext(aiter(first))  # this opens the broker's only session
+        async with consuming(servers, topic) as first:
+            await anext(aiter(first))  # it has the broker's only session
+            async with consuming(servers, topic, "shipping") as second:
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(anext, aiter(second))
                     await until(lambda: lines("fetches rejected"), within=30)
