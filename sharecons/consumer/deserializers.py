@@ -16,6 +16,7 @@ from sharecons.protocol.acknowledge.damaged_records import DamagedRange
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import Record as TypedRecord
 from sharecons.records.batch import Undecodable, decode
+from sharecons.records.errors import is_damage
 
 __all__ = ["Deserializer", "Deserializers"]
 
@@ -129,8 +130,8 @@ def _apply(
 
 
 def _treat(lease: Lease, undecodable: Undecodable) -> Sequence[DamagedRange]:
-    first, last, _ = undecodable
-    if not undecodable.is_damaged:
+    first, last, reason = undecodable
+    if not is_damage(reason):
         return [DamagedRange(first, last, rejected=False)]
     return lease.result_log.damaged.treat(lease.share_partition, first, last)
 

@@ -364,8 +364,9 @@ class Member:
                 self._rejoin(node_id)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
-        self._log.warning("locks lost", reason=lost.reason, records=lost.record_count)
-        self._recorder.on_locks_lost(lost.record_count)
+        count = sum(lease.lost_count for lease in lost.leases)
+        self._log.warning("locks lost", reason=lost.reason, records=count)
+        self._recorder.on_locks_lost(count)
         self._listener.on_locks_lost(lost.leases)
 
     def _rejoin(self, node_id: int) -> None:

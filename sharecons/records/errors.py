@@ -2,7 +2,7 @@
 
 from typing import Final
 
-__all__ = ["UNREADABLE", "DamagedError"]
+__all__ = ["UNREADABLE", "DamagedError", "is_damage"]
 
 UNREADABLE: Final = "this client cannot read it: "
 """How the reason begins if the bytes are perhaps intact."""
@@ -14,3 +14,8 @@ class DamagedError(Exception):
     `batch.decode` converts it to an entry of `Decoded.undecodable`; any other exception
     from `decode` is a bug.
     """
+
+
+def is_damage(reason: str) -> bool:
+    """Return False for a reason why only this version of the client cannot read bytes."""
+    return not reason.startswith(UNREADABLE)

@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from sharecons._record import Record
-from sharecons.records.errors import UNREADABLE
 from sharecons.records.layout import END_OF_SPANS, LAST_OFFSET, Header, Span
 from sharecons.records.offset_set import OffsetSet
 
@@ -40,11 +39,6 @@ class Undecodable(NamedTuple):
     first_offset: int
     last_offset: int
     reason: str
-
-    @property
-    def is_damaged(self) -> bool:
-        """False if another version of this client might read them."""
-        return not self.reason.startswith(UNREADABLE)
 
 
 @final

@@ -4,6 +4,7 @@ import json
 import logging
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from sharecons.config.properties.consumer_properties import (
     REFUSED,
     WITHOUT_EFFECT,
 )
+from sharecons.consumer.from_properties import FromProperties
 from sharecons.errors import ConfigurationError
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "consumer.md"
@@ -50,40 +52,56 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records]
 
 
-def test_file_sets_all_arguments(file: Path, caplog: pytest.LogCaptureFixture) -> None:
-    consumer = ShareConsumer.from_properties(file, "orders", ["refunds"])
+class Noted(FromProperties):
+    """Notes the arguments with which it is made; it is no consumer."""
 
-    settings = consumer._settings
-    assert consumer.subscription == ("orders", "refunds")
-    assert (settings.group_id, settings.max_records) == ("billing", 100)
-    assert (settings.min_bytes, settings.max_bytes) == (0, 1_000_000)
-    assert settings.max_wait == 0.25
-    assert settings.record_limit
-    assert consumer._rack == "r1"
-    assert not consumer._implicit
-    assert consumer._group_start.request_timeout == 7.0
-    cluster = consumer._cluster
-    assert [each.host for each in cluster.bootstrap] == ["broker-1", "broker-2"]
-    assert cluster._credentials is not None
-    assert cluster._credentials.username == "alice"
+    def __init__(self, *topics: Any, **arguments: Any) -> None:
+        self.topics = topics
+        self.arguments = arguments
+
+
+def arguments_of(properties: Any, **arguments: Any) -> dict[str, Any]:
+    """Return the arguments of a consumer that is made from properties."""
+    noted: Any = Noted.from_properties(properties, "orders", ["refunds"], **arguments)
+    assert noted.topics == ("orders", ["refunds"])
+    return {k: v for k, v in noted.arguments.items() if v is not None}
+
+
+def test_file_sets_all_arguments(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+    arguments = arguments_of(file)
+    security = arguments.pop("security")
+
+    assert arguments == {
+        "bootstrap_servers": "broker-1:9092, broker-2:9092",
+        "group_id": "billing",
+        "client_id": "me",
+        "client_rack": "r1",
+        "acknowledgement": "explicit",
+        "acquire_mode": "record_limit",
+        "max_records": 100,
+        "min_bytes": 0,
+        "max_bytes": 1_000_000,
+        "max_wait": 0.25,
+        "request_timeout": 7.0,
+    }
+    assert security.credentials.username == "alice"
     assert warnings_of(caplog) == []
+    consumer = ShareConsumer.from_properties(file, "orders", ["refunds"])
+    assert consumer.subscription == ("orders", "refunds")
 
 
 def test_arguments_override_the_file(file: Path) -> None:
-    consumer = ShareConsumer.from_properties(
-        file, "orders", group_id="other", max_records=7, security=Security()
-    )
+    security = Security()
+    arguments = arguments_of(file, group_id="other", max_records=7, security=security)
 
-    assert consumer.group_id == "other"
-    assert consumer._settings.max_records == 7
-    assert consumer._cluster._credentials is None
+    assert (arguments["group_id"], arguments["max_records"]) == ("other", 7)
+    assert arguments["security"] is security
 
 
 def test_mapping_is_used_as_a_file() -> None:
     consumer = ShareConsumer.from_properties(MINIMUM, "orders")
 
     assert consumer.group_id == "billing"
-    assert consumer._implicit
 
 
 @pytest.mark.parametrize("name", ["group.id", "bootstrap.servers"])
@@ -175,16 +193,15 @@ def test_deserializers_that_are_passed_or_return_bytes_are_not_logged(
 
 
 def test_name_of_librdkafka_is_accepted() -> None:
-    consumer = ShareConsumer.from_properties(
+    arguments = arguments_of(
         {
             "metadata.broker.list": "b:9092",
             "group.id": "billing",
             "fetch.wait.max.ms": "100",
-        },
-        "orders",
+        }
     )
 
-    assert consumer._settings.max_wait == 0.1
+    assert arguments["max_wait"] == 0.1
 
 
 def test_guide_has_every_property_with_its_reason() -> None:

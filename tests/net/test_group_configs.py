@@ -6,6 +6,7 @@ import anyio
 import pytest
 
 from sharecons.protocol.codes import Code
+from sharecons.testing import OffsetState
 from tests.net.embedded import consuming, read_records, requests, running
 from tests.waiting import until
 from tests.worker.working import Handled, working
@@ -17,7 +18,6 @@ pytestmark = [
 
 LIMIT = "share.delivery.count.limit"
 RENEWALS = "share.renew.acknowledge.enable"
-WINDOW = "share.partition.max.record.locks"
 LOCK = "share.record.lock.duration.ms"
 ARCHIVED = "sharecons-records-archived-total"
 UNPROCESSED = "sharecons-last-deliveries-unprocessed-total"
@@ -74,8 +74,15 @@ async def closing_with_a_last_delivery(broker):
     async with consuming(broker, acknowledgement="explicit") as consumer:
         assert 1 == await release_next(consumer)
         await consumer.poll(timeout=0.0)
-        await until(lambda: consumer._queue._ready)
+        await until(lambda: 2 in delivery_counts(broker))
+        await anyio.sleep(0.1)  # the response arrives
         yield consumer
+
+
+def delivery_counts(broker):
+    """Return the delivery counts of the records that are acquired."""
+    in_flight = broker.group("billing").partition("orders").in_flight
+    return [each.delivery_count for each in in_flight if each.state == OffsetState.ACQUIRED]
 
 
 async def test_close_reads_the_limit_before_it_reports_last_deliveries(caplog):
@@ -146,13 +153,13 @@ async def test_lock_duration_that_changes_is_followed_by_the_next_fetch():
     async with running(1) as broker:
         async with consuming(broker, acknowledgement="explicit") as consumer:
             await read_records(consumer, 1)
-            assert 30.0 == consumer._member.prefetch.lock_duration
+            assert 30.0 == consumer.lock_duration
             set_config(broker, LOCK, 15000)
             broker.produce("orders", [b"2"], partition=0)
             (record,) = await read_records(consumer, 1)
 
             assert 14 < record.lock_remaining <= 15
-            assert 15.0 == consumer._member.prefetch.lock_duration
+            assert 15.0 == consumer.lock_duration
 
 
 async def test_worker_and_its_consumer_read_the_configs_in_the_same_requests():
@@ -177,12 +184,3 @@ async def test_renewals_that_are_switched_on_again_are_resumed(caplog):
             set_config(broker, RENEWALS, "true")
             await until(lambda: "locks are renewed again" in caplog.text, within=70)
             await until(lambda: worker.stats.accepted == 1, within=400)
-
-
-async def test_window_that_changes_is_followed_within_a_minute():
-    async with running(1) as broker:
-        handled = Handled()
-        async with working(broker, handled, within=1000) as worker:
-            await until(lambda: handled.calls)
-            set_config(broker, WINDOW, 500)
-            await until(lambda: worker._runner._window.window == 500, within=61)

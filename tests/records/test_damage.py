@@ -4,7 +4,7 @@ import pytest
 
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
-from sharecons.records.errors import UNREADABLE
+from sharecons.records.errors import UNREADABLE, is_damage
 from sharecons.records.layout import HEADER_SIZE
 from tests.records.reading import (
     EVERYTHING,
@@ -155,7 +155,7 @@ def test_consecutive_damaged_batches_keep_their_reasons():
         (5, 7, f"{UNREADABLE}unknown record batch format 9"),
     ]
     assert expected == decoded.undecodable
-    assert [True, False] == [each.is_damaged for each in decoded.undecodable]
+    assert [True, False] == [is_damage(each.reason) for each in decoded.undecodable]
     assert [8, 9] == [record.offset for record in decoded.records]
 
 

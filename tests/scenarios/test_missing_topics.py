@@ -78,7 +78,7 @@ async def test_deleted_topic_is_missing_until_it_is_created_again(
         assert consumer.missing_topics == frozenset()
         admin.delete_topic(queue.topic)
         await until(lambda: consumer.missing_topics == {queue.topic})
-        assert {key.topic for key in consumer.assignment} == {other}
+        await until(lambda: {key.topic for key in consumer.assignment} == {other})
         admin.create_topic(partitions=1, name=queue.topic)
         await until(lambda: len(consumer.assignment) == 2)
         assert consumer.missing_topics == frozenset()

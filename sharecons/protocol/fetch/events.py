@@ -98,11 +98,6 @@ class LocksLost(NamedTuple):
     reason: str
     leases: tuple[Lease, ...]
 
-    @property
-    def record_count(self) -> int:
-        """The number of records whose locks were lost."""
-        return sum(lease.lost_count for lease in self.leases)
-
 
 class PartitionError(NamedTuple):
     """A partition's error, to raise once."""
