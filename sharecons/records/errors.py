@@ -17,5 +17,5 @@ class DamagedError(Exception):
 
 
 def is_damage(reason: str) -> bool:
-    """Return False for a reason why only this version of the client cannot read bytes."""
+    """Return False if another version of this client might read the bytes."""
     return not reason.startswith(UNREADABLE)

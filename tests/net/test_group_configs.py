@@ -82,7 +82,9 @@ async def closing_with_a_last_delivery(broker):
 def delivery_counts(broker):
     """Return the delivery counts of the records that are acquired."""
     in_flight = broker.group("billing").partition("orders").in_flight
-    return [each.delivery_count for each in in_flight if each.state == OffsetState.ACQUIRED]
+    return [
+        each.delivery_count for each in in_flight if each.state == OffsetState.ACQUIRED
+    ]
 
 
 async def test_close_reads_the_limit_before_it_reports_last_deliveries(caplog):
