@@ -228,6 +228,7 @@ async def test_heartbeats_slower_than_their_interval_do_not_overlap():
         assert not [request for request, _ in heartbeats if request.member_epoch == 0]
 
 
+@pytest.mark.slow("several session timeouts with heartbeats")
 async def test_healthy_member_is_never_fenced():
     """Ten session timeouts, mostly without records."""
     async with running() as broker:

@@ -257,7 +257,7 @@ def test_second_aborted_transaction_of_a_producer_is_skipped():
     assert [3, 4] == offsets(payload, aborted=[(7, 6), (7, 0)])
 
 
-@pytest.mark.parametrize("aborted", itertools.permutations([(7, 0), (8, 2), (7, 7)]))
+@pytest.mark.parametrize("aborted", [*itertools.permutations([(7, 0), (8, 2), (7, 7)])])
 def test_list_of_aborted_transactions_can_be_in_any_order(aborted):
     payload = (
         transaction_batch(7, 0)
