@@ -149,6 +149,7 @@ kinds = st.lists(st.sampled_from([0, 1, 2, 3, 4]), min_size=1, max_size=3).map(b
 ranges = st.builds(Range, offsets, offsets, kinds)
 
 
+@pytest.mark.slow("a hundred random requests, which kio decodes")
 @pytest.mark.parametrize("version", [1, 2])
 @given(
     acks=st.dictionaries(partitions, st.lists(ranges, min_size=1).map(tuple)),

@@ -222,6 +222,7 @@ def by_topic(topics: Any) -> dict[SharePartition, Any]:
     }
 
 
+@pytest.mark.slow("a hundred random requests, which kio decodes")
 @pytest.mark.parametrize("version", [1, 2])
 @given(request_=requests)
 def test_kio_decodes_every_request(version: int, request_: ShareFetch) -> None:

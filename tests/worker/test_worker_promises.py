@@ -324,6 +324,7 @@ async def test_dead_letter_does_not_return_to_its_topic(
     assert 1 == len(broker.records("orders.dead"))
 
 
+@pytest.mark.slow("timers of handlers, in real time")
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 async def test_handler_that_cancels_its_task_does_not_end_the_worker(
     broker: EmbeddedBroker,
