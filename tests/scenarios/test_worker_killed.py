@@ -82,16 +82,25 @@ class KilledWorker:
         process.kill()
         process.wait()
 
-    async def finish(self) -> None:
-        """Start a process that handles the remaining records, and stop it."""
-        process = self.processes.start()
+    def unfinished(self) -> set[int]:
+        """Return the numbers of records whose handlers must still return."""
         expected = {n for n in range(self.produced) if plan_of(n) not in NEVER_DONE}
+        return expected - {each.number for each in self.processes.of_kind("end")}
 
-        def are_done() -> bool:
-            return expected <= {each.number for each in self.processes.of_kind("end")}
+    async def finish(self) -> None:
+        """Start a process that handles the remaining records, and stop it.
 
-        what = f"the handlers of {len(expected)} records done"
-        self.processes.wait_until(are_done, within=90, what=what, pause=0.1)
+        It has records of its own: without any, it would be stopped before it can
+        receive a signal.
+        """
+        left = self.unfinished()
+        log.info("%d records left by the killed processes", len(left))
+        self.produce(PER_KILL)
+        process = self.processes.start()
+        what = f"the handlers of {self.produced} records done"
+        self.processes.wait_until(
+            lambda: not self.unfinished(), within=90, what=what, pause=0.1
+        )
         # The other records become dead letters.
         partitions = {self.queue.topic: 2, self.retries: 2}
         await wait_until_settled(self.admin, self.queue.group, partitions)
