@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
-from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.deserializers import Deserializers, decode_lease
 from sharecons.consumer.readers import (
     Reader,
     Readers,
@@ -366,7 +366,7 @@ class DeliveryQueue:
             if not lease.lock_scope.ended:
                 self.recorder.on_lock_overrun(lease.count)
             return
-        self.records, size, errors = self.deserializers.decode_lease(lease)
+        self.records, size, errors = decode_lease(lease)
         self._errors += errors
         self.lease = lease
         self.delivered.add(lease)

@@ -18,7 +18,7 @@ from sharecons.record import Record as TypedRecord
 from sharecons.records.batch import Undecodable, decode
 from sharecons.records.errors import is_damage
 
-__all__ = ["Deserializer", "Deserializers"]
+__all__ = ["Deserializer", "Deserializers", "decode_lease"]
 
 Deserializer = Callable[[bytes], Any]
 
@@ -36,53 +36,6 @@ class Deserializers:
 
     def __bool__(self) -> bool:
         return self._key is not None or self._value is not None
-
-    def decode_lease(
-        self, lease: Lease
-    ) -> tuple[list[Record], int, list[CorruptRecordsError]]:
-        """Decode a lease; return its records, their size in bytes, and errors to raise.
-
-        Also sets in the lease which offsets have records. It releases acquired offsets
-        that the response does not contain, and damaged records, because another replica
-        or transfer might be intact; it rejects them if they are damaged again. It
-        acknowledges offsets without a record as gaps.
-        """
-        topic, partition = lease.topic, lease.share_partition.partition
-        decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
-        records = decoded.records
-        if len(records) == lease.count and len(lease.acquired) == 1:
-            lease.set_dense_offsets()
-            return records, decoded.size, []
-        unseen = [Run(first, last, RELEASE) for first, last in decoded.unseen]
-        errors = self._errors_of(lease, decoded.undecodable)
-        damaged = [_run_of(error) for error in errors]
-        lease.set_offsets(
-            _offsets(records), gaps=decoded.gaps, undeliverable=[*damaged, *unseen]
-        )
-        if decoded.unseen:
-            _log.warning(
-                "acquired offsets came without their records, and were released",
-                topic=topic,
-                partition=partition,
-                ranges=decoded.unseen[:3],
-            )
-        return records, decoded.size, errors
-
-    def _errors_of(
-        self, lease: Lease, undecodable: Sequence[Undecodable]
-    ) -> list[CorruptRecordsError]:
-        return [
-            CorruptRecordsError(
-                each.reason,
-                topic=lease.topic,
-                partition=lease.share_partition.partition,
-                first_offset=damaged.first_offset,
-                last_offset=damaged.last_offset,
-                rejected=damaged.rejected,
-            )
-            for each in undecodable
-            for damaged in _treat(lease, each)
-        ]
 
     def apply(self, record: Record) -> Record:
         """Return the record with a deserialized key and value.
@@ -127,6 +80,53 @@ def _apply(
         where = f"{record.topic}-{record.partition}@{record.offset}"
         raw_record = cast("TypedRecord[bytes, bytes]", record)
         raise DeserializationError(raw_record, part, where) from error
+
+
+def decode_lease(lease: Lease) -> tuple[list[Record], int, list[CorruptRecordsError]]:
+    """Decode a lease; return its records, their size in bytes, and errors to raise.
+
+    Also sets in the lease which offsets have records. It releases acquired offsets
+    that the response does not contain, and damaged records, because another replica
+    or transfer might be intact; it rejects them if they are damaged again. It
+    acknowledges offsets without a record as gaps.
+    """
+    topic, partition = lease.topic, lease.share_partition.partition
+    decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
+    records = decoded.records
+    if len(records) == lease.count and len(lease.acquired) == 1:
+        lease.set_dense_offsets()
+        return records, decoded.size, []
+    unseen = [Run(first, last, RELEASE) for first, last in decoded.unseen]
+    errors = _errors_of(lease, decoded.undecodable)
+    damaged = [_run_of(error) for error in errors]
+    lease.set_offsets(
+        _offsets(records), gaps=decoded.gaps, undeliverable=[*damaged, *unseen]
+    )
+    if decoded.unseen:
+        _log.warning(
+            "acquired offsets came without their records, and were released",
+            topic=topic,
+            partition=partition,
+            ranges=decoded.unseen[:3],
+        )
+    return records, decoded.size, errors
+
+
+def _errors_of(
+    lease: Lease, undecodable: Sequence[Undecodable]
+) -> list[CorruptRecordsError]:
+    return [
+        CorruptRecordsError(
+            each.reason,
+            topic=lease.topic,
+            partition=lease.share_partition.partition,
+            first_offset=damaged.first_offset,
+            last_offset=damaged.last_offset,
+            rejected=damaged.rejected,
+        )
+        for each in undecodable
+        for damaged in _treat(lease, each)
+    ]
 
 
 def _treat(lease: Lease, undecodable: Undecodable) -> Sequence[DamagedRange]:

@@ -13,6 +13,7 @@ from sharecons.records.encoder import NewRecord, encode
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
+from tests.waiting import until
 from tests.worker.working import working
 
 pytestmark = pytest.mark.anyio
@@ -117,9 +118,7 @@ async def test_damaged_records_do_not_delay_a_worker(
         arrivals.append(anyio.current_time() - began)
 
     async with working(broker, handle, within=300):
-        with anyio.fail_after(200):
-            while len(arrivals) < INTACT:
-                await anyio.sleep(0.01)
+        await until(lambda: len(arrivals) >= INTACT, within=200)
 
     assert max(arrivals) <= JOINING + MAX_DELAY
 
@@ -186,8 +185,7 @@ async def test_damaged_records_delay_several_consumers_by_less_than_a_second(
         async with anyio.create_task_group() as tasks:
             for _ in range(3):
                 tasks.start_soon(consume, broker, arrivals, [])
-            while len(arrivals) < INTACT:
-                await anyio.sleep(0.01)
+            await until(lambda: len(arrivals) >= INTACT, within=300)
             tasks.cancel_scope.cancel()
 
     assert max(arrivals) - began <= 1
