@@ -19,6 +19,7 @@ class Handled:
         ends: when the handler of an offset ended, if it was not cancelled.
         cancelled: when handlers were cancelled.
         accepted: when the accept of an offset was confirmed.
+        rejected: how many accepts of an offset the broker has rejected.
     """
 
     def __init__(self, act: Callable[[Record[Any, Any]], Awaitable[object]]) -> None:
@@ -26,6 +27,7 @@ class Handled:
         self.ends: dict[int, float] = {}
         self.cancelled: list[float] = []
         self.accepted: dict[int, float] = {}
+        self.rejected: Counter[int] = Counter()
         self._act = act
 
     async def __call__(self, record: Record[Any, Any]) -> None:
@@ -51,9 +53,13 @@ class Handled:
     def on_acknowledged(self, results: Sequence[AcknowledgeResult]) -> None:
         """For `ShareConsumer(on_acknowledged=...)`."""
         for each in results:
-            if each.type.name == "ACCEPT" and each.error is None:
-                for offset in range(each.first_offset, each.last_offset + 1):
+            if each.type.name != "ACCEPT":
+                continue
+            for offset in range(each.first_offset, each.last_offset + 1):
+                if each.error is None:
                     self.accepted[offset] = anyio.current_time()
+                else:
+                    self.rejected[offset] += 1
 
 
 async def hang_at_first(record: Record[Any, Any]) -> None:
