@@ -33,6 +33,7 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
     return virtual_clock
 
 
+WINDOW = "share.partition.max.record.locks"
 RETRY_TOPICS = [RetryTopic("orders.retry", 0.5)]
 SLOW = RetryPolicy(max_attempts=3, initial=0.5, maximum=0.5, jitter=0.0)
 
@@ -100,6 +101,31 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
     assert ["orders", "orders.retry"] == [topic for topic, _ in calls]
     assert 0.45 < calls[1][1] - calls[0][1]
     assert [("orders", 0, 50), ("orders", 0, 50)] == origins
+
+
+@pytest.mark.parametrize(("window_after", "moved"), [(2000, 0), (100, 1)])
+async def test_window_that_changes_is_followed_within_a_minute(
+    broker: EmbeddedBroker, window_after: int, moved: int
+) -> None:
+    """Twenty records a second follow the one that waits for 30 s: 600 in all."""
+
+    async def fail_first(record: Record[Any, Any]) -> None:
+        if record.value == b"0" and record.topic == "orders":
+            raise Retry(after=30.0)
+
+    broker.set_group_config("billing", {WINDOW: 2000})
+    topics = [RetryTopic("orders.retry", 60.0)]
+    async with working(
+        broker, fail_first, retry_topics=topics, within=200, shutdown_grace=0.0
+    ) as worker:
+        await anyio.sleep(5)
+        broker.set_group_config("billing", {WINDOW: window_after})
+        await anyio.sleep(61)
+        for number in range(0, 100, 10):
+            broker.produce("orders", [b"%d" % n for n in range(number, number + 10)])
+            await anyio.sleep(0.5)
+
+        assert moved == worker.stats.spilled
 
 
 async def test_attempts_in_the_retry_topic_count_towards_the_maximum(
