@@ -48,13 +48,12 @@ def run(broker, capsys):
     return run
 
 
-def test_inspect_of_a_group_of_another_type_says_its_type(run, broker):
+def test_inspect_of_a_group_of_another_type_says_its_type(run, queue):
     async def create():
-        offsets = {TopicPartition("orders", 0): 0}
-        async with ShareGroupAdmin(broker.bootstrap_servers) as admin:
+        offsets = {TopicPartition(queue.topic, 0): 0}
+        async with ShareGroupAdmin(queue.admin.bootstrap_servers) as admin:
             (await admin.alter_consumer_group_offsets("classic", offsets)).check()
 
-    broker.create_topic("orders")
     anyio.run(create)
 
     code, out, err = run("groups", "inspect", "classic")
