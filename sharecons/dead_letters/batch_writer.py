@@ -17,7 +17,7 @@ from sharecons.dead_letters.progress import InFlight, TargetState
 from sharecons.dead_letters.reader import read_records
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.net.broker_pool import Deadline
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.produce.batches import SEQUENCE_LIMIT

@@ -18,7 +18,7 @@ from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import ErrorMapping, TcpNetwork
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.messages import (
     LEAVE_EPOCH,

@@ -25,7 +25,7 @@ from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import LoopGuard
 from sharecons.net.io.transport import Network
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.taskiq.messages import headers_of, key_of
 from sharecons.taskiq.task_source import TaskSource
 from sharecons.version import VERSION

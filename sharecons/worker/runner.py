@@ -18,7 +18,7 @@ from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.ending_calls import PAUSE, EndingCalls

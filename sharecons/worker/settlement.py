@@ -25,7 +25,7 @@ from sharecons.errors import (
 )
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.dead_letter_headers import Origin, without_origin
 from sharecons.worker.dead_letters import (

@@ -16,7 +16,7 @@ from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import ConsumerStateError
 from sharecons.net.broker_pool import BrokerPool
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.worker.arguments import (
     check_consumer,

@@ -10,7 +10,7 @@ from sharecons.config.validation import parse_bootstrap
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import Network
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.testing import EmbeddedBroker
 
 __all__ = ["producing", "producing_on"]

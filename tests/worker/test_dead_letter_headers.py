@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 from sharecons._record import DETACHED, Record, TimestampType
-from sharecons.net.producer import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.dead_letter_headers import (
     Origin,
     RedriveMark,

@@ -19,7 +19,7 @@ from sharecons.config.validation import check_topic, parse_bootstrap
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError, Error
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
-from sharecons.net.producer import IdempotentProducer, RecordPosition
+from sharecons.producer.idempotent import IdempotentProducer, RecordPosition
 from sharecons.protocol.admin.fanout import results_of
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord

@@ -1,4 +1,4 @@
-"""Decides what a producer sends; no I/O. Used for retries and dead letters.
+"""Decides what a producer sends; no I/O. `sharecons.producer` runs it.
 
 - `messages`: the requests and responses.
 - `partitioner`: chooses the partition of a record.

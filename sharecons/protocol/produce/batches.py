@@ -17,7 +17,7 @@ from sharecons.protocol.produce.messages import ProducerIdentity
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 
-__all__ = ["MAX_BATCH_SIZE", "Batch", "PartitionQueue", "ProducerRecord"]
+__all__ = ["MAX_BATCH_SIZE", "Batch", "PartitionQueue", "PendingRecord"]
 
 MAX_BATCH_SIZE: Final = 1_000_000
 """Bytes of the records in a batch, below the topic default of max.message.bytes."""
@@ -29,7 +29,7 @@ SEQUENCE_LIMIT: Final = 1 << 31
 
 
 @final
-class ProducerRecord:
+class PendingRecord:
     """A record to be produced.
 
     Attributes:
@@ -70,7 +70,7 @@ class Batch:
 
     def __init__(
         self,
-        records: Sequence[ProducerRecord],
+        records: Sequence[PendingRecord],
         identity: ProducerIdentity,
         base_sequence: int,
         compression: Codec,
@@ -117,7 +117,7 @@ class PartitionQueue:
         self.spent: ProducerIdentity | None = None
         self.not_before = 0.0
         self.backoff = Backoff(spread)
-        self._pending: deque[ProducerRecord] = deque()
+        self._pending: deque[PendingRecord] = deque()
         self._first_sequence = first_sequence
         self._next_sequence = 0
         self._limit = 0  # records in the next batch, if the last one was too large
@@ -126,7 +126,7 @@ class PartitionQueue:
     def is_empty(self) -> bool:
         return self.batch is None and not self._pending
 
-    def add(self, record: ProducerRecord) -> None:
+    def add(self, record: PendingRecord) -> None:
         self._pending.append(record)
 
     def next_batch(self, identity: ProducerIdentity, compression: Codec) -> Batch:
@@ -143,7 +143,7 @@ class PartitionQueue:
         self.in_flight = True
         return self.batch
 
-    def _take_pending(self) -> list[ProducerRecord]:
+    def _take_pending(self) -> list[PendingRecord]:
         taken = [self._pending.popleft()]
         size = taken[0].size
         while self._pending and size + self._pending[0].size <= MAX_BATCH_SIZE:
@@ -153,7 +153,7 @@ class PartitionQueue:
             taken.append(self._pending.popleft())
         return taken
 
-    def on_appended(self) -> Sequence[ProducerRecord]:
+    def on_appended(self) -> Sequence[PendingRecord]:
         """Remove the batch, which the leader has; return its records."""
         records = self._remove_batch()
         self._next_sequence = (self._next_sequence + len(records)) % SEQUENCE_LIMIT
@@ -161,7 +161,7 @@ class PartitionQueue:
         self.backoff.reset()
         return records
 
-    def on_rejected(self) -> Sequence[ProducerRecord]:
+    def on_rejected(self) -> Sequence[PendingRecord]:
         """Remove the batch, which the leader has rejected; return its records."""
         return self._give_up_batch()
 
@@ -202,9 +202,9 @@ class PartitionQueue:
         self.not_before = now + self.backoff.next_delay()
         return True
 
-    def expire(self, now: float) -> list[ProducerRecord]:
+    def expire(self, now: float) -> list[PendingRecord]:
         """Remove the records whose deadlines have passed, except records in flight."""
-        expired: list[ProducerRecord] = []
+        expired: list[PendingRecord] = []
         if self.in_flight:
             return expired
         if self.batch is not None and now >= self.batch.deadline:
@@ -219,23 +219,23 @@ class PartitionQueue:
             return self.batch.deadline
         return self._pending[0].deadline
 
-    def remove_all(self) -> list[ProducerRecord]:
+    def remove_all(self) -> list[PendingRecord]:
         """Remove all records but those in flight."""
-        removed: list[ProducerRecord] = []
+        removed: list[PendingRecord] = []
         if self.batch is not None and not self.in_flight:
             removed += self._give_up_batch()
         removed += self._pending
         self._pending.clear()
         return removed
 
-    def _remove_batch(self) -> Sequence[ProducerRecord]:
+    def _remove_batch(self) -> Sequence[PendingRecord]:
         assert self.batch is not None, "it was sent"
         records = self.batch.records
         self.batch = None
         self.in_flight = False
         return records
 
-    def _give_up_batch(self) -> Sequence[ProducerRecord]:
+    def _give_up_batch(self) -> Sequence[PendingRecord]:
         """Remove the batch; another one can have its number only if it was rejected."""
         if self.batch is not None and self.batch.is_uncertain:
             self._give_up_identity()

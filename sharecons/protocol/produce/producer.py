@@ -42,7 +42,7 @@ from sharecons.protocol.admin.requests import (
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.produce.batches import PartitionQueue, ProducerRecord
+from sharecons.protocol.produce.batches import PartitionQueue, PendingRecord
 from sharecons.protocol.produce.messages import (
     AppendResult,
     InitProducerId,
@@ -54,7 +54,7 @@ from sharecons.protocol.produce.messages import (
 from sharecons.protocol.produce.topics import TopicQueue
 from sharecons.records.compression import Codec
 
-__all__ = ["Delivered", "Failed", "NodeRequest", "ProduceEvent", "Producer"]
+__all__ = ["Delivered", "Failed", "NodeRequest", "ProduceEvent", "ProducerMachine"]
 
 REPLICA_TIMEOUT: Final = 8.0
 """Seconds for the replicas; less than a pool waits for a response."""
@@ -79,20 +79,20 @@ class NodeRequest(NamedTuple):
 class Delivered(NamedTuple):
     """All in-sync replicas have the record; an offset of -1 is not known."""
 
-    record: ProducerRecord
+    record: PendingRecord
     partition: int
     offset: int
 
 
 class Failed(NamedTuple):
-    record: ProducerRecord
+    record: PendingRecord
     error: Error
 
 
 ProduceEvent = Delivered | Failed
 
 
-class Producer:
+class ProducerMachine:
     """A state machine with up to one request in flight per node.
 
     Args:
@@ -130,7 +130,7 @@ class Producer:
         """True if no record waits for its outcome."""
         return all(topic.is_empty for topic in self._topics.values())
 
-    def add(self, record: ProducerRecord) -> None:
+    def add(self, record: PendingRecord) -> None:
         """Produce a record; one of the events has its outcome."""
         topic = self._topics.get(record.topic)
         if topic is None:
@@ -321,7 +321,7 @@ class Producer:
             for record in topic.remove_all():
                 self._fail(record, error)
 
-    def _fail(self, record: ProducerRecord, error: Error) -> None:
+    def _fail(self, record: PendingRecord, error: Error) -> None:
         self.events.append(Failed(record, error))
 
 
@@ -339,7 +339,7 @@ def _topic_error(topic: str, code: int) -> BrokerError:
     return kind(f"cannot produce to topic {topic!r}: {name}", code=code, name=name)
 
 
-def _no_partition_error(record: ProducerRecord, topic: TopicQueue) -> BrokerError:
+def _no_partition_error(record: PendingRecord, topic: TopicQueue) -> BrokerError:
     code = Code.UNKNOWN_TOPIC_OR_PARTITION
     return BrokerError(
         f"topic {record.topic!r} has no partition {record.partition}: it has "
@@ -349,7 +349,7 @@ def _no_partition_error(record: ProducerRecord, topic: TopicQueue) -> BrokerErro
     )
 
 
-def _expired_error(record: ProducerRecord, last: Error | None) -> Error:
+def _expired_error(record: PendingRecord, last: Error | None) -> Error:
     reason = f"; last error: {last}" if last is not None else ""
     outcome = "might have been" if record.was_sent else "was not"
     error = RequestTimedOutError(

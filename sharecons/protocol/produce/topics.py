@@ -5,7 +5,7 @@ from collections.abc import Container, Iterator, Mapping
 from sharecons.errors import Error
 from sharecons.protocol.admin.models import Topic
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.produce.batches import PartitionQueue, ProducerRecord
+from sharecons.protocol.produce.batches import PartitionQueue, PendingRecord
 from sharecons.protocol.produce.partitioner import partition_of_key
 
 __all__ = ["TopicQueue"]
@@ -38,7 +38,7 @@ class TopicQueue:
         self._backoff = Backoff(spread)
         self._partitions = 0
         self._next_partition = 0
-        self._waiting: list[ProducerRecord] = []
+        self._waiting: list[PendingRecord] = []
 
     @property
     def partitions(self) -> int:
@@ -63,13 +63,13 @@ class TopicQueue:
             )
         )
 
-    def add(self, record: ProducerRecord) -> None:
+    def add(self, record: PendingRecord) -> None:
         if (record.partition or 0) < self._partitions:
             self._queue_of(record).add(record)
         else:
             self._waiting.append(record)
 
-    def _queue_of(self, record: ProducerRecord) -> PartitionQueue:
+    def _queue_of(self, record: PendingRecord) -> PartitionQueue:
         partition = record.partition
         if partition is None:
             key = record.record.key
@@ -101,7 +101,7 @@ class TopicQueue:
             if not (queue.is_empty or queue.in_flight):
                 yield queue.next_deadline()
 
-    def expire(self, now: float) -> list[ProducerRecord]:
+    def expire(self, now: float) -> list[PendingRecord]:
         """Remove the records whose deadlines have passed, except records in flight."""
         expired = [each for each in self._waiting if now >= each.deadline]
         if expired:
@@ -110,7 +110,7 @@ class TopicQueue:
             expired += queue.expire(now)
         return expired
 
-    def remove_all(self) -> list[ProducerRecord]:
+    def remove_all(self) -> list[PendingRecord]:
         """Remove all records but those in flight."""
         removed, self._waiting = self._waiting, []
         for queue in self.queues.values():
@@ -130,7 +130,7 @@ class TopicQueue:
         self.is_stale = True
         self.metadata_at = now + self._backoff.next_delay()
 
-    def on_described(self, topic: Topic, now: float) -> list[ProducerRecord]:
+    def on_described(self, topic: Topic, now: float) -> list[PendingRecord]:
         """Use new metadata; return waiting records whose partition does not exist."""
         # Partitions are never removed, but a new topic can have the same name.
         self._partitions = max(topic.partitions, default=-1) + 1

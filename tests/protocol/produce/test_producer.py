@@ -11,7 +11,7 @@ from sharecons.errors import (
     RequestTimedOutError,
 )
 from sharecons.protocol.codes import Code
-from sharecons.protocol.produce.batches import MAX_BATCH_SIZE, ProducerRecord
+from sharecons.protocol.produce.batches import MAX_BATCH_SIZE, PendingRecord
 from sharecons.protocol.produce.messages import (
     InitProducerId,
     Produce,
@@ -21,7 +21,7 @@ from sharecons.protocol.produce.producer import (
     Delivered,
     Failed,
     NodeRequest,
-    Producer,
+    ProducerMachine,
 )
 from sharecons.record import TopicPartition
 from sharecons.records.encoder import NewRecord
@@ -39,7 +39,7 @@ class Harness:
         self.now = 0.0
         self.brokers = SimulatedBrokers()
         self.brokers.create("orders", partitions)
-        self.producer = Producer()
+        self.producer = ProducerMachine()
 
     def add(
         self,
@@ -48,9 +48,9 @@ class Harness:
         key: bytes | None = None,
         topic: str = "orders",
         partition: int | None = None,
-    ) -> ProducerRecord:
+    ) -> PendingRecord:
         new = NewRecord(key=key, value=value)
-        record = ProducerRecord(topic, new, self.now + TIMEOUT, partition)
+        record = PendingRecord(topic, new, self.now + TIMEOUT, partition)
         self.producer.add(record)
         return record
 
@@ -474,9 +474,9 @@ def test_batch_that_was_possibly_written_is_not_sent_with_another_producer_id() 
 FIXED = ProducerIdentity(77, 0)
 
 
-def fixed_producer(harness: Harness, *values: bytes, first: int = 0) -> Producer:
+def fixed_producer(harness: Harness, *values: bytes, first: int = 0) -> ProducerMachine:
     """Write records with a producer that has a fixed id, and return it."""
-    harness.producer = Producer(identity=FIXED, sequences={P0: first})
+    harness.producer = ProducerMachine(identity=FIXED, sequences={P0: first})
     for value in values:
         harness.add(value, partition=0)
     harness.run()

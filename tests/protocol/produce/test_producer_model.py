@@ -12,12 +12,12 @@ from hypothesis import given, settings
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.produce.batches import ProducerRecord
+from sharecons.protocol.produce.batches import PendingRecord
 from sharecons.protocol.produce.producer import (
     Delivered,
     NodeRequest,
     ProduceEvent,
-    Producer,
+    ProducerMachine,
 )
 from sharecons.record import TopicPartition
 from sharecons.records.encoder import NewRecord
@@ -46,14 +46,14 @@ class Run:
         self.now = 0.0
         self.brokers = SimulatedBrokers()
         self.brokers.create("orders", PARTITIONS, NODES)
-        self.producer = Producer()
-        self.added: list[ProducerRecord] = []
+        self.producer = ProducerMachine()
+        self.added: list[PendingRecord] = []
         self.in_flight: list[NodeRequest] = []
         self.events: list[ProduceEvent] = []
 
     def add(self, key: bytes | None) -> None:
         new = NewRecord(key=key, value=b"%d" % len(self.added))
-        record = ProducerRecord("orders", new, self.now + TIMEOUT, None)
+        record = PendingRecord("orders", new, self.now + TIMEOUT, None)
         self.added.append(record)
         self.producer.add(record)
 

@@ -1,6 +1,6 @@
-"""Writes records: runs the machine of `protocol.produce.producer`.
+"""Runs the machine of `protocol.produce.producer` on the connections of a broker pool.
 
-Used for retries and dead letters. Leaders have one request in flight each; records that
+Leaders have one request in flight each; records that
 are added meanwhile go with the next one, so any number of tasks can send at the same
 time.
 """
@@ -18,13 +18,13 @@ from sharecons.errors import ClosedError, Error, fresh
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.protocol.admin.requests import TopicMetadataRequest
-from sharecons.protocol.produce.batches import ProducerRecord
+from sharecons.protocol.produce.batches import PendingRecord
 from sharecons.protocol.produce.messages import ProducerIdentity
 from sharecons.protocol.produce.producer import (
     Delivered,
     NodeRequest,
     ProduceEvent,
-    Producer,
+    ProducerMachine,
 )
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
@@ -81,10 +81,10 @@ class IdempotentProducer:
         self._brokers = brokers
         self._delivery_timeout = delivery_timeout
         self._max_buffered = max_buffered
-        self._machine = Producer(
+        self._machine = ProducerMachine(
             spread, compression=compression, identity=identity, sequences=sequences
         )
-        self._pending: dict[ProducerRecord, OnOutcome] = {}
+        self._pending: dict[PendingRecord, OnOutcome] = {}
         self._outcomes: deque[ProduceEvent] = deque()  # not reported yet
         self._buffered = 0
         self._space = anyio.Event()
@@ -185,7 +185,7 @@ class IdempotentProducer:
         if self._closed:
             raise ClosedError("the record was not sent: the producer is closed")
         deadline = anyio.current_time() + self._delivery_timeout
-        record = ProducerRecord(topic, new, deadline, partition)
+        record = PendingRecord(topic, new, deadline, partition)
         self._pending[record] = on_outcome
         self._buffered += record.size
         self._machine.add(record)
@@ -262,7 +262,7 @@ class IdempotentProducer:
             on_outcome(event.error)
 
 
-def _closed_error(record: ProducerRecord) -> ClosedError:
+def _closed_error(record: PendingRecord) -> ClosedError:
     return ClosedError(
         f"the producer was closed before a record for topic {record.topic!r} was "
         "confirmed; it might have been written"
