@@ -4,7 +4,6 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Final, TypeAlias
 
 import anyio
@@ -17,7 +16,7 @@ from sharecons.dead_letters.progress import InFlight, TargetState
 from sharecons.dead_letters.reader import read_records
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.net.broker_pool import Deadline
-from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.producer.idempotent import IdempotentProducer, OutgoingRecord
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.produce.batches import SEQUENCE_LIMIT
@@ -247,27 +246,15 @@ class BatchWriter:
             },
         )
         now = time.time_ns() // 1_000_000
-        outcomes: list[object] = [None] * len(writes)
-        done = anyio.Event()
-        unconfirmed = len(writes)
-
-        def on_outcome(number: int, outcome: object) -> None:
-            nonlocal unconfirmed
-            outcomes[number] = outcome
-            unconfirmed -= 1
-            if not unconfirmed:
-                done.set()
-
+        records = [
+            OutgoingRecord(
+                write.target.topic, self._record(write, now), write.target.partition
+            )
+            for write in writes
+        ]
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(producer.run)
-            for number, write in enumerate(writes):
-                await producer.submit(
-                    write.target.topic,
-                    self._record(write, now),
-                    partial(on_outcome, number),
-                    partition=write.target.partition,
-                )
-            await done.wait()
+            outcomes = await producer.send_each(records)
             tasks.cancel_scope.cancel()
         return outcomes
 

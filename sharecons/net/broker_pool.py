@@ -41,13 +41,19 @@ ATTEMPT_TIMEOUT: Final = 10.0
 class Deadline:
     """The deadline of a call.
 
+    Args:
+        attempt_timeout: the maximum seconds to wait for one response.
+
     Attributes:
         timeout: seconds that the call had, for messages.
         time: on the clock of `anyio.current_time()`.
     """
 
-    def __init__(self, timeout: float) -> None:
+    def __init__(
+        self, timeout: float, attempt_timeout: float = ATTEMPT_TIMEOUT
+    ) -> None:
         self.timeout = timeout
+        self._max_attempt = attempt_timeout
         self.time = anyio.current_time() + timeout
 
     @property
@@ -58,7 +64,7 @@ class Deadline:
     @property
     def attempt_timeout(self) -> float:
         """Seconds to wait for one response."""
-        return min(ATTEMPT_TIMEOUT, self.left)
+        return min(self._max_attempt, self.left)
 
 
 class BrokerPool:

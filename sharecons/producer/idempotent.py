@@ -8,6 +8,7 @@ time.
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import anyio
@@ -29,10 +30,14 @@ from sharecons.protocol.produce.producer import (
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
 
-__all__ = ["IdempotentProducer", "OnOutcome", "RecordPosition"]
+__all__ = ["IdempotentProducer", "OnOutcome", "OutgoingRecord", "RecordPosition"]
 
 DELIVERY_TIMEOUT: Final = 30.0
 REQUEST_TIMEOUT: Final = 10.0
+REPLICA_SHARE: Final = 0.8
+"""The part of the request timeout in which the replicas must have the records, so that
+the leader's response still arrives in time."""
+
 MAX_BUFFERED: Final = 32 << 20
 """Bytes of unconfirmed records above which `send` waits; buffer.memory of Kafka's."""
 
@@ -51,6 +56,14 @@ class RecordPosition(NamedTuple):
     offset: int
 
 
+class OutgoingRecord(NamedTuple):
+    """A record for a topic; a partition of None is chosen by the key."""
+
+    topic: str
+    record: NewRecord
+    partition: int | None
+
+
 OnOutcome = Callable[[RecordPosition | Error], None]
 """Called once, with the position of a record, or with the error that prevents or might
 have prevented writing it."""
@@ -64,6 +77,8 @@ class IdempotentProducer:
     Args:
         delivery_timeout: seconds for a record to be confirmed, with all retries.
         max_buffered: bytes of unconfirmed records above which `send` waits.
+        request_timeout: seconds to wait for one response.
+        first_partition: see `protocol.produce.topics`.
         identity, sequences: a fixed producer id, see `protocol.produce.producer`.
     """
 
@@ -74,19 +89,28 @@ class IdempotentProducer:
         delivery_timeout: float = DELIVERY_TIMEOUT,
         max_buffered: int = MAX_BUFFERED,
         compression: Codec = Codec.NONE,
+        request_timeout: float = REQUEST_TIMEOUT,
         spread: float = 1.0,
+        first_partition: int = 0,
         identity: ProducerIdentity | None = None,
         sequences: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self._brokers = brokers
         self._delivery_timeout = delivery_timeout
         self._max_buffered = max_buffered
+        self._request_timeout = request_timeout
         self._machine = ProducerMachine(
-            spread, compression=compression, identity=identity, sequences=sequences
+            spread,
+            compression=compression,
+            identity=identity,
+            sequences=sequences,
+            first_partition=first_partition,
+            replica_timeout=REPLICA_SHARE * request_timeout,
         )
         self._pending: dict[PendingRecord, OnOutcome] = {}
         self._outcomes: deque[ProduceEvent] = deque()  # not reported yet
         self._buffered = 0
+        self._waiting = 0  # calls of `submit` that wait for space
         self._space = anyio.Event()
         self._wakeup = AutoResetEvent()
         self._closed = False
@@ -143,20 +167,10 @@ class IdempotentProducer:
             AuthorizationError, BrokerError: the broker does not take it.
             ClosedError: the producer was closed before the record was confirmed.
         """
-        done = anyio.Event()
-        outcome: RecordPosition | Error | None = None
-
-        def on_outcome(result: RecordPosition | Error) -> None:
-            nonlocal outcome
-            outcome = result
-            done.set()
-
         if timestamp is None:
             timestamp = time.time_ns() // 1_000_000
         new = NewRecord(key=key, value=value, headers=headers, timestamp=timestamp)
-        await self.submit(topic, new, on_outcome, partition=partition)
-        await done.wait()
-        assert outcome is not None, "done"
+        (outcome,) = await self.send_each([OutgoingRecord(topic, new, partition)])
         if isinstance(outcome, Error):
             raise fresh(outcome)
         return outcome
@@ -180,8 +194,12 @@ class IdempotentProducer:
         Raises:
             ClosedError: the producer is closed; `on_outcome` is not called.
         """
-        while self._buffered >= self._max_buffered and not self._closed:
-            await self._space.wait()
+        self._waiting += 1
+        try:
+            while self._buffered >= self._max_buffered and not self._closed:
+                await self._space.wait()
+        finally:
+            self._waiting -= 1
         if self._closed:
             raise ClosedError("the record was not sent: the producer is closed")
         deadline = anyio.current_time() + self._delivery_timeout
@@ -198,24 +216,44 @@ class IdempotentProducer:
 
         Raises the first error as `send`; other records can still be written.
         """
-        unconfirmed = len(records)
-        done = anyio.Event()
-        errors: list[Error] = []
-
-        def on_outcome(outcome: RecordPosition | Error) -> None:
-            nonlocal unconfirmed
-            unconfirmed -= 1
+        outcomes = await self.send_each(
+            [OutgoingRecord(topic, new, partition) for new in records]
+        )
+        for outcome in outcomes:
             if isinstance(outcome, Error):
-                errors.append(outcome)
-            if not unconfirmed:
+                raise fresh(outcome)
+
+    async def send_each(
+        self, records: Sequence[OutgoingRecord]
+    ) -> list[RecordPosition | Error]:
+        """Write records, and return the outcome of each in order.
+
+        Records of one partition are written in this order. Cancelling this leaves it
+        unknown which of them are written.
+        """
+        outcomes: dict[int, RecordPosition | Error] = {}
+        done = anyio.Event()
+
+        def on_outcome(number: int, outcome: RecordPosition | Error) -> None:
+            outcomes[number] = outcome
+            if len(outcomes) == len(records):
                 done.set()
 
-        for record in records:
-            await self.submit(topic, record, on_outcome, partition=partition)
+        for number, (topic, new, partition) in enumerate(records):
+            try:
+                await self.submit(
+                    topic, new, partial(on_outcome, number), partition=partition
+                )
+            except ClosedError as error:
+                on_outcome(number, error)
         if records:
             await done.wait()
-        if errors:
-            raise fresh(errors[0])
+        return [outcomes[number] for number in range(len(records))]
+
+    async def flush(self) -> None:
+        """Wait until every record has its outcome, including calls that wait now."""
+        while (self._pending or self._waiting) and not self._closed:
+            await self._space.wait()
 
     async def _exchange(self, request: NodeRequest) -> None:
         clock = running_clock()
@@ -228,7 +266,7 @@ class IdempotentProducer:
         self._wakeup.set()
 
     async def _send(self, request: NodeRequest) -> Any:
-        deadline = Deadline(REQUEST_TIMEOUT)
+        deadline = Deadline(self._request_timeout, self._request_timeout)
         if request.node_id is not None:
             return await self._brokers.send(request.node_id, request.request, deadline)
         if isinstance(request.request, TopicMetadataRequest):

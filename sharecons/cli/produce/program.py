@@ -21,6 +21,7 @@ from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
 from sharecons.producer.idempotent import IdempotentProducer, RecordPosition
 from sharecons.protocol.admin.fanout import results_of
+from sharecons.protocol.codes import Code
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
 from sharecons.version import VERSION
@@ -163,9 +164,7 @@ class _LineProducer:
         self._unconfirmed -= 1
         if isinstance(outcome, Error):
             self._failed.add(line, outcome)
-            if not isinstance(outcome, BrokerError) or isinstance(
-                outcome, AuthorizationError
-            ):
+            if _is_lasting(outcome):
                 self._reading.cancel()
         self._confirmed.set()
 
@@ -174,3 +173,10 @@ class _LineProducer:
         while self._unconfirmed:
             await self._confirmed.wait()
             self._confirmed = anyio.Event()
+
+
+def _is_lasting(error: Error) -> bool:
+    """Return whether later lines would have the same error."""
+    if isinstance(error, BrokerError) and not isinstance(error, AuthorizationError):
+        return error.code == Code.UNKNOWN_TOPIC_OR_PARTITION
+    return True

@@ -24,14 +24,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
-from sharecons.errors import (
-    AuthenticationError,
-    AuthorizationError,
-    BrokerError,
-    Error,
-    RequestTimedOutError,
-    UnsupportedVersionError,
-)
+from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import error_actions
 from sharecons.protocol.admin.models import Topic
 from sharecons.protocol.admin.requests import (
@@ -40,9 +33,18 @@ from sharecons.protocol.admin.requests import (
     TopicMetadataRequest,
 )
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.produce.batches import PartitionQueue, PendingRecord
+from sharecons.protocol.produce.errors import (
+    UNAUTHORIZED,
+    append_error,
+    expired_error,
+    identity_error,
+    no_partition_error,
+    rejected_error,
+    topic_error,
+)
 from sharecons.protocol.produce.messages import (
     AppendResult,
     InitProducerId,
@@ -59,11 +61,6 @@ __all__ = ["Delivered", "Failed", "NodeRequest", "ProduceEvent", "ProducerMachin
 REPLICA_TIMEOUT: Final = 8.0
 """Seconds for the replicas; less than a pool waits for a response."""
 MAX_REQUEST_SIZE: Final = 8 << 20
-
-_UNAUTHORIZED: Final = (
-    Code.TOPIC_AUTHORIZATION_FAILED,
-    Code.CLUSTER_AUTHORIZATION_FAILED,
-)
 
 Request = Produce | InitProducerId | TopicMetadataRequest
 Response = ProduceResponse | InitProducerIdResponse | TopicMetadata
@@ -100,6 +97,9 @@ class ProducerMachine:
         compression: of the batches.
         identity: a fixed producer id; None to request one.
         sequences: with a fixed id, the sequence numbers of the first batches.
+        first_partition: see `TopicQueue`.
+        replica_timeout: seconds that a leader waits for its replicas; less than the
+            time for the whole request.
 
     Attributes:
         events: the outcomes of records; the caller empties it.
@@ -112,6 +112,8 @@ class ProducerMachine:
         compression: Codec = Codec.NONE,
         identity: ProducerIdentity | None = None,
         sequences: Mapping[TopicPartition, int] | None = None,
+        first_partition: int = 0,
+        replica_timeout: float = REPLICA_TIMEOUT,
     ) -> None:
         self.events: list[ProduceEvent] = []
         self._spread = spread
@@ -120,6 +122,8 @@ class ProducerMachine:
         self._identity = identity
         self._is_fixed = identity is not None
         self._sequences = sequences or {}
+        self._first_partition = first_partition
+        self._replica_timeout = replica_timeout
         self._identity_at = 0.0
         self._identity_backoff = Backoff(spread)
         self._busy: set[int | None] = set()
@@ -139,7 +143,9 @@ class ProducerMachine:
                 for each, number in self._sequences.items()
                 if each.topic == record.topic
             }
-            topic = self._topics[record.topic] = TopicQueue(self._spread, first)
+            topic = self._topics[record.topic] = TopicQueue(
+                self._spread, first, self._first_partition
+            )
         topic.add(record)
 
     # Requests.
@@ -147,6 +153,8 @@ class ProducerMachine:
     def next_requests(self, now: float) -> list[NodeRequest]:
         """Return the requests to send now; `on_response` or `on_error` ends each."""
         self._expire(now)
+        for topic in self._topics.values():
+            topic.refresh_metadata(now)
         requests = [*self._next_lookup(now), *self._next_by_leader(now)]
         self._busy.update(each.node_id for each in requests)
         return requests
@@ -213,12 +221,14 @@ class ProducerMachine:
                 )
                 room[leader] = room.get(leader, MAX_REQUEST_SIZE) - len(batch.data)
         for leader, batches in by_leader.items():
-            yield NodeRequest(leader, Produce(batches=batches, timeout=REPLICA_TIMEOUT))
+            yield NodeRequest(
+                leader, Produce(batches=batches, timeout=self._replica_timeout)
+            )
 
     def _expire(self, now: float) -> None:
         for topic in self._topics.values():
             for record in topic.expire(now):
-                self._fail(record, _expired_error(record, topic.error))
+                self._fail(record, expired_error(record, topic))
 
     # Responses.
 
@@ -275,13 +285,14 @@ class ProducerMachine:
                 case ErrorAction.SPLIT_BATCH if queue.split():
                     pass
                 case ErrorAction.RETRY | ErrorAction.FIND_LEADER as action:
-                    topic.error = _broker_error(topic_partition, found)
+                    topic.error = append_error(topic_partition, found)
                     queue.on_failed(now)
                     if action is ErrorAction.FIND_LEADER:
                         topic.mark_stale(now)
                 case _:
-                    error = _broker_error(topic_partition, found)
-                    for record in queue.on_rejected():
+                    rejected = queue.on_rejected()
+                    error = rejected_error(topic_partition, rejected, found)
+                    for record in rejected:
                         self._fail(record, error)
 
     def _restart(self, queue: PartitionQueue, now: float) -> bool:
@@ -301,9 +312,9 @@ class ProducerMachine:
         action = action_for(error_actions.PRODUCE, code)
         if reply is not None and reply.value is not None and code == Code.NONE:
             for record in topic.on_described(reply.value, now):
-                self._fail(record, _no_partition_error(record, topic))
+                self._fail(record, no_partition_error(record, topic))
             return
-        error = _topic_error(name, code)
+        error = topic_error(name, code)
         topic.on_lookup_failed(error, now)
         if action is ErrorAction.FAIL_BATCH:
             for record in topic.remove_all():
@@ -311,10 +322,8 @@ class ProducerMachine:
 
     def _on_identity_error(self, code: int, now: float) -> None:
         self._identity_at = now + self._identity_backoff.next_delay()
-        if code in _UNAUTHORIZED:
-            text = "producing idempotently is not allowed (IDEMPOTENT_WRITE)"
-            name = code_name(code)
-            self._fail_all(AuthorizationError(f"{text}: {name}", code=code, name=name))
+        if code in UNAUTHORIZED:
+            self._fail_all(identity_error(code))
 
     def _fail_all(self, error: Error) -> None:
         for topic in self._topics.values():
@@ -323,38 +332,3 @@ class ProducerMachine:
 
     def _fail(self, record: PendingRecord, error: Error) -> None:
         self.events.append(Failed(record, error))
-
-
-def _broker_error(where: TopicPartition, result: AppendResult) -> BrokerError:
-    name = code_name(result.error)
-    reason = f": {result.message}" if result.message else ""
-    text = f"{where.topic}-{where.partition} did not take a batch: {name}{reason}"
-    kind = AuthorizationError if result.error in _UNAUTHORIZED else BrokerError
-    return kind(text, code=result.error, name=name)
-
-
-def _topic_error(topic: str, code: int) -> BrokerError:
-    name = code_name(code)
-    kind = AuthorizationError if code in _UNAUTHORIZED else BrokerError
-    return kind(f"cannot produce to topic {topic!r}: {name}", code=code, name=name)
-
-
-def _no_partition_error(record: PendingRecord, topic: TopicQueue) -> BrokerError:
-    code = Code.UNKNOWN_TOPIC_OR_PARTITION
-    return BrokerError(
-        f"topic {record.topic!r} has no partition {record.partition}: it has "
-        f"{topic.partitions}",
-        code=code,
-        name=code.name,
-    )
-
-
-def _expired_error(record: PendingRecord, last: Error | None) -> Error:
-    reason = f"; last error: {last}" if last is not None else ""
-    outcome = "might have been" if record.was_sent else "was not"
-    error = RequestTimedOutError(
-        f"a record for topic {record.topic!r} was not confirmed in time; it {outcome} "
-        f"written{reason}"
-    )
-    error.__cause__ = last
-    return error

@@ -1,6 +1,7 @@
 """The partitions of one topic, and the records that wait for its metadata."""
 
 from collections.abc import Container, Iterator, Mapping
+from typing import Final
 
 from sharecons.errors import Error
 from sharecons.protocol.admin.models import Topic
@@ -10,34 +11,44 @@ from sharecons.protocol.produce.partitioner import partition_of_key
 
 __all__ = ["TopicQueue"]
 
+METADATA_MAX_AGE: Final = 300.0
+"""Seconds; the default of metadata.max.age.ms in Kafka's producer."""
+
 
 class TopicQueue:
     """One topic of a producer.
 
     Args:
         first_sequences: by partition, see `PartitionQueue`.
+        first_partition: for records without a key, modulo the number of partitions.
 
     Attributes:
         leaders: nodes by partition; without those not known.
         queues: by partition.
         error: why the last request failed, for messages.
+        lookup_error: why the last request of metadata failed; None if it did not.
         is_stale: the metadata must be requested.
         metadata_at: when to request it.
     """
 
     def __init__(
-        self, spread: float, first_sequences: Mapping[int, int] | None = None
+        self,
+        spread: float,
+        first_sequences: Mapping[int, int] | None = None,
+        first_partition: int = 0,
     ) -> None:
         self.leaders: dict[int, int] = {}
         self.queues: dict[int, PartitionQueue] = {}
         self.error: Error | None = None
+        self.lookup_error: Error | None = None
         self.is_stale = True
         self.metadata_at = 0.0
         self._spread = spread
         self._first_sequences = first_sequences or {}
         self._backoff = Backoff(spread)
         self._partitions = 0
-        self._next_partition = 0
+        self._next_partition = first_partition
+        self._metadata_until = 0.0
         self._waiting: list[PendingRecord] = []
 
     @property
@@ -74,10 +85,17 @@ class TopicQueue:
         if partition is None:
             key = record.record.key
             if key is None:
-                partition = self._next_partition
+                partition = self._partition_without_key()
             else:
                 partition = partition_of_key(key, self._partitions)
         return self.queues[partition]
+
+    def _partition_without_key(self) -> int:
+        """Return the partition for records without a key; one with a leader if any."""
+        if self._next_partition not in self.leaders and self.leaders:
+            start, count = self._next_partition, self._partitions
+            self._next_partition = min(self.leaders, key=lambda p: (p - start) % count)
+        return self._next_partition
 
     def on_batch_taken(self, partition: int) -> None:
         """Let the next records without a key go to another partition."""
@@ -119,6 +137,12 @@ class TopicQueue:
 
     # Metadata.
 
+    def refresh_metadata(self, now: float) -> None:
+        """Request old metadata again, as the topic can have more partitions now."""
+        if now >= self._metadata_until:
+            self._metadata_until = now + METADATA_MAX_AGE
+            self.is_stale = True
+
     def mark_stale(self, now: float) -> None:
         """Request metadata again: a leader might have changed."""
         if not self.is_stale:
@@ -126,12 +150,14 @@ class TopicQueue:
             self.metadata_at = now + self._backoff.next_delay()
 
     def on_lookup_failed(self, error: Error, now: float) -> None:
-        self.error = error
+        self.error = self.lookup_error = error
         self.is_stale = True
         self.metadata_at = now + self._backoff.next_delay()
 
     def on_described(self, topic: Topic, now: float) -> list[PendingRecord]:
         """Use new metadata; return waiting records whose partition does not exist."""
+        self.lookup_error = None
+        self._metadata_until = now + METADATA_MAX_AGE
         # Partitions are never removed, but a new topic can have the same name.
         self._partitions = max(topic.partitions, default=-1) + 1
         self.leaders = {
