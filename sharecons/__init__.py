@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from sharecons.config.security import Security
     from sharecons.consumer.share_consumer import ShareConsumer
     from sharecons.errors import Error
+    from sharecons.producer.client import Producer
+    from sharecons.producer.records import ProducerRecord, RecordPosition
     from sharecons.protocol.acknowledge.result_log import (
         AcknowledgeError,
         AcknowledgeResult,
@@ -41,7 +43,10 @@ __all__ = [
     "DeadLetterQueue",
     "Error",
     "HandlerBatch",
+    "Producer",
+    "ProducerRecord",
     "Record",
+    "RecordPosition",
     "Reject",
     "Retry",
     "RetryPolicy",
@@ -68,7 +73,10 @@ _MODULES: Final[Mapping[str, str]] = {
     "DeadLetterQueue": "worker.dead_letters",
     "Error": "errors",
     "HandlerBatch": "worker.handlers",
+    "Producer": "producer.client",
+    "ProducerRecord": "producer.records",
     "Record": "record",
+    "RecordPosition": "producer.records",
     "Reject": "worker.outcomes",
     "Retry": "worker.outcomes",
     "RetryPolicy": "worker.retry_policy",

@@ -1,4 +1,8 @@
-"""Writes records: runs the state machine of `sharecons.protocol.produce`.
+"""Writes records, for applications and for the retries and dead letters of a worker.
 
-- `idempotent`: sends the machine's requests, and reports the outcome of each record.
+- `client`: `Producer`, the public class.
+- `records`: the records of an application, and where they were written.
+- `lifecycle`: starts and closes a producer.
+- `idempotent`: sends the requests of the state machine of `sharecons.protocol.produce`,
+  and reports the outcome of each record.
 """

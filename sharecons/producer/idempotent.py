@@ -18,6 +18,7 @@ from sharecons._record import Headers, TopicPartition
 from sharecons.errors import ClosedError, Error, fresh
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
+from sharecons.producer.records import RecordPosition
 from sharecons.protocol.admin.requests import TopicMetadataRequest
 from sharecons.protocol.produce.batches import PendingRecord
 from sharecons.protocol.produce.messages import ProducerIdentity
@@ -30,7 +31,7 @@ from sharecons.protocol.produce.producer import (
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord
 
-__all__ = ["IdempotentProducer", "OnOutcome", "OutgoingRecord", "RecordPosition"]
+__all__ = ["IdempotentProducer", "OnOutcome", "OutgoingRecord"]
 
 DELIVERY_TIMEOUT: Final = 30.0
 REQUEST_TIMEOUT: Final = 10.0
@@ -43,17 +44,6 @@ MAX_BUFFERED: Final = 32 << 20
 
 AT_A_TIME: Final = 100
 """Records whose outcomes are reported in one step before other tasks run."""
-
-
-class RecordPosition(NamedTuple):
-    """Where a record was written; an offset of -1 is not known.
-
-    It is unknown if a response was lost and the leader no longer knows the offset.
-    """
-
-    topic: str
-    partition: int
-    offset: int
 
 
 class OutgoingRecord(NamedTuple):

@@ -6,7 +6,8 @@ from typing import Any, Final
 from sharecons._record import Headers
 from sharecons.config.validation import check_topic
 from sharecons.errors import BrokerError, ConfigurationError
-from sharecons.producer.idempotent import IdempotentProducer, RecordPosition
+from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.producer.records import RecordPosition
 from sharecons.protocol.codes import Code
 from sharecons.worker.dead_letter_headers import (
     Origin,

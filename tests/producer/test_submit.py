@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from sharecons.errors import ClosedError, Error, RequestTimedOutError
-from sharecons.producer.idempotent import RecordPosition
+from sharecons.producer.records import RecordPosition
 from sharecons.records.encoder import NewRecord
 from sharecons.testing import EmbeddedBroker, virtual_time
 from tests.producer.running import producing_on

@@ -10,7 +10,11 @@ from sharecons import (
     AcknowledgeType,
     Batch,
     BatchHandler,
+    Error,
+    Producer,
+    ProducerRecord,
     Record,
+    RecordPosition,
     ShareConsumer,
     ShareWorker,
     TopicPartition,
@@ -32,6 +36,17 @@ async def plain() -> None:
             assert_type(record, Record[bytes, bytes])
             assert_type(record.key, bytes | None)
             assert_type(record.headers, tuple[tuple[str, bytes | None], ...])
+
+
+async def produced() -> None:
+    async with Producer("localhost:9092", compression="zstd") as producer:
+        assert_type(producer, Producer)
+        position = await producer.send("t", b"v", key=None, headers=[("n", None)])
+        assert_type(position, RecordPosition)
+        records = [ProducerRecord("t", b"v", key=b"k")]
+        assert_type(await producer.send_many(records), list[RecordPosition | Error])
+        await producer.send("t", "v")  # type: ignore[arg-type]
+    Producer(compression="brotli")  # type: ignore[arg-type]
 
 
 async def deserialized() -> None:

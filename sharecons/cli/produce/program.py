@@ -19,7 +19,8 @@ from sharecons.config.validation import check_topic, parse_bootstrap
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError, Error
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
-from sharecons.producer.idempotent import IdempotentProducer, RecordPosition
+from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.producer.records import RecordPosition
 from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.codes import Code
 from sharecons.records.compression import Codec

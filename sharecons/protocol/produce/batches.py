@@ -17,7 +17,7 @@ from sharecons.protocol.produce.messages import ProducerIdentity
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 
-__all__ = ["MAX_BATCH_SIZE", "Batch", "PartitionQueue", "PendingRecord"]
+__all__ = ["MAX_BATCH_SIZE", "Batch", "PartitionQueue", "PendingRecord", "record_size"]
 
 MAX_BATCH_SIZE: Final = 1_000_000
 """Bytes of the records in a batch, below the topic default of max.message.bytes."""
@@ -50,12 +50,17 @@ class PendingRecord:
         self.record = record
         self.deadline = deadline
         self.was_sent = False
-        self.size = (
-            OVERHEAD
-            + len(record.key or b"")
-            + len(record.value or b"")
-            + sum(len(name) + len(value or b"") + 10 for name, value in record.headers)
-        )
+        self.size = record_size(record)
+
+
+def record_size(record: NewRecord) -> int:
+    """Return the approximate bytes of a record in a batch."""
+    return (
+        OVERHEAD
+        + len(record.key or b"")
+        + len(record.value or b"")
+        + sum(len(name) + len(value or b"") + 10 for name, value in record.headers)
+    )
 
 
 @final
