@@ -44,7 +44,17 @@ def test_design_is_short() -> None:
 
 
 @pytest.mark.parametrize(
-    "package", ["consumer", "config", "dead_letters", "net", "metrics", "protocol"]
+    "package",
+    [
+        "admin",
+        "config",
+        "consumer",
+        "dead_letters",
+        "metrics",
+        "migration",
+        "net",
+        "protocol",
+    ],
 )
 def test_package_docstring_names_every_module(package) -> None:
     missing = []

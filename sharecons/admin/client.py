@@ -37,7 +37,7 @@ from sharecons.protocol.admin.results import Outcome, Results
 if TYPE_CHECKING:
     # The record decoder and its codecs are loaded on first use, so that commands that
     # read no records start fast.
-    from sharecons.protocol.diagnosis.state_replay import RecordedState
+    from sharecons.admin.state_replay import RecordedState
     from sharecons.protocol.log_reader.log_slice import LogSlice
 
 __all__ = ["ShareGroupAdmin"]

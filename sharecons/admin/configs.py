@@ -6,17 +6,17 @@ from typing import Final
 import anyio
 
 from sharecons.admin.cluster import describe_broker_configs
-from sharecons.errors import Error
-from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.broker_errors import broker_error
-from sharecons.protocol.admin.fanout import RETRIABLE, results_of
-from sharecons.protocol.admin.group_configs import (
+from sharecons.admin.config_validation import (
     DEAD_LETTER_PREFIX,
     ConfigChanges,
     bound_names,
     check_configs,
     read_bounds,
 )
+from sharecons.errors import Error
+from sharecons.net.admin_executor import AdminExecutor
+from sharecons.protocol.admin.broker_errors import broker_error
+from sharecons.protocol.admin.fanout import RETRIABLE, results_of
 from sharecons.protocol.admin.models import ConfigEntry
 from sharecons.protocol.admin.requests import (
     AlterConfigs,

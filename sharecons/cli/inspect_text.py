@@ -11,14 +11,17 @@ from sharecons.cli.tables import GAP, Column, Json, Row
 from sharecons.cli.tables import write as write_table
 from sharecons.escaping import escape
 from sharecons.inspection import (
-    DeadLetters,
     Finding,
+    GroupDeadLetters,
     GroupInspection,
     OffsetRange,
     OffsetStatus,
     PartitionInspection,
     Severity,
 )
+from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
+from sharecons.inspection.diagnosis.findings import format_age, format_duration
+from sharecons.inspection.diagnosis.offset_states import Oldest
 from sharecons.inspection.offset_bars import (
     LEGEND,
     STYLES,
@@ -26,9 +29,6 @@ from sharecons.inspection.offset_bars import (
     cells_of,
     offset_bars_of,
 )
-from sharecons.protocol.diagnosis.dead_letters import describe_dead_letters
-from sharecons.protocol.diagnosis.findings import format_age, format_duration
-from sharecons.protocol.diagnosis.offset_states import Oldest
 
 __all__ = [
     "columns",
@@ -310,7 +310,9 @@ def _finding_object(finding: Finding) -> dict[str, Json]:
     }
 
 
-def _dead_letters_object(dead_letters: DeadLetters | None) -> dict[str, Json] | None:
+def _dead_letters_object(
+    dead_letters: GroupDeadLetters | None,
+) -> dict[str, Json] | None:
     if dead_letters is None:
         return None
     error = dead_letters.error

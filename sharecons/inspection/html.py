@@ -5,6 +5,18 @@ from html import escape as escape_html
 from typing import Final
 
 from sharecons.escaping import escape as escape_text
+from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
+from sharecons.inspection.diagnosis.findings import (
+    Finding,
+    Severity,
+    format_age,
+    format_duration,
+)
+from sharecons.inspection.diagnosis.offset_states import (
+    SETTLED,
+    OffsetRange,
+    OffsetStatus,
+)
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     LEGEND,
@@ -13,18 +25,6 @@ from sharecons.inspection.offset_bars import (
     OffsetBar,
     colour_of,
     offset_bars_of,
-)
-from sharecons.protocol.diagnosis.dead_letters import describe_dead_letters
-from sharecons.protocol.diagnosis.findings import (
-    Finding,
-    Severity,
-    format_age,
-    format_duration,
-)
-from sharecons.protocol.diagnosis.offset_states import (
-    SETTLED,
-    OffsetRange,
-    OffsetStatus,
 )
 
 __all__ = ["page"]

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
-from sharecons.inspection.inspect import GroupInspection
-from sharecons.protocol.diagnosis.findings import Severity
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.findings import Severity
+from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     OffsetStatus,
     PartitionInspection,
 )
+from sharecons.inspection.inspect import GroupInspection
 
 __all__ = [
     "LEGEND",

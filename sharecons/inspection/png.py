@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 from sharecons.errors import ConfigurationError
 from sharecons.escaping import escape
+from sharecons.inspection.diagnosis.findings import Severity, format_age
+from sharecons.inspection.diagnosis.offset_states import (
+    SETTLED,
+    OffsetRange,
+    OffsetStatus,
+)
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     LEGEND,
@@ -15,12 +21,6 @@ from sharecons.inspection.offset_bars import (
     OffsetBar,
     colour_of,
     offset_bars_of,
-)
-from sharecons.protocol.diagnosis.findings import Severity, format_age
-from sharecons.protocol.diagnosis.offset_states import (
-    SETTLED,
-    OffsetRange,
-    OffsetStatus,
 )
 
 if TYPE_CHECKING:

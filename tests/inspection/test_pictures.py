@@ -23,10 +23,10 @@ from sharecons.inspection import (
     PartitionInspection,
     Source,
 )
+from sharecons.inspection.diagnosis.findings import findings_of
+from sharecons.inspection.diagnosis.offset_states import OffsetRange, offset_ranges_of
 from sharecons.inspection.html import page
 from sharecons.inspection.offset_bars import cells_of, colour_of, offset_bars_of
-from sharecons.protocol.diagnosis.findings import findings_of
-from sharecons.protocol.diagnosis.offset_states import OffsetRange, offset_ranges_of
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 NOW = 1_795_000_000.0

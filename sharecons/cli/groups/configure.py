@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from sharecons.admin import ConfigEntry, Outcome, ShareGroupAdmin
+from sharecons.admin.config_validation import (
+    DEAD_LETTER_CONFIGS,
+    DEAD_LETTER_TOPIC,
+)
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups.output import finish, group_ids, write_note
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import ConfigurationError, Error
-from sharecons.protocol.admin.group_configs import (
-    DEAD_LETTER_CONFIGS,
-    DEAD_LETTER_TOPIC,
-)
 
 __all__ = ["configure"]
 
