@@ -50,6 +50,7 @@ def test_design_is_short() -> None:
         "config",
         "consumer",
         "dead_letters",
+        "inspection",
         "metrics",
         "migration",
         "net",
