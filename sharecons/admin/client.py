@@ -216,12 +216,12 @@ class ShareGroupAdmin(AdminLifecycle):
 
     # Configs.
 
-    async def describe_configs(
+    async def describe_group_configs(
         self, *group_ids: str
     ) -> Results[str, Mapping[str, ConfigEntry]]:
         """Read the configs of groups by name, including defaults."""
         names = validation.check_group_ids(group_ids)
-        return await configs.describe_configs(self._executor(), names)
+        return await configs.describe_group_configs(self._executor(), names)
 
     async def describe_topic_configs(
         self, *topics: str
@@ -230,7 +230,7 @@ class ShareGroupAdmin(AdminLifecycle):
         names = validation.check_topic_names(topics)
         return await configs.describe_topic_configs(self._executor(), names)
 
-    async def incremental_alter_configs(
+    async def alter_group_configs(
         self,
         group_id: str,
         changes: Mapping[str, str | int | bool | None],
@@ -251,7 +251,7 @@ class ShareGroupAdmin(AdminLifecycle):
             validation.check_string("config name", name)
             if isinstance(value, str):
                 validation.check_string(name, value)
-        return await configs.incremental_alter_configs(
+        return await configs.alter_group_configs(
             self._executor(), group_id, changes, validate_only
         )
 

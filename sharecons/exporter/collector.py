@@ -134,7 +134,9 @@ class Collector:
         starts = await self._log_offsets(partitions, OffsetSpec.EARLIEST, errors)
         ends = await self._log_offsets(partitions, OffsetSpec.LATEST, errors)
         states = await self._states(offsets, errors)
-        configs = errors.found("configs", await self._admin.describe_configs(*ids))
+        configs = errors.found(
+            "configs", await self._admin.describe_group_configs(*ids)
+        )
         missing = await self._missing_topics(described, errors)
         snapshots = {
             group_id: _group_snapshot(

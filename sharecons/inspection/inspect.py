@@ -128,7 +128,7 @@ async def inspect_group(
     # First, on its own: if no broker responds, one request is enough to find out.
     group = await admin.describe_group(group_id)
     listed, configs = await gather(
-        admin.list_share_group_offsets(group_id), admin.describe_configs(group_id)
+        admin.list_share_group_offsets(group_id), admin.describe_group_configs(group_id)
     )
     known = listed.value[group_id].value
     topics = set(topics)

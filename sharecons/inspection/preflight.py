@@ -132,7 +132,7 @@ async def _groups(
 ) -> list[Check]:
     described, configs = await gather(
         admin.describe_share_groups(*group_ids, authorized_operations=True),
-        admin.describe_configs(*group_ids),
+        admin.describe_group_configs(*group_ids),
     )
     listed = await admin.list_groups(types=())
     checks: list[Check] = []

@@ -184,6 +184,6 @@ async def _offset_reset(
     """Read a share group's `share.auto.offset.reset`; None if not readable."""
     if pair.direction is Direction.TO_CONSUMER_GROUP or all(found.values()):
         return None
-    described = (await admin.describe_configs(target))[target]
+    described = (await admin.describe_group_configs(target))[target]
     entry = described.value.get(OFFSET_RESET) if described.ok else None
     return None if entry is None else entry.value

@@ -36,7 +36,7 @@ async def configure(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     altered = [group for group in groups if group not in errors]
     rows: list[Row] = []
     if altered:
-        described = await admin.describe_configs(*altered)
+        described = await admin.describe_group_configs(*altered)
         errors |= described.errors
         for group, entries in described.found.items():
             rows += _rows(group, _select_entries(entries.values(), request))
@@ -57,7 +57,7 @@ async def _alter_configs(
     admin: ShareGroupAdmin, group: str, request: Request
 ) -> Outcome[None]:
     try:
-        return await admin.incremental_alter_configs(
+        return await admin.alter_group_configs(
             group, request.configs, validate_only=request.dry_run
         )
     except ConfigurationError as error:
