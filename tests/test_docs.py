@@ -45,7 +45,18 @@ def test_design_is_short() -> None:
 
 @pytest.mark.parametrize(
     "package",
-    ["consumer", "config", "dead_letters", "net", "metrics", "producer", "protocol"],
+    [
+        "admin",
+        "config",
+        "consumer",
+        "dead_letters",
+        "inspection",
+        "metrics",
+        "migration",
+        "net",
+        "producer",
+        "protocol",
+    ],
 )
 def test_package_docstring_names_every_module(package) -> None:
     missing = []

@@ -78,6 +78,23 @@ def test_every_public_name_has_a_docstring() -> None:
     assert [f"{n}.{d.name}" for n, d in public if not ast.get_docstring(d)] == []
 
 
+@pytest.mark.slow("imports optional packages")
+def test_no_two_public_classes_have_the_same_name() -> None:
+    packages = sorted(path.name for path in PACKAGE.iterdir() if path.is_dir())
+    public: dict[str, set[type]] = {}
+    for name in ["sharecons", *(f"sharecons.{each}" for each in packages)]:
+        try:
+            package = importlib.import_module(name)
+        except ModuleNotFoundError:
+            continue
+        for exported in getattr(package, "__all__", ()):
+            if isinstance(made := getattr(package, exported), type):
+                public.setdefault(exported, set()).add(made)
+
+    assert public
+    assert {name: each for name, each in public.items() if len(each) > 1} == {}
+
+
 def test_requested_build_is_running() -> None:
     if os.environ.get("SHARECONS_PURE") == "1":
         assert sharecons.COMPILED is False

@@ -1,6 +1,14 @@
 """Administration of share groups, for operators.
 
-`ShareGroupAdmin` has a method per operation; the other names are its results.
+`ShareGroupAdmin` in `client` has a method per operation; the other names are its
+results. The modules:
+
+- groups: `groups`, `lifecycle` (creation and deletion), `consumer_offsets`;
+- offsets: `offsets`, `alter_offsets`, `missing` (partitions that do not exist);
+- states: `state` (from the coordinator), `state_records` (from its log), `read_log`,
+  `state_replay` (how records combine; no I/O);
+- configs: `configs`, `config_validation` (no I/O);
+- the cluster: `cluster`, `topics`, `create_topic`.
 """
 
 from sharecons.admin.client import ShareGroupAdmin

@@ -33,7 +33,7 @@ from sharecons.protocol.admin.results import Outcome, Results
 if TYPE_CHECKING:
     # The record decoder and its codecs are loaded on first use, so that commands that
     # read no records start fast.
-    from sharecons.protocol.diagnosis.state_replay import RecordedState
+    from sharecons.admin.state_replay import RecordedState
 
 __all__ = ["ShareGroupAdmin"]
 
@@ -211,12 +211,12 @@ class ShareGroupAdmin(TopicMethods):
 
     # Configs.
 
-    async def describe_configs(
+    async def describe_group_configs(
         self, *group_ids: str
     ) -> Results[str, Mapping[str, ConfigEntry]]:
         """Read the configs of groups by name, including defaults."""
         names = validation.check_group_ids(group_ids)
-        return await configs.describe_configs(self._executor(), names)
+        return await configs.describe_group_configs(self._executor(), names)
 
     async def describe_topic_configs(
         self, *topics: str
@@ -225,7 +225,7 @@ class ShareGroupAdmin(TopicMethods):
         names = validation.check_topic_names(topics)
         return await configs.describe_topic_configs(self._executor(), names)
 
-    async def incremental_alter_configs(
+    async def alter_group_configs(
         self,
         group_id: str,
         changes: Mapping[str, str | int | bool | None],
@@ -246,7 +246,7 @@ class ShareGroupAdmin(TopicMethods):
             validation.check_string("config name", name)
             if isinstance(value, str):
                 validation.check_string(name, value)
-        return await configs.incremental_alter_configs(
+        return await configs.alter_group_configs(
             self._executor(), group_id, changes, validate_only
         )
 

@@ -6,17 +6,17 @@ from typing import Final
 import anyio
 
 from sharecons.admin.cluster import describe_broker_configs
-from sharecons.errors import Error
-from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.broker_errors import broker_error
-from sharecons.protocol.admin.fanout import RETRIABLE, results_of
-from sharecons.protocol.admin.group_configs import (
+from sharecons.admin.config_validation import (
     DEAD_LETTER_PREFIX,
     ConfigChanges,
     bound_names,
     check_configs,
     read_bounds,
 )
+from sharecons.errors import Error
+from sharecons.net.admin_executor import AdminExecutor
+from sharecons.protocol.admin.broker_errors import broker_error
+from sharecons.protocol.admin.fanout import RETRIABLE, results_of
 from sharecons.protocol.admin.models import ConfigEntry
 from sharecons.protocol.admin.requests import (
     AlterConfigs,
@@ -29,7 +29,7 @@ from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
-__all__ = ["describe_configs", "describe_topic_configs", "incremental_alter_configs"]
+__all__ = ["alter_group_configs", "describe_group_configs", "describe_topic_configs"]
 
 Entries = Mapping[str, ConfigEntry]
 Described = Mapping[Resource, Reply[Entries]]
@@ -38,7 +38,7 @@ MAX_APPLY_TIME: Final = 5.0
 """Seconds; a broker normally reports new values after some 20 ms."""
 
 
-async def describe_configs(
+async def describe_group_configs(
     executor: AdminExecutor, group_ids: tuple[str, ...]
 ) -> Results[str, Entries]:
     return await _describe(executor, ResourceKind.GROUP, group_ids, "group")
@@ -68,10 +68,10 @@ async def _describe(
     return results_of(replies, "read the configs of", lambda key: f"{noun} {key!r}")
 
 
-async def incremental_alter_configs(
+async def alter_group_configs(
     executor: AdminExecutor, group_id: str, changes: ConfigChanges, validate_only: bool
 ) -> Outcome[None]:
-    current = (await describe_configs(executor, (group_id,)))[group_id]
+    current = (await describe_group_configs(executor, (group_id,)))[group_id]
     current_values = {} if current.error else _values(current.value)
     brokers = await _broker_values(executor)
     prefix = brokers.get(DEAD_LETTER_PREFIX) or ""

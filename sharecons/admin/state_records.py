@@ -11,19 +11,19 @@ import anyio
 from sharecons._record import Record, TopicPartition
 from sharecons.admin.read_log import read_log
 from sharecons.admin.state import find_share_partitions
+from sharecons.admin.state_replay import (
+    RecordedState,
+    StateReplay,
+    state_partition_of,
+)
 from sharecons.errors import Error, RequestTimedOutError
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import coordinator_key
 from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.state_records import StateKey
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.diagnosis.state_replay import (
-    RecordedState,
-    StateKey,
-    StateReplay,
-    state_partition_of,
-)
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.share_state_records import (
     SHARE_GROUP_STATE,

@@ -75,13 +75,8 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="repeat until Ctrl-C (default: every 2 s)",
     )
-    add(
-        "--png",
-        type=Path,
-        metavar="FILE",
-        help="write a PNG picture; requires sharecons[plot]",
-    )
-    add("--html", type=Path, metavar="FILE", help="write an HTML page")
+    add("--html", type=Path, metavar="FILE", help="write the picture as an HTML page")
+    add("--svg", type=Path, metavar="FILE", help="write the picture as an SVG")
     add(
         "--check",
         action="store_true",
@@ -94,8 +89,8 @@ def run(options: argparse.Namespace) -> int:
     """Inspect a group and write the result; return the exit code."""
     from sharecons.cli.exit_codes import ExitCode, run_with_admin, write_errors
 
-    if options.watch is not None and (options.png or options.html):
-        write_errors(PROGRAM, ["--watch cannot be combined with --png or --html"])
+    if options.watch is not None and (options.html or options.svg):
+        write_errors(PROGRAM, ["--watch cannot be combined with --html or --svg"])
         return ExitCode.USAGE
     return run_with_admin(PROGRAM, options, lambda admin: _run(admin, options))
 
@@ -118,12 +113,12 @@ async def _run(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCo
 async def _inspect(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
     if options.watch is not None:
         return await _watch(admin, options)
-    from sharecons.cli import inspect_text
     from sharecons.cli.exit_codes import exit_code_of, write_errors
 
     inspection = await _inspect_once(admin, options, None)
-    _write_pictures(inspection, options)
-    inspect_text.write(inspection, as_json=options.json, offsets=options.offsets)
+    if options.html or options.svg:
+        _write_pictures(inspection, options)
+    _write(inspection, options)
     write_errors(PROGRAM, (*inspection.partitions.errors.values(), *inspection.unread))
     code = exit_code_of(*inspection.partitions.errors.values())
     return max(code, _stalled_exit_code(inspection)) if options.check else code
@@ -139,18 +134,28 @@ def _stalled_exit_code(inspection: "GroupInspection") -> "ExitCode":
     return ExitCode.FAILED if stalled else ExitCode.SUCCESS
 
 
+def _write(inspection: "GroupInspection", options: argparse.Namespace) -> None:
+    if options.json:
+        from sharecons.cli import inspect_json
+
+        tables.write(inspect_json.objects(inspection), (), as_json=True)
+    else:
+        from sharecons.cli import inspect_text
+
+        inspect_text.write(inspection, offsets=options.offsets)
+
+
 def _write_pictures(inspection: "GroupInspection", options: argparse.Namespace) -> None:
     from sharecons.errors import ConfigurationError
+    from sharecons.inspection import picture_files
 
     try:
         if options.html is not None:
-            from sharecons.inspection.html import page
-
-            options.html.write_text(page(inspection), encoding="utf-8")
-        if options.png is not None:
-            from sharecons.inspection.png import draw
-
-            draw(inspection, options.png)
+            page = picture_files.html_page(inspection, offsets=options.offsets)
+            options.html.write_text(page, encoding="utf-8")
+        if options.svg is not None:
+            svg = picture_files.svg_picture(inspection, offsets=options.offsets)
+            options.svg.write_text(svg, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(f"cannot write the picture: {error}") from error
 

@@ -3,17 +3,16 @@
 import sys
 from collections.abc import Awaitable, Callable
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 import anyio
 
-from sharecons.cli import inspect_text, output
+from sharecons.cli import inspect_json, output
+from sharecons.cli.columns import cell_text
 from sharecons.cli.exit_codes import ExitCode, write_errors
 from sharecons.errors import ConnectionFailedError, RequestTimedOutError
 from sharecons.inspection import GroupInspection
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
+from sharecons.inspection.partition_rows import columns_of, numbers_of, oldest_of
+from sharecons.inspection.picture import GroupPicture, remarks_of
 
 __all__ = ["watch"]
 
@@ -34,12 +33,11 @@ async def watch(
             _write_json if as_json else _write_lines
         )
         return await _repeat(inspect_once, interval, show)
-    from rich.console import Console
     from rich.live import Live
 
-    console = Console(
-        file=output.rich_stdout(), highlight=False, markup=False, emoji=False
-    )
+    from sharecons.cli import inspect_text
+
+    console = inspect_text.terminal()
     with Live(
         console=console,
         screen=True,
@@ -49,9 +47,8 @@ async def watch(
     ) as live:
 
         def update(inspection: GroupInspection) -> None:
-            live.update(
-                _draw_screen(inspection, interval, console.height), refresh=True
-            )
+            picture = _picture(inspection, interval, console.height)
+            live.update(picture, refresh=True)
 
         return await _repeat(inspect_once, interval, update)
 
@@ -73,59 +70,32 @@ async def _repeat(
 
 
 def _write_json(group: GroupInspection) -> None:
-    for each in inspect_text.objects(group):
+    for each in inspect_json.objects(group):
         output.write_json({"at": round(group.at, 3), **each})
     output.flush()
 
 
 def _write_lines(group: GroupInspection) -> None:
-    at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
-    columns = inspect_text.columns(group)[2:-1]
-    for row in inspect_text.rows(group):
-        cells = [f"{column.name}={column.cell(row)}" for column in columns]
-        where = f"{row['topic']}-{row['partition']}"
-        output.write_line(f"{at} {where} {' '.join(cells)}")
-    for line in inspect_text.remarks(group):
-        output.write_line(f"{at} {line}")
+    at = _time_of(group)
+    columns = columns_of(group)[2:]
+    for key, partition in group.partitions.found.items():
+        numbers = numbers_of(key, partition)
+        cells = [f"{each.name}={cell_text(numbers[each.name])}" for each in columns]
+        cells.append(f"oldest={oldest_of(partition, group.at)}")
+        output.write_line(f"{at} {key.topic}-{key.partition} {' '.join(cells)}")
+    for subject, severity, text in remarks_of(group):
+        output.write_line(f"{at} {subject}: {severity.name}: {text}")
     output.flush()
 
 
-def _draw_screen(
-    group: GroupInspection, interval: float, height: int
-) -> "RenderableType":
-    """Return one screen; it counts the partitions that do not fit."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
+def _picture(group: GroupInspection, interval: float, height: int) -> GroupPicture:
+    return GroupPicture(
+        group=group,
+        title=f"{_time_of(group)}, every {interval:g} s.",
+        encoding=output.encoding(),
+        height=height,
+    )
 
-    rows = inspect_text.rows(group)
-    remarks = inspect_text.remarks(group)
-    visible_rows = max(3, height - 7 - min(len(remarks), height // 3))
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    topics = {key.topic for key in group.partitions.found}
-    columns = inspect_text.columns(group)[1 if len(topics) == 1 else 0 :]
-    for column in columns:
-        table.add_column(
-            column.heading,
-            justify="right" if column.align_right else "left",
-            no_wrap=True,
-            header_style="bold",
-        )
-    for row in rows[:visible_rows]:
-        table.add_row(*(Text(column.cell(row)) for column in columns))
-    at = datetime.fromtimestamp(group.at).strftime("%H:%M:%S")
-    more = (
-        f"… and {len(rows) - visible_rows} more partitions"
-        if len(rows) > visible_rows
-        else ""
-    )
-    lines = [Text(line, no_wrap=True, overflow="ellipsis") for line in remarks]
-    title = inspect_text.heading(group)
-    return Group(
-        Text(f"{at}, every {interval:g} s. {title}", style="bold"),
-        Text(f"topic {topics.pop()}" if len(topics) == 1 else ""),
-        table,
-        Text(more),
-        *lines[: height // 3],
-        Text("\n".join(inspect_text.legend(group)), style="dim"),
-    )
+
+def _time_of(group: GroupInspection) -> str:
+    return datetime.fromtimestamp(group.at).strftime("%H:%M:%S")

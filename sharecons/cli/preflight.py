@@ -9,7 +9,7 @@ from sharecons.cli import client_options, output, tables
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
     from sharecons.cli.exit_codes import ExitCode
-    from sharecons.protocol.diagnosis.checks import Check
+    from sharecons.inspection.diagnosis.checks import Check
 
     # A class for annotations only: at run time it cannot be subscripted.
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -50,8 +50,8 @@ def run(options: argparse.Namespace) -> int:
 
 async def _check(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCode":
     from sharecons.cli.exit_codes import ExitCode
+    from sharecons.inspection.diagnosis.checks import Verdict
     from sharecons.inspection.preflight import check_cluster
-    from sharecons.protocol.diagnosis.checks import Verdict
 
     checks = await check_cluster(admin, topics=options.topics, groups=options.groups)
     if options.json:

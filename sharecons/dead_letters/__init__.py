@@ -2,7 +2,7 @@
 
 - `client`: `DeadLetters`, the API.
 - `models`: a dead letter, and the result of a redrive.
-- `filters`: which dead letters are wanted.
+- `filters`: which dead letters are read or redriven.
 - `reader`: reads a dead-letter topic as a log.
 - `sources`: reads the records that a broker's dead letters refer to.
 - `plan`: which dead letter is written to which partition, in which batch.

@@ -45,7 +45,7 @@ class DeadLetters:
         async with DeadLetters("orders.dead") as letters:
             async for letter in letters.read():
                 print(letter.origin, letter.value)
-            await letters.redrive(wanted=parse_filter("reason~timeout"))
+            await letters.redrive(filter=parse_filter("reason~timeout"))
 
     Args:
         topic: the dead-letter topic.
@@ -70,7 +70,7 @@ class DeadLetters:
         self._set(admin, topic)
 
     @classmethod
-    def of_admin(cls, admin: ShareGroupAdmin, topic: str) -> Self:
+    def from_admin(cls, admin: ShareGroupAdmin, topic: str) -> Self:
         """Return the dead letters of a topic, on the connections of an admin client."""
         letters = cls.__new__(cls)
         letters._set(admin, topic)
@@ -97,7 +97,7 @@ class DeadLetters:
 
     async def read(
         self,
-        wanted: LetterFilter | None = None,
+        filter: LetterFilter | None = None,
         *,
         redriven: bool | None = None,
         fetch_sources: bool = True,
@@ -111,7 +111,7 @@ class DeadLetters:
         not DESCRIBE. `duplicate_of` is the first dead letter of the same record.
 
         Args:
-            wanted: yield only dead letters that pass; None is all.
+            filter: yield only dead letters that pass; None is all.
             redriven: yield only dead letters that a redrive of any name has redriven
                 (True), or that none has (False); None is all.
             fetch_sources: read the records that brokers' dead letters refer to.
@@ -132,7 +132,7 @@ class DeadLetters:
                         letter = origins.add_to(marks.add_to(found))
                         if redriven not in (None, bool(letter.redriven_by)):
                             continue
-                        if wanted is None or wanted.matches(letter):
+                        if filter is None or filter.matches(letter):
                             yield letter
 
     async def get(self, partition: int, offset: int) -> DeadLetterRecord | None:
@@ -161,7 +161,7 @@ class DeadLetters:
         *,
         to: str | None = None,
         name: str | None = None,
-        wanted: LetterFilter | None = None,
+        filter: LetterFilter | None = None,
         only: Iterable[tuple[int, int]] | None = None,
         again: bool = False,
         max_redrives: int = DEFAULT_MAX_REDRIVES,
@@ -187,7 +187,7 @@ class DeadLetters:
             to: the topic to write to; None is the topic of each dead letter's origin.
             name: each dead letter is redriven once for a name; None makes one from the
                 topics.
-            wanted: redrive only dead letters that pass; None is all.
+            filter: redrive only dead letters that pass; None is all.
             only: redrive only the dead letters with these partitions and offsets. One
                 that was redriven before is an error in the summary.
             again: redrive the dead letters in `only` even if they were redriven before.
@@ -207,7 +207,7 @@ class DeadLetters:
             RedriveConflictError: another process redrives under this name.
             BrokerError, RequestTimedOutError, ...: the redrive is interrupted.
         """
-        plan = self._new_plan(to, name, wanted, only, again, max_redrives)
+        plan = self._new_plan(to, name, filter, only, again, max_redrives)
         redrive = self._new_redrive(plan, limit, rate, on_progress)
         return await redrive.run()
 
@@ -217,7 +217,7 @@ class DeadLetters:
         *,
         to: str | None = None,
         name: str | None = None,
-        wanted: LetterFilter | None = None,
+        filter: LetterFilter | None = None,
         only: Iterable[tuple[int, int]] | None = None,
         again: bool = False,
         max_redrives: int = DEFAULT_MAX_REDRIVES,
@@ -227,7 +227,7 @@ class DeadLetters:
 
         Raises as `redrive`.
         """
-        plan = self._new_plan(to, name, wanted, only, again, max_redrives)
+        plan = self._new_plan(to, name, filter, only, again, max_redrives)
         redrive = self._new_redrive(plan, limit, None, None)
         return await redrive.dry_run(on_decision)
 
@@ -282,7 +282,7 @@ class DeadLetters:
         self,
         to: str | None,
         name: str | None,
-        wanted: LetterFilter | None,
+        filter: LetterFilter | None,
         only: Iterable[tuple[int, int]] | None,
         again: bool,
         max_redrives: int,
@@ -299,7 +299,7 @@ class DeadLetters:
             topic=self.topic,
             name=name,
             to=to,
-            wanted=LetterFilter() if wanted is None else wanted,
+            filter=LetterFilter() if filter is None else filter,
             max_redrives=max_redrives,
             only=None if only is None else frozenset(map(_letter_offset, only)),
             again=again,

@@ -81,7 +81,7 @@ class RedrivePlan:
         topic: the dead-letter topic.
         name: identifies the redrive; each dead letter is redriven once for a name.
         to: the target; None is the origin's topic.
-        wanted: which dead letters are redriven.
+        filter: which dead letters are redriven.
         max_redrives: dead letters that were redriven so often are not redriven.
         only: the offsets of the dead letters that are redriven; None is all.
         again: redrive the ones in `only` even if they were redriven before.
@@ -90,7 +90,7 @@ class RedrivePlan:
     topic: str
     name: str
     to: str | None
-    wanted: LetterFilter
+    filter: LetterFilter
     max_redrives: int
     only: frozenset[LetterOffset] | None = None
     again: bool = False
@@ -127,7 +127,7 @@ class RedrivePlan:
         """
         if letter.origin is None:
             return Skip(SkipReason.NO_ORIGIN)
-        if not self.wanted.matches(letter):
+        if not self.filter.matches(letter):
             return Skip(SkipReason.FILTERED)
         if twin is not None and not self.again:
             return Skip(SkipReason.DUPLICATE, str(twin))

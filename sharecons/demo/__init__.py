@@ -1,9 +1,9 @@
 """`sharecons demo`: a 25-second run that shows how a share group works.
 
 The demo produces jobs to a topic, and several consumers of one share group process
-them. One consumer fails sometimes and releases its job, one is killed while it has
-jobs, and one job fails in every consumer until it is rejected. At the end, the demo
-checks that the state of each job agrees with the broker.
+them, each a `ShareWorker`. One fails sometimes and releases its job, one is killed
+while it has jobs, and one job fails in every consumer until it is rejected. At the end,
+the demo checks that the state of each job agrees with the broker.
 
 Read in this order:
 
@@ -11,7 +11,7 @@ Read in this order:
     job_tracker  the state of each job, and the final check
     environment  the demo's topic and share group at the broker
     requests     the requests that `environment` sends
-    worker       one consumer that processes jobs and can be killed
+    worker       one `ShareWorker` that processes jobs and can be killed
     network      connections that stop when their consumer is killed
     runner       the whole demo
     messages     the texts that both views show

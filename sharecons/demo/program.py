@@ -43,8 +43,11 @@ def run(
     view = TextView(write) if plain else _screen_view(stdout)
     run_plan = partial(run_demo, plan, options.bootstrap_server, view, write_error)
     try:
-        # The view shows that a consumer was killed and which jobs were redelivered.
-        with without_warnings("sharecons.net.member"):
+        # The view shows what failed, who was killed and which jobs were redelivered.
+        with (
+            without_warnings("sharecons.net.member"),
+            without_warnings("sharecons.worker"),
+        ):
             return _exit_code(anyio.run(run_plan, backend=options.backend))
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -5,17 +5,20 @@ from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from signal import SIGINT, SIGTERM
 from types import TracebackType
-from typing import ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint
 
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment, demo_environment
 from sharecons.demo.job_tracker import JobTracker
 from sharecons.demo.plan import Plan
-from sharecons.demo.worker import Worker
 from sharecons.escaping import escape
+
+if TYPE_CHECKING:
+    from sharecons.demo.worker import DemoWorker
 
 __all__ = ["DemoResult", "View", "run_demo"]
 
@@ -123,17 +126,21 @@ class _Demo:
     tracker: JobTracker
     clock: DemoClock
 
-    def new_worker(self, name: str) -> Worker:
-        return Worker(name, self.plan, self.environment, self.tracker, self.clock)
+    def new_worker(self, name: str) -> "DemoWorker":
+        # Imported late: the view is shown before.
+        from sharecons.demo.worker import DemoWorker
+
+        return DemoWorker(name, self.plan, self.environment, self.tracker, self.clock)
 
 
 async def _run_workers(demo: _Demo, view: View, idle_timeout: float) -> bool:
     """Run all workers until the jobs are done; return True if a signal ended it."""
     plan, tracker, clock = demo.plan, demo.tracker, demo.clock
-    workers = {name: demo.new_worker(name) for name in plan.names}
     interrupted = anyio.Event()
     async with anyio.create_task_group() as view_tasks:
         view_tasks.start_soon(_update_view, view, tracker, clock)
+        await checkpoint()  # the view draws its first picture
+        workers = {name: demo.new_worker(name) for name in plan.names}
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_on_signal, tasks, interrupted)
             for worker in workers.values():
@@ -181,7 +188,7 @@ async def _produce_jobs(demo: _Demo) -> None:
             await anyio.sleep(PRODUCE_INTERVAL)
 
 
-async def _kill_when_busy(demo: _Demo, worker: Worker) -> None:
+async def _kill_when_busy(demo: _Demo, worker: "DemoWorker") -> None:
     """Kill a consumer at the planned time, once it has enough jobs.
 
     Wait until it has no unconfirmed acknowledgements: their results would be unknown.

@@ -1,4 +1,4 @@
-"""One consumer that processes jobs and can be killed."""
+"""One worker of the demo, which processes jobs and can be killed."""
 
 from typing import Final
 
@@ -7,30 +7,44 @@ import anyio
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment
-from sharecons.demo.job_tracker import JobTracker
+from sharecons.demo.job_tracker import DELIVERY_LIMIT, JobTracker
 from sharecons.demo.network import KillableNetwork
-from sharecons.demo.plan import CONCURRENT_JOBS, Decision, Plan
-from sharecons.errors import RecordStateError
+from sharecons.demo.plan import CONCURRENT_JOBS, MAX_DELIVERIES, Decision, Plan
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
-from sharecons.record import AcknowledgeType, Record
+from sharecons.record import Record
+from sharecons.worker.hooks import WorkerHooks
+from sharecons.worker.outcomes import Accepted, LockLost, Outcome, Rejected, Released
+from sharecons.worker.retry_policy import RetryPolicy
+from sharecons.worker.share_worker import ShareWorker
 
-__all__ = ["Worker", "job_number"]
+__all__ = ["DemoWorker", "InvalidJob", "ServiceUnavailable", "job_number"]
 
-Bytes = bytes
-Task = Record[Bytes, Bytes]
-
-DECISIONS: Final = {
-    AcknowledgeType.ACCEPT: Decision.ACCEPT,
-    AcknowledgeType.RELEASE: Decision.RELEASE,
-    AcknowledgeType.REJECT: Decision.REJECT,
-}
+Job = Record[bytes, bytes]
 
 
-class Worker:
-    """A member of the group that processes a few jobs at the same time.
+class ServiceUnavailable(Exception):
+    """A job has failed; another attempt can succeed."""
 
-    It reports deliveries and acknowledgements to the job tracker.
+
+class InvalidJob(Exception):
+    """A job fails in every worker."""
+
+
+RETRY: Final = RetryPolicy(
+    max_attempts=DELIVERY_LIMIT,
+    # Longer than MAX_LEASE: a failed job is released, so that another worker gets it.
+    initial=60.0,
+    by_exception={InvalidJob: RetryPolicy(max_attempts=MAX_DELIVERIES)},
+)
+MAX_LEASE: Final = 10.0
+"""Seconds for which a worker holds a job; more than a job takes."""
+
+
+class DemoWorker(WorkerHooks):
+    """A `ShareWorker` that processes a few jobs at the same time.
+
+    Its hooks report deliveries and outcomes to the job tracker.
     """
 
     def __init__(
@@ -47,88 +61,93 @@ class Worker:
         self._clock = clock
         self._environment = environment
         self._network = KillableNetwork(TcpNetwork())
-        self._scope = anyio.CancelScope()
-        self._free_slots = anyio.Semaphore(CONCURRENT_JOBS)
-        self._job_numbers: dict[int, int] = {}
-        """Job numbers by offset; there is only one partition."""
+        self._killed = anyio.Event()
+        self._decisions: dict[int, tuple[int, Decision]] = {}
+        """Job number and decision by offset; there is only one partition."""
 
     async def run(self) -> None:
         """Process jobs until cancelled or killed; leave the group if cancelled.
 
         Raises:
-            Error: the consumer cannot join the group or fetch.
+            Error: the worker cannot join the group or fetch.
         """
-        consumer: ShareConsumer[Bytes, Bytes] = ShareConsumer(
+        consumer: ShareConsumer[bytes, bytes] = ShareConsumer(
             self._environment.topic,
             group_id=self._environment.group_id,
             bootstrap_servers=self._environment.bootstrap,
-            acknowledgement="explicit",
-            # Acquires few records in advance, which a killed consumer would lock.
+            # Acquires few records in advance, which a killed worker would lock.
             acquire_mode="record_limit",
-            auto_offset_reset="earliest",
             client_id=f"sharecons-demo-{self.name}",
             on_acknowledged=self._on_acknowledged,
             network=self._network,
         )
-        with self._scope:
-            async with consumer:
-                try:
-                    await self._consume(consumer)
-                finally:
-                    await self._close_if_killed(consumer)
+        worker = ShareWorker(
+            consumer,
+            self.process,
+            concurrency=CONCURRENT_JOBS,
+            retry=RETRY,
+            max_lease=MAX_LEASE,
+            handle_signals=False,
+            hooks=[self],
+        )
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._end_when_killed, consumer, tasks.cancel_scope)
+            await worker.run()
+            tasks.cancel_scope.cancel()
 
     def kill(self) -> None:
         """Stop without sending anything, like a process that gets SIGKILL."""
         self._network.kill()
-        self._scope.cancel()
+        self._killed.set()
         self._tracker.on_killed(self.name, self._clock.now)
         self._clock.notify()
 
-    async def _close_if_killed(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:
-        if self._network.is_killed:
-            self._environment.killed_members.append(consumer.member_id)
+    async def _end_when_killed(
+        self, consumer: ShareConsumer[bytes, bytes], running: anyio.CancelScope
+    ) -> None:
+        await self._killed.wait()
+        self._environment.killed_members.append(consumer.member_id)
+        running.cancel()
+        with anyio.CancelScope(shield=True):
             await self._network.close()
-            await consumer.aclose(timeout=0)
 
-    async def _consume(self, consumer: ShareConsumer[Bytes, Bytes]) -> None:
-        records = aiter(consumer)
-        async with anyio.create_task_group() as tasks:
-            while True:
-                # Wait for a free slot first, so that a received job starts immediately.
-                await self._free_slots.acquire()
-                tasks.start_soon(self.process, await anext(records))
+    async def process(self, job: Job) -> None:
+        """Process one job: the handler.
 
-    async def process(self, task: Task) -> None:
-        """Process one job, and acknowledge it unless the worker is killed."""
-        if self._network.is_killed:
-            return  # killed before the job started
-        number, count = job_number(task), task.delivery_count
-        self._job_numbers[task.offset] = number
-        self._tracker.on_delivered(number, self.name, count, self._clock.now)
-        self._clock.notify()
+        Raises:
+            ServiceUnavailable: the plan lets this worker fail.
+            InvalidJob: it is the job that always fails.
+        """
+        number, count = job_number(job), job.delivery_count
         await anyio.sleep(self._plan.duration(self.name, number, count))
-        if self._network.is_killed:
-            return  # killed before the acknowledgement
-        self._acknowledge(task, number, self._plan.decide(self.name, number, count))
-        self._clock.notify()
-        self._free_slots.release()
+        if number == self._plan.poison_job:
+            raise InvalidJob(number)
+        if self._plan.decide(self.name, number, count) is not Decision.ACCEPT:
+            raise ServiceUnavailable(number)
 
-    def _acknowledge(self, task: Task, number: int, decision: Decision) -> None:
-        try:
-            match decision:
-                case Decision.ACCEPT:
-                    task.accept()
-                case Decision.RELEASE:
-                    task.release()
-                case Decision.REJECT:
-                    task.reject()
-        except RecordStateError:
-            self._tracker.on_lock_expired(number, self.name, self._clock.now)
-        else:
-            self._tracker.on_acknowledged(number, self.name, decision, self._clock.now)
+    # Hooks.
+
+    def before(self, record: Job, attempt: int) -> None:
+        if not self._killed.is_set():
+            number = job_number(record)
+            self._tracker.on_delivered(
+                number, self.name, record.delivery_count, self._clock.now
+            )
+            self._clock.notify()
+
+    def after(self, record: Job, outcome: Outcome, seconds: float) -> None:
+        if self._killed.is_set():
+            return  # a killed process decides nothing
+        number, now = job_number(record), self._clock.now
+        if isinstance(outcome, LockLost):
+            self._tracker.on_lock_expired(number, self.name, now)
+        elif (decision := DECISIONS.get(type(outcome))) is not None:
+            self._decisions[record.offset] = number, decision
+            self._tracker.on_acknowledged(number, self.name, decision, now)
+        self._clock.notify()
 
     def _on_acknowledged(self, results: list[AcknowledgeResult]) -> None:
-        if self._network.is_killed:
+        if self._killed.is_set():
             return  # a killed process would not receive it
         for result in results:
             record = (
@@ -137,12 +156,21 @@ class Worker:
                 else self._tracker.on_ack_confirmed
             )
             for offset in range(result.first_offset, result.last_offset + 1):
-                number = self._job_numbers[offset]
-                record(number, self.name, DECISIONS[result.type], self._clock.now)
+                # Records that the worker releases when it ends have no decision.
+                if (made := self._decisions.pop(offset, None)) is not None:
+                    number, decision = made
+                    record(number, self.name, decision, self._clock.now)
         self._clock.notify()
 
 
-def job_number(task: Task) -> int:
+DECISIONS: Final[dict[type, Decision]] = {
+    Accepted: Decision.ACCEPT,
+    Released: Decision.RELEASE,
+    Rejected: Decision.REJECT,
+}
+
+
+def job_number(job: Job) -> int:
     """Return the job number in a record's value."""
-    assert task.value is not None, "the demo wrote it"
-    return int(task.value.split()[1])
+    assert job.value is not None, "the demo wrote it"
+    return int(job.value.split()[1])

@@ -6,6 +6,6 @@ on earlier snapshots. `metrics` converts it to Prometheus metrics, `server` serv
 """
 
 from sharecons.exporter.collector import Collector
-from sharecons.exporter.snapshot import GroupSnapshot, PartitionSnapshot, Snapshot
+from sharecons.exporter.snapshot import ExportedGroup, ExportedPartition, Snapshot
 
-__all__ = ["Collector", "GroupSnapshot", "PartitionSnapshot", "Snapshot"]
+__all__ = ["Collector", "ExportedGroup", "ExportedPartition", "Snapshot"]

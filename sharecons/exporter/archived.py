@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.snapshot import Snapshot
-from sharecons.protocol.diagnosis.offset_states import ARCHIVED
+from sharecons.inspection.diagnosis.offset_states import ARCHIVED
 
 __all__ = ["ArchivedCounts"]
 

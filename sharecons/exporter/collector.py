@@ -26,20 +26,20 @@ from sharecons.admin import (
 )
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.exporter.snapshot import (
-    GroupSnapshot,
-    PartitionSnapshot,
+    ExportedGroup,
+    ExportedPartition,
     Snapshot,
     is_chosen,
 )
 from sharecons.exporter.stalls import Stalls
 from sharecons.inspection import oldest_records
-from sharecons.inspection.inspect import group_facts
-from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     Oldest,
     offset_ranges_of,
 )
+from sharecons.inspection.inspect import group_facts
+from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
 
 __all__ = ["Collector"]
 
@@ -99,7 +99,7 @@ class Collector:
         """
         began = time.monotonic()
         errors = _Errors()
-        groups: dict[str, GroupSnapshot] = {}
+        groups: dict[str, ExportedGroup] = {}
         reached = False
         with anyio.move_on_after(self._limit) as scope:
             try:
@@ -120,7 +120,7 @@ class Collector:
             reached=reached,
         )
 
-    async def _groups(self, errors: _Errors) -> dict[str, GroupSnapshot]:
+    async def _groups(self, errors: _Errors) -> dict[str, ExportedGroup]:
         listing = await self._admin.list_groups()
         errors.add("groups", listing.errors.values())
         ids = [key for key in listing.groups if is_chosen(key, self._patterns)]
@@ -134,7 +134,9 @@ class Collector:
         starts = await self._log_offsets(partitions, OffsetSpec.EARLIEST, errors)
         ends = await self._log_offsets(partitions, OffsetSpec.LATEST, errors)
         states = await self._states(offsets, errors)
-        configs = errors.found("configs", await self._admin.describe_configs(*ids))
+        configs = errors.found(
+            "configs", await self._admin.describe_group_configs(*ids)
+        )
         missing = await self._missing_topics(described, errors)
         snapshots = {
             group_id: _group_snapshot(
@@ -153,10 +155,10 @@ class Collector:
 
     def _with_stalls(
         self,
-        snapshots: dict[str, GroupSnapshot],
+        snapshots: dict[str, ExportedGroup],
         described: Mapping[str, ShareGroup],
         configs: Mapping[str, Mapping[str, ConfigEntry]],
-    ) -> dict[str, GroupSnapshot]:
+    ) -> dict[str, ExportedGroup]:
         now = time.time()
         places = {(g, key) for g, each in snapshots.items() for key in each.partitions}
         self._stalls.keep_only(places)
@@ -245,8 +247,8 @@ class Collector:
             return Results({key: Outcome(error=error) for key in keys})
 
     async def _with_oldest(
-        self, snapshots: dict[str, GroupSnapshot], errors: _Errors
-    ) -> dict[str, GroupSnapshot]:
+        self, snapshots: dict[str, ExportedGroup], errors: _Errors
+    ) -> dict[str, ExportedGroup]:
         known, self._oldest = self._oldest, {}
         for group_id, snapshot in snapshots.items():
             unsettled = {
@@ -284,7 +286,7 @@ class Collector:
             errors.add("records", [error])
             return {}
 
-    def _complete(self, group_id: str, snapshot: GroupSnapshot) -> GroupSnapshot:
+    def _complete(self, group_id: str, snapshot: ExportedGroup) -> ExportedGroup:
         """Return the snapshot with the oldest records that were read before."""
         partitions = dict(snapshot.partitions)
         for key, partition in snapshot.partitions.items():
@@ -314,14 +316,14 @@ def _group_snapshot(
     starts: Ends,
     ends: Ends,
     missing: Mapping[str, bool],
-) -> GroupSnapshot:
+) -> ExportedGroup:
     names = () if group is None else subscribers_of(group)
-    return GroupSnapshot(
+    return ExportedGroup(
         missing_topics={name: missing[name] for name in names if name in missing},
         state=None if group is None else group.state,
         members=None if group is None else len(group.members),
         partitions={
-            key: PartitionSnapshot(
+            key: ExportedPartition(
                 start_offset=one.start_offset,
                 end_offset=ends.get(key),
                 lag=one.lag,

@@ -14,8 +14,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.snapshot import PartitionSnapshot, Snapshot
-from sharecons.protocol.diagnosis.offset_states import ARCHIVED, OffsetStatus
+from sharecons.exporter.snapshot import ExportedPartition, Snapshot
+from sharecons.inspection.diagnosis.offset_states import ARCHIVED, OffsetStatus
 from sharecons.version import VERSION
 
 __all__ = ["Metrics", "make_registry"]
@@ -37,7 +37,7 @@ ERROR_SOURCES: Final = (
 NOT_COUNTED: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
 """Statuses without a delivery count, or of records that no longer exist."""
 
-Value = Callable[[PartitionSnapshot, float], float | None]
+Value = Callable[[ExportedPartition, float], float | None]
 
 GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
     (
@@ -264,7 +264,7 @@ def _archived_seen(archived: ArchivedCounts) -> Metric:
     return counter
 
 
-def _partitions(latest: Snapshot) -> Iterator[tuple[list[str], PartitionSnapshot]]:
+def _partitions(latest: Snapshot) -> Iterator[tuple[list[str], ExportedPartition]]:
     for group_id, group in latest.groups.items():
         for key, one in sorted(group.partitions.items()):
             yield [group_id, key.topic, str(key.partition)], one

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 
 from sharecons._record import TopicPartition
 from sharecons.errors import Error
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.offset_states import (
     UNSETTLED,
     OffsetRange,
     OffsetStatus,
@@ -16,8 +16,8 @@ from sharecons.protocol.diagnosis.offset_states import (
 )
 
 __all__ = [
-    "GroupSnapshot",
-    "PartitionSnapshot",
+    "ExportedGroup",
+    "ExportedPartition",
     "Snapshot",
     "is_chosen",
     "unreachable",
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionSnapshot:
+class ExportedPartition:
     """A partition of a group; None means unknown.
 
     Attributes:
@@ -96,7 +96,7 @@ class PartitionSnapshot:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupSnapshot:
+class ExportedGroup:
     """A group; `state` and `members` are None if it could not be described.
 
     Attributes:
@@ -107,7 +107,7 @@ class GroupSnapshot:
     state: str | None
     members: int | None
     missing_topics: Mapping[str, bool] = field(default_factory=dict)
-    partitions: Mapping[TopicPartition, PartitionSnapshot] = field(default_factory=dict)
+    partitions: Mapping[TopicPartition, ExportedPartition] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +125,7 @@ class Snapshot:
 
     at: float
     duration: float
-    groups: Mapping[str, GroupSnapshot] = field(default_factory=dict)
+    groups: Mapping[str, ExportedGroup] = field(default_factory=dict)
     error_counts: Mapping[str, int] = field(default_factory=dict)
     error_messages: tuple[str, ...] = ()
     reached: bool = True

@@ -5,18 +5,18 @@ from typing import Final, final
 
 from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, ShareGroup
-from sharecons.exporter.snapshot import PartitionSnapshot
-from sharecons.inspection.inspect import (
-    acknowledged_state,
-    assigned_members,
-    group_facts,
-)
-from sharecons.protocol.diagnosis.findings import Reason, findings_of
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.exporter.snapshot import ExportedPartition
+from sharecons.inspection.diagnosis.findings import Reason, findings_of
+from sharecons.inspection.diagnosis.offset_states import (
     UNSETTLED,
     OffsetRange,
     OffsetStatus,
     PartitionInspection,
+)
+from sharecons.inspection.inspect import (
+    acknowledged_state,
+    assigned_members,
+    group_facts,
 )
 
 __all__ = ["Stalls"]
@@ -41,7 +41,7 @@ class Stalls:
         self,
         group: ShareGroup,
         configs: Mapping[str, ConfigEntry],
-        partitions: Mapping[TopicPartition, PartitionSnapshot],
+        partitions: Mapping[TopicPartition, ExportedPartition],
         now: float,
     ) -> dict[TopicPartition, Mapping[str, bool]]:
         """Return for each partition and reason whether it is stalled.
@@ -83,7 +83,7 @@ class Stalls:
 
 
 def _inspection(
-    one: PartitionSnapshot, members: tuple[str, ...]
+    one: ExportedPartition, members: tuple[str, ...]
 ) -> PartitionInspection:
     ranges = one.ranges
     if ranges is None:

@@ -1,27 +1,41 @@
 """Inspection of share groups, and checks of a cluster before it is used.
 
-`inspect_group` returns the status of each offset, and findings on why a partition
-makes no progress; `oldest_records` returns the oldest unsettled records. The other
-modules are imported on their own, so that each command loads only what it needs:
-`peek.peek`, `preflight.check_cluster`, `html.page`, `png.draw`. They share `gather`,
-`dead_letters`, `missing_topics` and `offset_bars`.
+`inspect_group` in `inspect` returns the status of each offset, and findings on why a
+partition makes no progress; `oldest_records` in `oldest` returns the oldest unsettled
+records. `gather`, `dead_letters` and `missing_topics` read the rest. The package
+`diagnosis` decides what the findings and checks are, without I/O.
+
+The other modules are imported on their own, so that a command loads only what it needs:
+
+- `peek`: the records of a topic, without a group;
+- `preflight`: checks of a cluster;
+- `picture`: an inspection as a rich renderable, with `offset_bars`, `partition_rows`
+  and `partition_table`; `picture_files` writes it as HTML or SVG.
 """
 
-from sharecons.inspection.inspect import GroupInspection, Source, inspect_group
-from sharecons.inspection.oldest import oldest_records
-from sharecons.protocol.diagnosis.dead_letters import DeadLetters, DeadLetterSettings
-from sharecons.protocol.diagnosis.findings import Finding, GroupFacts, Reason, Severity
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.dead_letter_checks import (
+    DeadLetterSettings,
+    GroupDeadLetters,
+)
+from sharecons.inspection.diagnosis.findings import (
+    Finding,
+    GroupFacts,
+    Reason,
+    Severity,
+)
+from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     OffsetStatus,
     Oldest,
     PartitionInspection,
 )
+from sharecons.inspection.inspect import GroupInspection, Source, inspect_group
+from sharecons.inspection.oldest import oldest_records
 
 __all__ = [
     "DeadLetterSettings",
-    "DeadLetters",
     "Finding",
+    "GroupDeadLetters",
     "GroupFacts",
     "GroupInspection",
     "OffsetRange",

@@ -6,15 +6,15 @@ import anyio
 
 from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, Features, Outcome, ShareGroupAdmin, Topic
+from sharecons.admin.config_validation import DEAD_LETTER_PREFIX
 from sharecons.errors import Error
-from sharecons.inspection.gather import gather, log_bounds, outcome_of
-from sharecons.protocol.admin.group_configs import DEAD_LETTER_PREFIX
-from sharecons.protocol.diagnosis.dead_letters import (
+from sharecons.inspection.diagnosis.dead_letter_checks import (
     DEAD_LETTER_CREATE,
     DeadLetterFacts,
-    DeadLetters,
+    GroupDeadLetters,
     dead_letter_settings,
 )
+from sharecons.inspection.gather import gather, log_bounds, outcome_of
 
 __all__ = ["count_dead_letters", "read_broker_configs", "read_dead_letter_facts"]
 
@@ -65,17 +65,17 @@ async def read_dead_letter_facts(
 
 async def count_dead_letters(
     admin: ShareGroupAdmin, configs: Entries
-) -> DeadLetters | None:
+) -> GroupDeadLetters | None:
     """Count a group's dead letters; None if its brokers are older than Kafka 4.4."""
     settings = dead_letter_settings(configs)
     if settings is None or settings.topic is None:
-        return None if settings is None else DeadLetters(settings=settings)
+        return None if settings is None else GroupDeadLetters(settings=settings)
     try:
         described = await admin.describe_topics(settings.topic)
         count = await _count(admin, described[settings.topic].value)
     except Error as error:
-        return DeadLetters(settings=settings, error=error)
-    return DeadLetters(settings=settings, count=count)
+        return GroupDeadLetters(settings=settings, error=error)
+    return GroupDeadLetters(settings=settings, count=count)
 
 
 async def _count(admin: ShareGroupAdmin, topic: Topic) -> int:

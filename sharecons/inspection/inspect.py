@@ -19,26 +19,26 @@ from sharecons.admin import (
 )
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.inspection.dead_letters import count_dead_letters
-from sharecons.inspection.gather import gather, log_bounds
-from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
-from sharecons.inspection.oldest import oldest_records
-from sharecons.protocol.codes import Code
-from sharecons.protocol.diagnosis.dead_letters import DeadLetters
-from sharecons.protocol.diagnosis.findings import (
+from sharecons.inspection.diagnosis.dead_letter_checks import GroupDeadLetters
+from sharecons.inspection.diagnosis.findings import (
     Finding,
     GroupFacts,
     findings_of,
     missing_topic_finding,
 )
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     PartitionInspection,
     offset_ranges_of,
 )
+from sharecons.inspection.gather import gather, log_bounds
+from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
+from sharecons.inspection.oldest import oldest_records
+from sharecons.protocol.codes import Code
 
 if TYPE_CHECKING:
     # Loaded only if states are read from records.
-    from sharecons.protocol.diagnosis.state_replay import RecordedState
+    from sharecons.admin.state_replay import RecordedState
 
 __all__ = [
     "GroupInspection",
@@ -97,7 +97,7 @@ class GroupInspection:
     findings: Mapping[TopicPartition, tuple[Finding, ...]]
     since: Mapping[TopicPartition, float]
     unread: tuple[Error, ...] = ()
-    dead_letters: DeadLetters | None = None
+    dead_letters: GroupDeadLetters | None = None
     missing_topics: Mapping[str, Finding] = field(default_factory=dict)
 
 
@@ -128,7 +128,7 @@ async def inspect_group(
     # First, on its own: if no broker responds, one request is enough to find out.
     group = await admin.describe_group(group_id)
     listed, configs = await gather(
-        admin.list_share_group_offsets(group_id), admin.describe_configs(group_id)
+        admin.list_share_group_offsets(group_id), admin.describe_group_configs(group_id)
     )
     known = listed.value[group_id].value
     topics = set(topics)

@@ -1,4 +1,4 @@
-"""Bars that show the offsets of partitions, as text or graphics.
+"""Bars that show the offsets of partitions, as characters.
 
 All bars have the same scale, in offsets from each partition's own start offset, so that
 partitions compare. The scale covers the longest partition, from its start offset to its
@@ -11,31 +11,33 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
-from sharecons.inspection.inspect import GroupInspection
-from sharecons.protocol.diagnosis.findings import Severity
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     OffsetStatus,
     PartitionInspection,
 )
+from sharecons.inspection.inspect import GroupInspection
 
 __all__ = [
     "LEGEND",
     "STYLES",
+    "WINDOW_END",
     "BarSegment",
     "OffsetBar",
     "StatusStyle",
     "cells_of",
-    "colour_of",
+    "has_signs",
     "offset_bars_of",
+    "sign_of",
+    "style_of",
 ]
 
 
 class StatusStyle(NamedTuple):
     """The style of a status: a colour, and signs for text with and without Unicode.
 
-    Colour-blind people can distinguish blue, orange and grey (Okabe and Ito), which
-    also differ in brightness.
+    A terminal has these colours in its theme, readable on its background.
+    The signs show the status without them.
     """
 
     colour: str
@@ -45,25 +47,28 @@ class StatusStyle(NamedTuple):
 
 
 STYLES: Final[Mapping[OffsetStatus, StatusStyle]] = {
-    OffsetStatus.ACKNOWLEDGED: StatusStyle("#0072B2", "█", "=", "acknowledged"),
-    OffsetStatus.ARCHIVED: StatusStyle("#8A8A8A", "▒", "x", "archived"),
+    OffsetStatus.ACKNOWLEDGED: StatusStyle("blue", "█", "=", "acknowledged"),
+    OffsetStatus.ARCHIVED: StatusStyle("dim", "▒", "x", "archived"),
     OffsetStatus.ARCHIVING: StatusStyle(
-        "#56B4E9", "▓", "a", "archiving: writing a dead letter"
+        "cyan", "▓", "a", "archiving: writing a dead letter"
     ),
     OffsetStatus.UNKNOWN: StatusStyle(
-        "#CC79A7", "?", "?", "unknown state of a newer broker"
+        "magenta", "?", "?", "unknown state of a newer broker"
     ),
-    OffsetStatus.OPEN: StatusStyle("#E69F00", "◆", "o", "available or locked"),
+    OffsetStatus.OPEN: StatusStyle("bold magenta", "◆", "o", "available or locked"),
     OffsetStatus.ABOVE: StatusStyle(
-        "#E8EEF2", "·", ".", "above: locked first time, or waiting"
+        "dim", "·", ".", "above: locked first time, or waiting"
     ),
-    OffsetStatus.REMOVED: StatusStyle("#000000", "!", "!", "removed by retention"),
+    OffsetStatus.REMOVED: StatusStyle("red", "!", "!", "removed by retention"),
 }
 
 LEGEND: Final = tuple(STYLES)
 
-_ORANGES: Final = ("#F5C66B", "#E69F00", "#D55E00", "#8C2D04")
-"""Colours of released records: the darker, the closer to the delivery limit."""
+WINDOW_END: Final = StatusStyle("bold", "┊", "|", "the window is full here")
+"""The style of the cell at which the window ends, if its offsets are `ABOVE`."""
+
+_LAST_DELIVERY: Final = "bold red"
+"""The colour of an open offset that has one delivery left."""
 
 # A cell shows the first of these statuses that it contains.
 _IMPORTANCE: Final = (
@@ -94,7 +99,6 @@ class OffsetBar:
         segments: in order; shorter partitions do not fill the bar.
         limit: where the window is full, as a fraction of the width; None if that is
             not on the bar.
-        text: the worst finding.
     """
 
     key: TopicPartition
@@ -102,8 +106,6 @@ class OffsetBar:
     span: int
     segments: tuple[BarSegment, ...]
     limit: float | None
-    severity: Severity
-    text: str
 
 
 def offset_bars_of(group: GroupInspection) -> tuple[OffsetBar, ...]:
@@ -124,17 +126,35 @@ def cells_of(bar: OffsetBar, width: int) -> list[OffsetRange | None]:
     return cells
 
 
-def colour_of(offset_range: OffsetRange, delivery_limit: int | None) -> str:
-    """Return the colour of a range, which for released records shows their count."""
+def sign_of(offset_range: OffsetRange, unicode: bool) -> str:
+    """Return the character for a range; a digit is its delivery count."""
+    if offset_range.status is OffsetStatus.OPEN and offset_range.delivery_count:
+        return str(min(9, offset_range.delivery_count))
+    style = STYLES[offset_range.status]
+    return style.sign if unicode else style.plain
+
+
+def style_of(offset_range: OffsetRange, delivery_limit: int | None) -> str:
+    """Return the colour of a range, which shows whether it has one delivery left."""
+    count = offset_range.delivery_count
     if (
-        offset_range.status is not OffsetStatus.OPEN
-        or offset_range.delivery_count is None
+        offset_range.status is OffsetStatus.OPEN
+        and delivery_limit is not None
+        and count is not None
+        and count >= delivery_limit - 1
     ):
-        return STYLES[offset_range.status].colour
-    # With one delivery left, it is the darkest.
-    last = max(2, (delivery_limit or 5) - 1)
-    level = (min(offset_range.delivery_count, last) - 1) / (last - 1)
-    return _ORANGES[max(0, int(level * (len(_ORANGES) - 1)))]
+        return _LAST_DELIVERY
+    return STYLES[offset_range.status].colour
+
+
+def has_signs(encoding: str) -> bool:
+    """Return True if an encoding has all signs, so that no plain ones are needed."""
+    signs = "".join(style.sign for style in (*STYLES.values(), WINDOW_END))
+    try:
+        signs.encode(encoding)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _span(seen: Iterable[PartitionInspection]) -> int:
@@ -157,15 +177,12 @@ def _bar(
         for each in partition.ranges
     )
     limit = group.facts.record_locks
-    finding = group.findings[key][0]
     return OffsetBar(
         key=key,
         partition=partition,
         span=span,
         segments=segments,
         limit=limit / span if limit is not None and limit <= span else None,
-        severity=finding.severity,
-        text=finding.text,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
-from sharecons.protocol.diagnosis.offset_states import UNSETTLED, OffsetRange, Oldest
+from sharecons.inspection.diagnosis.offset_states import UNSETTLED, OffsetRange, Oldest
 from sharecons.protocol.log_reader.log_slice import LogSlice
 
 __all__ = ["oldest_records"]

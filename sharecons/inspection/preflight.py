@@ -18,19 +18,18 @@ from sharecons.inspection.dead_letters import (
     read_broker_configs,
     read_dead_letter_facts,
 )
-from sharecons.inspection.gather import gather, outcome_of
-from sharecons.protocol.diagnosis.checks import Check
-from sharecons.protocol.diagnosis.dead_letters import (
+from sharecons.inspection.diagnosis.checks import Check
+from sharecons.inspection.diagnosis.dead_letter_checks import (
     check_dead_letters,
     dead_letter_settings,
 )
-from sharecons.protocol.diagnosis.internal_topics import (
+from sharecons.inspection.diagnosis.internal_topics import (
     OFFSETS_TOPIC,
     STATE_TOPIC,
     InternalTopicFacts,
     check_internal_topic,
 )
-from sharecons.protocol.diagnosis.preflight import (
+from sharecons.inspection.diagnosis.preflight import (
     check_configs,
     check_features,
     check_group,
@@ -38,6 +37,7 @@ from sharecons.protocol.diagnosis.preflight import (
     check_rights,
     check_topic,
 )
+from sharecons.inspection.gather import gather, outcome_of
 
 __all__ = ["check_cluster"]
 
@@ -132,7 +132,7 @@ async def _groups(
 ) -> list[Check]:
     described, configs = await gather(
         admin.describe_share_groups(*group_ids, authorized_operations=True),
-        admin.describe_configs(*group_ids),
+        admin.describe_group_configs(*group_ids),
     )
     listed = await admin.list_groups(types=())
     checks: list[Check] = []

@@ -7,17 +7,20 @@
 
 A plan changes nothing. It contains, for each partition, the new position of the target,
 and how many offsets are then delivered twice or never; see `Move`.
+
+Read `models`, `offset_migration` (the new position of a partition; no I/O), `plan`,
+`groups`, `positions`, `execute`.
 """
 
 from sharecons.migration.execute import carry_out
-from sharecons.migration.plan import plan
-from sharecons.protocol.migration.models import (
+from sharecons.migration.models import (
     Direction,
     LogBounds,
     Migration,
     MissingPolicy,
     Move,
 )
+from sharecons.migration.plan import plan
 
 __all__ = [
     "Direction",

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from sharecons._record import TopicPartition
 from sharecons.admin import CommittedOffset, Outcome, Results, ShareGroupAdmin
 from sharecons.errors import Error
+from sharecons.migration.models import Direction, Migration
+from sharecons.migration.offset_migration import changed_since
 from sharecons.migration.plan import POSITIONS, plan
-from sharecons.protocol.migration.models import Direction, Migration
-from sharecons.protocol.migration.offset_migration import changed_since
 
 __all__ = ["carry_out"]
 

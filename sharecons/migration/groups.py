@@ -6,9 +6,9 @@ from typing import Final
 
 from sharecons.admin import ConsumerGroup, Results, ShareGroup, ShareGroupAdmin
 from sharecons.errors import BrokerError, ConfigurationError, Error
+from sharecons.migration.models import Direction
 from sharecons.protocol.admin.broker_errors import broker_error, is_code
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.migration.models import Direction
 
 __all__ = ["GroupPair", "describe_pair"]
 

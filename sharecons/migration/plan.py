@@ -6,13 +6,7 @@ from typing import Final
 from sharecons._record import TopicPartition
 from sharecons.admin import Outcome, Results, ShareGroupAdmin
 from sharecons.migration.groups import GroupPair, describe_pair
-from sharecons.migration.positions import (
-    Positions,
-    committed_positions,
-    log_bounds,
-    share_positions,
-)
-from sharecons.protocol.migration.models import (
+from sharecons.migration.models import (
     Direction,
     GroupPosition,
     LogBounds,
@@ -20,7 +14,13 @@ from sharecons.protocol.migration.models import (
     MissingPolicy,
     Move,
 )
-from sharecons.protocol.migration.offset_migration import plan_move
+from sharecons.migration.offset_migration import plan_move
+from sharecons.migration.positions import (
+    Positions,
+    committed_positions,
+    log_bounds,
+    share_positions,
+)
 
 __all__ = ["plan", "target_positions"]
 
@@ -184,6 +184,6 @@ async def _offset_reset(
     """Read a share group's `share.auto.offset.reset`; None if not readable."""
     if pair.direction is Direction.TO_CONSUMER_GROUP or all(found.values()):
         return None
-    described = (await admin.describe_configs(target))[target]
+    described = (await admin.describe_group_configs(target))[target]
     entry = described.value.get(OFFSET_RESET) if described.ok else None
     return None if entry is None else entry.value

@@ -13,9 +13,9 @@ from sharecons.admin import (
     ShareGroupAdmin,
     SharePartitionState,
 )
+from sharecons.migration.models import GroupPosition, LogBounds, SettledAbove
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
-from sharecons.protocol.migration.models import GroupPosition, LogBounds, SettledAbove
 
 __all__ = ["Positions", "committed_positions", "log_bounds", "share_positions"]
 

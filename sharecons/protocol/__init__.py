@@ -3,8 +3,8 @@
 `messages` are requests and responses, `codes` Kafka's error codes, `error_actions` the
 action for each, `error_advice` what users can do about some, `backoff` and `open_enum`
 helpers, `reported_errors` the errors already raised in the application. The packages:
-`group`, `fetch`, `acknowledge`, `log_reader`, `sasl`, `admin`, `diagnosis`,
-`migration`.
+`group`, `fetch`, `acknowledge`, `log_reader`, `sasl`, `produce`,
+`admin`.
 
 Every machine has the same contract:
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.models import DeliveryState, StateBatch
-from sharecons.protocol.diagnosis.state_replay import Snapshot, StateKey, Update
+from sharecons.protocol.admin.state_records import StateKey, StateSnapshot, StateUpdate
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.codec.fields import FieldReader
 
@@ -59,7 +59,7 @@ def read_key(key: bytes) -> tuple[StateKey, int] | None:
     return StateKey(group_id, SharePartition(topic_id, partition)), kind
 
 
-def read_value(kind: int, value: bytes) -> Snapshot | Update:
+def read_value(kind: int, value: bytes) -> StateSnapshot | StateUpdate:
     """Return a record's value.
 
     Raises:
@@ -71,7 +71,7 @@ def read_value(kind: int, value: bytes) -> Snapshot | Update:
         raise ProtocolError(f"invalid value in {SHARE_GROUP_STATE}: {error}") from error
 
 
-def _value(kind: int, value: bytes) -> Snapshot | Update:
+def _value(kind: int, value: bytes) -> StateSnapshot | StateUpdate:
     (version,) = _VERSION.unpack_from(value)
     if version != 0:
         raise ValueError(f"version {version} is not supported")
@@ -80,14 +80,14 @@ def _value(kind: int, value: bytes) -> Snapshot | Update:
         _, state_epoch, leader_epoch, start, _, _ = _SNAPSHOT.unpack_from(
             value, position
         )
-        return Snapshot(
+        return StateSnapshot(
             state_epoch=state_epoch,
             leader_epoch=leader_epoch,
             start_offset=_known(start),
             batches=_batches(value, position + _SNAPSHOT.size),
         )
     _, leader_epoch, start = _UPDATE.unpack_from(value, position)
-    return Update(
+    return StateUpdate(
         leader_epoch=_known(leader_epoch),
         start_offset=_known(start),
         batches=_batches(value, position + _UPDATE.size),

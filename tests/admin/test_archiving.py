@@ -88,9 +88,7 @@ async def test_state_is_read_while_records_are_rejected(admin, kafka, group, top
         while True:
             await read()
 
-    await admin.incremental_alter_configs(
-        group, {"share.auto.offset.reset": "earliest"}
-    )
+    await admin.alter_group_configs(group, {"share.auto.offset.reset": "earliest"})
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(read_until_cancelled)
         await reject_all(kafka, group, topic)

@@ -104,6 +104,6 @@ async def test_wrong_topics_are_a_sentence(topics):
 
 @pytest.mark.parametrize("changes", [1, None, ["a"], "a"], ids=repr)
 async def test_changes_that_are_no_mapping_are_a_sentence(changes):
-    text = await rejection(lambda a, v: a.incremental_alter_configs("g", v), changes)
+    text = await rejection(lambda a, v: a.alter_group_configs("g", v), changes)
 
     assert f"changes must be a mapping, not {changes!r}" == text

@@ -69,7 +69,7 @@ READS = [
     ("OffsetFetch", lambda admin: admin.list_consumer_group_offsets("g")),
     ("Metadata", lambda admin: admin.describe_topics("orders")),
     ("FindCoordinator", lambda admin: admin.describe_share_groups("g")),
-    ("DescribeConfigs", lambda admin: admin.describe_configs("g")),
+    ("DescribeConfigs", lambda admin: admin.describe_group_configs("g")),
     ("DescribeCluster", lambda admin: admin.describe_cluster()),
 ]
 CHANGES = [
@@ -86,9 +86,7 @@ CHANGES = [
     ("DeleteRecords", lambda admin: admin.delete_records({HERE: 5})),
     (
         "IncrementalAlterConfigs",
-        lambda admin: admin.incremental_alter_configs(
-            "g", {"share.delivery.count.limit": 7}
-        ),
+        lambda admin: admin.alter_group_configs("g", {"share.delivery.count.limit": 7}),
     ),
 ]
 every_call = pytest.mark.parametrize(
@@ -334,9 +332,7 @@ async def test_missing_permission_raises_without_retries(broker, admin, kind, ap
 async def test_configs_can_be_set_without_reading_broker_bounds(broker, admin):
     deny(broker, CLUSTER, NAMES[CLUSTER])
 
-    assert (
-        await admin.incremental_alter_configs("g", {"share.delivery.count.limit": 7})
-    ).ok
+    assert (await admin.alter_group_configs("g", {"share.delivery.count.limit": 7})).ok
 
 
 async def test_older_kafka_error_names_the_needed_version(broker, admin):
@@ -406,7 +402,7 @@ async def test_concurrent_calls_all_succeed(broker, admin):
         lambda admin: admin.list_groups(types="share"),
         lambda admin: admin.list_share_group_offsets("g", partitions=["orders"]),
         lambda admin: admin.delete_share_group_offsets("g", "orders"),
-        lambda admin: admin.incremental_alter_configs("g", {}),
+        lambda admin: admin.alter_group_configs("g", {}),
         lambda admin: admin.list_offsets([("orders", -1)]),
     ],
 )
@@ -420,5 +416,5 @@ async def test_calls_without_keys_send_no_requests(broker, admin):
     assert 0 == len(await admin.list_share_group_offsets())
     assert 0 == len(await admin.list_offsets([]))
     assert 0 == len(await admin.alter_share_group_offsets("g", {}))
-    assert 0 == len(await admin.describe_configs())
+    assert 0 == len(await admin.describe_group_configs())
     assert [] == [each for each in broker.requests if each.api != "ApiVersions"]

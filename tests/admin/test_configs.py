@@ -11,12 +11,10 @@ RESET = "share.auto.offset.reset"
 
 
 async def test_configs_are_set_and_reset_to_default(admin, group):
-    done = await admin.incremental_alter_configs(
-        group, {RESET: "earliest", LOCK: 20000}
-    )
-    first = (await admin.describe_configs(group))[group].value
-    undone = await admin.incremental_alter_configs(group, {RESET: None})
-    then = (await admin.describe_configs(group))[group].value
+    done = await admin.alter_group_configs(group, {RESET: "earliest", LOCK: 20000})
+    first = (await admin.describe_group_configs(group))[group].value
+    undone = await admin.alter_group_configs(group, {RESET: None})
+    then = (await admin.describe_group_configs(group))[group].value
 
     assert done.ok
     assert ("earliest", "20000") == (first[RESET].value, first[LOCK].value)
@@ -27,12 +25,13 @@ async def test_configs_are_set_and_reset_to_default(admin, group):
 
 
 async def test_validate_only_sets_nothing(admin, group):
-    done = await admin.incremental_alter_configs(
+    done = await admin.alter_group_configs(
         group, {RESET: "earliest"}, validate_only=True
     )
 
     assert done.ok
-    assert "latest" == (await admin.describe_configs(group))[group].value[RESET].value
+    described = await admin.describe_group_configs(group)
+    assert "latest" == described[group].value[RESET].value
 
 
 @pytest.mark.parametrize(
@@ -48,7 +47,7 @@ async def test_validate_only_sets_nothing(admin, group):
 )
 async def test_invalid_configs_are_not_sent(admin, group, name, value, complaint):
     with pytest.raises(ConfigurationError, match=complaint):
-        await admin.incremental_alter_configs(group, {name: value})
+        await admin.alter_group_configs(group, {name: value})
 
 
 async def test_broker_configs_contain_bounds(admin):

@@ -21,9 +21,7 @@ CALLS = [
         "list_groups": lambda admin: admin.list_groups(),
         "describe_share_groups": lambda admin: admin.describe_share_groups("g"),
         "list_share_group_offsets": lambda admin: admin.list_share_group_offsets("g"),
-        "incremental_alter_configs": lambda admin: admin.incremental_alter_configs(
-            "g", {"a": 1}
-        ),
+        "alter_group_configs": lambda admin: admin.alter_group_configs("g", {"a": 1}),
         "list_offsets": lambda admin: admin.list_offsets([HERE]),
         "describe_cluster": lambda admin: admin.describe_cluster(),
     }.items()

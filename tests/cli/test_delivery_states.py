@@ -126,19 +126,15 @@ def test_inspect_lists_every_state(run):
     assert ["16", "16", "1", "unknown", "state", "of", "a"] == rows[4][2:9]
 
 
-@pytest.mark.parametrize("form", ["html", "png"])
-@pytest.mark.slow("matplotlib draws a picture")
-def test_html_and_png_show_every_state(run, tmp_path, form):
+@pytest.mark.parametrize("form", ["html", "svg"])
+def test_html_and_svg_show_every_state(run, tmp_path, form):
     path = tmp_path / f"group.{form}"
 
     run("groups", "inspect", GROUP, f"--{form}", path)
 
-    if form == "html":
-        page = path.read_text()
-        assert "offsets 10 to 13: archiving: writing a dead letter" in page
-        assert "offsets 16 to 16: unknown state of a newer broker" in page
-    else:
-        assert path.read_bytes().startswith(b"\x89PNG")
+    shown = path.read_text().replace("&#160;", " ")
+    assert "archiving: writing a dead letter" in shown
+    assert "unknown state of a newer broker" in shown
 
 
 def test_exporter_counts_every_state(broker):

@@ -339,11 +339,9 @@ async def test_admin_rejects_invalid_strings(text: str) -> None:
         lambda: admin.list_groups(states=[text]),
         lambda: admin.list_consumer_group_offsets(text),
         lambda: admin.describe_broker_configs(text),
-        lambda: admin.incremental_alter_configs(text, {}),
-        lambda: admin.incremental_alter_configs("billing", {text: "1"}),
-        lambda: admin.incremental_alter_configs(
-            "billing", {"share.auto.offset.reset": text}
-        ),
+        lambda: admin.alter_group_configs(text, {}),
+        lambda: admin.alter_group_configs("billing", {text: "1"}),
+        lambda: admin.alter_group_configs("billing", {"share.auto.offset.reset": text}),
     ):
         with pytest.raises(ConfigurationError, match=r"surrogate|at most"):
             await call()

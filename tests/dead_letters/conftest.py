@@ -20,4 +20,4 @@ async def admin(broker: EmbeddedBroker) -> AsyncIterator[ShareGroupAdmin]:
 
 @pytest.fixture
 def letters(admin: ShareGroupAdmin) -> DeadLetters:
-    return DeadLetters.of_admin(admin, DEAD)
+    return DeadLetters.from_admin(admin, DEAD)

@@ -111,7 +111,7 @@ async def test_later_duplicate_is_redriven_if_the_first_is_filtered(
 ) -> None:
     produce_letters(broker, [new_letter(0), new_letter(0, group="shipping")])
 
-    first = await letters.redrive(wanted=parse_filter("group=shipping"))
+    first = await letters.redrive(filter=parse_filter("group=shipping"))
     second = await letters.redrive()
 
     assert (1, 0) == (first.redriven, second.redriven)

@@ -50,7 +50,7 @@ async def letters_of(broker: EmbeddedBroker) -> AsyncIterator[DeadLetters]:
     async with ShareGroupAdmin(
         broker.bootstrap_servers, network=broker.network, timeout=30.0
     ) as admin:
-        yield DeadLetters.of_admin(admin, DEAD)
+        yield DeadLetters.from_admin(admin, DEAD)
 
 
 async def counts(broker: EmbeddedBroker, topic: str) -> dict[tuple[int, int], int]:
@@ -71,7 +71,7 @@ async def complete(broker: EmbeddedBroker, targets: list[str]) -> None:
     async with ShareGroupAdmin(
         broker.bootstrap_servers, network=broker.network, timeout=30.0
     ) as admin:
-        letters = DeadLetters.of_admin(admin, DEAD)
+        letters = DeadLetters.from_admin(admin, DEAD)
         for target in targets:
             summary = await letters.redrive(to=target)
             assert 0 == summary.remaining
@@ -139,9 +139,9 @@ async def test_filtered_redrive_cancelled_at_any_await_leaves_the_rest_for_other
         topics.append(target)
         broker.create_topic(target, partitions=2)
         async with letters_of(broker) as letters:
-            await interrupted(letters.redrive(to=target, wanted=some))
+            await interrupted(letters.redrive(to=target, filter=some))
         async with letters_of(broker) as letters:
-            await letters.redrive(to=target, wanted=another)
+            await letters.redrive(to=target, filter=another)
 
     steps = [step async for step in interruptions(attempt)]
 

@@ -85,8 +85,8 @@ async def test_run_after_a_filtered_one_redrives_the_rest_once(
 ) -> None:
     write_six(broker)
 
-    first = await letters.redrive(wanted=parse_filter("group=billing"))
-    second = await letters.redrive(wanted=parse_filter("key=k3"))
+    first = await letters.redrive(filter=parse_filter("group=billing"))
+    second = await letters.redrive(filter=parse_filter("key=k3"))
     third = await letters.redrive()
 
     assert [(4, 2, 0), (1, 1, 0), (1, 0, 0)] == [
@@ -100,8 +100,8 @@ async def test_read_returns_which_dead_letters_were_redriven(
     broker: EmbeddedBroker, letters: DeadLetters
 ) -> None:
     write_six(broker)
-    await letters.redrive(wanted=parse_filter("group=billing"))
-    await letters.redrive(to="other", wanted=parse_filter("key=k1"))
+    await letters.redrive(filter=parse_filter("group=billing"))
+    await letters.redrive(to="other", filter=parse_filter("key=k1"))
 
     assert [(), (DEAD, f"{DEAD}.to.other"), (DEAD,), (), (DEAD,), (DEAD,)] == [
         each.redriven_by async for each in letters.read()
@@ -118,9 +118,9 @@ async def test_committed_offset_is_the_first_that_is_not_redriven(
 ) -> None:
     write_six(broker)
 
-    await letters.redrive(wanted=parse_filter("group=billing"))
+    await letters.redrive(filter=parse_filter("group=billing"))
     assert ((1, 3), (4, 6)) == (await marks(admin)).ranges
-    await letters.redrive(wanted=parse_filter("key=k0"))
+    await letters.redrive(filter=parse_filter("key=k0"))
     assert ((0, 3), (4, 6)) == (await marks(admin)).ranges
     await letters.redrive()
     assert ((0, 6),) == (await marks(admin)).ranges
@@ -248,7 +248,7 @@ async def test_dry_run_leaves_out_what_is_marked(
     broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
 ) -> None:
     write_six(broker)
-    await letters.redrive(wanted=parse_filter("group=billing"))
+    await letters.redrive(filter=parse_filter("group=billing"))
     before = await marks(admin)
     planned: list[int] = []
 
@@ -275,10 +275,10 @@ async def test_batch_of_another_filter_is_completed_first(
         ),
         pytest.raises(BrokerError),
     ):
-        await letters.redrive(wanted=parse_filter("group=billing"))
+        await letters.redrive(filter=parse_filter("group=billing"))
     assert [] == await redriven_offsets(letters)
 
-    summary = await letters.redrive(wanted=parse_filter("group=shipping"))
+    summary = await letters.redrive(filter=parse_filter("group=shipping"))
 
     assert 6 == summary.redriven + summary.already_written
     assert dict.fromkeys(range(6), 1) == await times_redriven(admin)

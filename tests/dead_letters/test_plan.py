@@ -80,7 +80,7 @@ def new_letter(
 
 def new_plan(to: str | None = None) -> RedrivePlan:
     return RedrivePlan(
-        topic="orders.dead", name="n", to=to, wanted=LetterFilter(), max_redrives=3
+        topic="orders.dead", name="n", to=to, filter=LetterFilter(), max_redrives=3
     )
 
 
@@ -134,7 +134,7 @@ def test_digest_depends_on_topic_and_target_only() -> None:
         topic="orders.dead",
         name="x",
         to=None,
-        wanted=parse_filter("group=billing"),
+        filter=parse_filter("group=billing"),
         max_redrives=9,
     )
 

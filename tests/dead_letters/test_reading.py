@@ -75,7 +75,7 @@ def produce_orders(broker: EmbeddedBroker, count: int = 3) -> None:
 async def letters_of(
     admin: ShareGroupAdmin, topic: str = LETTERS
 ) -> list[DeadLetterRecord]:
-    return [each async for each in DeadLetters.of_admin(admin, topic).read()]
+    return [each async for each in DeadLetters.from_admin(admin, topic).read()]
 
 
 def delete_records(broker: EmbeddedBroker, before: int) -> None:
@@ -205,7 +205,7 @@ async def test_broker_letters_are_redriven_with_their_headers(
     await reject_all(broker, 3, copy=False)
     await anyio.to_thread.run_sync(delete_records, broker, 1)
 
-    summary = await DeadLetters.of_admin(admin, LETTERS).redrive()
+    summary = await DeadLetters.from_admin(admin, LETTERS).redrive()
 
     assert (2, {"its source is gone": 1}) == (summary.redriven, summary.skipped)
     redriven = (await records_of(admin, "orders"))[-2:]
@@ -222,7 +222,7 @@ async def test_redrives_of_broker_letters_are_counted_in_the_source(
     await reject_all(broker, 1, copy=True)
 
     (letter,) = await letters_of(admin)
-    summary = await DeadLetters.of_admin(admin, LETTERS).redrive()
+    summary = await DeadLetters.from_admin(admin, LETTERS).redrive()
 
     assert (3, ()) == (letter.redrives, letter.headers)
     assert {"it was redriven too often": 1} == summary.skipped
@@ -247,7 +247,7 @@ async def test_get_returns_one_letter_or_none(
     broker: EmbeddedBroker, admin: ShareGroupAdmin
 ) -> None:
     produce_letters(broker, [new_letter(n) for n in range(5)])
-    letters = DeadLetters.of_admin(admin, DEAD)
+    letters = DeadLetters.from_admin(admin, DEAD)
 
     found = await letters.get(0, 3)
 

@@ -160,7 +160,7 @@ async def test_filtered_and_skipped_are_counted(
         ],
     )
 
-    summary = await letters.redrive(wanted=parse_filter("group=billing"))
+    summary = await letters.redrive(filter=parse_filter("group=billing"))
 
     assert (2, 1) == (summary.redriven, summary.filtered)
     assert {
@@ -214,7 +214,7 @@ async def test_dry_run_writes_and_commits_nothing(
     decisions: list[tuple[DeadLetterRecord, Decision]] = []
 
     summary = await letters.plan_redrive(
-        lambda *args: decisions.append(args), wanted=parse_filter("key~k"), limit=4
+        lambda *args: decisions.append(args), filter=parse_filter("key~k"), limit=4
     )
 
     assert 4 == summary.redriven

@@ -1,4 +1,4 @@
-"""A killed worker of the demo."""
+"""A killed worker of the demo, and what its outcomes become."""
 
 import anyio
 import pytest
@@ -6,56 +6,75 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment
-from sharecons.demo.job_tracker import (
-    RedeliveryReason,
-)
+from sharecons.demo.job_tracker import JobState, RedeliveryReason
 from sharecons.demo.plan import Plan
-from sharecons.demo.worker import Worker
+from sharecons.demo.worker import MAX_LEASE, RETRY, DemoWorker
 from sharecons.testing import virtual_time
+from sharecons.worker.outcomes import Accepted, LockLost, Rejected, Released
 from tests.demo.tracking import new_tracker
 
 
-class ScriptedTask:
-    """A record for a worker that records its acknowledgements."""
+class ScriptedJob:
+    """A record for the worker's handler and hooks."""
 
     value, offset, delivery_count = b"job 1", 0, 1
 
-    def __init__(self):
-        self.acknowledgements = []
-
-    def accept(self):
-        self.acknowledgements.append("accept")
-
 
 def new_worker(tracker, plan):
-    place = Environment("localhost:1", "topic", "group", None)
-    return Worker("ada", plan, place, tracker, DemoClock())
+    environment = Environment("localhost:1", "topic", "group", None)
+    return DemoWorker("ada", plan, environment, tracker, DemoClock())
 
 
 @pytest.mark.anyio
 async def test_killed_worker_ignores_later_records():
-    tracker, task = new_tracker(1), ScriptedTask()
+    tracker = new_tracker(1)
     worker = new_worker(tracker, Plan(jobs=1, consumers=1, seconds=1))
     worker.kill()
-    await worker.process(task)
+    worker.before(ScriptedJob(), 1)
 
     assert [] == tracker.consumers["ada"].acquired
-    assert [] == task.acknowledgements
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "anyio_backend", [virtual_time.backend(name) for name in virtual_time.BACKENDS]
 )
-async def test_killed_worker_does_not_acknowledge_finished_job():
-    tracker, task = new_tracker(1), ScriptedTask()
+async def test_killed_worker_does_not_settle_finished_job():
+    tracker, job = new_tracker(1), ScriptedJob()
     worker = new_worker(tracker, Plan(jobs=1000, consumers=1, seconds=1))
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(worker.process, task)
-        while not tracker.consumers["ada"].acquired:
-            await checkpoint()  # time stands still
+        worker.before(job, 1)
+        tasks.start_soon(worker.process, job)
+        await checkpoint()
         worker.kill()
+    worker.after(job, Accepted(), 0.1)
 
-    assert [] == task.acknowledgements
+    assert 0 == tracker.count(JobState.UNCONFIRMED)
     assert [(1, "ada")] == [(event.jobs[0], event.consumer) for event in tracker.events]
     assert 1 == tracker.totals().reasons[RedeliveryReason.KILLED]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("outcome", "state"),
+    [
+        (Accepted(), JobState.UNCONFIRMED),
+        (Rejected("failed"), JobState.UNCONFIRMED),
+        (Released("failed"), JobState.WAITING),
+        (LockLost(), JobState.WAITING),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+async def test_outcome_of_an_attempt_is_reported(outcome, state):
+    tracker, job = new_tracker(1), ScriptedJob()
+    worker = new_worker(tracker, Plan(jobs=1, consumers=1, seconds=1))
+    worker.before(job, 1)
+    worker.after(job, outcome, 0.1)
+
+    assert state is tracker.jobs[1].state
+
+
+def test_failed_job_is_not_held_for_its_next_attempt():
+    delays = [RETRY.delay(attempt, chance=0.0) for attempt in range(1, 5)]
+
+    assert min(delays) > MAX_LEASE

@@ -2,8 +2,8 @@
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.snapshot import GroupSnapshot, PartitionSnapshot, Snapshot
-from sharecons.protocol.diagnosis.offset_states import OffsetRange, OffsetStatus
+from sharecons.exporter.snapshot import ExportedGroup, ExportedPartition, Snapshot
+from sharecons.inspection.diagnosis.offset_states import OffsetRange, OffsetStatus
 
 KEY = TopicPartition("jobs", 0)
 PLACE = "workers", KEY
@@ -16,8 +16,8 @@ def snapshot(*ranges, reached=True, status=OffsetStatus.ARCHIVED, known=True):
         OffsetRange(first_offset=first, last_offset=last, status=status)
         for first, last in ranges
     )
-    one = PartitionSnapshot(start_offset=0, ranges=offset_ranges if known else None)
-    group = GroupSnapshot(state="Stable", members=1, partitions={KEY: one})
+    one = ExportedPartition(start_offset=0, ranges=offset_ranges if known else None)
+    group = ExportedGroup(state="Stable", members=1, partitions={KEY: one})
     return Snapshot(at=0.0, duration=0.0, groups={"workers": group})
 
 

@@ -241,7 +241,7 @@ class TestErrors:
         there = TopicPartition(topic, 0)
         (await admin.alter_share_group_offsets(group, {there: 0})).check()
         limit = {"share.partition.max.record.locks": 100}
-        (await admin.incremental_alter_configs(group, limit)).value  # noqa: B018 (raises)
+        (await admin.alter_group_configs(group, limit)).value  # noqa: B018 (raises)
 
         async def respond(request, context):
             response = await read_share_group_state.handle(request, context)

@@ -112,12 +112,15 @@ def test_check_exits_with_1_if_a_partition_is_stalled(run, queue):
     assert 1 == code
 
 
-def test_html_page_is_written(run, queue, tmp_path):
-    path = tmp_path / "inside.html"
-    code, _, _ = run("groups", "inspect", queue.group, "--html", str(path))
+@pytest.mark.parametrize(
+    ("option", "start"), [("--html", "<!DOCTYPE html>"), ("--svg", "<svg ")]
+)
+def test_picture_is_written(run, queue, tmp_path, option, start):
+    path = tmp_path / "inside"
+    code, _, _ = run("groups", "inspect", queue.group, option, str(path))
 
     assert 0 == code
-    assert path.read_text().startswith("<!DOCTYPE html>")
+    assert path.read_text().startswith(start)
 
 
 def test_unwritable_page_is_one_error_line(run, queue, tmp_path):
@@ -196,7 +199,7 @@ def test_preflight_fails_for_an_unknown_topic(run, queue):
         (("peek", "nix", "--from", "soon"), 2, "neither earliest, latest, an offset"),
         (("groups", "inspect", "g", "--topic", "t:x"), 2, "neither TOPIC nor"),
         (
-            ("groups", "inspect", "g", "--watch", "--png", "x"),
+            ("groups", "inspect", "g", "--watch", "--svg", "x"),
             2,
             "--watch cannot be combined",
         ),

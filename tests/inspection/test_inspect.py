@@ -14,7 +14,7 @@ from sharecons.inspection import (
     Source,
     inspect_group,
 )
-from sharecons.protocol.diagnosis.offset_states import UNSETTLED
+from sharecons.inspection.diagnosis.offset_states import UNSETTLED
 from tests.scenarios.queue import Queue, take
 
 pytestmark = pytest.mark.anyio

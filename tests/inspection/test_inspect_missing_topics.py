@@ -11,7 +11,7 @@ from sharecons._record import TopicPartition
 from sharecons.cli import main
 from sharecons.errors import BrokerError
 from sharecons.inspection import Reason, Severity, inspect_group
-from sharecons.inspection.html import page
+from sharecons.inspection.picture_files import html_page
 from tests.scenarios.queue import Queue
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ async def test_missing_topics_of_members_are_findings(kafka, admin, queue, missi
         of_topic = await inspect_group(admin, queue.group, topics=[queue.topic])
         key = TopicPartition(queue.topic, 0)
         of_partition = await inspect_group(admin, queue.group, partitions=[key])
-        html = page(found)
+        html = html_page(found)
         kafka.admin.create_topic(name=missing)
         later = await inspect_group(admin, queue.group)
 
@@ -65,7 +65,7 @@ async def test_missing_topics_of_members_are_findings(kafka, admin, queue, missi
     assert not of_topic.missing_topics
     assert not of_partition.missing_topics
     assert missing in html
-    assert finding.text in html
+    assert " ".join(finding.text.split()[:8]) in html
     assert not later.missing_topics
 
 

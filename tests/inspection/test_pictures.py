@@ -1,9 +1,12 @@
-"""Bars, pages and pictures; a single record is always visible."""
+"""Bars and pictures of a group; a single record is always visible."""
 
+import io
 import re
 from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import pytest
+from rich.console import Console
 
 from sharecons._record import TopicPartition
 from sharecons.admin import (
@@ -23,10 +26,16 @@ from sharecons.inspection import (
     PartitionInspection,
     Source,
 )
-from sharecons.inspection.html import page
-from sharecons.inspection.offset_bars import cells_of, colour_of, offset_bars_of
-from sharecons.protocol.diagnosis.findings import findings_of
-from sharecons.protocol.diagnosis.offset_states import OffsetRange, offset_ranges_of
+from sharecons.inspection.diagnosis.findings import findings_of
+from sharecons.inspection.diagnosis.offset_states import OffsetRange, offset_ranges_of
+from sharecons.inspection.offset_bars import (
+    cells_of,
+    offset_bars_of,
+    sign_of,
+    style_of,
+)
+from sharecons.inspection.picture import GroupPicture
+from sharecons.inspection.picture_files import DARK, LIGHT, html_page, svg_picture
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState
 NOW = 1_795_000_000.0
@@ -121,21 +130,109 @@ def test_segments_are_consecutive_and_within_the_bar(contents):
         at = piece.right
 
 
-def test_colour_darkens_towards_the_delivery_limit():
-    def brightness(count):
-        colour = colour_of(
-            OffsetRange(
-                first_offset=0,
-                last_offset=0,
-                status=OffsetStatus.OPEN,
-                delivery_count=count,
-            ),
-            5,
-        )
-        return sum(int(colour[at : at + 2], 16) for at in (1, 3, 5))
+def open_range(count):
+    return OffsetRange(
+        first_offset=0, last_offset=0, status=OffsetStatus.OPEN, delivery_count=count
+    )
 
-    shades = [brightness(count) for count in (1, 2, 3, 4)]
-    assert sorted(set(shades), reverse=True) == shades
+
+def test_last_delivery_has_a_colour_of_its_own():
+    styles = [style_of(open_range(count), 5) for count in (None, 1, 3, 4, 5)]
+
+    assert styles[0] == styles[1] == styles[2] != styles[3] == styles[4]
+
+
+@pytest.mark.parametrize("unicode", [True, False])
+def test_each_status_has_a_sign_of_its_own(unicode):
+    signs = [
+        sign_of(
+            OffsetRange(
+                first_offset=0, last_offset=0, status=status, delivery_count=None
+            ),
+            unicode,
+        )
+        for status in OffsetStatus
+    ]
+
+    assert len(set(signs)) == len(OffsetStatus)
+    assert unicode or "".join(signs).isascii()
+
+
+def draw(picture, width=120):
+    """Return the lines of a picture, without colours."""
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(picture)
+    return [line.rstrip() for line in console.file.getvalue().split("\n")]
+
+
+def test_picture_has_the_bar_beside_the_numbers():
+    lines = draw(GroupPicture(group=group(STALLED), max_bar_width=40))
+
+    row = next(line for line in lines if line.startswith("orders"))
+    assert ["1200", "45000", "1999", "0", "1", "41800"] == row.split()[2:8]
+    assert row.endswith(" ◆█" + 38 * "·")
+
+
+def test_end_of_the_window_is_marked_in_the_bar():
+    lines = draw(GroupPicture(group=group(inside(0, end=4000)), max_bar_width=40))
+
+    assert any(line.endswith(" " + 20 * "·" + "┊" + 19 * "·") for line in lines)
+    assert any("┊ the window is full here" in line for line in lines)
+
+
+def test_topic_is_above_its_partitions_if_the_bar_does_not_fit_beside_it():
+    lines = draw(GroupPicture(group=group(STALLED, LONG)), width=90)
+
+    assert 1 == lines.count("topic orders")
+    assert any(line.startswith("   1") and "·" * 12 in line for line in lines)
+
+
+@pytest.mark.parametrize("width", [20, 40, 60])
+def test_bar_is_below_the_numbers_on_a_narrow_terminal(width):
+    lines = draw(GroupPicture(group=group(STALLED)), width)
+
+    assert all(len(line) <= width for line in lines)
+    assert "orders-0" in lines
+    assert any(line.startswith("◆") and len(line) == width for line in lines)
+    numbers = " ".join(lines).split()
+    assert {"1200", "45000", "1999", "41800"} <= set(numbers)
+
+
+def test_picture_without_unicode_has_plain_signs_and_escapes():
+    text = "\n".join(
+        draw(GroupPicture(group=group(STALLED, topic="\u65e5"), encoding="ascii"))
+    )
+
+    assert text.isascii()
+    assert "\\u65e5" in text
+    assert "o==" in text
+
+
+def test_screen_counts_partitions_that_do_not_fit():
+    lines = draw(GroupPicture(group=group(*[STALLED] * 50), height=24), width=100)
+
+    rows = [line for line in lines if "  1200  45000" in line]
+    assert f"and {50 - len(rows)} more partitions" in lines
+    assert "orders-0: STALLED: the window is full" in "\n".join(lines[:24])
+
+
+@pytest.mark.parametrize("count", [0, 1, 50])
+@pytest.mark.parametrize("offsets", [False, True])
+def test_picture_is_drawn_of_any_number_of_partitions(count, offsets):
+    contents = [STALLED, LONG, FRESH, inside(0, (0, 3, ARCHIVED, 5), end=9)] * 13
+    long = group(*contents[:count], topic="a-topic-with-a-name-that-goes-on" * 3)
+
+    for width in (20, 300):
+        lines = draw(GroupPicture(group=long, offsets=offsets), width)
+        assert lines[0].startswith("group")
+
+
+def test_ranges_are_listed_with_their_delivery_counts():
+    lines = draw(GroupPicture(group=group(STALLED), offsets=True))
+
+    rows = [line.split()[2:] for line in lines if line.startswith("orders ")]
+    assert ["1200", "1200", "1", "available", "or", "locked", "-"] == rows[0]
+    assert ["1201", "3199", "1999", "acknowledged", "1"] == rows[1]
 
 
 class Tags(HTMLParser):
@@ -146,6 +243,10 @@ class Tags(HTMLParser):
     def __init__(self):
         super().__init__()
         self.open = []
+        self.texts = []
+
+    def handle_data(self, data):
+        self.texts.append(data)
 
     def handle_starttag(self, tag, attrs):
         if tag not in self.VOID:
@@ -159,41 +260,65 @@ class Tags(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_page_is_well_formed_without_external_files():
+@pytest.mark.parametrize("of", [html_page, svg_picture])
+def test_file_is_well_formed_without_external_files(of):
     error = BrokerError("no <leader>", code=5, name="LEADER_NOT_AVAILABLE")
-    text = page(group(STALLED, LONG, FRESH, errors=[error]))
+    text = of(group(STALLED, LONG, FRESH, errors=[error]))
     tags = Tags()
     tags.feed(text)
+    shown = " ".join("".join(tags.texts).replace("\xa0", " ").split())
 
     assert [] == tags.open
-    assert not re.search(r"https?://|<script|<link|<img|url\((?!#)", text)
-    assert "&lt;billing&gt; &amp; co" in text
-    assert "<billing>" not in text
-    assert "no &lt;leader&gt;" in text
-    assert "the window is full behind one record" in text
-    for name in ("orders-0", "orders-1", "orders-2", "lost-0"):
-        assert f'<td class="name">{name}</td>' in text
+    addresses = set(re.findall(r"https?://[^\s\"]*", text))
+    assert addresses <= {"http://www.w3.org/2000/svg"}
+    assert not re.search(r"<script|<link|<img|@font-face|url\((?!#)", text)
+    assert "group <billing> & co: Stable" in shown
+    assert "lost-0: not readable: no <leader>" in shown
+    assert "the window is full behind one record" in shown
+    assert "2026-11-18 11:06:40 UTC" in shown
 
 
-def test_page_has_a_tooltip_for_each_range():
-    text = page(group(STALLED))
+def test_svg_is_xml():
+    root = ElementTree.fromstring(svg_picture(group(STALLED, LONG, topic="<&>\x1b")))
 
-    assert "offsets 1,200 to 1,200: available or locked" in text
-    assert "offsets 1,201 to 3,199: acknowledged, delivery count 1" in text
+    assert "{http://www.w3.org/2000/svg}svg" == root.tag
+    title = root.find("{http://www.w3.org/2000/svg}title")
+    assert "Share group <billing> & co" == title.text
 
 
-@pytest.mark.slow("matplotlib draws a picture")
-@pytest.mark.parametrize("count", [0, 1, 50])
-def test_a_picture_is_drawn_of_any_number_of_partitions(tmp_path, count):
-    pytest.importorskip("matplotlib")
-    from sharecons.inspection.png import draw
+def test_page_has_all_its_styles_in_light_and_dark():
+    text = html_page(group(STALLED, LONG, FRESH, inside(0, (0, 3, ARCHIVED, 5), end=9)))
+    light, dark = text.split("@media (prefers-color-scheme: dark)")
 
-    path = tmp_path / "inside.png"
-    contents = [STALLED, LONG, FRESH, inside(0, (0, 3, ARCHIVED, 5), end=9)] * 13
-    draw(group(*contents[:count], topic="a-topic-with-a-name-that-goes-on" * 3), path)
+    used = set(re.findall(r'class="(r\d+)"', dark))
+    rules = [
+        re.findall(r"^\.(r\d+) {(.*)}", styles, re.MULTILINE)
+        for styles in (light, dark)
+    ]
+    assert used <= {name for name, _ in rules[0]}
+    # The classes of both have the same order, so they are the same styles.
+    weights = [[(name, "bold" in rule) for name, rule in each] for each in rules]
+    assert weights[0] == weights[1]
 
-    header = path.read_bytes()[:24]
-    width, height = (int.from_bytes(header[at : at + 4], "big") for at in (16, 20))
-    assert header.startswith(b"\x89PNG")
-    assert width > 1000
-    assert height > 200 + 50 * count
+
+@pytest.mark.parametrize("theme", [LIGHT, DARK])
+def test_colours_have_enough_contrast(theme):
+    # Red, blue, magenta, cyan.
+    colours = [theme.foreground_color, *(theme.ansi_colors[n] for n in (1, 4, 5, 6))]
+
+    assert all(contrast(each, theme.background_color) >= 4.5 for each in colours)
+
+
+def contrast(one, other):
+    """Return the contrast of two colours as defined by WCAG 2."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def luminance(colour):
+    parts = (part / 255 for part in colour)
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

@@ -12,20 +12,20 @@ from sharecons.admin import (
     TopicPartitionInfo,
 )
 from sharecons.errors import BrokerError, ConnectionFailedError
-from sharecons.inspection.preflight import check_cluster
-from sharecons.protocol.diagnosis.checks import Verdict
-from sharecons.protocol.diagnosis.internal_topics import (
+from sharecons.inspection.diagnosis.checks import Verdict
+from sharecons.inspection.diagnosis.internal_topics import (
     STATE_TOPIC,
     InternalTopicFacts,
     check_internal_topic,
 )
-from sharecons.protocol.diagnosis.preflight import (
+from sharecons.inspection.diagnosis.preflight import (
     check_configs,
     check_features,
     check_group,
     check_rights,
     check_topic,
 )
+from sharecons.inspection.preflight import check_cluster
 from sharecons.testing import EmbeddedBroker
 from tests.scenarios.queue import Queue, take
 

@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.diagnosis import state_replay
+from sharecons.admin import state_replay
 from sharecons.testing.broker.share import state_records
 from tests.scenarios.queue import Queue, take
 

@@ -4,7 +4,7 @@ import pytest
 
 from sharecons._record import TopicPartition
 from sharecons.admin import DeliveryState, StateBatch
-from sharecons.protocol.migration.models import (
+from sharecons.migration.models import (
     Direction,
     GroupPosition,
     LogBounds,
@@ -12,7 +12,7 @@ from sharecons.protocol.migration.models import (
     MissingPolicy,
     SettledAbove,
 )
-from sharecons.protocol.migration.offset_migration import changed_since, plan_move
+from sharecons.migration.offset_migration import changed_since, plan_move
 
 AVAILABLE = DeliveryState.AVAILABLE
 ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED

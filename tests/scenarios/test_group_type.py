@@ -25,5 +25,5 @@ async def test_group_of_another_type_is_an_error_and_gets_no_config(
             async with consumer:
                 pass
 
-        configs = (await client.describe_configs(topic))[topic].value
+        configs = (await client.describe_group_configs(topic))[topic].value
         assert "earliest" != configs["share.auto.offset.reset"].value

@@ -10,8 +10,8 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.admin import ShareGroupAdmin
+from sharecons.inspection.diagnosis.checks import Check, Verdict
 from sharecons.inspection.preflight import check_cluster
-from sharecons.protocol.diagnosis.checks import Check, Verdict
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka import KafkaCluster
 from tests.kafka_plugin import HALVES, VERSION, Admin

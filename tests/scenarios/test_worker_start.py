@@ -65,7 +65,7 @@ class Start:
         async with ShareGroupAdmin(
             self.admin.bootstrap_servers, network=self.admin.network
         ) as client:
-            return (await client.describe_configs(self.group))[self.group].value
+            return (await client.describe_group_configs(self.group))[self.group].value
 
 
 async def test_new_group_of_a_worker_starts_at_the_beginning(admin: AnyAdmin) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.models import DeliveryState, StateBatch
-from sharecons.protocol.diagnosis.state_replay import Snapshot, StateKey, Update
+from sharecons.protocol.admin.state_records import StateKey, StateSnapshot, StateUpdate
 from sharecons.protocol.messages import SharePartition
 from sharecons.wire.share_state_records import read_key, read_value
 
@@ -41,13 +41,13 @@ def test_unknown_record_type_is_skipped():
 
 
 def test_snapshot_is_decoded():
-    assert Snapshot(
+    assert StateSnapshot(
         state_epoch=4, leader_epoch=0, start_offset=5, batches=()
     ) == read_value(0, SNAPSHOT)
 
 
 def test_update_is_decoded():
-    assert Update(
+    assert StateUpdate(
         leader_epoch=0,
         start_offset=None,
         batches=(

@@ -169,7 +169,7 @@ async def test_dead_letter_that_is_too_large_is_a_reference(broker) -> None:
     async with ShareGroupAdmin(
         broker.bootstrap_servers, network=broker.network
     ) as admin:
-        letters = DeadLetters.of_admin(admin, "small.dead")
+        letters = DeadLetters.from_admin(admin, "small.dead")
         (found,) = [each async for each in letters.read()]
     assert (SourceStatus.FETCHED, b"k", value, (("trace", b"1"),)) == (
         found.status,

@@ -28,7 +28,7 @@ COLUMNS: Final = (
 
 
 async def delete(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCode:
-    letters = DeadLetters.of_admin(admin, options.topic)
+    letters = DeadLetters.from_admin(admin, options.topic)
     planned = await letters.plan_delete(_offsets(options.before))
     errors: dict[int, Error] = {}
     if not options.not_redriven and (error := _rejection(planned)) is not None:

@@ -15,7 +15,7 @@ PROGRAM = "sharecons dead-letters"
 
 
 async def list_letters(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCode:
-    letters = DeadLetters.of_admin(admin, options.topic)
+    letters = DeadLetters.from_admin(admin, options.topic)
     found: list[DeadLetterRecord] = []
     reading = letters.read(parse_filter(*options.filters), redriven=options.redriven)
     async with aclosing(reading):
@@ -36,7 +36,7 @@ async def list_letters(admin: ShareGroupAdmin, options: argparse.Namespace) -> E
 
 async def show_letter(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCode:
     partition, offset = options.position
-    letters = DeadLetters.of_admin(admin, options.topic)
+    letters = DeadLetters.from_admin(admin, options.topic)
     letter = await letters.get(partition, offset)
     if letter is None:
         write_errors(

@@ -24,7 +24,7 @@ PROGRAM = "sharecons dead-letters redrive"
 
 
 async def redrive(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCode:
-    letters = DeadLetters.of_admin(admin, options.topic)
+    letters = DeadLetters.from_admin(admin, options.topic)
     if options.dry_run:
         return await _dry_run(letters, options)
     progress = _Progress(is_shown=sys.stdout.isatty() and not options.json)
@@ -32,7 +32,7 @@ async def redrive(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCo
         summary = await letters.redrive(
             to=options.to,
             name=options.name,
-            wanted=parse_filter(*options.filters),
+            filter=parse_filter(*options.filters),
             only=options.only,
             again=options.again,
             max_redrives=options.max_redrives,
@@ -69,7 +69,7 @@ async def _dry_run(letters: DeadLetters, options: argparse.Namespace) -> ExitCod
         on_decision,
         to=options.to,
         name=options.name,
-        wanted=parse_filter(*options.filters),
+        filter=parse_filter(*options.filters),
         only=options.only,
         again=options.again,
         max_redrives=options.max_redrives,

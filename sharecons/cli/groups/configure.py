@@ -4,15 +4,15 @@ from collections.abc import Iterable
 from typing import Final
 
 from sharecons.admin import ConfigEntry, Outcome, ShareGroupAdmin
+from sharecons.admin.config_validation import (
+    DEAD_LETTER_CONFIGS,
+    DEAD_LETTER_TOPIC,
+)
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups.output import finish, group_ids, write_note
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import ConfigurationError, Error
-from sharecons.protocol.admin.group_configs import (
-    DEAD_LETTER_CONFIGS,
-    DEAD_LETTER_TOPIC,
-)
 
 __all__ = ["configure"]
 
@@ -36,7 +36,7 @@ async def configure(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     altered = [group for group in groups if group not in errors]
     rows: list[Row] = []
     if altered:
-        described = await admin.describe_configs(*altered)
+        described = await admin.describe_group_configs(*altered)
         errors |= described.errors
         for group, entries in described.found.items():
             rows += _rows(group, _select_entries(entries.values(), request))
@@ -57,7 +57,7 @@ async def _alter_configs(
     admin: ShareGroupAdmin, group: str, request: Request
 ) -> Outcome[None]:
     try:
-        return await admin.incremental_alter_configs(
+        return await admin.alter_group_configs(
             group, request.configs, validate_only=request.dry_run
         )
     except ConfigurationError as error:

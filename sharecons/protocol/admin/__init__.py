@@ -1,5 +1,6 @@
 """Administration: requests that are sent to several brokers and their results.
 
-Read `models` (groups, offsets, configs, topics), `requests`, `fanout` (one request per
-broker, with retries), `results`, `broker_errors`, `group_configs`.
+Read `models` (groups, offsets, configs, topics), `state_records` (what coordinators
+store), `requests`, `fanout` (one request per broker, with retries), `results`,
+`broker_errors`.
 """

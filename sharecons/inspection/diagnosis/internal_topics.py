@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
 from sharecons.protocol.admin.models import ConfigEntry, Topic
 from sharecons.protocol.admin.results import Outcome
-from sharecons.protocol.diagnosis.checks import Check, fail, ok, warn
 
 __all__ = [
     "OFFSETS_TOPIC",

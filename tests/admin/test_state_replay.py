@@ -3,15 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.admin.models import DeliveryState, StateBatch
-from sharecons.protocol.diagnosis.state_replay import (
-    Snapshot,
-    StateKey,
+from sharecons.admin.state_replay import (
     StateReplay,
-    Update,
     combine_batches,
     state_partition_of,
 )
+from sharecons.protocol.admin.models import DeliveryState, StateBatch
+from sharecons.protocol.admin.state_records import StateKey, StateSnapshot, StateUpdate
 from sharecons.protocol.messages import SharePartition
 
 ORDERS = SharePartition(bytes(range(16)), 3)
@@ -26,13 +24,13 @@ def batch(first, last, state=AVAILABLE, count=1):
 
 
 def snapshot(start=0, *batches, epoch=1):
-    return Snapshot(
+    return StateSnapshot(
         state_epoch=epoch, leader_epoch=0, start_offset=start, batches=batches
     )
 
 
 def update(*batches, start=None):
-    return Update(leader_epoch=None, start_offset=start, batches=batches)
+    return StateUpdate(leader_epoch=None, start_offset=start, batches=batches)
 
 
 def replay(*records):

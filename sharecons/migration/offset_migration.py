@@ -17,8 +17,7 @@ from typing import Final
 
 from sharecons._record import TopicPartition
 from sharecons.errors import Error, OutdatedPlanError
-from sharecons.protocol.admin.models import DeliveryState, StateBatch
-from sharecons.protocol.migration.models import (
+from sharecons.migration.models import (
     Direction,
     GroupPosition,
     LogBounds,
@@ -26,6 +25,7 @@ from sharecons.protocol.migration.models import (
     MissingPolicy,
     Move,
 )
+from sharecons.protocol.admin.models import DeliveryState, StateBatch
 
 __all__ = ["changed_since", "count_offsets", "plan_move"]
 

@@ -4,22 +4,22 @@ from dataclasses import replace
 
 import pytest
 
-from sharecons.protocol.admin.models import (
-    DeliveryState,
-    SharePartitionState,
-    StateBatch,
-)
-from sharecons.protocol.diagnosis.findings import (
+from sharecons.inspection.diagnosis.findings import (
     GroupFacts,
     Reason,
     Severity,
     findings_of,
     format_duration,
 )
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.offset_states import (
     Oldest,
     PartitionInspection,
     offset_ranges_of,
+)
+from sharecons.protocol.admin.models import (
+    DeliveryState,
+    SharePartitionState,
+    StateBatch,
 )
 
 AVAILABLE = DeliveryState.AVAILABLE

@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharecons.inspection.diagnosis.offset_states import (
+    OffsetStatus,
+    PartitionInspection,
+    offset_ranges_of,
+)
 from sharecons.protocol.admin.models import (
     DeliveryState,
     SharePartitionState,
     StateBatch,
-)
-from sharecons.protocol.diagnosis.offset_states import (
-    OffsetStatus,
-    PartitionInspection,
-    offset_ranges_of,
 )
 
 AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED = DeliveryState

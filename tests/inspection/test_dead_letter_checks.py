@@ -11,9 +11,8 @@ from sharecons.admin import (
     TopicPartitionInfo,
 )
 from sharecons.errors import AuthorizationError, BrokerError
-from sharecons.protocol.codes import Code
-from sharecons.protocol.diagnosis.checks import Verdict
-from sharecons.protocol.diagnosis.dead_letters import (
+from sharecons.inspection.diagnosis.checks import Verdict
+from sharecons.inspection.diagnosis.dead_letter_checks import (
     DEAD_LETTER_CREATE,
     DEAD_LETTER_ENABLE,
     DeadLetterFacts,
@@ -21,6 +20,7 @@ from sharecons.protocol.diagnosis.dead_letters import (
     check_dead_letters,
     dead_letter_settings,
 )
+from sharecons.protocol.codes import Code
 
 NAME = "errors.deadletterqueue.topic.name"
 COPY = "errors.deadletterqueue.copy.record.enable"

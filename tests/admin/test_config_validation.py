@@ -2,8 +2,8 @@
 
 import pytest
 
+from sharecons.admin.config_validation import check_configs, read_bounds
 from sharecons.errors import ConfigurationError
-from sharecons.protocol.admin.group_configs import check_configs, read_bounds
 
 LOCK = "share.record.lock.duration.ms"
 LIMIT = "share.delivery.count.limit"

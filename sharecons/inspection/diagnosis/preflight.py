@@ -7,6 +7,7 @@ Rule 2: no I/O; if something could not be read, its error is passed in.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
 from sharecons.protocol.admin.models import (
     ClusterDescription,
     ConfigEntry,
@@ -15,7 +16,6 @@ from sharecons.protocol.admin.models import (
     Topic,
 )
 from sharecons.protocol.admin.results import Outcome
-from sharecons.protocol.diagnosis.checks import Check, fail, ok, warn
 
 __all__ = [
     "check_configs",

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from sharecons.protocol.diagnosis.offset_states import (
+from sharecons.inspection.diagnosis.offset_states import (
     ARCHIVED,
     SETTLED,
     UNSETTLED,

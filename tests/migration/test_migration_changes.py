@@ -1,13 +1,13 @@
 """Changes of positions between a migration plan and its execution."""
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.migration.models import (
+from sharecons.migration.models import (
     Direction,
     GroupPosition,
     LogBounds,
     Migration,
 )
-from sharecons.protocol.migration.offset_migration import changed_since, plan_move
+from sharecons.migration.offset_migration import changed_since, plan_move
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 

@@ -17,46 +17,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
-from typing import NamedTuple, final
+from typing import final
 
 from sharecons.protocol.admin.models import SharePartitionState, StateBatch
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.admin.state_records import StateKey, StateSnapshot, StateUpdate
 
 __all__ = [
     "RecordedState",
-    "Snapshot",
-    "StateKey",
     "StateReplay",
-    "Update",
     "combine_batches",
     "state_partition_of",
 ]
-
-
-class StateKey(NamedTuple):
-    """The key of a record: a share-partition of a group."""
-
-    group_id: str
-    share_partition: SharePartition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
-    """The whole state of a share-partition; `start_offset` is None before it is set."""
-
-    state_epoch: int
-    leader_epoch: int
-    start_offset: int | None
-    batches: tuple[StateBatch, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
-    """Changes of a state; None means unchanged."""
-
-    leader_epoch: int | None
-    start_offset: int | None
-    batches: tuple[StateBatch, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +43,7 @@ class RecordedState:
 class _Replayed:
     """A snapshot, with the batches of later updates."""
 
-    snapshot: Snapshot
+    snapshot: StateSnapshot
     updated: list[StateBatch]
     last_written: int
 
@@ -85,12 +56,12 @@ class StateReplay:
         self._records: dict[StateKey, _Replayed] = {}
 
     def apply(
-        self, key: StateKey, record: Snapshot | Update | None, timestamp: int
+        self, key: StateKey, record: StateSnapshot | StateUpdate | None, timestamp: int
     ) -> None:
         """Apply a record; None is a tombstone, which deletes the state."""
         if record is None:
             self._records.pop(key, None)
-        elif isinstance(record, Snapshot):
+        elif isinstance(record, StateSnapshot):
             self._records[key] = _Replayed(record, list(record.batches), timestamp)
         else:
             self._update(key, record, timestamp)
@@ -112,7 +83,7 @@ class StateReplay:
             last_written=found.last_written,
         )
 
-    def _update(self, key: StateKey, update: Update, timestamp: int) -> None:
+    def _update(self, key: StateKey, update: StateUpdate, timestamp: int) -> None:
         found = self._records.get(key)
         if found is None:
             # The log has no snapshot of it; brokers apply the update nevertheless.
@@ -128,7 +99,9 @@ class StateReplay:
         found.last_written = timestamp
 
 
-_NO_SNAPSHOT = Snapshot(state_epoch=0, leader_epoch=0, start_offset=None, batches=())
+_NO_SNAPSHOT = StateSnapshot(
+    state_epoch=0, leader_epoch=0, start_offset=None, batches=()
+)
 
 
 def combine_batches(

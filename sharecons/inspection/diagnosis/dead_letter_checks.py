@@ -9,25 +9,25 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sharecons.errors import Error
-from sharecons.protocol.admin.broker_errors import is_code
-from sharecons.protocol.admin.group_configs import (
+from sharecons.admin.config_validation import (
     DEAD_LETTER_COPY,
     DEAD_LETTER_PREFIX,
     DEAD_LETTER_TOPIC,
     topic_name_problem,
 )
+from sharecons.errors import Error
+from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
+from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import ConfigEntry, FeatureRange, Features, Topic
 from sharecons.protocol.admin.results import Outcome
 from sharecons.protocol.codes import Code
-from sharecons.protocol.diagnosis.checks import Check, fail, ok, warn
 
 __all__ = [
     "DEAD_LETTER_CREATE",
     "DEAD_LETTER_ENABLE",
     "DeadLetterFacts",
     "DeadLetterSettings",
-    "DeadLetters",
+    "GroupDeadLetters",
     "check_dead_letters",
     "dead_letter_settings",
     "describe_dead_letters",
@@ -58,7 +58,7 @@ class DeadLetterSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeadLetters:
+class GroupDeadLetters:
     """The settings of a group, and the records of its dead-letter topic.
 
     Attributes:
@@ -101,7 +101,7 @@ def dead_letter_settings(entries: Entries) -> DeadLetterSettings | None:
     )
 
 
-def describe_dead_letters(dead_letters: DeadLetters) -> str:
+def describe_dead_letters(dead_letters: GroupDeadLetters) -> str:
     """Return the topic and the number of its records as text."""
     settings, count = dead_letters.settings, dead_letters.count
     if settings.topic is None:

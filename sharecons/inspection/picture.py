@@ -1,0 +1,207 @@
+"""The picture of a share group, for terminals, screens, HTML and SVG.
+
+Rule 1: all that people see of an inspection is made here, as one rich renderable.
+Rule 2: nothing is shown by colour alone: a status has a sign, and a severity a word.
+
+Theory of operation
+-------------------
+A picture has a heading, the bar of each partition beside its numbers, a legend, and
+each finding. `partition_table` fits the bars to the width. A screen has a height: its
+picture counts the partitions that do not fit, and cuts off long lines.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from rich.columns import Columns
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.padding import Padding
+from rich.text import Text
+
+from sharecons.escaping import escape
+from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
+from sharecons.inspection.diagnosis.findings import Severity, format_duration
+from sharecons.inspection.inspect import GroupInspection, Source
+from sharecons.inspection.offset_bars import (
+    STYLES,
+    WINDOW_END,
+    StatusStyle,
+    has_signs,
+    offset_bars_of,
+)
+from sharecons.inspection.partition_rows import statuses_of
+from sharecons.inspection.partition_table import draw_partitions, draw_ranges
+
+__all__ = ["GroupPicture", "heading_of", "remarks_of"]
+
+INDENT: Final = 4
+"""Characters before the second and later lines of a wrapped text."""
+
+OTHER_LINES: Final = 7
+"""Lines of a screen other than partitions and findings."""
+
+_SOURCES: Final = {
+    Source.COORDINATOR: "share coordinator",
+    Source.RECORDS: "__share_group_state",
+}
+
+_SEVERITY_STYLES: Final = {
+    Severity.NOTE: "",
+    Severity.WARNING: "bold magenta",
+    Severity.STALLED: "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPicture:
+    """A picture of an inspection: `rich.print(GroupPicture(group=inspection))`.
+
+    Attributes:
+        title: text before the heading, e.g. the time of the inspection.
+        offsets: list the ranges of offsets instead of drawing bars.
+        with_errors: show what could not be read.
+        encoding: characters that it lacks are escaped.
+        max_bar_width: in characters.
+        height: lines of the screen; None for a picture of any height.
+    """
+
+    group: GroupInspection
+    title: str = ""
+    offsets: bool = False
+    with_errors: bool = True
+    encoding: str = "utf-8"
+    max_bar_width: int = 100
+    height: int | None = None
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        heading = " ".join((self.title, heading_of(self.group))).strip()
+        yield from self._wrapped(Text(self._escaped(heading), "bold"), console, options)
+        if self.group.dead_letters is not None and self.height is None:
+            text = f"dead letters: {describe_dead_letters(self.group.dead_letters)}"
+            yield from self._wrapped(Text(self._escaped(text)), console, options)
+        remarks = [
+            line
+            for remark in self._remarks()
+            for line in self._wrapped(remark, console, options)
+        ]
+        if not self.group.partitions.found:
+            yield from remarks
+            return
+        yield Text("")
+        if self.offsets:
+            yield from (*draw_ranges(self.group, self._escaped), Text(""), *remarks)
+            return
+        yield from self._bars(options.max_width, len(remarks))
+        legend = list(self._legend())
+        # On a screen the legend is last: what does not fit is cut off.
+        texts = (legend, remarks) if self.height is None else (remarks, legend)
+        for lines in texts:
+            yield from (Text(""), *lines)
+
+    def _bars(self, width: int, remarks: int) -> RenderResult:
+        max_rows = None
+        if self.height is not None:
+            max_rows = max(3, self.height - OTHER_LINES - remarks)
+        yield from draw_partitions(
+            self.group,
+            width,
+            escaped=self._escaped,
+            unicode=has_signs(self.encoding),
+            max_bar_width=self.max_bar_width,
+            max_rows=max_rows,
+        )
+
+    def _legend(self) -> RenderResult:
+        """Yield the signs and the scale of the bars."""
+        bars = offset_bars_of(self.group)
+        styles = [STYLES[each] for each in statuses_of(self.group)]
+        if any(bar.limit is not None and bar.limit < 1 for bar in bars):
+            styles.append(WINDOW_END)
+        yield Columns([self._sign(each) for each in styles], padding=(0, 3))
+        span = bars[0].span
+        width = "1 offset" if span == 1 else f"{span:,} offsets"
+        yield Text(
+            f"a bar is {width} wide; a digit is the delivery count of an open offset; "
+            "a character for several offsets shows the one that blocks the others"
+        )
+
+    def _sign(self, style: StatusStyle) -> Text:
+        sign = style.sign if has_signs(self.encoding) else style.plain
+        return Text.assemble((sign, style.colour), " ", style.label)
+
+    def _remarks(self) -> list[Text]:
+        """Return the findings, the worst first, and what could not be read."""
+        texts = [
+            Text.assemble(
+                f"{self._escaped(subject)}: ",
+                (severity.name, _SEVERITY_STYLES[severity]),
+                f": {self._escaped(text)}",
+            )
+            for subject, severity, text in remarks_of(self.group)
+        ]
+        if self.with_errors:
+            texts += [Text(self._escaped(each)) for each in _errors_of(self.group)]
+        return texts if self.height is None else texts[: self.height // 3]
+
+    def _wrapped(
+        self, text: Text, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        """Yield the lines of a text, with a hanging indent; on a screen, one line."""
+        if self.height is not None:
+            text.no_wrap = True
+            text.overflow = "ellipsis" if has_signs(self.encoding) else "crop"
+            yield text
+            return
+        first, *others = text.wrap(console, max(1, options.max_width - INDENT))
+        yield first
+        for line in others:
+            yield Padding(line, (0, 0, 0, INDENT), expand=False)
+
+    def _escaped(self, text: str) -> str:
+        return escape(text, self.encoding)
+
+
+def heading_of(group: GroupInspection) -> str:
+    """Return a line with the group, its state and its configured limits."""
+    facts = group.facts
+    members = "1 member" if facts.members == 1 else f"{facts.members} members"
+    parts = [f"group {group.group.group_id}: {group.group.state}, {members}"]
+    if facts.record_locks is not None:
+        parts.append(f"window: {facts.record_locks:,} offsets")
+    if facts.delivery_limit is not None:
+        parts.append(f"delivery limit: {facts.delivery_limit}")
+    if facts.lock_duration is not None:
+        parts.append(f"lock duration: {format_duration(facts.lock_duration)}")
+    parts.append(f"source: {_SOURCES[group.source]}")
+    return "; ".join(parts)
+
+
+def remarks_of(group: GroupInspection) -> list[tuple[str, Severity, str]]:
+    """Return subject, severity and text of each finding, the worst first.
+
+    Findings of fine partitions are left out.
+    """
+    found = [
+        (f"{key.topic}-{key.partition}", finding.severity, finding.text)
+        for key, findings in group.findings.items()
+        for finding in findings
+        if finding.severity > Severity.FINE
+    ]
+    found.sort(key=lambda each: -each[1])
+    return [
+        *(
+            (f"topic {topic}", finding.severity, finding.text)
+            for topic, finding in group.missing_topics.items()
+        ),
+        *found,
+    ]
+
+
+def _errors_of(group: GroupInspection) -> Iterator[str]:
+    for key, error in group.partitions.errors.items():
+        yield f"{key.topic}-{key.partition}: not readable: {error}"
+    for error in group.unread:
+        yield f"not readable: {error}"

@@ -1,4 +1,0 @@
-"""Converting the offsets of a consumer group to a share group's, and back.
-
-Read `models`, then `offset_migration`.
-"""
