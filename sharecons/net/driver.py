@@ -27,8 +27,8 @@ from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultL
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired, LeaderEvent, LocksLost
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.leader import Leader, Request, Response
-from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.messages import (

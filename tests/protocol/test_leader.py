@@ -9,7 +9,7 @@ from sharecons.protocol.fetch.events import (
     EndpointsLearned,
     UnexpectedResponse,
 )
-from sharecons.protocol.fetch.fetch_control import SHORT_WAIT
+from sharecons.protocol.fetch.max_wait import SHORT_WAIT
 from sharecons.protocol.messages import Endpoint, ShareFetch
 from sharecons.record import ACCEPT, RELEASE
 from tests.protocol.leader_harness import LeaderHarness

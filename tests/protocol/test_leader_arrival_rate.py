@@ -6,7 +6,7 @@ from typing import Final
 import pytest
 
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
-from sharecons.protocol.fetch.fetch_control import (
+from sharecons.protocol.fetch.arrival_rate import (
     DENSE_INTERVAL,
     GATHER_TIME,
     MAX_GATHER_TIME,

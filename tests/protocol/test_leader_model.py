@@ -31,8 +31,8 @@ from sharecons.protocol.fetch.events import (
     UnexpectedResponse,
 )
 from sharecons.protocol.fetch.leader import Leader, Request
+from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.fetch.session_manager import PART_SIZE
 from sharecons.protocol.messages import Range, ShareFetch, SharePartition
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.hypothesis_profile import MACHINE, search

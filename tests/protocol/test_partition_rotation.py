@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.fetch.session_manager import (
+from sharecons.protocol.fetch.partition_rotation import (
     MAX_FULL_FETCHES,
     PART_SIZE,
     PartitionRotation,

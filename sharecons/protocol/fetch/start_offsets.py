@@ -21,7 +21,7 @@ from sharecons.protocol import error_actions
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.fetch.pauses import FetchPauses
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.messages import (
     PartitionResponse,
     ShareAcknowledge,
