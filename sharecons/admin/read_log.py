@@ -18,7 +18,7 @@ from sharecons.protocol.log_reader.messages import (
 )
 from sharecons.protocol.messages import SharePartition
 from sharecons.records.batch import decode
-from sharecons.records.layout import LAST_OFFSET
+from sharecons.records.batch_header import LAST_OFFSET
 
 __all__ = ["read_log"]
 

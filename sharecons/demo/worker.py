@@ -12,7 +12,7 @@ from sharecons.demo.network import KillableNetwork
 from sharecons.demo.plan import CONCURRENT_JOBS, Decision, Plan
 from sharecons.errors import RecordStateError
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.record import AcknowledgeType, Record
 
 __all__ = ["Worker", "job_number"]

@@ -21,7 +21,8 @@ from sharecons.net.connection import Connection, ReconnectingConnection
 from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.net.io.idle_watch import Wait
-from sharecons.protocol.acknowledge.batcher import AckBatcher, CommitWaiter
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.backoff import spread_of

@@ -3,9 +3,9 @@
 import pytest
 
 from sharecons.errors import UnsupportedVersionError
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
-from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired
 from sharecons.protocol.messages import ShareFetch

@@ -20,9 +20,9 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import ResultLog
-from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import (
     Acquired,
