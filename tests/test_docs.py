@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sharecons.protocol.group.heartbeat import TRANSITIONS
+from sharecons.protocol.group.states import TRANSITIONS
 
 ROOT = Path(__file__).parent.parent
 DESIGN = (ROOT / "docs" / "design.md").read_text()

@@ -24,12 +24,8 @@ from sharecons.protocol.diagnosis.state_replay import (
     StateReplay,
     state_partition_of,
 )
-from sharecons.protocol.messages import SharePartition
-from sharecons.wire.share_state_records import (
-    SHARE_GROUP_STATE,
-    read_key,
-    read_value,
-)
+from sharecons.protocol.partitions import SharePartition
+from sharecons.wire.share_state_records import SHARE_GROUP_STATE, read_key, read_value
 
 __all__ = ["read_state_records"]
 

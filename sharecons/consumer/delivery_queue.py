@@ -26,7 +26,7 @@ from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import summarize
 from sharecons.protocol.fetch.prefetch import Prefetch
 
-__all__ = ["SLICE", "Acknowledged", "DeliveryQueue"]
+__all__ = ["SLICE", "DeliveryQueue"]
 
 SLICE: Final = 0.005
 """Seconds that a loop runs before other tasks run, and between implicit accepts."""

@@ -31,13 +31,10 @@ from sharecons.protocol.fetch.events import Acquired, LeaderEvent, LocksLost
 from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.leader import Leader, Request, Response
 from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.group.metadata import Metadata
-from sharecons.protocol.messages import (
-    FetchSettings,
-    ShareFetch,
-    ShareFetchResponse,
-    SharePartition,
-)
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import ShareFetch, ShareFetchResponse
 
 __all__ = ["AckDispatcher", "AckListener", "LeaderTasks", "Machine", "drive"]
 

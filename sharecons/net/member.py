@@ -43,14 +43,12 @@ from sharecons.protocol.fetch.events import (
 )
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.retried_errors import FetchRejected
-from sharecons.protocol.group.heartbeat import Membership, State
+from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.group.heartbeat import Membership
+from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.group.metadata import Metadata
-from sharecons.protocol.messages import (
-    Endpoint,
-    FetchSettings,
-    FindCoordinator,
-    SharePartition,
-)
+from sharecons.protocol.group.states import State
+from sharecons.protocol.partitions import Endpoint, SharePartition
 
 __all__ = ["Listener", "Member"]
 

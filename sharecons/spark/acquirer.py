@@ -31,7 +31,7 @@ from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import summarize
-from sharecons.protocol.messages import FetchSettings
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.wire import consumer_apis

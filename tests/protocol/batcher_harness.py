@@ -7,7 +7,8 @@ from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.result_log import AcknowledgeError, ResultLog
 from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import PartitionResponse, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import PartitionResponse
 from sharecons.record import ACCEPT, AcknowledgeType
 from tests.protocol.message_factories import (
     P0,

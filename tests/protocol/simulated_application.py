@@ -13,7 +13,8 @@ from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.runs import GAP, Run
-from sharecons.protocol.messages import Acknowledgements, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Acknowledgements
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
 from tests.protocol.message_factories import acks_by_offset
 from tests.protocol.simulated_broker import Broker

@@ -8,7 +8,7 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired
-from sharecons.protocol.messages import ShareFetch
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

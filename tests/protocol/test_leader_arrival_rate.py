@@ -12,7 +12,7 @@ from sharecons.protocol.fetch.arrival_rate import (
     MAX_GATHER_TIME,
     ArrivalRate,
 )
-from sharecons.protocol.messages import ShareFetch
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT, RELEASE
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

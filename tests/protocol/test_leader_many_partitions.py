@@ -7,7 +7,8 @@ import pytest
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import DEMAND_PERIOD
-from sharecons.protocol.messages import ShareFetch, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

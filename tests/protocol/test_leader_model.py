@@ -33,7 +33,8 @@ from sharecons.protocol.fetch.events import (
 from sharecons.protocol.fetch.leader import Leader, Request
 from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.messages import Range, ShareFetch, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Range, ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.message_factories import NODE_ID, SETTINGS, TOPIC, TOPIC_ID

@@ -12,7 +12,7 @@ from sharecons.protocol.fetch.partition_rotation import (
     PART_SIZE,
     PartitionRotation,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from tests.protocol.hypothesis_profile import EXAMPLES
 from tests.protocol.message_factories import TOPIC_ID
 

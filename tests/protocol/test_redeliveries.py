@@ -9,7 +9,7 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import LastRelease
 from sharecons.protocol.acknowledge.runs import Run
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
+from sharecons.protocol.share_messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

@@ -12,7 +12,7 @@ from sharecons.protocol.diagnosis.state_replay import (
     combine_batches,
     state_partition_of,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 ORDERS = SharePartition(bytes(range(16)), 3)
 KEY = StateKey("billing", ORDERS)

@@ -25,7 +25,8 @@ from sharecons.protocol.acknowledge.result_log import (
 )
 from sharecons.protocol.acknowledge.results import results_of
 from sharecons.protocol.acknowledge.runs import GAP, Run, partition_runs, split
-from sharecons.protocol.messages import Range, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Range
 
 __all__ = ["AckBatch", "choose_batches", "merge_ranges"]
 

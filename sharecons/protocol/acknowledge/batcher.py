@@ -45,7 +45,8 @@ from sharecons.protocol.acknowledge.results import results_of
 from sharecons.protocol.acknowledge.runs import Run
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.messages import PartitionResponse, Range, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import PartitionResponse, Range
 
 __all__ = ["AckBatcher"]
 

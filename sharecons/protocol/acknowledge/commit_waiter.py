@@ -1,4 +1,4 @@
-"""What one commit() waits for."""
+"""The outstanding acknowledgements of one commit()."""
 
 from typing import final
 

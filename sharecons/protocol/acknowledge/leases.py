@@ -35,7 +35,7 @@ from sharecons.protocol.acknowledge.record_offsets import (
 )
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.acknowledge.runs import GAP, Run, coalesce, group_by_deadline
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["Lease", "LeaseOwner"]
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from sharecons.protocol.acknowledge.runs import Run, coalesce
-from sharecons.protocol.messages import Range
+from sharecons.protocol.share_messages import Range
 
 __all__ = ["ranges_of"]
 

@@ -46,7 +46,8 @@ class RecordOffsets:
         """Return the records from `start` to `end` (exclusive) as runs of one type."""
         if self.is_dense:
             first, last = self.base + start, self.base + end - 1
-            # Bypasses the constructor, which mypyc does not compile (see `messages`).
+            # Bypasses the constructor, which mypyc does not compile: see
+            # `share_messages`.
             return [tuple.__new__(Run, (first, last, kind))]
         offsets = self._offsets[start:end]
         return coalesce(Run(offset, offset, kind) for offset in offsets)

@@ -25,7 +25,7 @@ from typing import Final, final
 from sharecons._record import ACCEPT, REJECT, RELEASE
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.runs import Run
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["PAUSES", "Redeliveries"]
 

@@ -14,14 +14,9 @@ from collections.abc import Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.admin.models import (
-    Broker,
-    CommittedOffset,
-    OffsetSpec,
-    Topic,
-)
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.admin.models import Broker, CommittedOffset, OffsetSpec, Topic
 from sharecons.protocol.open_enum import OpenEnum
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = [
     "UNKNOWN_LAG",
@@ -45,6 +40,7 @@ __all__ = [
     "ListOffsets",
     "ListShareGroupOffsets",
     "PartialReply",
+    "Partitions",
     "ReadState",
     "ReadStateSummary",
     "Reply",

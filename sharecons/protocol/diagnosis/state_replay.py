@@ -20,7 +20,7 @@ from itertools import pairwise
 from typing import NamedTuple, final
 
 from sharecons.protocol.admin.models import SharePartitionState, StateBatch
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = [
     "RecordedState",

@@ -4,7 +4,7 @@ import math
 from typing import Final, final
 
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.messages import ShareFetch
+from sharecons.protocol.share_messages import ShareFetch
 
 __all__ = ["REOPEN", "STALLED", "WITHOUT_PAUSE", "EmptyResponses"]
 

@@ -13,7 +13,7 @@ from sharecons.protocol.fetch.events import (
     MetadataStale,
     PartitionError,
 )
-from sharecons.protocol.messages import (
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     ShareAcknowledgeResponse,
     ShareFetchResponse,

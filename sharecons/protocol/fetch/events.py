@@ -11,7 +11,7 @@ from sharecons.protocol.fetch.retried_errors import (
     PartitionFetched,
     PartitionRetried,
 )
-from sharecons.protocol.messages import Endpoint, PartitionLeader, SharePartition
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
 
 __all__ = [
     "Acquired",
@@ -36,7 +36,7 @@ class Acquired:
 
     lease: Lease
 
-    # Explicit, as in `messages`.
+    # Explicit, as in `share_messages`.
     def __init__(self, lease: Lease) -> None:
         self.lease = lease
 

@@ -21,12 +21,9 @@ from sharecons.protocol.fetch.partition_rotation import PartitionRotation
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.quota import Quota
 from sharecons.protocol.fetch.session_manager import OPENING, ShareSession
-from sharecons.protocol.messages import (
-    FetchSettings,
-    ShareFetch,
-    ShareFetchResponse,
-    SharePartition,
-)
+from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import ShareFetch, ShareFetchResponse
 
 __all__ = ["FetchControl", "FetchOutcome"]
 

@@ -9,7 +9,8 @@ from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.fetch.retried_errors import RetriedPartitions
-from sharecons.protocol.messages import PartitionResponse, SharePartition, TopicId
+from sharecons.protocol.partitions import SharePartition, TopicId
+from sharecons.protocol.share_messages import PartitionResponse
 
 __all__ = ["FetchPauses"]
 

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["FetchPlan"]
 

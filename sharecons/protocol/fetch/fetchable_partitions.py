@@ -4,7 +4,7 @@ import math
 from typing import final
 
 from sharecons.protocol.fetch.fetch_pauses import FetchPauses
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["FetchablePartitions"]
 

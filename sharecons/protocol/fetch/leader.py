@@ -54,15 +54,14 @@ from sharecons.protocol.fetch.request_pause import RequestPause
 from sharecons.protocol.fetch.response_handler import ResponseHandler
 from sharecons.protocol.fetch.retried_errors import FetchAccepted, FetchRejected
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.fetch.start_offsets import StartOffsets
-from sharecons.protocol.messages import (
-    FetchSettings,
+from sharecons.protocol.partitions import SharePartition, TopicId
+from sharecons.protocol.share_messages import (
     ShareAcknowledge,
     ShareAcknowledgeResponse,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
-    TopicId,
 )
 
 __all__ = ["Leader", "Request", "Response"]

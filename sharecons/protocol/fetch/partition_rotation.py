@@ -3,7 +3,7 @@
 from typing import Final, final
 from zlib import crc32
 
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["PartitionRotation"]
 

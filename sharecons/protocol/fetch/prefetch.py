@@ -29,7 +29,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from sharecons.protocol.messages import PartitionResponse
+from sharecons.protocol.share_messages import PartitionResponse
 from sharecons.records.batch_header import HEADER_SIZE, MAGIC, PREFIX_SIZE, Header
 from sharecons.records.message_sets import LAST_MAGIC, message_count
 

@@ -18,12 +18,11 @@ from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.session_manager import ShareSession
-from sharecons.protocol.messages import (
+from sharecons.protocol.partitions import SharePartition, TopicId
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
-    TopicId,
 )
 
 __all__ = ["ResponseHandler"]

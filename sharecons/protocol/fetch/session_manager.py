@@ -19,7 +19,7 @@ from typing import Final
 
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["CLOSING", "OPENING", "ShareSession"]
 
