@@ -101,8 +101,8 @@ def read_batch(  # noqa: C901 - one loop, as in `record_decoder`
 
     They are in `data` from `start` to `stop`; `base` is added to the positions.
     """
-    # Unrolled as `record_decoder`, see docs/design.md, "Two unrolled decoders": compiled,
-    # the loop works on numbers of the machine and creates no Python object.
+    # Unrolled as `record_decoder`, see docs/design.md, "Two unrolled decoders": when
+    # compiled, the loop works on numbers of the machine and creates no Python object.
     keys, has_key = columns.keys, columns.has_key
     values, has_value = columns.values, columns.has_value
     offsets, timestamps = columns.offsets, columns.timestamps

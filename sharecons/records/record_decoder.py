@@ -55,9 +55,9 @@ def read_records(  # noqa: C901 - see below
     """
     # Unrolled, see docs/design.md, "Two unrolled decoders": the loop contains no calls,
     # since in plain Python a call takes half the time of a record. Varints of one and
-    # two bytes are decoded inline, longer ones by `read_varint`. Bounds are checked once
-    # per record: an index after the data raises, and a slice after it leaves `position`
-    # unequal to `end`.
+    # two bytes are decoded inline, longer ones by `read_varint`. Bounds are checked
+    # once per record: an index after the data raises, and a slice after it leaves
+    # `position` unequal to `end`.
     stop = len(data)
     uncounted = position  # the bytes before the records, and of those skipped
     base_offset = header.base_offset
