@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, final
 
 from mypy_extensions import mypyc_attr
 
-from sharecons.errors import RecordStateError
+from sharecons._errors import RecordStateError
 
 __all__ = [
     "AckTarget",

@@ -30,6 +30,8 @@ attributes. A test compares this tree with the classes.
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from sharecons._errors import Error, RecordStateError
+
 if TYPE_CHECKING:
     from sharecons.record import Record
 
@@ -70,16 +72,6 @@ RETRIABLE_CODES: Final = frozenset(
 """Kafka's error codes whose exception is a RetriableException in Kafka 4.4."""
 
 
-class Error(Exception):
-    """Base class of all errors of sharecons. Any other exception is a bug to report.
-
-    Attributes:
-        retriable: whether the same call can succeed later without a change.
-    """
-
-    retriable: bool = False
-
-
 class ConfigurationError(Error, ValueError):
     """An argument is invalid; nothing was started."""
 
@@ -103,10 +95,6 @@ class WrongThreadError(ConsumerStateError):
     `loop.call_soon_threadsafe(record.accept)`,
     `anyio.from_thread.run_sync(record.accept)`, `trio.from_thread.run_sync(...)`.
     """
-
-
-class RecordStateError(Error):
-    """The record is no longer held, or is already acknowledged in another way."""
 
 
 class LockLostError(RecordStateError):

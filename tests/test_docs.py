@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sharecons.protocol.group.heartbeat import TRANSITIONS
+from sharecons.protocol.group.states import TRANSITIONS
 
 ROOT = Path(__file__).parent.parent
 DESIGN = (ROOT / "docs" / "design.md").read_text()
@@ -18,7 +18,7 @@ def test_diagram_of_membership_matches_the_table() -> None:
     assert moves == drawn
 
 
-@pytest.mark.parametrize("page", ["design.md", "spark-design.md"])
+@pytest.mark.parametrize("page", ["design.md", "spark-design.md", "traces.md"])
 def test_design_names_files_and_tests_that_exist(page: str) -> None:
     text = (ROOT / "docs" / page).read_text()
     tests = "\n".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))

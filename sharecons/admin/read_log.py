@@ -16,9 +16,9 @@ from sharecons.protocol.log_reader.messages import (
     FetchedPartition,
     FetchPosition,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.records.batch import decode
-from sharecons.records.layout import LAST_OFFSET
+from sharecons.records.batch_header import LAST_OFFSET
 
 __all__ = ["read_log"]
 

@@ -12,7 +12,7 @@ from sharecons.protocol.admin.models import SharePartitionState, StateSummary, T
 from sharecons.protocol.admin.requests import ReadState, ReadStateSummary, Reply
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["find_share_partitions", "read_state", "read_state_summary"]
 

@@ -24,7 +24,7 @@ from sharecons.protocol.admin.requests import coordinator_key
 from sharecons.protocol.admin.results import Outcome, Results
 from sharecons.protocol.admin.state_records import StateKey
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.share_state_records import (
     SHARE_GROUP_STATE,
     read_key,

@@ -10,7 +10,7 @@ from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
 from sharecons._record import AcknowledgeType, TopicPartition
 from sharecons.errors import ConfigurationError
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 
 __all__ = [
     "ACQUIRE_MODES",

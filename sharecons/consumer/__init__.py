@@ -6,6 +6,7 @@ connects, `group_setup` checks the cluster before it joins, `group_type` the gro
 `skipped_records` counts what a new group never receives; `assignment` waits for
 partitions. The loops are in `iterators`, `receive` and `polling`; `delivery_queue`
 holds the leases, `readers` decides which loop gets records and accepts them implicitly,
-`deserializers` decodes them, `unprocessed` reports records without a loop.
-`stored_error` is what ended the consumer. `worker_access` is for `sharecons.worker`.
+`lease_decoder` decodes them, `deserializers` are the application's, `unprocessed`
+reports records without a loop. `stored_error` is what ended the consumer.
+`worker_access` is for `sharecons.worker`.
 """

@@ -8,13 +8,9 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
-from sharecons.consumer.deserializers import Deserializers, decode_lease
-from sharecons.consumer.readers import (
-    Reader,
-    Readers,
-    Unacknowledged,
-    insert_lease,
-)
+from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.lease_decoder import decode_lease
+from sharecons.consumer.readers import Reader, Readers, Unacknowledged, insert_lease
 from sharecons.consumer.stored_error import StoredError
 from sharecons.consumer.unprocessed import Unprocessed, report_unprocessed
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
@@ -23,10 +19,11 @@ from sharecons.metrics.recorder import FetchSize, MetricsRecorder
 from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.callbacks import log_unraised, run_callback
 from sharecons.net.io.event_loop import Clock, Waiter
-from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
+from sharecons.protocol.acknowledge.ack_errors import lock_overrun
 from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.results import lock_overrun, summarize
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.acknowledge.results import summarize
 from sharecons.protocol.fetch.prefetch import Prefetch
 
 __all__ = ["SLICE", "DeliveryQueue"]

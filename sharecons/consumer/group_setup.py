@@ -13,12 +13,12 @@ from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.messages import (
+from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.group.config_messages import (
     AlterGroupConfig,
     AlterGroupConfigResponse,
     DescribeGroupConfig,
     DescribeGroupConfigResponse,
-    FetchSettings,
 )
 from sharecons.wire import consumer_apis
 

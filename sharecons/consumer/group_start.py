@@ -10,7 +10,7 @@ from sharecons.consumer.group_setup import (
 )
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.protocol.messages import FetchSettings
+from sharecons.protocol.fetch.settings import FetchSettings
 
 __all__ = ["GroupStart"]
 

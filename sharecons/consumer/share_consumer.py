@@ -40,8 +40,8 @@ from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, new_waiter, running_clock
 from sharecons.net.io.transport import Network
 from sharecons.net.member import Member
-from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
-from sharecons.protocol.messages import FetchSettings
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.version import VERSION
 

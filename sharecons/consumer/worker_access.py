@@ -13,7 +13,7 @@ from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ClosedError, ConfigurationError, Error
 from sharecons.net.cluster import Cluster
 from sharecons.net.group_configs import GroupConfigReader
-from sharecons.protocol.acknowledge.batcher import CommitWaiter
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.record import TopicPartition
 
 __all__ = ["HURRY", "WorkerAccess"]

@@ -20,13 +20,13 @@ from sharecons.net.connection import Connection
 from sharecons.net.io.transport import ErrorMapping, TcpNetwork
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.messages import (
     LEAVE_EPOCH,
-    Endpoint,
     FindCoordinator,
     Heartbeat,
     MetadataRequest,
 )
+from sharecons.protocol.partitions import Endpoint
 from sharecons.records.encoder import NewRecord
 from sharecons.version import VERSION
 from sharecons.wire import consumer_apis

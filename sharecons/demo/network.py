@@ -3,7 +3,7 @@
 from sharecons.errors import ConnectionFailedError
 from sharecons.net.io.idle_watch import OnLost, Wait
 from sharecons.net.io.transport import FrameTransport, Network
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
 
 __all__ = ["KillableNetwork"]

@@ -11,7 +11,7 @@ from sharecons.demo.job_tracker import DELIVERY_LIMIT, JobTracker
 from sharecons.demo.network import KillableNetwork
 from sharecons.demo.plan import CONCURRENT_JOBS, MAX_DELIVERIES, Decision, Plan
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.record import Record
 from sharecons.worker.hooks import WorkerHooks
 from sharecons.worker.outcomes import Accepted, LockLost, Outcome, Rejected, Released

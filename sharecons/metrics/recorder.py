@@ -17,13 +17,9 @@ from typing import Final, final
 from sharecons._record import RENEW
 from sharecons.metrics.catalog import MetricName
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.messages import (
-    Acknowledgements,
-    Heartbeat,
-    HeartbeatResponse,
-    ShareFetchResponse,
-    SharePartition,
-)
+from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Acknowledgements, ShareFetchResponse
 
 __all__ = ["FetchSize", "MetricsRecorder", "PollTimes", "SampledValues"]
 

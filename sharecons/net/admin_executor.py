@@ -19,7 +19,7 @@ from sharecons.protocol.admin.requests import CoordinatorKind, Reply, coordinato
 from sharecons.protocol.admin.results import Results
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["AdminExecutor"]
 

@@ -12,9 +12,9 @@ from sharecons.net.connection import Connection
 from sharecons.net.io.sasl import SaslSessions
 from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 
-__all__ = ["Cluster"]
+__all__ = ["CONNECT_TIMEOUT", "Cluster"]
 
 CONNECT_TIMEOUT: Final = 10.0  # socket.connection.setup.timeout.ms
 

@@ -20,7 +20,7 @@ from sharecons.errors import (
 )
 from sharecons.net.connection import Connection
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 
 __all__ = ["ConnectAttempts"]
 

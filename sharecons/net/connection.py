@@ -20,7 +20,7 @@ from sharecons.net.io.idle_watch import Wait
 from sharecons.net.io.sasl import SaslSession, SaslSessions
 from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
 from sharecons.net.outages import Outages
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire import api_versions
 from sharecons.wire.api_versions import VersionRange
 from sharecons.wire.codec import frames, registry

@@ -21,22 +21,20 @@ from sharecons.net.connection import Connection, ReconnectingConnection
 from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.net.io.idle_watch import Wait
-from sharecons.protocol.acknowledge.batcher import AckBatcher, CommitWaiter
+from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired, LeaderEvent, LocksLost
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.leader import Leader, Request, Response
-from sharecons.protocol.fetch.pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.group.metadata import Metadata
-from sharecons.protocol.messages import (
-    FetchSettings,
-    ShareFetch,
-    ShareFetchResponse,
-    SharePartition,
-)
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import ShareFetch, ShareFetchResponse
 
 __all__ = ["AckDispatcher", "AckListener", "LeaderTasks", "Machine", "drive"]
 

@@ -8,7 +8,7 @@ from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
 from sharecons.protocol.group.metadata import Metadata, TopicError
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.reported_errors import (
     METADATA,
     ReportedErrors,

@@ -21,7 +21,7 @@ from sharecons.protocol.fetch.retried_errors import (
     PartitionFetched,
     PartitionRetried,
 )
-from sharecons.protocol.messages import SharePartition, TopicId
+from sharecons.protocol.partitions import SharePartition, TopicId
 
 __all__ = ["FetchEvent", "FetchProblems"]
 

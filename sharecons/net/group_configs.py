@@ -15,7 +15,7 @@ from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.protocol.codes import code_name
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.config_messages import (
     DescribeGroupConfigs,
     DescribeGroupConfigsResponse,
 )

@@ -25,13 +25,10 @@ from sharecons.net.error_reports import ErrorReports
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.log_messages import STALLED
 from sharecons.net.member_log import MemberLog
-from sharecons.protocol.acknowledge.batcher import (
-    AcknowledgeResult,
-    CommitWaiter,
-    ResultLog,
-    join_results,
-)
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
+from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
@@ -46,14 +43,12 @@ from sharecons.protocol.fetch.events import (
 )
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.retried_errors import FetchRejected
-from sharecons.protocol.group.heartbeat import Membership, State
+from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.group.heartbeat import Membership
+from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.group.metadata import Metadata
-from sharecons.protocol.messages import (
-    Endpoint,
-    FetchSettings,
-    FindCoordinator,
-    SharePartition,
-)
+from sharecons.protocol.group.states import State
+from sharecons.protocol.partitions import Endpoint, SharePartition
 
 __all__ = ["Listener", "Member"]
 

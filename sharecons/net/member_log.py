@@ -25,7 +25,7 @@ from sharecons.protocol.fetch.retried_errors import (
     PartitionFetched,
     PartitionRetried,
 )
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.messages import (
     JOIN_EPOCH,
     FindCoordinatorResponse,
     Heartbeat,

@@ -8,8 +8,9 @@ from sharecons.errors import Error
 from sharecons.net.io.event_loop import Clock
 from sharecons.net.problem_log import REPEAT_INTERVAL, ProblemLog, ProblemTexts
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.heartbeat import Membership, State
+from sharecons.protocol.group.heartbeat import Membership
 from sharecons.protocol.group.metadata import Metadata
+from sharecons.protocol.group.states import State
 from sharecons.protocol.group.unassigned import STATE_TOPIC_REQUEST, Cause, cause_of
 
 __all__ = ["ObservedMember", "UnassignedWatch"]

@@ -1,6 +1,7 @@
 """State machines of KIP-932, without sockets, clocks, random numbers or logs.
 
-`messages` are requests and responses, `codes` Kafka's error codes, `error_actions` the
+`partitions` names partitions and brokers, `share_messages` are the requests and
+responses of share sessions, `codes` Kafka's error codes, `error_actions` the
 action for each, `error_advice` what users can do about some, `backoff` and `open_enum`
 helpers, `reported_errors` the errors already raised in the application. The packages:
 `group`, `fetch`, `acknowledge`, `log_reader`, `sasl`, `produce`,

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["METADATA", "ReportedErrors", "fetch_error", "topic_error"]
 

@@ -1,13 +1,13 @@
 """Decodes one partition's records in a ShareFetch response (KIP-932, "ShareFetch").
 
 The response has two independent parts. One is a slice of the log: record batches (see
-`layout`), or messages of older formats (see `message_sets`), of which the last can be
-truncated. The other lists the offsets that this consumer acquired, with their delivery
-counts. A batch can contain several acquired ranges, records that other consumers
-acquired, gaps left by compaction, and transaction markers.
+`batch_header`), or messages of older formats (see `message_sets`), of which the last
+can be truncated. The other lists the offsets that this consumer acquired, with their
+delivery counts. A batch can contain several acquired ranges, records that other
+consumers acquired, gaps left by compaction, and transaction markers.
 
 `decode` combines them. It finds the batches, skips those without an acquired offset,
-verifies, decompresses and decodes the others (`layout`), and accounts for every
+verifies, decompresses and decodes the others (`record_decoder`), and accounts for every
 acquired offset (`offset_accounting`).
 
 A batch is used as a whole or not at all. After a damaged batch, decoding continues with
@@ -20,9 +20,7 @@ from typing import final
 from crc32c import crc32c
 
 from sharecons._record import AckTarget, Record
-from sharecons.records.compression import decompress
-from sharecons.records.errors import UNREADABLE, DamagedError
-from sharecons.records.layout import (
+from sharecons.records.batch_header import (
     CODEC_MASK,
     CONTROL,
     CRC_START,
@@ -32,11 +30,12 @@ from sharecons.records.layout import (
     PREFIX_SIZE,
     SMALLEST_LENGTH,
     Header,
-    Span,
-    read_records,
 )
+from sharecons.records.compression import decompress
+from sharecons.records.errors import UNREADABLE, DamagedError
 from sharecons.records.message_sets import LAST_MAGIC, check_message, to_batch
 from sharecons.records.offset_accounting import Decoded, OffsetAccounting, Undecodable
+from sharecons.records.record_decoder import Span, read_records
 
 __all__ = ["Decoded", "Undecodable", "decode"]
 

@@ -1,6 +1,6 @@
 """Decodes a batch into columns: buffers for Arrow, without an object per record.
 
-`layout` makes `Record`s for applications; this module writes Arrow's layout.
+`record_decoder` makes `Record`s for applications; this module writes Arrow's layout.
 Keys and values are not copied: a column of bytes is a list of ascending positions in
 `Columns.data`, the start and end of each value. Read as Arrow offsets, they also cut
 out the bytes between values, so `sharecons.spark.arrow` takes every second element.
@@ -13,8 +13,8 @@ from typing import Final, final
 from librt.strings import BytesWriter, write_i16_le, write_i64_le
 from mypy_extensions import i16, i64, u8
 
+from sharecons.records.batch_header import APPEND_TIME, Header
 from sharecons.records.errors import DamagedError
-from sharecons.records.layout import APPEND_TIME, Header
 from sharecons.records.varints import VARINT, VARLONG, read_varint
 
 __all__ = ["END_OF_SPANS", "LAST_OFFSET", "Columns", "Span", "read_batch"]
@@ -87,7 +87,7 @@ class Columns:
         self.header_has_value = BytesWriter()
 
 
-def read_batch(  # noqa: C901 - one loop, as in `layout`
+def read_batch(  # noqa: C901 - one loop, as in `record_decoder`
     header: Header,
     data: bytes,
     start: i64,
@@ -101,6 +101,8 @@ def read_batch(  # noqa: C901 - one loop, as in `layout`
 
     They are in `data` from `start` to `stop`; `base` is added to the positions.
     """
+    # Unrolled as `record_decoder`, see docs/design.md, "Two unrolled decoders": when
+    # compiled, the loop works on numbers of the machine and creates no Python object.
     keys, has_key = columns.keys, columns.has_key
     values, has_value = columns.values, columns.has_value
     offsets, timestamps = columns.offsets, columns.timestamps

@@ -10,16 +10,7 @@ from typing import Final, final
 
 from crc32c import crc32c
 
-from sharecons.records.columns import (
-    END_OF_SPANS,
-    LAST_OFFSET,
-    Columns,
-    Span,
-    read_batch,
-)
-from sharecons.records.compression import decompress
-from sharecons.records.errors import DamagedError
-from sharecons.records.layout import (
+from sharecons.records.batch_header import (
     CODEC_MASK,
     CONTROL,
     CRC_START,
@@ -30,6 +21,15 @@ from sharecons.records.layout import (
     TRANSACTIONAL,
     Header,
 )
+from sharecons.records.columns import (
+    END_OF_SPANS,
+    LAST_OFFSET,
+    Columns,
+    Span,
+    read_batch,
+)
+from sharecons.records.compression import decompress
+from sharecons.records.errors import DamagedError
 from sharecons.records.message_sets import LAST_MAGIC, to_batch
 
 __all__ = ["ColumnsReader", "next_offset"]

@@ -1,4 +1,4 @@
-"""Encodes records as one batch of format 2 (see `layout`).
+"""Encodes records as one batch of format 2 (see `batch_header`, `record_decoder`).
 
 Used by tests, dead letters and the embedded broker. It is not optimized for speed.
 """
@@ -9,8 +9,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from sharecons._record import Headers
-from sharecons.records.compression import Codec, compress
-from sharecons.records.layout import (
+from sharecons.records.batch_header import (
     APPEND_TIME,
     CONTROL,
     CRC_START,
@@ -20,6 +19,7 @@ from sharecons.records.layout import (
     MAGIC,
     TRANSACTIONAL,
 )
+from sharecons.records.compression import Codec, compress
 from sharecons.records.varints import append_varint
 
 __all__ = ["NewRecord", "encode"]

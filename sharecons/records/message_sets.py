@@ -26,10 +26,7 @@ formats. A message of format 0 has no timestamp; the batch has -1, as a record o
 from typing import Final, final
 from zlib import crc32
 
-from sharecons.records.compression import LIMIT, Codec, decompress
-from sharecons.records.encoder import NewRecord, encode
-from sharecons.records.errors import DamagedError
-from sharecons.records.layout import (
+from sharecons.records.batch_header import (
     APPEND_TIME,
     CODEC_MASK,
     LENGTH_END,
@@ -39,6 +36,9 @@ from sharecons.records.layout import (
     int64_at,
     uint32_at,
 )
+from sharecons.records.compression import LIMIT, Codec, decompress
+from sharecons.records.encoder import NewRecord, encode
+from sharecons.records.errors import DamagedError
 from sharecons.records.lz4_header import with_header_checksum
 
 __all__ = ["LAST_MAGIC", "check_message", "message_count", "to_batch"]

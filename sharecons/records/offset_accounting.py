@@ -25,8 +25,9 @@ from collections.abc import Sequence
 from typing import NamedTuple, final
 
 from sharecons._record import Record
-from sharecons.records.layout import END_OF_SPANS, LAST_OFFSET, Header, Span
+from sharecons.records.batch_header import LAST_OFFSET, Header
 from sharecons.records.offset_set import OffsetSet
+from sharecons.records.record_decoder import END_OF_SPANS, Span
 
 __all__ = ["Decoded", "OffsetAccounting", "Undecodable"]
 

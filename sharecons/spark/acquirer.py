@@ -28,10 +28,10 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.net.member import Member
-from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import summarize
-from sharecons.protocol.messages import FetchSettings
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.wire import consumer_apis

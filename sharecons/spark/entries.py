@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
-from sharecons.protocol.messages import SharePartition, TopicId
+from sharecons.protocol.partitions import SharePartition, TopicId
 from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.ledger import AcquiredRange, Redeliverable
 from sharecons.spark.loads import Load, Loads

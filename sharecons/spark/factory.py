@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.config.validation import parse_bootstrap
 from sharecons.net.cluster import Cluster
-from sharecons.protocol.messages import FetchSettings
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.spark.acquirer import MemberConfig
 from sharecons.spark.driver import Driver
 from sharecons.spark.hadoop_conf import check_location

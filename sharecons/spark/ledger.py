@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import final
 from uuid import UUID
 
-from sharecons.protocol.messages import SharePartition, TopicId
+from sharecons.protocol.partitions import SharePartition, TopicId
 from sharecons.records.offset_set import OffsetSet
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
 

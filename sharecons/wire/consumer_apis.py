@@ -4,17 +4,18 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sharecons.errors import UnsupportedVersionError
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.config_messages import (
     AlterGroupConfig,
     DescribeGroupConfig,
     DescribeGroupConfigs,
+)
+from sharecons.protocol.group.messages import (
     FindCoordinator,
     Heartbeat,
     MetadataRequest,
-    ShareAcknowledge,
-    ShareFetch,
 )
 from sharecons.protocol.sasl.authentication import SaslAuthenticate, SaslHandshake
+from sharecons.protocol.share_messages import ShareAcknowledge, ShareFetch
 from sharecons.wire.codec.api import Api
 from sharecons.wire.codec.registry import Served, choose_version
 from sharecons.wire.find_coordinator import FIND_COORDINATOR

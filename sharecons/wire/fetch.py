@@ -20,7 +20,7 @@ from sharecons.protocol.log_reader.messages import (
     FetchedPartition,
     FetchPosition,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.codec.api import Api, Frame
 from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field, varint
 

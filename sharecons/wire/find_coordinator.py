@@ -7,11 +7,8 @@ which store the state of share partitions and receive no heartbeats (KIP-932).
 from importlib import import_module
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import (
-    Endpoint,
-    FindCoordinator,
-    FindCoordinatorResponse,
-)
+from sharecons.protocol.group.messages import FindCoordinator, FindCoordinatorResponse
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 
 __all__ = ["FIND_COORDINATOR"]

@@ -4,7 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.config_messages import (
     AlterGroupConfig,
     AlterGroupConfigResponse,
     DescribeGroupConfig,

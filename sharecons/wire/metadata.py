@@ -5,13 +5,12 @@
 
 from importlib import import_module
 
-from sharecons.protocol.messages import (
-    Endpoint,
+from sharecons.protocol.group.messages import (
     MetadataRequest,
     MetadataResponse,
-    PartitionLeader,
     TopicDescription,
 )
+from sharecons.protocol.partitions import Endpoint, PartitionLeader
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.topic_ids import topic_id_of, uuid_of
 

@@ -9,7 +9,7 @@ from sharecons.protocol.admin.models import (
     StateBatch,
 )
 from sharecons.protocol.admin.requests import ReadState, Reply
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import none_if_negative, schema
 from sharecons.wire.share_fetch import by_topic

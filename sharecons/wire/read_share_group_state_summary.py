@@ -10,7 +10,7 @@ from typing import Any
 
 from sharecons.protocol.admin.models import StateSummary
 from sharecons.protocol.admin.requests import ReadStateSummary, Reply
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import NO_EPOCH, none_if_negative, schema
 from sharecons.wire.share_fetch import by_topic

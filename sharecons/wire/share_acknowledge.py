@@ -2,12 +2,11 @@
 
 from importlib import import_module
 
-from sharecons.protocol.messages import (
-    PartitionLeader,
+from sharecons.protocol.partitions import PartitionLeader, SharePartition
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     ShareAcknowledge,
     ShareAcknowledgeResponse,
-    SharePartition,
 )
 from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
 from sharecons.wire.share_fetch import batches, by_topic, endpoints

@@ -13,20 +13,22 @@ from types import ModuleType
 from typing import Any, Final
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import (
+from sharecons.protocol.partitions import (
     Endpoint,
     PartitionLeader,
+    SharePartition,
+    TopicId,
+)
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     Range,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
-    TopicId,
 )
 from sharecons.wire.codec.api import Api, Frame
 from sharecons.wire.codec.fields import NO_TAGS, FieldReader, text_field, varint
 
-__all__ = ["SHARE_FETCH", "batches", "by_topic", "endpoints"]
+__all__ = ["RECORD_LIMIT_SINCE", "SHARE_FETCH", "batches", "by_topic", "endpoints"]
 
 VERSIONS: Final = range(1, 3)
 RECORD_LIMIT_SINCE: Final = 2
@@ -142,7 +144,7 @@ def _decode(reader: FieldReader, version: int) -> ShareFetchResponse:
 
 
 def _partition(reader: FieldReader, topic_id: bytes) -> PartitionResponse:
-    # Bypass the constructor, which is plain Python (see `protocol.messages`).
+    # Bypass the constructor, which is plain Python (see `protocol.share_messages`).
     share_partition = tuple.__new__(SharePartition, (topic_id, reader.int32()))
     error, message = reader.int16(), reader.text()
     acknowledge_error, acknowledge_message = reader.int16(), reader.text()

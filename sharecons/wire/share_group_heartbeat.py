@@ -3,7 +3,8 @@
 from importlib import import_module
 from typing import Any
 
-from sharecons.protocol.messages import Heartbeat, HeartbeatResponse, SharePartition
+from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.codec.api import Api, Frame, read_entity, seconds, write_entity
 from sharecons.wire.topic_ids import topic_id_of
 

@@ -11,7 +11,7 @@ from typing import Final
 from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.models import DeliveryState, StateBatch
 from sharecons.protocol.admin.state_records import StateKey, StateSnapshot, StateUpdate
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.codec.fields import FieldReader
 
 __all__ = ["SHARE_GROUP_STATE", "read_key", "read_value"]

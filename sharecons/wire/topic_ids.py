@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sharecons.protocol.messages import TopicId
+from sharecons.protocol.partitions import TopicId
 
 __all__ = ["topic_id_of", "uuid_of"]
 

@@ -10,7 +10,7 @@ from sharecons.admin.state_replay import (
 )
 from sharecons.protocol.admin.models import DeliveryState, StateBatch
 from sharecons.protocol.admin.state_records import StateKey, StateSnapshot, StateUpdate
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 ORDERS = SharePartition(bytes(range(16)), 3)
 KEY = StateKey("billing", ORDERS)

@@ -11,7 +11,7 @@ from sharecons.config.properties.tokens import unsecured
 from sharecons.config.validation import parse_bootstrap
 from sharecons.errors import AuthenticationError, ConnectionFailedError
 from sharecons.net.cluster import Cluster
-from sharecons.protocol.messages import FindCoordinator
+from sharecons.protocol.group.messages import FindCoordinator
 from tests.config.authority import PASSWORD as STORE_PASSWORD
 from tests.config.conftest import NAME, PASSWORD, quote_jaas
 

@@ -14,7 +14,8 @@ from sharecons import Security, ShareConsumer
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.protocol.messages import Endpoint, FindCoordinator
+from sharecons.protocol.group.messages import FindCoordinator
+from sharecons.protocol.partitions import Endpoint
 from sharecons.testing import EmbeddedBroker
 from tests.net.streams import Peer, frame
 from tests.wire.oracle import from_hex

@@ -13,7 +13,7 @@ from sharecons.config.validation import (
     parse_bootstrap,
 )
 from sharecons.errors import ConfigurationError
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.testing import EmbeddedBroker
 
 WRONG = [

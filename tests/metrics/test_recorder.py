@@ -13,13 +13,9 @@ from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
 )
-from sharecons.protocol.messages import (
-    Heartbeat,
-    HeartbeatResponse,
-    Range,
-    ShareFetchResponse,
-    SharePartition,
-)
+from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Range, ShareFetchResponse
 from sharecons.record import ACCEPT, RENEW
 from tests.protocol.message_factories import fetch_response, partition_response
 

@@ -3,12 +3,10 @@
 import anyio
 import pytest
 
-from sharecons.errors import (
-    ConnectionFailedError,
-    UnsupportedVersionError,
-)
+from sharecons.errors import ConnectionFailedError, UnsupportedVersionError
 from sharecons.net.cluster import Cluster
-from sharecons.protocol.messages import Endpoint, FindCoordinator
+from sharecons.protocol.group.messages import FindCoordinator
+from sharecons.protocol.partitions import Endpoint
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, frame
 from tests.wire.oracle import from_hex

@@ -12,12 +12,9 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.connection import Connection
-from sharecons.protocol.messages import (
-    Endpoint,
-    FindCoordinator,
-    FindCoordinatorResponse,
-    ShareFetch,
-)
+from sharecons.protocol.group.messages import FindCoordinator, FindCoordinatorResponse
+from sharecons.protocol.partitions import Endpoint
+from sharecons.protocol.share_messages import ShareFetch
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, frame, versions_response
 from tests.wire.oracle import from_hex

@@ -5,14 +5,11 @@ from functools import partial
 import anyio
 import pytest
 
-from sharecons.errors import (
-    ConnectionFailedError,
-    ProtocolError,
-    RequestTimedOutError,
-)
+from sharecons.errors import ConnectionFailedError, ProtocolError, RequestTimedOutError
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import ReconnectingConnection
-from sharecons.protocol.messages import Endpoint, FindCoordinator
+from sharecons.protocol.group.messages import FindCoordinator
+from sharecons.protocol.partitions import Endpoint
 from tests.net.interrupts import interruptions
 from tests.net.streams import MemoryNetwork, Peer, frame
 from tests.wire.oracle import from_hex

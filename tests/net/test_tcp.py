@@ -6,15 +6,12 @@ from functools import partial
 import anyio
 import pytest
 
-from sharecons.errors import (
-    ConnectionFailedError,
-    ProtocolError,
-    RequestTimedOutError,
-)
+from sharecons.errors import ConnectionFailedError, ProtocolError, RequestTimedOutError
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.protocol.messages import Endpoint, FindCoordinator
+from sharecons.protocol.group.messages import FindCoordinator
+from sharecons.protocol.partitions import Endpoint
 from tests.net.streams import Peer, frame
 from tests.wire.oracle import from_hex
 
@@ -85,7 +82,7 @@ async def test_response_of_many_segments():
     varint = bytes((length + 1 & 0x7F | 0x80, length + 1 >> 7 & 0x7F | 0x80))
     varint += bytes((length + 1 >> 14 & 0x7F | 0x80, length + 1 >> 21))
     body = resource + varint + b"x" * length + from_hex("00 00 00 01 00 00 00 00 00")
-    from sharecons.protocol.messages import DescribeGroupConfig
+    from sharecons.protocol.group.config_messages import DescribeGroupConfig
 
     async with Server(partial(respond_once, frame(2, body))) as here:
         connection = await connected(here)

@@ -1,15 +1,14 @@
 """A harness for tests of the acknowledgement batcher."""
 
 from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
-from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
-    ResultLog,
-)
-from sharecons.protocol.acknowledge.results import CommitWaiter, join_results
+from sharecons.protocol.acknowledge.result_log import AcknowledgeError, ResultLog
+from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import PartitionResponse, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import PartitionResponse
 from sharecons.record import ACCEPT, AcknowledgeType
 from tests.protocol.message_factories import (
     P0,

@@ -10,11 +10,11 @@ from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.events import Acquired, StartsFixed
 from sharecons.protocol.fetch.leader import Leader, Request, Response
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.messages import (
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     ShareAcknowledge,
     ShareFetch,
-    SharePartition,
 )
 from tests.protocol.message_factories import (
     NODE_ID,

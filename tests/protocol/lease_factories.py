@@ -3,10 +3,11 @@
 import itertools
 from collections.abc import Sequence
 
-from sharecons.protocol.acknowledge.ack_states import Run, ranges_of
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.ranges import ranges_of
 from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.acknowledge.runs import Run
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW
 from tests.protocol.message_factories import P0, TOPIC
 

@@ -4,14 +4,13 @@ from typing import Final
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.group.heartbeat import Membership, Request
-from sharecons.protocol.messages import (
-    Endpoint,
+from sharecons.protocol.group.messages import (
     FindCoordinator,
     FindCoordinatorResponse,
     Heartbeat,
     HeartbeatResponse,
-    SharePartition,
 )
+from sharecons.protocol.partitions import Endpoint, SharePartition
 from tests.protocol.message_factories import P0
 
 __all__ = [

@@ -4,15 +4,13 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sharecons.protocol.messages import (
-    Endpoint,
-    FetchSettings,
-    PartitionLeader,
+from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     Range,
     ShareAcknowledgeResponse,
     ShareFetchResponse,
-    SharePartition,
 )
 
 __all__ = [

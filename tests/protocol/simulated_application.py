@@ -9,11 +9,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from sharecons.errors import LockLostError, RecordStateError
-from sharecons.protocol.acknowledge.ack_states import GAP, Run
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.acknowledge.results import CommitWaiter
-from sharecons.protocol.messages import Acknowledgements, SharePartition
+from sharecons.protocol.acknowledge.runs import GAP, Run
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Acknowledgements
 from sharecons.record import RELEASE, RENEW, AcknowledgeType
 from tests.protocol.message_factories import acks_by_offset
 from tests.protocol.simulated_broker import Broker

@@ -10,16 +10,15 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import (
+from sharecons.protocol.partitions import PartitionLeader, SharePartition
+from sharecons.protocol.share_messages import (
     Acknowledgements,
-    PartitionLeader,
     PartitionResponse,
     Range,
     ShareAcknowledge,
     ShareAcknowledgeResponse,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
 )
 
 __all__ = ["LOCK", "Broker", "Fault", "Partition"]

@@ -3,13 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledge.ack_states import (
-    KIND,
-    SENT,
-    AckStates,
-    Run,
-    partition_runs,
-)
+from sharecons.protocol.acknowledge.ack_states import KIND, SENT, AckStates
+from sharecons.protocol.acknowledge.runs import Run, partition_runs
 from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
 
 COUNT = 12

@@ -4,26 +4,17 @@ import pytest
 
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import MAX_PASSED_OVER
-from sharecons.protocol.acknowledge.ack_states import GAP
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
 )
 from sharecons.protocol.acknowledge.results import join_results
+from sharecons.protocol.acknowledge.runs import GAP
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction
 from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
-from tests.protocol.batcher_harness import (
-    INVALID_STATE,
-    BatcherHarness,
-    accepted,
-)
-from tests.protocol.message_factories import (
-    P0,
-    P1,
-    TOPIC,
-    partition_response,
-)
+from tests.protocol.batcher_harness import INVALID_STATE, BatcherHarness, accepted
+from tests.protocol.message_factories import P0, P1, TOPIC, partition_response
 
 UNKNOWN_ERROR = AcknowledgeError(Code.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR", "")
 

@@ -3,9 +3,9 @@
 import pytest
 
 from sharecons.protocol.codes import Code
+from sharecons.protocol.fetch.empty_responses import REOPEN, STALLED, WITHOUT_PAUSE
 from sharecons.protocol.fetch.events import Stalled
-from sharecons.protocol.fetch.pauses import REOPEN, STALLED, WITHOUT_PAUSE
-from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
+from sharecons.protocol.share_messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

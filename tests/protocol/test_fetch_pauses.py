@@ -6,9 +6,11 @@ import pytest
 
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
+from sharecons.protocol.fetch.fetchable_partitions import FetchablePartitions
 from sharecons.protocol.fetch.leader import Leader
-from sharecons.protocol.fetch.pauses import FetchablePartitions, FetchPauses
-from sharecons.protocol.messages import ShareFetch, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

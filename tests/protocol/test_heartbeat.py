@@ -5,18 +5,14 @@ import math
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.heartbeat import (
+from sharecons.protocol.group.heartbeat_interval import (
     DEFAULT_INTERVAL,
     EARLY_INTERVAL,
     EARLY_PERIOD,
     MIN_INTERVAL,
-    State,
 )
-from sharecons.protocol.messages import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    HeartbeatResponse,
-)
+from sharecons.protocol.group.messages import JOIN_EPOCH, LEAVE_EPOCH, HeartbeatResponse
+from sharecons.protocol.group.states import State
 from tests.protocol.membership_harness import (
     COORDINATOR,
     MEMBER_ID,

@@ -13,17 +13,11 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.heartbeat import (
-    EARLY_INTERVAL,
-    MAX_REJOIN_DELAY,
-    REJOIN_DELAY,
-    State,
-)
-from sharecons.protocol.messages import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    Endpoint,
-)
+from sharecons.protocol.group.heartbeat import MAX_REJOIN_DELAY, REJOIN_DELAY
+from sharecons.protocol.group.heartbeat_interval import EARLY_INTERVAL
+from sharecons.protocol.group.messages import JOIN_EPOCH, LEAVE_EPOCH
+from sharecons.protocol.group.states import State
+from sharecons.protocol.partitions import Endpoint
 from tests.protocol.membership_harness import (
     CONNECTION_LOST,
     MEMBER_ID,

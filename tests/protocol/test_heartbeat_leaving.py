@@ -5,16 +5,11 @@ from typing import Any
 
 import pytest
 
-from sharecons.errors import (
-    AuthenticationError,
-    Error,
-    UnsupportedVersionError,
-)
+from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.heartbeat import Membership, Request, State
-from sharecons.protocol.messages import (
-    LEAVE_EPOCH,
-)
+from sharecons.protocol.group.heartbeat import Membership, Request
+from sharecons.protocol.group.messages import LEAVE_EPOCH
+from sharecons.protocol.group.states import State
 from tests.protocol.membership_harness import (
     CONNECTION_LOST,
     NO_PARTITIONS,

@@ -14,17 +14,17 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.heartbeat import Membership, Request, Response, State
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.heartbeat import Membership, Request, Response
+from sharecons.protocol.group.messages import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    Endpoint,
     FindCoordinator,
     FindCoordinatorResponse,
     Heartbeat,
     HeartbeatResponse,
-    SharePartition,
 )
+from sharecons.protocol.group.states import State
+from sharecons.protocol.partitions import Endpoint, SharePartition
 from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.membership_harness import MEMBER_ID
 from tests.protocol.message_factories import P0, P1, P2

@@ -5,12 +5,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from sharecons.protocol.group.heartbeat import (
-    TRANSITIONS,
-    Membership,
-    MembershipEvent,
-    State,
-)
+from sharecons.protocol.group.heartbeat import Membership
+from sharecons.protocol.group.states import TRANSITIONS, MembershipEvent, State
 from tests.protocol.membership_harness import (
     CONNECTION_LOST,
     coordinator_response,

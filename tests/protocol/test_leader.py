@@ -9,8 +9,9 @@ from sharecons.protocol.fetch.events import (
     EndpointsLearned,
     UnexpectedResponse,
 )
-from sharecons.protocol.fetch.fetch_control import SHORT_WAIT
-from sharecons.protocol.messages import Endpoint, ShareFetch
+from sharecons.protocol.fetch.max_wait import SHORT_WAIT
+from sharecons.protocol.partitions import Endpoint
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT, RELEASE
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

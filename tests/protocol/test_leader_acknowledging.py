@@ -3,12 +3,12 @@
 import pytest
 
 from sharecons.errors import UnsupportedVersionError
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
-from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired
-from sharecons.protocol.messages import ShareFetch
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

@@ -6,13 +6,13 @@ from typing import Final
 import pytest
 
 from sharecons.protocol.acknowledge.linger import ACK_DELAY
-from sharecons.protocol.fetch.fetch_control import (
+from sharecons.protocol.fetch.arrival_rate import (
     DENSE_INTERVAL,
     GATHER_TIME,
     MAX_GATHER_TIME,
     ArrivalRate,
 )
-from sharecons.protocol.messages import ShareFetch
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT, RELEASE
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

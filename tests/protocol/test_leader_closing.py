@@ -8,7 +8,7 @@ from sharecons.errors import LockLostError
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import LocksLost, MetadataStale
 from sharecons.protocol.fetch.session_manager import CLOSING
-from sharecons.protocol.messages import ShareAcknowledge
+from sharecons.protocol.share_messages import ShareAcknowledge
 from sharecons.record import ACCEPT, RELEASE, RENEW
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

@@ -27,7 +27,7 @@ from sharecons.protocol.fetch.retried_errors import (
     PartitionFetched,
     PartitionRetried,
 )
-from sharecons.protocol.messages import PartitionLeader
+from sharecons.protocol.partitions import PartitionLeader
 from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

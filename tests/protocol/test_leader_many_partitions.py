@@ -5,9 +5,10 @@ from typing import Final
 import pytest
 
 from sharecons.protocol.codes import Code
+from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import DEMAND_PERIOD
-from sharecons.protocol.fetch.session_manager import PART_SIZE
-from sharecons.protocol.messages import ShareFetch, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

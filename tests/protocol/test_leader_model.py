@@ -20,9 +20,9 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ClosedError, ConnectionFailedError
 from sharecons.protocol.acknowledge.batcher import AckBatcher
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import ResultLog
-from sharecons.protocol.acknowledge.results import CommitWaiter
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import (
     Acquired,
@@ -31,9 +31,10 @@ from sharecons.protocol.fetch.events import (
     UnexpectedResponse,
 )
 from sharecons.protocol.fetch.leader import Leader, Request
+from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.fetch.session_manager import PART_SIZE
-from sharecons.protocol.messages import Range, ShareFetch, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Range, ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.message_factories import NODE_ID, SETTINGS, TOPIC, TOPIC_ID

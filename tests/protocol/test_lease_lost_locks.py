@@ -4,11 +4,9 @@ import math
 
 import pytest
 
-from sharecons.errors import (
-    LockLostError,
-    RecordStateError,
-)
-from sharecons.protocol.acknowledge.ack_states import Run, ranges_of
+from sharecons.errors import LockLostError, RecordStateError
+from sharecons.protocol.acknowledge.ranges import ranges_of
+from sharecons.protocol.acknowledge.runs import Run
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.lease_factories import (
     ACKNOWLEDGE_TYPES,

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.runs import Run
 from sharecons.record import ACCEPT, REJECT, RENEW, AcknowledgeType
 from tests.protocol.lease_factories import (
     TERMINAL_TYPES,

@@ -11,8 +11,8 @@ from sharecons.errors import (
     RecordStateError,
     UnsupportedVersionError,
 )
-from sharecons.protocol.acknowledge.ack_states import GAP, Run
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.runs import GAP, Run
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
 from tests.protocol.lease_factories import (
     ACKNOWLEDGE_TYPES,

@@ -12,7 +12,7 @@ from sharecons.protocol.log_reader.cursor import (
     Cursor,
     spans_by_partition,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 PARTITION = SharePartition(b"t" * 16, 3)
 

@@ -16,6 +16,11 @@ from sharecons.errors import (
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec
 from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.protocol.codes import Code
+from sharecons.protocol.group.messages import (
+    MetadataRequest,
+    MetadataResponse,
+    TopicDescription,
+)
 from sharecons.protocol.log_reader.messages import Fetch, Fetched, FetchedPartition
 from sharecons.protocol.log_reader.reader import (
     MAX_BYTES,
@@ -25,14 +30,7 @@ from sharecons.protocol.log_reader.reader import (
     LostRange,
     NodeRequest,
 )
-from sharecons.protocol.messages import (
-    Endpoint,
-    MetadataRequest,
-    MetadataResponse,
-    PartitionLeader,
-    SharePartition,
-    TopicDescription,
-)
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
 from sharecons.records.columns_reader import next_offset
 from sharecons.records.encoder import NewRecord, encode
 

@@ -6,15 +6,13 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.metadata import REFRESH_INTERVAL, Metadata, TopicError
-from sharecons.protocol.messages import (
-    Endpoint,
+from sharecons.protocol.group.messages import (
     MetadataRequest,
     MetadataResponse,
-    PartitionLeader,
-    SharePartition,
     TopicDescription,
 )
+from sharecons.protocol.group.metadata import REFRESH_INTERVAL, Metadata, TopicError
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
 from tests.protocol.message_factories import NO_LEADER, P0, P1, TOPIC, TOPIC_ID
 
 LOST = ConnectionFailedError("the connection broke")

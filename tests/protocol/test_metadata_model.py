@@ -14,15 +14,13 @@ from hypothesis.stateful import (
 
 from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.codes import Code
-from sharecons.protocol.group.metadata import Metadata
-from sharecons.protocol.messages import (
-    Endpoint,
+from sharecons.protocol.group.messages import (
     MetadataRequest,
     MetadataResponse,
-    PartitionLeader,
-    SharePartition,
     TopicDescription,
 )
+from sharecons.protocol.group.metadata import Metadata
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
 from tests.protocol.hypothesis_profile import MACHINE, search
 
 LOST: Final = ConnectionFailedError("the connection broke")

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.fetch.session_manager import (
+from sharecons.protocol.fetch.partition_rotation import (
     MAX_FULL_FETCHES,
     PART_SIZE,
     PartitionRotation,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from tests.protocol.hypothesis_profile import EXAMPLES
 from tests.protocol.message_factories import TOPIC_ID
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.fetch.events import Throttled
-from sharecons.protocol.fetch.pauses import HOLD, MAX_PAUSE, WINDOW, Quota
+from sharecons.protocol.fetch.quota import HOLD, MAX_PAUSE, WINDOW, Quota
 from sharecons.record import ACCEPT
 from tests.protocol.hypothesis_profile import EXAMPLES
 from tests.protocol.leader_harness import LeaderHarness

@@ -6,14 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledge.ack_states import (
-    GAP,
-    Run,
-    coalesce,
-    ranges_of,
-    split,
-)
-from sharecons.protocol.messages import Range
+from sharecons.protocol.acknowledge.ranges import ranges_of
+from sharecons.protocol.acknowledge.runs import GAP, Run, coalesce, split
+from sharecons.protocol.share_messages import Range
 from tests.protocol.hypothesis_profile import EXAMPLES
 from tests.protocol.message_factories import acks_by_offset
 

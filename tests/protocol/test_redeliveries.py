@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from sharecons.protocol.acknowledge.ack_states import Run
+from sharecons.protocol.acknowledge.archived import archived_by
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import LastRelease
-from sharecons.protocol.acknowledge.results import archived_by
+from sharecons.protocol.acknowledge.runs import Run
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import ShareAcknowledge, ShareFetch
+from sharecons.protocol.share_messages import ShareAcknowledge, ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE
 from tests.protocol.leader_harness import LeaderHarness
 from tests.protocol.message_factories import (

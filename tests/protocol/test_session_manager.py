@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from sharecons.protocol.fetch.session_manager import CLOSING, OPENING, ShareSession
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from tests.protocol.hypothesis_profile import MACHINE, search
 from tests.protocol.message_factories import P0, P1, P2
 

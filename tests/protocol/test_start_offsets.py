@@ -6,14 +6,9 @@ import pytest
 
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.start_offsets import MAX_ATTEMPTS
-from sharecons.protocol.messages import ShareFetch
+from sharecons.protocol.share_messages import ShareFetch
 from tests.protocol.leader_harness import CONNECTION_LOST, LeaderHarness
-from tests.protocol.message_factories import (
-    P0,
-    P1,
-    fetch_response,
-    partition_response,
-)
+from tests.protocol.message_factories import P0, P1, fetch_response, partition_response
 
 
 def idle_leader(*partitions) -> LeaderHarness:

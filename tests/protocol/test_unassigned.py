@@ -3,8 +3,9 @@
 import pytest
 
 from sharecons.protocol.codes import Code
+from sharecons.protocol.group.messages import TopicDescription
 from sharecons.protocol.group.unassigned import cause_of
-from sharecons.protocol.messages import PartitionLeader, TopicDescription
+from sharecons.protocol.partitions import PartitionLeader
 
 
 def state_topic(error: int = 0, leaders: tuple[int, ...] = ()) -> TopicDescription:

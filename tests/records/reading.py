@@ -6,8 +6,8 @@ from crc32c import crc32c
 
 from sharecons.record import DETACHED, Headers, Record
 from sharecons.records.batch import Decoded, decode
+from sharecons.records.batch_header import CRC_START, HEADER_SIZE, LENGTH_END
 from sharecons.records.encoder import encode
-from sharecons.records.layout import CRC_START, HEADER_SIZE, LENGTH_END
 
 Span = tuple[int, int, int]
 RecordFields = tuple[int, int, bytes | None, bytes | None, Headers, int]

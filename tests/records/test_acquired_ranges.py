@@ -7,9 +7,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sharecons.records.batch_header import CRC_START
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
-from sharecons.records.layout import CRC_START
 from tests.records.reading import decode_payload, offsets, record_fields, with_checksum
 
 FIRST, COUNT = 7, 3

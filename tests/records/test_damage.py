@@ -2,10 +2,10 @@
 
 import pytest
 
+from sharecons.records.batch_header import HEADER_SIZE
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.errors import UNREADABLE, is_damage
-from sharecons.records.layout import HEADER_SIZE
 from tests.records.reading import (
     EVERYTHING,
     all_offsets,

@@ -1,7 +1,7 @@
 """The encoder's arguments in the batch header (for its bytes see `test_golden`)."""
 
+from sharecons.records.batch_header import HEADER, LENGTH_END
 from sharecons.records.encoder import NewRecord, encode
-from sharecons.records.layout import HEADER, LENGTH_END
 from tests.records.reading import decode_payload
 
 FIELDS = (

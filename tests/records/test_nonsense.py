@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharecons.records.batch_header import HEADER_SIZE
 from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.errors import UNREADABLE
-from sharecons.records.layout import HEADER_SIZE
 from tests.records.reading import (
     all_offsets,
     batch_with_body,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.records.layout import int16_at, int32_at, int64_at, uint32_at
+from sharecons.records.batch_header import int16_at, int32_at, int64_at, uint32_at
 
 FORMATS = {int16_at: ">h", uint32_at: ">I", int32_at: ">i", int64_at: ">q"}
 

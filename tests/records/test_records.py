@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.acknowledge.runs import Run
 from sharecons.record import DETACHED, AcknowledgeType
 from sharecons.records.batch import decode
 from sharecons.records.compression import Codec

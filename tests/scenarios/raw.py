@@ -7,18 +7,20 @@ from sharecons.config.validation import member_id_of, parse_bootstrap
 from sharecons.net.connection import Connection
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.messages import (
     FindCoordinator,
     FindCoordinatorResponse,
     Heartbeat,
     HeartbeatResponse,
+)
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     Range,
     ShareAcknowledge,
     ShareAcknowledgeResponse,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
 )
 from tests.scenarios.repeating import repeat
 

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from sharecons.net.io.transport import FrameTransport, TcpNetwork
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from tests.kafka_plugin import Admin
 from tests.net.interrupts import interruptions
 from tests.scenarios.queue import Queue, remaining_records, take

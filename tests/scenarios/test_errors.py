@@ -15,7 +15,7 @@ from sharecons.errors import (
     NotSubscribedError,
 )
 from sharecons.net.io.transport import FrameTransport, TcpNetwork
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.testing import EmbeddedBroker
 from tests.kafka_plugin import Admin, Kafka
 from tests.scenarios.damage import corrupt_batch

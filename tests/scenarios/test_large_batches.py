@@ -7,7 +7,7 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.net.io.transport import FrameTransport, TcpNetwork
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue

@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue
 from tests.scenarios.raw import RELEASE, RawMember, acks, delivery_counts

@@ -6,7 +6,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from sharecons.protocol.fetch.session_manager import PART_SIZE
+from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.testing.broker.codec import decode_request
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue, remaining_records

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import DescribeGroupConfig
+from sharecons.protocol.group.config_messages import DescribeGroupConfig
 from tests.kafka_plugin import Admin, Kafka
 from tests.scenarios.raw import (
     ACCEPT,

@@ -1,7 +1,7 @@
 """A network that counts requests in flight."""
 
 from sharecons.net.io.transport import FrameTransport, Network, TcpNetwork
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
 
 __all__ = ["WatchedNetwork"]

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
 from sharecons.spark.ledger import AcquiredRange, Ledger
 

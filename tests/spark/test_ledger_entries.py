@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.spark import entries
 from sharecons.spark.entries import Identity
 from sharecons.spark.errors import LedgerError, LedgerLostError

@@ -31,7 +31,7 @@ from sharecons.protocol.admin.requests import (
     ResourceKind,
     TopicMetadataRequest,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.produce.messages import InitProducerId, Produce
 from sharecons.version import VERSION
 from sharecons.wire.codec.registry import api_of

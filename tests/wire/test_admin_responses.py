@@ -40,7 +40,7 @@ from sharecons.protocol.admin.requests import (
     ResourceKind,
     TopicMetadata,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.produce.messages import (
     AppendResult,
     InitProducerId,

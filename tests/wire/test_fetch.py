@@ -16,7 +16,7 @@ from sharecons.protocol.log_reader.messages import (
     FetchedPartition,
     FetchPosition,
 )
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.fetch import FETCH
 from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 

@@ -6,11 +6,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import (
-    Endpoint,
-    FindCoordinator,
-    FindCoordinatorResponse,
-)
+from sharecons.protocol.group.messages import FindCoordinator, FindCoordinatorResponse
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.find_coordinator import FIND_COORDINATOR
 from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 

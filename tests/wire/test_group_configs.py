@@ -6,7 +6,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.config_messages import (
     AlterGroupConfig,
     AlterGroupConfigResponse,
     DescribeGroupConfig,

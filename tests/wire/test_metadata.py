@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from sharecons.protocol.messages import (
-    Endpoint,
+from sharecons.protocol.group.messages import (
     MetadataRequest,
     MetadataResponse,
-    PartitionLeader,
     TopicDescription,
 )
+from sharecons.protocol.partitions import Endpoint, PartitionLeader
 from sharecons.wire.metadata import METADATA
 from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 

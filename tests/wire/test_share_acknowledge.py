@@ -8,14 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from sharecons.protocol.messages import (
-    Endpoint,
-    PartitionLeader,
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     Range,
     ShareAcknowledge,
     ShareAcknowledgeResponse,
-    SharePartition,
 )
 from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
 from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema

@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.protocol.messages import (
-    Endpoint,
-    PartitionLeader,
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     Range,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
 )
 from sharecons.wire.share_fetch import SHARE_FETCH
 from tests.wire.oracle import (

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from sharecons.protocol.messages import Heartbeat, HeartbeatResponse, SharePartition
+from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 

@@ -5,7 +5,7 @@ import pytest
 from sharecons.errors import ProtocolError
 from sharecons.protocol.admin.models import DeliveryState, StateBatch
 from sharecons.protocol.admin.state_records import StateKey, StateSnapshot, StateUpdate
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.wire.share_state_records import read_key, read_value
 
 TOPIC_ID = bytes.fromhex("55adba65e2d942c89579195064571d6c")

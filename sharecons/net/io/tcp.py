@@ -20,7 +20,7 @@ from sharecons.errors import ProtocolError
 from sharecons.net.io.event_loop import in_trio
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.net.io.name_lookup import look_up
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
 from sharecons.wire.codec.frames import FrameBuffer
 

@@ -24,17 +24,11 @@ from sharecons.net.io import tcp
 from sharecons.net.io.event_loop import in_trio
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.net.io.tls import HANDSHAKE_CLOSED, map_tls_error
-from sharecons.protocol.messages import Endpoint
+from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
 from sharecons.wire.codec.frames import FrameBuffer
 
-__all__ = [
-    "ErrorMapping",
-    "FrameTransport",
-    "Network",
-    "StreamTransport",
-    "TcpNetwork",
-]
+__all__ = ["ErrorMapping", "FrameTransport", "Network", "StreamTransport", "TcpNetwork"]
 
 CLOSED_ERRORS: Final = (
     anyio.EndOfStream,

@@ -16,20 +16,17 @@ from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from sharecons._record import RELEASE, RENEW
-from sharecons.protocol.acknowledge.ack_states import (
-    GAP,
-    Run,
-    partition_runs,
-    ranges_of,
-    split,
-)
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.ranges import ranges_of
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,
 )
-from sharecons.protocol.acknowledge.results import CommitWaiter, results_of
-from sharecons.protocol.messages import Range, SharePartition
+from sharecons.protocol.acknowledge.results import results_of
+from sharecons.protocol.acknowledge.runs import GAP, Run, partition_runs, split
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Range
 
 __all__ = ["AckBatch", "choose_batches", "merge_ranges"]
 

@@ -16,7 +16,6 @@ it waits for.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import (
@@ -24,7 +23,15 @@ from sharecons.protocol.acknowledge.ack_batches import (
     choose_batches,
     merge_ranges,
 )
-from sharecons.protocol.acknowledge.ack_states import Run
+from sharecons.protocol.acknowledge.ack_errors import (
+    MISSING_IN_RESPONSE,
+    SESSION_CLOSING,
+    lock_overrun,
+    reacquired_error,
+    session_lost_error,
+)
+from sharecons.protocol.acknowledge.archived import archived_by
+from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.redelivered_leases import RedeliveredLeases
@@ -34,25 +41,14 @@ from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeResult,
     ResultLog,
 )
-from sharecons.protocol.acknowledge.results import (
-    CommitWaiter,
-    archived_by,
-    join_results,
-    lock_overrun,
-    results_of,
-)
+from sharecons.protocol.acknowledge.results import results_of
+from sharecons.protocol.acknowledge.runs import Run
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.messages import PartitionResponse, Range, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import PartitionResponse, Range
 
-__all__ = [
-    "AckBatcher",
-    "AcknowledgeError",
-    "AcknowledgeResult",
-    "CommitWaiter",
-    "ResultLog",
-    "join_results",
-]
+__all__ = ["AckBatcher"]
 
 
 class AckBatcher:
@@ -121,7 +117,7 @@ class AckBatcher:
 
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
         self.result_log.results += results_of(
-            lease, runs, _session_lost_error(lease.lock_scope)
+            lease, runs, session_lost_error(lease.lock_scope)
         )
         self.result_log.wake()
 
@@ -153,7 +149,7 @@ class AckBatcher:
         while self.has_renewals:
             parts = [part for p in self._queued for part in p.split_renewals()]
             self._queued = [part for part in parts if not part.has_renewals]
-            self._fail([part for part in parts if part.has_renewals], _SESSION_CLOSING)
+            self._fail([part for part in parts if part.has_renewals], SESSION_CLOSING)
             self.collect()
 
     def take_ranges(self, now: float) -> dict[SharePartition, tuple[Range, ...]]:
@@ -189,7 +185,7 @@ class AckBatcher:
             if error is not None:
                 self._fail(batches, error)
             elif share_partition not in by_partition:
-                self._fail(batches, _MISSING_IN_RESPONSE)
+                self._fail(batches, MISSING_IN_RESPONSE)
             else:
                 self._on_partition_response(
                     batches, by_partition[share_partition], renewed_until, now
@@ -210,7 +206,7 @@ class AckBatcher:
     def on_session_lost(self, lock_scope: LockScope) -> None:
         """Fail all acknowledgements: the session has ended, and all locks with it."""
         self.needs_backoff = False
-        error = _session_lost_error(lock_scope)
+        error = session_lost_error(lock_scope)
         leases = dict.fromkeys([*self._leases, *self._uncollected])
         self._leases = {}
         self._uncollected = []
@@ -278,7 +274,7 @@ class AckBatcher:
             if reacquired is not None:
                 self.result_log.overrun_count += reacquired.record_count
                 reason = lock_overrun(batch.lease, batch.deadline, now)
-                self._fail([reacquired], _reacquired_error(reason))
+                self._fail([reacquired], reacquired_error(reason))
 
     def _on_rejected(
         self, batches: list[AckBatch], error: AcknowledgeError, now: float
@@ -338,37 +334,3 @@ class AckBatcher:
             waiter.results += results
         if lease in self._leases and lease.is_settled:
             del self._leases[lease]
-
-
-_MISSING_IN_RESPONSE: Final = AcknowledgeError(
-    Code.UNKNOWN_SERVER_ERROR,
-    "UNKNOWN_SERVER_ERROR",
-    "the response does not contain the partition: whether the acknowledgement was "
-    "applied is unknown",
-)
-
-
-_SESSION_CLOSING: Final = AcknowledgeError(
-    Code.SHARE_SESSION_NOT_FOUND,
-    Code.SHARE_SESSION_NOT_FOUND.name,
-    "the session is being closed: the record is released, not renewed",
-)
-
-
-def _reacquired_error(reason: str) -> AcknowledgeError:
-    code = Code.INVALID_RECORD_STATE
-    return AcknowledgeError(
-        code,
-        code.name,
-        f"{reason}; this consumer has acquired the record again meanwhile, and its "
-        "later delivery is not affected",
-    )
-
-
-def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
-    code = lock_scope.code
-    return AcknowledgeError(
-        code,
-        code.name,
-        f"{lock_scope.reason}; the broker releases unacknowledged records",
-    )

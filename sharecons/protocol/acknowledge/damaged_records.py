@@ -10,7 +10,7 @@ returns records on their last deliveries one by one, and nothing else with them.
 
 from typing import Final, NamedTuple
 
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 from sharecons.records.offset_set import OffsetSet
 
 __all__ = ["DamagedRange", "DamagedRecords"]

@@ -14,7 +14,6 @@ earlier and implicit acknowledgements are reported as failed.
 """
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol, final
 
@@ -23,18 +22,20 @@ from sharecons.protocol.acknowledge import verb_errors
 from sharecons.protocol.acknowledge.ack_states import (
     AFTER_RENEWAL,
     FAILED,
-    GAP,
     KIND,
     LOST,
     SENT,
     AckStates,
-    Run,
-    coalesce,
-    group_by_deadline,
 )
 from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.record_offsets import (
+    NO_OFFSETS,
+    RecordOffsets,
+    record_offsets,
+)
 from sharecons.protocol.acknowledge.result_log import ResultLog
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.acknowledge.runs import GAP, Run, coalesce, group_by_deadline
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["Lease", "LeaseOwner"]
 
@@ -73,14 +74,11 @@ class Lease(AckTarget):
     """
 
     __slots__ = (
-        "_base",
         "_extra",
         "_has_renewals",
-        "_is_dense",
         "_is_packed",
         "_offsets",
         "_owner",
-        "_record_count",
         "_renewed_until",
         "_states",
         "acquired",
@@ -128,10 +126,7 @@ class Lease(AckTarget):
         self._is_packed = True
         self.result_log = owner.result_log
         self._states = _NONE
-        self._record_count = 0
-        self._offsets: Sequence[int] = ()  # if not dense
-        self._base = 0
-        self._is_dense = True
+        self._offsets = NO_OFFSETS
         self._extra: list[Run] = []
         self._renewed_until: dict[int, float] = {}
         self._has_renewals = False
@@ -157,12 +152,12 @@ class Lease(AckTarget):
         return self.count if self._states is _NONE else self._states.lost_count
 
     def is_delivered(self, offset: int) -> bool:
-        start, stop = self._bounds(offset, offset)
+        start, stop = self._offsets.bounds(offset, offset)
         return start < stop <= self.cursor
 
     def is_open(self, offset: int) -> bool:
         """Return whether a record can still be acknowledged."""
-        return self._states.is_open(self._index(offset))
+        return self._states.is_open(self._offsets.index(offset))
 
     def deadline_of(self, offset: int) -> float:
         """Return when the lock of one record ends; NO_LOCK if its session has ended."""
@@ -187,9 +182,8 @@ class Lease(AckTarget):
     def set_dense_offsets(self) -> None:
         """Set the offsets: one acquired range with a record at each offset."""
         self._drop_payload()
-        self._record_count = self.count
-        self._states = AckStates(self._record_count)
-        self._base = self.acquired[0][0]
+        self._states = AckStates(self.count)
+        self._offsets = RecordOffsets(self.acquired[0][0], self.count)
 
     def set_offsets(
         self,
@@ -200,13 +194,8 @@ class Lease(AckTarget):
     ) -> None:
         """Set the record offsets; queue gaps, and runs of undeliverable records."""
         self._drop_payload()
-        self._record_count = len(offsets)
-        self._states = AckStates(self._record_count)
-        if offsets:
-            self._base = offsets[0]
-            self._is_dense = offsets[-1] - self._base + 1 == self._record_count
-        if not self._is_dense:
-            self._offsets = offsets
+        self._states = AckStates(len(offsets))
+        self._offsets = record_offsets(offsets)
         if gaps or undeliverable:
             self._extra += [Run(first, last, GAP) for first, last in gaps]
             self._extra += undeliverable
@@ -219,18 +208,19 @@ class Lease(AckTarget):
             self._extra += [Run(low, high, RELEASE) for low, high, _ in self.acquired]
             self._notify_owner()
         else:
-            self._acknowledge_part(slice(self.cursor, self._record_count), RELEASE)
+            self._acknowledge_part(slice(self.cursor, self._offsets.count), RELEASE)
 
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         """Acknowledge one record; see `Record` for its guarantees and errors."""
         result_log = self.result_log
+        offsets = self._offsets
         if result_log.this_thread() != result_log.thread:
             raise verb_errors.wrong_thread(kind, self._describe(offset))
         if (
-            self._is_dense
+            offsets.is_dense
             and not self.lock_scope.ended
             and not result_log.closed
-            and self._states.extend_run(offset - self._base, kind)
+            and self._states.extend_run(offset - offsets.base, kind)
         ):
             if not self.is_queued:
                 self._notify_owner()
@@ -240,7 +230,7 @@ class Lease(AckTarget):
     def _acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         self._check_allowed(kind)
         self._abandon_if_ended()
-        index = self._index(offset)
+        index = self._offsets.index(offset)
         state = self._states[index]
         if state < SENT:
             self._states.set_pending(index, kind)
@@ -263,7 +253,7 @@ class Lease(AckTarget):
             Other errors: as `acknowledge`.
         """
         if self.result_log.this_thread() != self.result_log.thread:
-            what = self._describe(self._offset(start))
+            what = self._describe(self._offsets.offset(start))
             raise verb_errors.wrong_thread(kind, what)
         self._check_allowed(kind)
         part = slice(start, stop)
@@ -290,17 +280,17 @@ class Lease(AckTarget):
         self.is_queued = False
         runs, self._extra = self._extra, []
         for start, stop in self._states.pending_runs():
-            runs += self._runs(start, stop, self._states[start])
+            runs += self._offsets.runs(start, stop, self._states[start])
         groups = self._by_deadline(runs)
         self._states.set_sent()
         return groups
 
     def on_settled(self, runs: Iterable[Run], *, renewed_until: float = 0.0) -> None:
         """Settle these runs, whether applied or failed."""
-        if not self._record_count:
+        if not self._offsets.count:
             return
         for first, last, _ in runs:
-            start, stop = self._bounds(first, last)
+            start, stop = self._offsets.bounds(first, last)
             if start < stop:
                 if renewed_until:
                     self._note_renewals(slice(start, stop), renewed_until)
@@ -318,7 +308,7 @@ class Lease(AckTarget):
     def fail_settled(self, runs: Iterable[Run]) -> None:
         """Change settled to failed in these runs, as their locks were lost."""
         for first, last, _ in runs:
-            start, stop = self._bounds(first, last)
+            start, stop = self._offsets.bounds(first, last)
             if start < stop:
                 self._states.fail_settled(start, stop)
 
@@ -353,7 +343,7 @@ class Lease(AckTarget):
     def _reject_late_acks(self, part: slice, kind: AcknowledgeType) -> None:
         runs: list[Run] = []
         for start, stop in self._states.lost_runs(part):
-            runs += self._runs(start, stop, kind)
+            runs += self._offsets.runs(start, stop, kind)
             if kind != RENEW:
                 self._states.set_failed(slice(start, stop), kind)
         if runs:
@@ -367,34 +357,12 @@ class Lease(AckTarget):
                 raise verb_errors.not_renewable(f"a record of {self._name}")
             self._has_renewals = True
 
-    def _offset(self, index: int) -> int:
-        return self._base + index if self._is_dense else self._offsets[index]
-
-    def _index(self, offset: int) -> int:
-        if self._is_dense:
-            return offset - self._base
-        return bisect_left(self._offsets, offset)
-
-    def _runs(self, start: int, end: int, kind: int) -> list[Run]:
-        if self._is_dense:
-            first, last = self._base + start, self._base + end - 1
-            # Bypasses the constructor, which mypyc does not compile (see `messages`).
-            return [tuple.__new__(Run, (first, last, kind))]
-        offsets = self._offsets[start:end]
-        return coalesce(Run(offset, offset, kind) for offset in offsets)
-
     def _by_deadline(self, runs: list[Run]) -> list[tuple[float, list[Run]]]:
         if self._renewed_until:
             return group_by_deadline(runs, self.deadline_of)
         return [(self.deadline, coalesce(sorted(runs)))] if runs else []
 
-    def _bounds(self, first: int, last: int) -> tuple[int, int]:
-        if self._is_dense:
-            return max(first - self._base, 0), max(last - self._base + 1, 0)
-        low = bisect_left(self._offsets, first)
-        return low, bisect_right(self._offsets, last)
-
     def _note_renewals(self, part: slice, until: float) -> None:
         for start, stop in self._states.renewing_runs(part):
-            for first, last, _ in self._runs(start, stop, RENEW):
+            for first, last, _ in self._offsets.runs(start, stop, RENEW):
                 self._renewed_until.update(dict.fromkeys(range(first, last + 1), until))

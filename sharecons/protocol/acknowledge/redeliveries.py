@@ -23,9 +23,9 @@ from collections.abc import Iterable
 from typing import Final, final
 
 from sharecons._record import ACCEPT, REJECT, RELEASE
-from sharecons.protocol.acknowledge.ack_states import Run
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.acknowledge.runs import Run
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["PAUSES", "Redeliveries"]
 

@@ -11,8 +11,8 @@ from typing import ClassVar, Final
 
 from sharecons._record import TopicPartition
 from sharecons.errors import Error
-from sharecons.protocol.messages import Endpoint
 from sharecons.protocol.open_enum import OpenEnum
+from sharecons.protocol.partitions import Endpoint
 
 __all__ = [
     "UNKNOWN_BROKER",

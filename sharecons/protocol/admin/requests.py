@@ -21,8 +21,8 @@ from sharecons.protocol.admin.models import (
     OffsetSpec,
     Topic,
 )
-from sharecons.protocol.messages import SharePartition
 from sharecons.protocol.open_enum import OpenEnum
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = [
     "UNKNOWN_LAG",
@@ -48,6 +48,7 @@ __all__ = [
     "ListOffsets",
     "ListShareGroupOffsets",
     "PartialReply",
+    "Partitions",
     "ReadState",
     "ReadStateSummary",
     "Reply",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from sharecons.protocol.admin.models import StateBatch
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["StateKey", "StateSnapshot", "StateUpdate"]
 

@@ -1,8 +1,9 @@
 """The decisions about the fetches of one leader: when, from where, how much, how long.
 
-`FetchControl` combines them in a `FetchPlan`. The amounts come from `prefetch`; pauses
-from `pauses`, `quota` and the batcher's `redeliveries`; the partitions from
-`session_manager`. `MaxWait` and `ArrivalRate` are in this module.
+`FetchControl` combines them in a `FetchPlan`. The amounts come from `prefetch`; the
+times from `fetch_pauses`, `empty_responses`, `quota` and the batcher's `redeliveries`;
+the partitions from `fetchable_partitions` and `partition_rotation`; the wait at the
+broker from `max_wait` and `arrival_rate`.
 """
 
 import math
@@ -10,72 +11,27 @@ from typing import Final, NamedTuple, final
 
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.backoff import spread_of
-from sharecons.protocol.fetch.pauses import (
-    EmptyResponses,
-    FetchablePartitions,
-    FetchPauses,
-    Quota,
-)
+from sharecons.protocol.fetch.arrival_rate import MAX_GATHER_TIME, ArrivalRate
+from sharecons.protocol.fetch.empty_responses import EmptyResponses
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
+from sharecons.protocol.fetch.fetch_plan import FetchPlan
+from sharecons.protocol.fetch.fetchable_partitions import FetchablePartitions
+from sharecons.protocol.fetch.max_wait import MaxWait
+from sharecons.protocol.fetch.partition_rotation import PartitionRotation
 from sharecons.protocol.fetch.prefetch import Prefetch
-from sharecons.protocol.fetch.session_manager import (
-    OPENING,
-    PartitionRotation,
-    ShareSession,
-)
-from sharecons.protocol.messages import (
-    FetchSettings,
-    ShareFetch,
-    ShareFetchResponse,
-    SharePartition,
-)
+from sharecons.protocol.fetch.quota import Quota
+from sharecons.protocol.fetch.session_manager import OPENING, ShareSession
+from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import ShareFetch, ShareFetchResponse
 
-__all__ = ["FetchControl", "FetchOutcome", "FetchPlan"]
+__all__ = ["FetchControl", "FetchOutcome"]
 
 THROTTLED_TO_REPORT: Final = 2
 """The number of consecutive throttled responses after which they are reported."""
 
 BACKLOG_FRACTION: Final = 4
 """A fetch that returned at least 1/4 of the requested records shows a backlog."""
-
-SHORT_WAIT: Final = 0.01
-MAX_SHORT_WAIT: Final = 0.1
-MAX_LOCK_FRACTION: Final = 0.25
-"""The longest wait as a fraction of the lock duration: deadlines count from the
-request, so records returned at the end of the wait must have most of it left."""
-
-MAX_INTERVAL: Final = 0.006
-WEIGHT: Final = 0.2
-"""The limit in seconds of a measured interval, and the weight of a measurement. Longer
-than acknowledgements linger: see `AckLinger`."""
-
-DENSE_INTERVAL: Final = 0.0001
-"""Seconds between records below which a fetch waits for several: at half the rate, a
-broker has time for one fetch per record."""
-
-MIN_INTERVAL: Final = 1e-9  # records can arrive at one instant in virtual time
-
-GATHER_TIME: Final = 0.002
-MAX_GATHER_TIME: Final = 0.003
-"""Seconds of arrivals that a fetch waits for, and the longest wait if fewer arrive."""
-
-
-class FetchPlan(NamedTuple):
-    """The contents of the next fetch.
-
-    Attributes:
-        partitions: the partitions of the session after it.
-        max_wait: seconds that it can wait at the broker.
-        min_bytes, max_bytes: how many bytes it waits for, and the maximum.
-        max_records: the maximum number of records.
-        record_limit: the maximum is exact (KIP-1206); otherwise whole batches.
-    """
-
-    partitions: frozenset[SharePartition]
-    max_wait: float
-    min_bytes: int
-    max_bytes: int
-    max_records: int
-    record_limit: bool
 
 
 class FetchOutcome(NamedTuple):
@@ -320,81 +276,3 @@ def _is_unexplained(request: ShareFetch, response: ShareFetchResponse) -> bool:
         or response.throttle
         or any(partition.error for partition in response.partitions)
     )
-
-
-class MaxWait:
-    """How long one leader's fetches can wait at the broker, in seconds.
-
-    No request can overtake a waiting fetch. So it waits long only if no other request
-    has to be sent. Otherwise the wait is short, and grows while fetches return nothing.
-
-    Attributes:
-        lock_timeout: the lock duration of acquired records.
-    """
-
-    def __init__(self, max_wait: float) -> None:
-        self.lock_timeout = 30.0  # the broker's default, until a response has it
-        self._max_wait = max_wait
-        self._short_wait = SHORT_WAIT
-
-    def on_response(self, *, useful: bool) -> None:
-        """Handle a fetch response; `useful` if it had records or acknowledgements."""
-        longer = min(self._short_wait * 2, MAX_SHORT_WAIT)
-        self._short_wait = SHORT_WAIT if useful else longer
-
-    def next(self, limit: float, until_request: float) -> float:
-        """Return how long the next fetch can wait.
-
-        Args:
-            limit: the maximum in seconds.
-            until_request: seconds until another request might have to be sent.
-        """
-        longest = min(limit, self._max_wait, self.lock_timeout * MAX_LOCK_FRACTION)
-        return min(max(self._short_wait, until_request), longest)
-
-
-class ArrivalRate:
-    """The arrival rate of one leader's records, and the next fetch's `min_bytes`.
-
-    If records arrive at a high rate, a fetch returns the first one and leaves the
-    others to the next fetch: many fetches with few records each. They cost the broker
-    CPU time, and on a machine without any to spare, producers wait for it. So the fetch
-    lets the broker wait until several records are there.
-
-    Attributes:
-        min_bytes: how many bytes the next fetch waits for, for MAX_GATHER_TIME at most;
-            0 if it waits for any record.
-        fetch_interval: average seconds between responses with records, up to
-            MAX_INTERVAL.
-    """
-
-    def __init__(self) -> None:
-        self.min_bytes = 0
-        self.fetch_interval = MAX_INTERVAL
-        self._last_arrival = -math.inf
-        self._record_interval = MAX_INTERVAL
-
-    def on_response(
-        self, records: int, size: int, now: float, *, keeps_up: bool
-    ) -> None:
-        """Handle a fetch response.
-
-        Args:
-            records, size: the number of records and their bytes.
-            now: the time of the response.
-            keeps_up: the application processes records about as fast as they arrive.
-        """
-        self.min_bytes = 0
-        if not records:
-            return
-        between = now - self._last_arrival
-        self.fetch_interval += (
-            min(between, MAX_INTERVAL) - self.fetch_interval
-        ) * WEIGHT
-        self._record_interval += (
-            min(between / records, MAX_INTERVAL) - self._record_interval
-        ) * WEIGHT
-        self._last_arrival = now
-        if keeps_up and self._record_interval < DENSE_INTERVAL:
-            apart = max(self._record_interval, MIN_INTERVAL)
-            self.min_bytes = int(GATHER_TIME / apart * size / records)

@@ -37,33 +37,31 @@ from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
+from sharecons.protocol.fetch.error_events import ack_error_event, fatal_error
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
     FatalError,
     LeaderEvent,
     LocksLost,
     MetadataStale,
-    ResponseHandler,
     StartsFixed,
-    ack_error_event,
-    fatal_error,
 )
 from sharecons.protocol.fetch.fetch_control import FetchControl
-from sharecons.protocol.fetch.pauses import FetchPauses
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.request_builder import RequestBuilder
 from sharecons.protocol.fetch.request_pause import RequestPause
+from sharecons.protocol.fetch.response_handler import ResponseHandler
 from sharecons.protocol.fetch.retried_errors import FetchAccepted, FetchRejected
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.fetch.start_offsets import StartOffsets
-from sharecons.protocol.messages import (
-    FetchSettings,
+from sharecons.protocol.partitions import SharePartition, TopicId
+from sharecons.protocol.share_messages import (
     ShareAcknowledge,
     ShareAcknowledgeResponse,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
-    TopicId,
 )
 
 __all__ = ["Leader", "Request", "Response"]

@@ -29,8 +29,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from sharecons.protocol.messages import PartitionResponse
-from sharecons.records.layout import HEADER_SIZE, MAGIC, PREFIX_SIZE, Header
+from sharecons.protocol.share_messages import PartitionResponse
+from sharecons.records.batch_header import HEADER_SIZE, MAGIC, PREFIX_SIZE, Header
 from sharecons.records.message_sets import LAST_MAGIC, message_count
 
 __all__ = ["BatchSizes", "Prefetch"]

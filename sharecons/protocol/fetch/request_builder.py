@@ -12,18 +12,14 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.linger import AckLinger
 from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.session_manager import CLOSING, ShareSession
+from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.fetch.start_offsets import (
     MAX_WAIT,
     NO_RECORDS,
     UNREACHABLE_BYTES,
 )
-from sharecons.protocol.messages import (
-    FetchSettings,
-    Range,
-    ShareAcknowledge,
-    ShareFetch,
-    SharePartition,
-)
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import Range, ShareAcknowledge, ShareFetch
 
 __all__ = ["RequestBuilder"]
 

@@ -7,7 +7,8 @@ unnoticed, so `net.fetch_problems` logs it.
 from collections.abc import Collection
 from typing import NamedTuple, final
 
-from sharecons.protocol.messages import PartitionResponse, SharePartition
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import PartitionResponse
 
 __all__ = [
     "FetchAccepted",

@@ -21,14 +21,14 @@ from sharecons.protocol import error_actions
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
-from sharecons.protocol.fetch.pauses import FetchPauses
-from sharecons.protocol.messages import (
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
+from sharecons.protocol.partitions import SharePartition
+from sharecons.protocol.share_messages import (
     PartitionResponse,
     ShareAcknowledge,
     ShareAcknowledgeResponse,
     ShareFetch,
     ShareFetchResponse,
-    SharePartition,
 )
 
 __all__ = ["MAX_WAIT", "NO_RECORDS", "UNREACHABLE_BYTES", "StartOffsets"]

@@ -23,33 +23,27 @@ from typing import Final
 from sharecons.errors import AuthenticationError, Error, UnsupportedVersionError
 from sharecons.protocol import error_actions
 from sharecons.protocol.backoff import Backoff, spread_of
-from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
+from sharecons.protocol.group.heartbeat_interval import HeartbeatInterval
 from sharecons.protocol.group.heartbeat_status import HeartbeatStatus
-from sharecons.protocol.group.rejections import rejection_error
-from sharecons.protocol.group.states import TRANSITIONS, MembershipEvent, State
-from sharecons.protocol.group.subscription import Subscription
-from sharecons.protocol.messages import (
+from sharecons.protocol.group.messages import (
     JOIN_EPOCH,
     LEAVE_EPOCH,
-    Endpoint,
     FindCoordinator,
     FindCoordinatorResponse,
     Heartbeat,
     HeartbeatResponse,
-    SharePartition,
 )
-
-__all__ = ["TRANSITIONS", "Membership", "MembershipEvent", "State"]
-
-EARLY_INTERVAL: Final = 0.1
-EARLY_PERIOD: Final = 3.0
-"""Three times share.assignment.interval.ms (1 s); then the usual interval applies."""
-
-DEFAULT_INTERVAL: Final = (
-    5.0  # group.share.heartbeat.interval.ms, until a response has it
+from sharecons.protocol.group.rejections import (
+    is_other_type,
+    is_previous_member,
+    rejection_error,
 )
-MIN_INTERVAL: Final = 0.1  # even if a broker returns a shorter one
+from sharecons.protocol.group.states import TRANSITIONS, MembershipEvent, State
+from sharecons.protocol.group.subscription import Subscription
+from sharecons.protocol.partitions import Endpoint, SharePartition
+
+__all__ = ["Membership"]
 
 REJOIN_DELAY: Final = 60.0
 MAX_REJOIN_DELAY: Final = 600.0
@@ -92,9 +86,8 @@ class Membership:
         self._rack = rack
         self._subscription = Subscription()
         self._confirmed_topics: tuple[str, ...] | None = None
-        self._interval = DEFAULT_INTERVAL
+        self._interval = HeartbeatInterval()
         self._due = math.inf
-        self._early_until = 0.0
         self._leave_until = 0.0
         self._closing = False
         self._evicting_previous = False
@@ -132,7 +125,7 @@ class Membership:
         """Send early heartbeats for a while, as the assignment is about to change."""
         if self.state in (State.JOINING, State.MEMBER):
             self._due = min(self._due, now)
-            self._early_until = now + EARLY_PERIOD
+            self._interval.begin_early(now)
 
     def rejoin(self, now: float) -> bool:
         """Leave the group and join again; return False if it is too soon for that."""
@@ -225,9 +218,9 @@ class Membership:
         match action_for(error_actions.HEARTBEAT, response.error):
             case ErrorAction.PROCEED:
                 self._on_accepted(request, response, now)
-            case ErrorAction.REJOIN if not self._is_other_type(request, response):
+            case ErrorAction.REJOIN if not is_other_type(request, response):
                 self._on_fenced(now)
-                self._evicting_previous = self._is_previous_member(request, response)
+                self._evicting_previous = is_previous_member(request, response)
             case ErrorAction.FIND_COORDINATOR:
                 self._find_coordinator(now)
             case ErrorAction.REJOIN | ErrorAction.RAISE_FATAL:
@@ -239,53 +232,29 @@ class Membership:
             case _:
                 self._retry(response, now)
 
-    def _is_other_type(self, request: Heartbeat, response: HeartbeatResponse) -> bool:
-        """Return whether the id is another type's; a join creates a share group."""
-        return (
-            response.error == Code.GROUP_ID_NOT_FOUND
-            and request.member_epoch == JOIN_EPOCH
-        )
-
-    def _is_previous_member(
-        self, request: Heartbeat, response: HeartbeatResponse
-    ) -> bool:
-        """Return whether the coordinator still has an earlier member with this id.
-
-        Kafka 4.1 fences a join with an id that it knows under a later epoch. The member
-        then sends a leave first, and joins again. Newer brokers accept the join.
-        """
-        return (
-            response.error == Code.FENCED_MEMBER_EPOCH
-            and request.member_epoch == JOIN_EPOCH
-        )
-
     def _on_accepted(
         self, request: Heartbeat, response: HeartbeatResponse, now: float
     ) -> None:
         if self.state is State.JOINING:
-            self._early_until = now + EARLY_PERIOD  # even if the join took long
+            self._interval.begin_early(now)  # even if the join took long
         self._transition(MembershipEvent.ADMITTED)
         self._backoff.reset()
         self._subscription.on_accepted()
         self.member_epoch = response.member_epoch
-        interval = response.heartbeat_interval
-        known = interval if interval > 0.0 else DEFAULT_INTERVAL
-        self._interval = max(known, MIN_INTERVAL)
+        self._interval.on_response(response.heartbeat_interval)
         if request.topics is not None:
             self._confirmed_topics = request.topics
         if response.assignment is not None:
             self.assignment = response.assignment
             if response.assignment:
-                self._early_until = now
+                self._interval.end_early(now)
         self._due = now + max(self._next_interval(now), response.throttle)
-        self.heartbeats.on_accepted(now, self._due + self._interval)
+        self.heartbeats.on_accepted(now, self._due + self._interval.usual)
 
     def _next_interval(self, now: float) -> float:
         if self._subscription.changed_topics(self._confirmed_topics) is not None:
             return 0.0  # the subscription changed while this heartbeat was in flight
-        if now < self._early_until:
-            return min(EARLY_INTERVAL, self._interval)
-        return self._interval
+        return self._interval.next(now)
 
     def _on_fenced(self, now: float) -> None:
         self._transition(MembershipEvent.FENCED)
@@ -294,10 +263,9 @@ class Membership:
         self._confirmed_topics = None
         # Immediately the first time, as in the KIP; with a backoff if the member is
         # fenced repeatedly.
-        self._due = (
-            now if self._early_until <= now else now + self._backoff.next_delay()
-        )
-        self._early_until = now + EARLY_PERIOD
+        is_repeated = self._interval.is_early(now)
+        self._due = now + self._backoff.next_delay() if is_repeated else now
+        self._interval.begin_early(now)
 
     def _find_coordinator(self, now: float) -> None:
         # The new coordinator might not know the member, and the old one might not have

@@ -23,13 +23,15 @@ from sharecons._record import TopicPartition
 from sharecons.errors import Error
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import (
-    Endpoint,
+from sharecons.protocol.group.messages import (
     MetadataRequest,
     MetadataResponse,
+    TopicDescription,
+)
+from sharecons.protocol.partitions import (
+    Endpoint,
     PartitionLeader,
     SharePartition,
-    TopicDescription,
     TopicId,
 )
 

@@ -1,4 +1,4 @@
-"""Errors to raise if a group coordinator rejects a member."""
+"""Rejections of a member by its group coordinator: what they mean, and their errors."""
 
 from typing import Final
 
@@ -10,8 +10,14 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.group.messages import JOIN_EPOCH, Heartbeat, HeartbeatResponse
 
-__all__ = ["SHARE_GROUPS_OFF", "rejection_error"]
+__all__ = [
+    "SHARE_GROUPS_OFF",
+    "is_other_type",
+    "is_previous_member",
+    "rejection_error",
+]
 
 SHARE_GROUPS_OFF: Final = (
     "share groups need Kafka 4.1 or newer, and the feature share.version, which is off "
@@ -19,6 +25,25 @@ SHARE_GROUPS_OFF: Final = (
     "share.version=1` switches it on"
 )
 """Advice for UNSUPPORTED_VERSION as the error code of a share group request."""
+
+
+def is_other_type(request: Heartbeat, response: HeartbeatResponse) -> bool:
+    """Return whether the id is another type's; a join creates a share group."""
+    return (
+        response.error == Code.GROUP_ID_NOT_FOUND and request.member_epoch == JOIN_EPOCH
+    )
+
+
+def is_previous_member(request: Heartbeat, response: HeartbeatResponse) -> bool:
+    """Return whether the coordinator still has an earlier member with this id.
+
+    Kafka 4.1 fences a join with an id that it knows under a later epoch. The member
+    then sends a leave first, and joins again. Newer brokers accept the join.
+    """
+    return (
+        response.error == Code.FENCED_MEMBER_EPOCH
+        and request.member_epoch == JOIN_EPOCH
+    )
 
 
 def rejection_error(group_id: str, code: int, message: str | None) -> Error:

@@ -9,7 +9,7 @@ without an error.
 from typing import Final, NamedTuple
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.messages import MetadataRequest, TopicDescription
+from sharecons.protocol.group.messages import MetadataRequest, TopicDescription
 
 __all__ = ["STATE_TOPIC_REQUEST", "Cause", "cause_of"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol, final
 
 from sharecons.protocol.backoff import Backoff
-from sharecons.protocol.messages import PartitionLeader, SharePartition
+from sharecons.protocol.partitions import PartitionLeader, SharePartition
 
 __all__ = ["Cursor", "Span", "spans_by_partition"]
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sharecons.protocol.messages import SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["Fetch", "FetchPosition", "Fetched", "FetchedPartition"]
 

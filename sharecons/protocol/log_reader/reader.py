@@ -34,6 +34,11 @@ from sharecons.errors import (
 from sharecons.protocol.admin.models import LogOffset, OffsetSpec
 from sharecons.protocol.admin.requests import ListOffsets, Reply
 from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.group.messages import (
+    MetadataRequest,
+    MetadataResponse,
+    TopicDescription,
+)
 from sharecons.protocol.log_reader.cursor import Cursor, Span
 from sharecons.protocol.log_reader.messages import (
     Fetch,
@@ -41,14 +46,7 @@ from sharecons.protocol.log_reader.messages import (
     FetchedPartition,
     FetchPosition,
 )
-from sharecons.protocol.messages import (
-    Endpoint,
-    MetadataRequest,
-    MetadataResponse,
-    SharePartition,
-    TopicDescription,
-    TopicId,
-)
+from sharecons.protocol.partitions import Endpoint, SharePartition, TopicId
 from sharecons.records.columns_reader import next_offset
 
 __all__ = ["FetchedSlice", "LogReader", "LostRange", "NodeRequest", "ReadEvent"]

@@ -11,7 +11,7 @@ from typing import Final, final
 
 from mypy_extensions import i64
 
-from sharecons.records.layout import int16_at, int32_at, int64_at
+from sharecons.records.batch_header import int16_at, int32_at, int64_at
 
 __all__ = ["NO_TAGS", "FieldReader", "text_field", "varint"]
 
@@ -48,7 +48,7 @@ def text_field(text: str | None) -> bytes:
 class FieldReader:
     """A reader of consecutive fields in a frame, starting at `position`.
 
-    `sharecons.records.layout` reads numbers from bytes, so chunks of a memoryview
+    `sharecons.records.batch_header` reads numbers from bytes, so chunks of a memoryview
     are copied. All methods raise ValueError if the bytes are invalid.
 
     Attributes:

@@ -10,7 +10,7 @@ from struct import Struct
 from typing import Final, final
 
 from sharecons.errors import ProtocolError
-from sharecons.records.layout import int32_at
+from sharecons.records.batch_header import int32_at
 from sharecons.wire.api_versions import KEY as API_VERSIONS
 from sharecons.wire.codec import frames
 from sharecons.wire.codec.api import Frame

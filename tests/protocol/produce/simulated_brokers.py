@@ -4,11 +4,7 @@ from dataclasses import dataclass, field
 
 from sharecons._record import DETACHED, TopicPartition
 from sharecons.protocol.admin.models import Broker, Topic, TopicPartitionInfo
-from sharecons.protocol.admin.requests import (
-    Reply,
-    TopicMetadata,
-    TopicMetadataRequest,
-)
+from sharecons.protocol.admin.requests import Reply, TopicMetadata, TopicMetadataRequest
 from sharecons.protocol.codes import Code
 from sharecons.protocol.produce.messages import (
     AppendResult,
@@ -20,7 +16,7 @@ from sharecons.protocol.produce.messages import (
 )
 from sharecons.protocol.produce.producer import NodeRequest, Response
 from sharecons.records.batch import decode
-from sharecons.records.layout import Header
+from sharecons.records.batch_header import Header
 
 __all__ = ["SimulatedBrokers", "values_of"]
 
@@ -145,6 +141,6 @@ def _topic(name: str, partitions: dict[int, TopicPartitionInfo]) -> Topic:
 
 
 def _producer_of(batch: bytes) -> tuple[int, int]:
-    """Return the producer id and base sequence; see `layout` for their positions."""
+    """Return the producer id and base sequence; `batch_header` has the positions."""
     producer_id = int.from_bytes(batch[43:51], "big", signed=True)
     return producer_id, int.from_bytes(batch[53:57], "big", signed=True)

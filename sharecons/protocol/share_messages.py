@@ -1,74 +1,23 @@
-"""Requests and responses of the state machines, and their parts.
+"""ShareFetch and ShareAcknowledge, requests and responses, with the KIP's names.
 
-Plain values with the KIP's names; times are seconds. `sharecons.wire` encodes and
-decodes them.
+Times are seconds. `sharecons.wire` encodes and decodes the messages.
 """
 
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from sharecons.protocol.partitions import Endpoint, PartitionLeader, SharePartition
+
 __all__ = [
-    "JOIN_EPOCH",
-    "LEAVE_EPOCH",
-    "AlterGroupConfig",
-    "AlterGroupConfigResponse",
-    "DescribeGroupConfig",
-    "DescribeGroupConfigResponse",
-    "DescribeGroupConfigs",
-    "DescribeGroupConfigsResponse",
-    "Endpoint",
-    "FetchSettings",
-    "FindCoordinator",
-    "FindCoordinatorResponse",
-    "Heartbeat",
-    "HeartbeatResponse",
-    "MetadataRequest",
-    "MetadataResponse",
-    "PartitionLeader",
+    "Acknowledgements",
     "PartitionResponse",
     "Range",
     "ShareAcknowledge",
     "ShareAcknowledgeResponse",
     "ShareFetch",
     "ShareFetchResponse",
-    "SharePartition",
-    "TopicDescription",
-    "TopicId",
 ]
-
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
-
-TopicId = bytes
-"""A topic's id as sixteen bytes. It is looked up for each partition of each response,
-and hashing or sorting UUIDs takes ten times as long."""
-
-
-class Endpoint(NamedTuple):
-    """The host and port of a broker's listener."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return (
-            f"[{self.host}]:{self.port}"
-            if ":" in self.host
-            else f"{self.host}:{self.port}"
-        )
-
-
-class SharePartition(NamedTuple):
-    """A partition, by topic id: a topic that is created again has another id."""
-
-    topic_id: TopicId
-    partition: int
-
-    def __str__(self) -> str:
-        # As in Kafka's logs.
-        return f"{urlsafe_b64encode(self.topic_id).decode()[:22]}-{self.partition}"
 
 
 class Range(NamedTuple):
@@ -82,72 +31,7 @@ class Range(NamedTuple):
     kinds: bytes
 
 
-class PartitionLeader(NamedTuple):
-    """A partition's leader and its epoch; a `leader_id` of -1 means no leader."""
-
-    leader_id: int
-    leader_epoch: int
-
-
 Acknowledgements = Mapping[SharePartition, tuple[Range, ...]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindCoordinator:
-    group_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindCoordinatorResponse:
-    error: int
-    message: str | None
-    node_id: int
-    endpoint: Endpoint
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
-    """ShareGroupHeartbeat; `topics` and `rack` are None if unchanged."""
-
-    group_id: str
-    member_id: str
-    member_epoch: int
-    rack: str | None
-    topics: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HeartbeatResponse:
-    """`assignment` is None if unchanged; an empty one revokes all partitions."""
-
-    error: int
-    message: str | None
-    member_epoch: int
-    heartbeat_interval: float
-    assignment: frozenset[SharePartition] | None
-    throttle: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataRequest:
-    """Metadata of topics by name and by id."""
-
-    names: tuple[str, ...]
-    ids: tuple[TopicId, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicDescription:
-    error: int
-    name: str | None
-    topic_id: TopicId | None
-    leaders: Mapping[int, PartitionLeader]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataResponse:
-    brokers: Mapping[int, Endpoint]
-    topics: tuple[TopicDescription, ...]
 
 
 # The classes of each ShareFetch have explicit constructors: mypyc does not compile the
@@ -290,60 +174,3 @@ class ShareAcknowledgeResponse:
     partitions: tuple[PartitionResponse, ...]
     endpoints: Mapping[int, Endpoint]
     throttle: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupConfig:
-    group_id: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupConfigResponse:
-    """`is_set` is True for the group's own value, False for the brokers' default."""
-
-    error: int
-    message: str | None
-    value: str | None
-    is_set: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupConfigs:
-    group_id: str
-    names: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribeGroupConfigsResponse:
-    """`values` has the configs that the broker knows, by name."""
-
-    error: int
-    message: str | None
-    values: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterGroupConfig:
-    group_id: str
-    name: str
-    value: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlterGroupConfigResponse:
-    error: int
-    message: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FetchSettings:
-    """The user's fetch settings, in seconds and bytes."""
-
-    group_id: str
-    member_id: str
-    max_wait: float
-    min_bytes: int
-    max_bytes: int
-    max_records: int
-    record_limit: bool

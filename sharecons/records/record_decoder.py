@@ -1,25 +1,4 @@
-"""Record batches of format 2 (KIP-98, "Message Format"): headers and records.
-
-A batch:
-
-    base offset            int64
-    batch length           int32    number of bytes after this field
-    partition leader epoch int32
-    magic                  int8     2
-    crc                    uint32   CRC-32C of the bytes after this field
-    attributes             int16
-    last offset delta      int32    kept when compaction removes the last records
-    base timestamp         int64
-    max timestamp          int64
-    producer id            int64
-    producer epoch         int16
-    base sequence          int32
-    record count           int32
-    records                         compressed as a whole, if at all
-
-The checksum does not cover the base offset and the length: the broker sets them after
-the producer computed it. Formats 0 and 1 (`message_sets`) have offset, length and magic
-at the same positions, so a reader can skip batches of any format.
+"""Decoding the records of a batch of format 2 (KIP-98, "Message Format").
 
 A record:
 
@@ -35,138 +14,17 @@ A varint has its sign in bit 0 (see `varints`): as a length, 1 means null, and o
 numbers are invalid.
 """
 
-from struct import Struct
-from typing import Final, final
-
-from mypy_extensions import i64
+from typing import Final
 
 from sharecons._record import AckTarget, Headers, Record, TimestampType
+from sharecons.records.batch_header import APPEND_TIME, Header
 from sharecons.records.errors import DamagedError
 from sharecons.records.varints import VARINT, VARLONG, read_length, read_varint
 
-__all__ = [
-    "APPEND_TIME",
-    "CODEC_MASK",
-    "CONTROL",
-    "CRC_START",
-    "END_OF_SPANS",
-    "HEADER",
-    "HEADER_SIZE",
-    "LAST_OFFSET",
-    "LENGTH_END",
-    "MAGIC",
-    "PREFIX_SIZE",
-    "SMALLEST_LENGTH",
-    "TRANSACTIONAL",
-    "Header",
-    "Span",
-    "int16_at",
-    "int32_at",
-    "int64_at",
-    "read_records",
-    "uint32_at",
-]
-
-MAGIC: Final = 2
-
-PREFIX_SIZE: Final = 17
-"""Size of base offset, length and magic, which all formats have in common."""
-
-HEADER: Final = Struct(">qiibIHiqqqhii")
-HEADER_SIZE: Final = 61
-LENGTH_END: Final = 12
-"""The position from which the batch length counts."""
-CRC_START: Final = 21
-"""The position from which the checksum is computed."""
-SMALLEST_LENGTH: Final = 14
-"""The length of a message of format 0 with null key and value; smaller is invalid."""
-
-CODEC_MASK: Final = 0x07
-APPEND_TIME: Final = 0x08
-TRANSACTIONAL: Final = 0x10
-CONTROL: Final = 0x20
-
-
-@final
-class Header:
-    """The header of the batch from `position` to `end` (exclusive).
-
-    The batch can have another format or be truncated: check `magic` and `end`. Only
-    `base_offset`, `length` and `magic` are valid in all formats.
-    """
-
-    __slots__ = (
-        "attributes",
-        "base_offset",
-        "base_timestamp",
-        "count",
-        "crc",
-        "end",
-        "last_offset",
-        "length",
-        "magic",
-        "max_timestamp",
-        "position",
-    )
-
-    def __init__(self, payload: bytes | memoryview, position: int) -> None:
-        raw, at = b"", position
-        if isinstance(payload, bytes):
-            raw = payload
-        else:
-            raw, at = payload[position : position + HEADER_SIZE].tobytes(), 0
-        if len(raw) - at < HEADER_SIZE:
-            raw, at = raw[at:].ljust(HEADER_SIZE, b"\0"), 0
-        # The producer's id, epoch and sequence are not needed.
-        self.base_offset = int64_at(raw, at)
-        self.length = int32_at(raw, at + 8)
-        self.magic = raw[at + 16]
-        self.crc = uint32_at(raw, at + 17)
-        self.attributes = int16_at(raw, at + 21)
-        self.last_offset = self.base_offset + int32_at(raw, at + 23)
-        self.base_timestamp = int64_at(raw, at + 27)
-        self.max_timestamp = int64_at(raw, at + 35)
-        self.count = int32_at(raw, at + 57)
-        self.position = position
-        self.end = position + LENGTH_END + self.length
-
-
-# Compiled, these read a number without creating a Python object. They raise IndexError
-# if the bytes end before the number does.
-
-MASK: Final[i64] = 0xFFFFFFFF
-
-
-def int16_at(data: bytes, at: i64) -> int:
-    a: i64 = data[at]
-    b: i64 = data[at + 1]
-    number = a << 8 | b
-    return number - ((number & 0x8000) << 1)
-
-
-def uint32_at(data: bytes, at: i64) -> int:
-    a: i64 = data[at]
-    b: i64 = data[at + 1]
-    c: i64 = data[at + 2]
-    d: i64 = data[at + 3]
-    return a << 24 | b << 16 | c << 8 | d
-
-
-def int32_at(data: bytes, at: i64) -> int:
-    number: i64 = uint32_at(data, at)
-    return number - ((number & 0x80000000) << 1)
-
-
-def int64_at(data: bytes, at: i64) -> int:
-    high: i64 = int32_at(data, at)
-    low: i64 = uint32_at(data, at + 4)
-    return high << 32 | low
-
+__all__ = ["END_OF_SPANS", "Span", "read_records"]
 
 Span = tuple[int, int, int]
 """First offset, last offset and delivery count of an acquired range."""
-
-LAST_OFFSET: Final = (1 << 63) - 1
 
 END_OF_SPANS: Final = (1 << 63, 1 << 63, 0)
 """The last element of every list of spans: after all offsets, so that the loop need not
@@ -195,10 +53,11 @@ def read_records(  # noqa: C901 - see below
         DamagedError, IndexError: the data is invalid; the caller must remove the
             records that were appended.
     """
-    # The loop contains no calls, since in plain Python a call takes half the time of a
-    # record. Varints of one and two bytes are decoded inline, longer ones by
-    # `read_varint`. Bounds are checked once per record: an index after the data raises,
-    # and a slice after it leaves `position` unequal to `end`.
+    # Unrolled, see docs/design.md, "Two unrolled decoders": the loop contains no calls,
+    # since in plain Python a call takes half the time of a record. Varints of one and
+    # two bytes are decoded inline, longer ones by `read_varint`. Bounds are checked
+    # once per record: an index after the data raises, and a slice after it leaves
+    # `position` unequal to `end`.
     stop = len(data)
     uncounted = position  # the bytes before the records, and of those skipped
     base_offset = header.base_offset

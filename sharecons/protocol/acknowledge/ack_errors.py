@@ -1,0 +1,64 @@
+"""Errors of acknowledgements that no broker returned, and their reasons."""
+
+from typing import Final
+
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.lock_scope import LockScope
+from sharecons.protocol.acknowledge.result_log import AcknowledgeError
+from sharecons.protocol.codes import Code
+
+__all__ = [
+    "MISSING_IN_RESPONSE",
+    "SESSION_CLOSING",
+    "lock_overrun",
+    "reacquired_error",
+    "session_lost_error",
+]
+
+MISSING_IN_RESPONSE: Final = AcknowledgeError(
+    Code.UNKNOWN_SERVER_ERROR,
+    "UNKNOWN_SERVER_ERROR",
+    "the response does not contain the partition: whether the acknowledgement was "
+    "applied is unknown",
+)
+
+
+SESSION_CLOSING: Final = AcknowledgeError(
+    Code.SHARE_SESSION_NOT_FOUND,
+    Code.SHARE_SESSION_NOT_FOUND.name,
+    "the session is being closed: the record is released, not renewed",
+)
+
+
+def reacquired_error(reason: str) -> AcknowledgeError:
+    """Return the error for a late acknowledgement of a record acquired again."""
+    code = Code.INVALID_RECORD_STATE
+    return AcknowledgeError(
+        code,
+        code.name,
+        f"{reason}; this consumer has acquired the record again meanwhile, and its "
+        "later delivery is not affected",
+    )
+
+
+def session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
+    """Return the error for the locks of a session that has ended."""
+    code = lock_scope.code
+    return AcknowledgeError(
+        code,
+        code.name,
+        f"{lock_scope.reason}; the broker releases unacknowledged records",
+    )
+
+
+def lock_overrun(lease: Lease, deadline: float, now: float) -> str:
+    """Return the error message for a lock that expired before its acknowledgement."""
+    seconds = now - deadline + lease.lock_duration
+    return (
+        f"processing took {_short(seconds)} s, the lock lasts "
+        f"{_short(lease.lock_duration)} s: {lease.result_log.advice}"
+    )
+
+
+def _short(seconds: float) -> str:
+    return f"{seconds:.0f}" if seconds >= 10.0 else f"{round(seconds, 1):g}"
