@@ -17,10 +17,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import anyio
-from aiokafka import AIOKafkaProducer
 from fastapi import FastAPI, Request, Response
 
-from sharecons import Record, ShareConsumer, ShareWorker
+from sharecons import Producer, Record, ShareConsumer, ShareWorker
 
 # uvicorn configures its own loggers only.
 logging.basicConfig(
@@ -62,7 +61,7 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         shutdown_grace=10,
         handle_signals=False,
     )
-    app.state.producer = producer = AIOKafkaProducer(bootstrap_servers=SERVERS)
+    app.state.producer = producer = Producer(SERVERS)
     async with anyio.create_task_group() as tasks, producer:
         tasks.start_soon(run, worker)
         yield
@@ -75,7 +74,7 @@ app = FastAPI(lifespan=lifespan)
 
 @app.post("/orders/{order}", status_code=202)
 async def add_order(order: str, request: Request) -> dict[str, int]:
-    sent = await request.app.state.producer.send_and_wait("orders", order.encode())
+    sent = await request.app.state.producer.send("orders", order.encode())
     return {"partition": sent.partition, "offset": sent.offset}
 
 
