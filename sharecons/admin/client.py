@@ -12,11 +12,9 @@ from sharecons.admin import (
     groups,
     offsets,
     state,
-    topics,
 )
-from sharecons.admin.lifecycle import AdminLifecycle
+from sharecons.admin.topic_methods import TopicMethods
 from sharecons.config import validation
-from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.models import (
     ClusterDescription,
     CommittedOffset,
@@ -25,12 +23,10 @@ from sharecons.protocol.admin.models import (
     Features,
     GroupListing,
     GroupOffset,
-    LogOffset,
     OffsetSpec,
     ShareGroup,
     SharePartitionState,
     StateSummary,
-    Topic,
 )
 from sharecons.protocol.admin.results import Outcome, Results
 
@@ -38,12 +34,11 @@ if TYPE_CHECKING:
     # The record decoder and its codecs are loaded on first use, so that commands that
     # read no records start fast.
     from sharecons.protocol.diagnosis.state_replay import RecordedState
-    from sharecons.protocol.log_reader.log_slice import LogSlice
 
 __all__ = ["ShareGroupAdmin"]
 
 
-class ShareGroupAdmin(AdminLifecycle):
+class ShareGroupAdmin(TopicMethods):
     """An admin client for share groups (KIP-932, "Admin").
 
         async with ShareGroupAdmin("localhost:9092") as admin:
@@ -265,66 +260,6 @@ class ShareGroupAdmin(AdminLifecycle):
         """
         wanted = validation.check_names("names", names)
         return await cluster.describe_broker_configs(self._executor(), wanted, node_id)
-
-    # Topics and their logs.
-
-    async def describe_topics(
-        self, *names: str, authorized_operations: bool = False
-    ) -> Results[str, Topic]:
-        """Describe topics: ids, partitions, leaders; no names means all topics."""
-        wanted = validation.check_topic_names(names)
-        return await topics.describe_topics(
-            self._executor(), wanted, authorized_operations
-        )
-
-    async def list_offsets(
-        self,
-        partitions: Iterable[TopicPartition] | Mapping[TopicPartition, OffsetSpec],
-        spec: OffsetSpec = OffsetSpec.LATEST,
-        *,
-        read_committed: bool = False,
-    ) -> Results[TopicPartition, LogOffset]:
-        """Look up offsets in partitions' logs; a mapping gives each its own spec."""
-        wanted = validation.check_partitions(partitions) or ()
-        specs = dict.fromkeys(wanted, spec)
-        if isinstance(partitions, Mapping):
-            specs = validation.check_by_partition("partitions", partitions)
-        alter_offsets.check_specs(specs)
-        return await list_offsets(self._executor(), specs, read_committed)
-
-    async def delete_records(
-        self, offsets: Mapping[TopicPartition, int]
-    ) -> Results[TopicPartition, int]:
-        """Delete the records before an offset of each partition, for all groups.
-
-        Returns the offsets at which the logs start afterwards. An offset beyond the
-        end of the log has a `BrokerError` with OFFSET_OUT_OF_RANGE, a topic without
-        cleanup.policy=delete one with POLICY_VIOLATION. Deleting again up to the same
-        offset changes nothing. After a timeout, a lost connection or a cancellation,
-        the records can be deleted or not.
-
-        Raises:
-            ConfigurationError: an offset is negative or not an integer; nothing was
-                sent.
-        """
-        offsets = validation.check_by_partition("offsets", offsets)
-        alter_offsets.check_offsets(offsets, allow_specs=False)
-        return await topics.delete_records(self._executor(), offsets)
-
-    async def read_log(
-        self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
-    ) -> "Results[TopicPartition, LogSlice]":
-        """Read records, starting at these offsets, without consuming them.
-
-        Sends one request to each leader, which returns immediately, with up to about
-        `max_bytes` per partition. Continue from each slice's `next_offset`. Includes
-        records of open and aborted transactions.
-        """
-        from sharecons.admin.read_log import read_log
-
-        offsets = validation.check_by_partition("offsets", offsets)
-        alter_offsets.check_offsets(offsets, allow_specs=False)
-        return await read_log(self._executor(), offsets, max_bytes)
 
     # Offsets of consumer groups, for migrations.
 

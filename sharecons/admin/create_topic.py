@@ -1,15 +1,25 @@
 """Creating a topic with the brokers' default replication factor."""
 
+from collections.abc import Mapping
+from typing import Final
+
 import anyio
 
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import RETRIABLE
-from sharecons.protocol.admin.requests import CreateTopic, Reply
+from sharecons.protocol.admin.models import CreatedTopic, NewTopic
+from sharecons.protocol.admin.requests import CreateTopic, CreateTopics, Reply
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
 __all__ = ["create_topic"]
+
+Created = Mapping[str, Reply[CreatedTopic]]
+
+_MISSING_REPLY: Final[Reply[CreatedTopic]] = Reply(
+    Code.UNKNOWN_SERVER_ERROR, "the response has no result for it", None
+)
 
 
 async def create_topic(executor: AdminExecutor, request: CreateTopic) -> bool:
@@ -23,10 +33,15 @@ async def create_topic(executor: AdminExecutor, request: CreateTopic) -> bool:
         ConnectionFailedError: no broker responded in time.
     """
     backoff = Backoff()
+    partitions = None if request.partitions < 0 else request.partitions
+    topic = NewTopic(request.name, partitions=partitions, configs=request.configs)
     while True:
-        reply: Reply[None] = await executor.send_to_any(request)
+        response: Created = await executor.send_to_any(
+            CreateTopics((topic,), request.timeout)
+        )
+        reply = response.get(request.name, _MISSING_REPLY)
         if reply.code in (Code.NONE, Code.TOPIC_ALREADY_EXISTS):
-            return bool(reply.code == Code.NONE)
+            return reply.code == Code.NONE
         delay = backoff.next_delay()
         if reply.code not in RETRIABLE or delay >= executor.deadline.left:
             target = f"topic {request.name!r}"

@@ -1,15 +1,20 @@
-"""Descriptions of topics, and the deletion of their records."""
+"""Describing, creating and deleting topics, and deleting their records."""
 
 from collections.abc import Mapping
 
 from sharecons._record import TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import results_of
-from sharecons.protocol.admin.models import Topic
-from sharecons.protocol.admin.requests import DeleteRecords, Reply
+from sharecons.protocol.admin.models import CreatedTopic, NewTopic, Topic
+from sharecons.protocol.admin.requests import (
+    CreateTopics,
+    DeleteRecords,
+    DeleteTopics,
+    Reply,
+)
 from sharecons.protocol.admin.results import Results
 
-__all__ = ["delete_records", "describe_topics"]
+__all__ = ["create_topics", "delete_records", "delete_topics", "describe_topics"]
 
 
 async def describe_topics(
@@ -23,6 +28,39 @@ async def describe_topics(
     return results_of(replies, "describe", lambda name: f"topic {name!r}")
 
 
+async def create_topics(
+    executor: AdminExecutor, topics: Mapping[str, NewTopic], validate_only: bool
+) -> Results[str, CreatedTopic]:
+    async def send(names: tuple[str, ...]) -> Mapping[str, Reply[CreatedTopic]]:
+        request = CreateTopics(
+            tuple(topics[name] for name in names),
+            _broker_timeout(executor),
+            validate_only,
+        )
+        response: Mapping[str, Reply[CreatedTopic]] = await executor.send_to_any(
+            request
+        )
+        return response
+
+    return await executor.of_topics(topics, "create", send)
+
+
+async def delete_topics(
+    executor: AdminExecutor, names: tuple[str, ...]
+) -> Results[str, None]:
+    async def send(names: tuple[str, ...]) -> Mapping[str, Reply[None]]:
+        request = DeleteTopics(names, _broker_timeout(executor))
+        response: Mapping[str, Reply[None]] = await executor.send_to_any(request)
+        return response
+
+    return await executor.of_topics(names, "delete", send)
+
+
+def _broker_timeout(executor: AdminExecutor) -> float:
+    """Return how long a broker takes at most: until the client stops waiting for it."""
+    return executor.deadline.attempt_timeout / 2
+
+
 async def delete_records(
     executor: AdminExecutor, offsets: Mapping[TopicPartition, int]
 ) -> Results[TopicPartition, int]:
@@ -31,8 +69,7 @@ async def delete_records(
     ) -> Mapping[TopicPartition, Reply[int]]:
         request = DeleteRecords(
             offsets={key: offsets[key] for key in keys},
-            # The leader's response must arrive before the client stops waiting for it.
-            timeout=executor.deadline.attempt_timeout / 2,
+            timeout=_broker_timeout(executor),
         )
         response: Mapping[TopicPartition, Reply[int]] = await executor.send(
             node_id, request

@@ -32,6 +32,7 @@ Send = Callable[[int, tuple[K, ...]], Awaitable[Mapping[K, Reply[V]]]]
 Route = Callable[[FanOut[K, V], tuple[K, ...]], Awaitable[None]]
 """Looks up the brokers for keys, and sets them as the routes of the fan-out."""
 
+_ANY_NODE: Final = -1
 _FINAL_ERRORS: Final = (AuthenticationError, UnsupportedVersionError)
 
 
@@ -128,6 +129,20 @@ class AdminExecutor:
 
         return await self._run(fan_out, self._route_to_itself, send_one)
 
+    async def of_topics(
+        self,
+        names: Iterable[str],
+        action: str,
+        send: Callable[[tuple[str, ...]], Awaitable[Mapping[str, Reply[V]]]],
+    ) -> Results[str, V]:
+        """Request topics from any broker, which passes the request on."""
+        fan_out: FanOut[str, V] = FanOut(names, action, lambda name: f"topic {name!r}")
+
+        async def send_to_any(_: int, names: tuple[str, ...]) -> Mapping[str, Reply[V]]:
+            return await send(names)
+
+        return await self._run(fan_out, self._route_to_any, send_to_any)
+
     # Routing.
 
     async def _route_by_coordinator(
@@ -168,6 +183,12 @@ class AdminExecutor:
                 fan_out.set_route(key, key)
             else:
                 fan_out.drop(key)
+
+    async def _route_to_any(self, fan_out: FanOut[K, V], keys: tuple[K, ...]) -> None:
+        # This raises if no broker can be reached.
+        await self.brokers.request_topics((), self.deadline)
+        for key in keys:
+            fan_out.set_route(key, _ANY_NODE)
 
     # Requests.
 

@@ -3,16 +3,17 @@
 import pytest
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.admin.models import CommittedOffset, OffsetSpec
+from sharecons.protocol.admin.models import CommittedOffset, NewTopic, OffsetSpec
 from sharecons.protocol.admin.requests import (
     AlterConfigs,
     AlterConsumerGroupOffsets,
     AlterShareGroupOffsets,
     CoordinatorKind,
-    CreateTopic,
+    CreateTopics,
     DeleteGroups,
     DeleteRecords,
     DeleteShareGroupOffsets,
+    DeleteTopics,
     DescribeClassicGroups,
     DescribeCluster,
     DescribeConfigs,
@@ -91,10 +92,17 @@ CASES = [
     ),
     (
         "create_topics",
-        CreateTopic("t", 3, {"retention.ms": "-1"}, 30.0),
+        CreateTopics(
+            (
+                NewTopic("t", partitions=3, configs={"retention.ms": -1}),
+                NewTopic("u", replication_factor=2, configs={"preallocate": True}),
+            ),
+            30.0,
+            validate_only=True,
+        ),
         [7],
         """
-        02                    Topics: one
+        03                    Topics: two
           02 't'              Name
           00000003 ffff       NumPartitions, ReplicationFactor: the default
           01                  Assignments: none
@@ -103,7 +111,31 @@ CASES = [
             03 '-1'
             00                (tagged fields)
           00                  (tagged fields)
-        00007530 00           TimeoutMs, ValidateOnly
+          02 'u'              Name
+          ffffffff 0002       NumPartitions: the default, ReplicationFactor
+          01                  Assignments: none
+          02                  Configs: one
+            0c 'preallocate'
+            05 'true'
+            00                (tagged fields)
+          00                  (tagged fields)
+        00007530 01           TimeoutMs, ValidateOnly
+        00                    (tagged fields)
+        """,
+    ),
+    (
+        "delete_topics",
+        DeleteTopics(names=("t", "u"), timeout=5.0),
+        [6],
+        """
+        03                    Topics: two
+          02 't'              Name
+          00000000 00000000 00000000 00000000  TopicId: none
+          00                  (tagged fields)
+          02 'u'
+          00000000 00000000 00000000 00000000
+          00
+        00001388              TimeoutMs
         00                    (tagged fields)
         """,
     ),

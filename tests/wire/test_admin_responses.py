@@ -19,6 +19,7 @@ from sharecons.protocol.admin.models import (
     ConfigEntry,
     ConsumerGroup,
     ConsumerMember,
+    CreatedTopic,
     DeliveryState,
     FeatureRange,
     Features,
@@ -206,10 +207,39 @@ def delete_groups(version):
 
 def create_topics(version):
     v = schema("create_topics", version).response
-    result = v.CreatableTopicResult(
-        name="t", topic_id=UUID_, **BAD, num_partitions=1, configs=()
+    kind = v.CreatableTopicResult
+    results = (
+        kind(name="t", topic_id=UUID_, **BAD, num_partitions=1, configs=()),
+        kind(
+            name="u",
+            topic_id=UUID_,
+            **GOOD,
+            num_partitions=3,
+            replication_factor=2,
+            configs=(),
+        ),
+        kind(name="w", topic_id=UUID_, **GOOD, configs=()),
     )
-    return v.CreateTopicsResponse(**NOW, topics=(result,)), Reply(15, "later", None)
+    expected = {
+        "t": Reply(15, "later", None),
+        "u": ok_reply(
+            CreatedTopic(topic_id=UUID_.bytes, partitions=3, replication_factor=2)
+        ),
+        "w": ok_reply(
+            CreatedTopic(topic_id=UUID_.bytes, partitions=None, replication_factor=None)
+        ),
+    }
+    return v.CreateTopicsResponse(**NOW, topics=results), expected
+
+
+def delete_topics(version):
+    v = schema("delete_topics", version).response
+    results = (
+        v.DeletableTopicResult(name="t", topic_id=UUID_, **BAD),
+        v.DeletableTopicResult(name="u", topic_id=UUID_, **GOOD),
+    )
+    response = v.DeleteTopicsResponse(**NOW, responses=results)
+    return response, {"t": Reply(15, "later", None), "u": ok_reply(None)}
 
 
 def describe_share_group_offsets(version):
@@ -455,7 +485,8 @@ RESPONSES = [
     (requests.DescribeConsumerGroups, consumer_group_describe),
     (requests.DescribeClassicGroups, describe_groups),
     (requests.DeleteGroups, delete_groups),
-    (requests.CreateTopic, create_topics),
+    (requests.CreateTopics, create_topics),
+    (requests.DeleteTopics, delete_topics),
     (requests.ListShareGroupOffsets, describe_share_group_offsets),
     (requests.AlterShareGroupOffsets, alter_share_group_offsets),
     (requests.DeleteShareGroupOffsets, delete_share_group_offsets),
@@ -617,5 +648,5 @@ def test_every_request_has_an_api():
         getattr(requests, name) for name in requests.__all__ if name in API_LOCATIONS
     ]
 
-    assert 21 == len(kinds)
+    assert 22 == len(kinds)
     assert [] == [kind for kind in kinds if not callable(api_of(kind).read)]

@@ -5,7 +5,7 @@ Rule 2: independent of the wire format and of the requests.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from datetime import datetime
 from typing import ClassVar, Final
 
@@ -22,6 +22,7 @@ __all__ = [
     "ConfigEntry",
     "ConsumerGroup",
     "ConsumerMember",
+    "CreatedTopic",
     "DeliveryState",
     "FeatureRange",
     "Features",
@@ -29,6 +30,7 @@ __all__ = [
     "GroupOffset",
     "ListedGroup",
     "LogOffset",
+    "NewTopic",
     "OffsetSpec",
     "ShareGroup",
     "ShareMember",
@@ -305,6 +307,41 @@ class Topic:
     internal: bool
     partitions: Mapping[int, TopicPartitionInfo]
     authorized_operations: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to create.
+
+    Attributes:
+        name: its name.
+        partitions: their number; None for the brokers' default (`num.partitions`).
+        replication_factor: replicas of each partition; None for the brokers' default
+            (`default.replication.factor`).
+        configs: its configs by name, for example {"retention.ms": 86_400_000}. Other
+            configs have the brokers' defaults.
+    """
+
+    name: str
+    _: KW_ONLY
+    partitions: int | None = None
+    replication_factor: int | None = None
+    configs: Mapping[str, str | int | bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreatedTopic:
+    """A topic as it was created, or would be with `validate_only`.
+
+    Attributes:
+        topic_id: sixteen bytes.
+        partitions, replication_factor: None without the right to read the configs of
+            the topic (DESCRIBE_CONFIGS).
+    """
+
+    topic_id: bytes
+    partitions: int | None
+    replication_factor: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from sharecons._record import TopicPartition
 from sharecons.protocol.admin.models import (
     Broker,
     CommittedOffset,
+    NewTopic,
     OffsetSpec,
     Topic,
 )
@@ -30,9 +31,11 @@ __all__ = [
     "AlterShareGroupOffsets",
     "CoordinatorKind",
     "CreateTopic",
+    "CreateTopics",
     "DeleteGroups",
     "DeleteRecords",
     "DeleteShareGroupOffsets",
+    "DeleteTopics",
     "DescribeClassicGroups",
     "DescribeCluster",
     "DescribeConfigs",
@@ -125,12 +128,30 @@ class TopicMetadata(NamedTuple):
 class CreateTopic(NamedTuple):
     """A topic with the brokers' default replication; -1 partitions: their default.
 
-    `timeout` is in seconds, for the controller. Returns a `Reply`.
+    `timeout` is in seconds, for the controller. Sent as `CreateTopics`.
     """
 
     name: str
     partitions: int
     configs: Mapping[str, str]
+    timeout: float
+
+
+class CreateTopics(NamedTuple):
+    """Returns a `Reply` with a `CreatedTopic` by name.
+
+    `timeout` is in seconds, for the controller.
+    """
+
+    topics: tuple[NewTopic, ...]
+    timeout: float
+    validate_only: bool = False
+
+
+class DeleteTopics(NamedTuple):
+    """Returns a `Reply` by name; `timeout` is in seconds, for the controller."""
+
+    names: tuple[str, ...]
     timeout: float
 
 
