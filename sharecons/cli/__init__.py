@@ -24,6 +24,7 @@ COMMANDS: Final = (
     "broker",
     "completion",
     "consume",
+    "create_topics",
     "dead_letters",
     "demo",
     "exporter",

@@ -129,6 +129,9 @@ COMMANDS = [
     ("consume", "jobs", "--group", GROUP, "--formatter-property", f"{ATTACK}=1"),
     ("consume", "jobs", "--group", GROUP, "--value-deserializer", ATTACK),
     ("consume", "jobs", "--group", GROUP, "--auto-offset-reset", ATTACK),
+    ("create-topics", "--topic", TOPIC, "--dead-letter", "jobs.dead"),
+    ("create-topics", "--topic", "jobs", "--dead-letter", ATTACK),
+    ("create-topics", "--topic", "jobs", "--dead-letter", "jobs.dead", "--dry-run"),
     ("exporter", "--interval", ATTACK),
     ("exporter", "--host", HOST),
 ]
