@@ -8,7 +8,8 @@ results. The modules:
 - states: `state` (from the coordinator), `state_records` (from its log), `read_log`,
   `state_replay` (how records combine; no I/O);
 - configs: `configs`, `config_validation` (no I/O);
-- the cluster: `cluster`, `topics`, `create_topic`.
+- the cluster and its topics: `cluster`, `topics`, `topic_methods` (of the client),
+  `create_topic`, `new_topics` (no I/O).
 """
 
 from sharecons.admin.client import ShareGroupAdmin

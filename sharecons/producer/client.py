@@ -51,8 +51,8 @@ class Producer(ProducerLifecycle):
         security: TLS and SASL; plain TCP by default.
         client_id: for brokers' logs and quotas.
         compression: of batches: "none", "gzip", "snappy", "lz4" or "zstd".
-        delivery_timeout: seconds for a record to be confirmed, with all retries. A
-            request that is in flight then ends within `request_timeout`.
+        delivery_timeout: seconds for a record to be confirmed, with all retries, after
+            it was added. A request in flight then ends within `request_timeout`.
         max_buffered_bytes: bytes of unconfirmed records above which `send` waits before
             it adds another; also the maximum size of a record.
         connect_timeout: seconds to connect to a first broker, when entering. Addresses

@@ -5,7 +5,7 @@ import time
 import anyio
 import pytest
 
-from sharecons import Security, ShareConsumer
+from sharecons import Producer, Security, ShareConsumer
 from sharecons.config import settings
 from sharecons.config.properties.tokens import unsecured
 from sharecons.config.validation import parse_bootstrap
@@ -89,6 +89,29 @@ async def test_consumer_receives_records(secure_kafka, authority, way):
                     break
 
     assert [b"1", b"2", b"3"] == got
+
+
+@pytest.mark.parametrize("way", ["SCRAM-SHA-512 over TLS", "PLAIN", "certificates"])
+async def test_producer_writes_records(secure_kafka, authority, way):
+    _, listener, security = next(
+        found for found in listeners(authority) if found[0].startswith(way)
+    )
+    topic = secure_kafka.admin.create_topic()
+
+    with anyio.fail_after(40):
+        async with Producer(secure_kafka.at(listener), security=security) as producer:
+            position = await producer.send(topic, b"1")
+
+    assert (topic, 0, 0) == position
+
+
+async def test_wrong_password_ends_the_start_of_a_producer(secure_kafka):
+    security = Security.sasl("PLAIN", NAME, "wrong", tls=False)
+    producer = Producer(secure_kafka.at("NAMED"), security=security)
+
+    with pytest.raises(AuthenticationError, match="PLAIN as 'alice'"):
+        async with producer:
+            pass
 
 
 @pytest.mark.parametrize("mechanism", PASSWORD_MECHANISMS)

@@ -24,8 +24,8 @@ def add_parser(subparsers: "Subparsers") -> None:
         "create-topics",
         help="create the retry topics and the dead-letter topic of a worker",
         description="Create the retry topics and the dead-letter topic of a worker, "
-        "with the settings that they need: those that the worker itself would use with "
-        "create_topics=True. Topics that exist are compared with these settings and "
+        "with the settings that the worker itself would use with create_topics=True. "
+        "Topics that exist are compared with these settings and "
         "stay unchanged. The exit code is 1 if a topic is not created, or has settings "
         "with which records can be lost.",
     )

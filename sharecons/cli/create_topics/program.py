@@ -28,7 +28,7 @@ Configs = Results[str, Mapping[str, ConfigEntry]]
 
 @dataclass(slots=True)
 class _Line:
-    """What becomes of one topic.
+    """The result for one topic.
 
     Attributes:
         action: "created", "would create", "exists" or "failed".
