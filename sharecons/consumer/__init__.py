@@ -1,11 +1,9 @@
-"""The consumer: joins a share group, buffers leases, and returns their records.
+"""The consumer: returns the records of a share group's member to the application.
 
 `share_consumer` is the public class, `lifecycle` starts and closes it, `acknowledging`
-acknowledges by offset, `from_properties` reads a file of settings. `group_start`
-connects, `group_setup` checks the cluster before it joins, `group_type` the group, and
-`skipped_records` counts what a new group never receives; `assignment` waits for
-partitions. The loops are in `iterators`, `receive` and `polling`; `delivery_queue`
+acknowledges by offset, `from_properties` reads a file of settings; `assignment` waits
+for partitions. The loops are in `iterators`, `receive` and `polling`; `delivery_queue`
 holds the leases, `readers` decides which loop gets records and accepts them implicitly,
 `deserializers` decodes them, `unprocessed` reports records without a loop.
-`stored_error` is what ended the consumer. `worker_access` is for `sharecons.worker`.
+`worker_access` is for `sharecons.worker`.
 """

@@ -5,7 +5,7 @@ from sharecons.config import validation
 from sharecons.config.callables import check_callback
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.lifecycle import Lifecycle
-from sharecons.net.member import Member
+from sharecons.member.member_tasks import MemberTasks
 from sharecons.protocol.acknowledge import verb_errors
 
 __all__ = ["Acknowledging"]
@@ -14,7 +14,7 @@ __all__ = ["Acknowledging"]
 class Acknowledging(Lifecycle):
     """Acknowledges records by their offsets, and sets the callback for results."""
 
-    _member: Member
+    _member: MemberTasks
     _queue: DeliveryQueue
 
     def __init__(self, on_acknowledged: Acknowledged | None) -> None:

@@ -3,7 +3,7 @@
 from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.lifecycle import Lifecycle
 from sharecons.errors import NotSubscribedError
-from sharecons.net.member import Member
+from sharecons.member.member_tasks import MemberTasks
 from sharecons.protocol.codes import Code
 from sharecons.protocol.reported_errors import fetch_error, topic_error
 from sharecons.record import TopicPartition
@@ -14,7 +14,7 @@ __all__ = ["AssignmentWait"]
 class AssignmentWait(Lifecycle):
     """The method `assigned` of a consumer."""
 
-    _member: Member
+    _member: MemberTasks
     _queue: DeliveryQueue
     _topics: tuple[str, ...]
 

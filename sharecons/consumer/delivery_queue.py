@@ -15,12 +15,12 @@ from sharecons.consumer.readers import (
     Unacknowledged,
     insert_lease,
 )
-from sharecons.consumer.stored_error import StoredError
 from sharecons.consumer.unprocessed import Unprocessed, report_unprocessed
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
 from sharecons.log import get_logger
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.stored_error import StoredError
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.callbacks import log_unraised, run_callback
 from sharecons.net.io.event_loop import Clock, Waiter
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult

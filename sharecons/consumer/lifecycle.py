@@ -13,8 +13,8 @@ from typing import Final, Literal, Self
 import anyio
 
 from sharecons.config import validation
-from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
+from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background, current_task
 from sharecons.net.io.callbacks import EXITS
 from sharecons.net.io.event_loop import LoopGuard, in_trio

@@ -2,8 +2,9 @@
 
 The path of a record:
 
-1. `net.driver` gets a request from `protocol.fetch.leader`; `wire.share_fetch` encodes
-   it, `net.connection` sends it, `wire.share_fetch` decodes the response.
+1. `member.leader_tasks` gets a request from `protocol.fetch.leader`;
+   `wire.share_fetch` encodes it, `net.connection` sends it, `wire.share_fetch` decodes
+   the response.
 2. `protocol.fetch.leader` makes leases of it; they go to `delivery_queue`.
 3. `records.batch` decodes a lease when `iterators` needs records.
 4. The record's methods acknowledge it in its lease; `protocol.acknowledge.batcher`
@@ -24,22 +25,22 @@ from sharecons.consumer.assignment import AssignmentWait
 from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
-from sharecons.consumer.group_setup import OffsetReset
-from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import BatchIterator, accept_passed_records
-from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, CommitTimeoutError
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.group_setup import OffsetReset
+from sharecons.member.group_start import GroupStart
+from sharecons.member.member_tasks import MemberTasks
+from sharecons.member.stored_error import StoredError
 from sharecons.metrics.catalog import MetricName
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, new_waiter, running_clock
 from sharecons.net.io.transport import Network
-from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.messages import FetchSettings
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
@@ -379,7 +380,7 @@ class ShareConsumer(
             on_acknowledged=self._on_acknowledged,
             check_caller=self._loop_guard.check,
         )
-        self._member = Member(
+        self._member = MemberTasks(
             self._settings,
             self._cluster,
             self._queue,

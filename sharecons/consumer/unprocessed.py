@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from sharecons._record import Record
 from sharecons.consumer.readers import count_last_deliveries
+from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.leases import Lease
 
 __all__ = ["Unprocessed", "report_unprocessed"]

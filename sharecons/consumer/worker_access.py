@@ -8,11 +8,11 @@ import anyio
 
 from sharecons.config import validation
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.group_setup import GroupConfigs, OffsetReset
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ClosedError, ConfigurationError, Error
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.group_setup import GroupConfigs, OffsetReset
 from sharecons.net.cluster import Cluster
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.batcher import CommitWaiter
 from sharecons.record import TopicPartition
 

@@ -44,7 +44,7 @@ def run(
     run_plan = partial(run_demo, plan, options.bootstrap_server, view, write_error)
     try:
         # The view shows that a consumer was killed and which jobs were redelivered.
-        with without_warnings("sharecons.net.member"):
+        with without_warnings("sharecons.member.member_tasks"):
             return _exit_code(anyio.run(run_plan, backend=options.backend))
     except KeyboardInterrupt:
         return INTERRUPTED

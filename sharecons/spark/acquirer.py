@@ -1,9 +1,9 @@
 """The query's member of the share group: it acquires, writes to the ledger, accepts.
 
-It is the client's `sharecons.net.member` with another listener, which neither decodes
-nor delivers records. The acquired offsets are written to the ledger, and accepted once
-they are durable there. So acquisition locks are held for the duration of one write.
-After a crash
+It is the client's `sharecons.member.member_tasks` with another listener, which neither
+decodes nor delivers records. The acquired offsets are written to the ledger, and
+accepted once they are durable there. So acquisition locks are held for the duration of
+one write. After a crash
 
 - before the write, the broker releases the offsets and delivers them again. That uses
   up a delivery.
@@ -20,14 +20,14 @@ import anyio
 from anyio.to_thread import run_sync
 
 from sharecons._record import AcknowledgeType
-from sharecons.consumer.group_setup import read_delivery_limit, set_offset_reset
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error, fresh
 from sharecons.log import get_logger
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.group_setup import read_delivery_limit, set_offset_reset
+from sharecons.member.member_tasks import MemberTasks
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
-from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.results import summarize
@@ -113,7 +113,7 @@ class Acquirer:
     last_error: Error | None = None
 
     def __post_init__(self) -> None:
-        self._member: Member | None = None
+        self._member: MemberTasks | None = None
         self._leases: list[Lease] = []
         self._unreported = 0
         self._wakeup = AutoResetEvent()
@@ -192,7 +192,7 @@ class Acquirer:
         if self.error is not None:
             raise self.error
 
-    # Called by the member (`sharecons.net.member.Listener`).
+    # Called by the member (`sharecons.member.listener`).
 
     def on_acquired(self, leases: Sequence[Lease]) -> None:
         self._leases += leases
@@ -231,7 +231,7 @@ class Acquirer:
                 **summarize(failed),
             )
 
-    async def _join(self) -> Member:
+    async def _join(self) -> MemberTasks:
         config = self.config
         connection = await self.cluster.connect_any(timeout=CONNECT_TIMEOUT, retry=True)
         try:
@@ -251,7 +251,7 @@ class Acquirer:
         except BaseException:
             await connection.aclose()
             raise
-        member = Member(
+        member = MemberTasks(
             config.settings,
             self.cluster,
             self,
@@ -267,13 +267,13 @@ class Acquirer:
         member.use_connection(connection)
         return member
 
-    async def _acquire_until_stopped(self, member: Member) -> None:
+    async def _acquire_until_stopped(self, member: MemberTasks) -> None:
         while not self._stopping and self.error is None:
             self._request_more(member)
             await self._wakeup.wait_until(FOREVER)
             await self._write_acquired()
 
-    def _request_more(self, member: Member) -> None:
+    def _request_more(self, member: MemberTasks) -> None:
         """Let the member fetch more, unless the ledger is full.
 
         While it is full, acquired records are not reported to the prefetch as handed
@@ -306,7 +306,7 @@ class Acquirer:
             _accept(lease)
         self.on_change()
 
-    async def _leave(self, member: Member) -> None:
+    async def _leave(self, member: MemberTasks) -> None:
         """Send the pending acknowledgements and leave the group.
 
         Nothing is sent if another driver has taken the ledger over: it uses the same
@@ -319,7 +319,7 @@ class Acquirer:
                 await member.close()
         member.abandon()
 
-    async def _drain(self, member: Member) -> None:
+    async def _drain(self, member: MemberTasks) -> None:
         """Wait for the fetches in flight, and write and accept what they acquire.
 
         Releasing these records would use up a delivery of each.

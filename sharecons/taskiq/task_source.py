@@ -20,7 +20,6 @@ from anyio.abc import TaskGroup
 from taskiq import AckableMessage
 
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import (
     ClosedError,
     ConsumerStateError,
@@ -30,6 +29,7 @@ from sharecons.errors import (
     RecordStateError,
 )
 from sharecons.log import get_logger
+from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.taskiq.held_tasks import HeldTasks, ReceiverRoom

@@ -14,14 +14,14 @@ import anyio
 from sharecons.admin.configs import describe_topic_configs
 from sharecons.admin.create_topic import create_topic
 from sharecons.admin.topics import describe_topics
-from sharecons.consumer.group_setup import (
+from sharecons.consumer.worker_access import WorkerAccess
+from sharecons.errors import BrokerError, ConfigurationError, ConnectionFailedError
+from sharecons.log import get_logger
+from sharecons.member.group_setup import (
     OFFSET_RESET,
     GroupConfigs,
     configure_command,
 )
-from sharecons.consumer.worker_access import WorkerAccess
-from sharecons.errors import BrokerError, ConfigurationError, ConnectionFailedError
-from sharecons.log import get_logger
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.protocol.admin.models import Topic

@@ -16,9 +16,9 @@ from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
 from sharecons.consumer.receive import accept_passed_records
+from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics import MetricName
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease

@@ -2,14 +2,14 @@
 
 Each machine has a task and a connection of its own: the membership (heartbeats to the
 group coordinator), the metadata (from any broker), and one leader machine for each
-broker that leads assigned partitions. `Member` passes their events to each other, and
-those for the application to its `Listener`.
+broker that leads assigned partitions. `MemberTasks` passes their events to each other,
+and those for the application to its `Listener`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,21 +17,23 @@ from anyio.abc import TaskGroup
 from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
+from sharecons.member.ack_dispatcher import AckDispatcher
+from sharecons.member.drive import drive
+from sharecons.member.error_reports import ErrorReports
+from sharecons.member.leader_tasks import LeaderTasks
+from sharecons.member.listener import Listener
+from sharecons.member.log_messages import STALLED
+from sharecons.member.member_log import MemberLog
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
-from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
-from sharecons.net.error_reports import ErrorReports
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
-from sharecons.net.log_messages import STALLED
-from sharecons.net.member_log import MemberLog
 from sharecons.protocol.acknowledge.batcher import (
     AcknowledgeResult,
     CommitWaiter,
     ResultLog,
     join_results,
 )
-from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
@@ -55,26 +57,10 @@ from sharecons.protocol.messages import (
     SharePartition,
 )
 
-__all__ = ["Listener", "Member"]
+__all__ = ["MemberTasks"]
 
 
-class Listener(AckListener, Protocol):
-    """Receives a member's events for the application, in plain function calls."""
-
-    def on_acquired(self, leases: Sequence[Lease]) -> None:
-        """Handle the records that a response acquired."""
-
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        """Handle the loss of all locks of these leases."""
-
-    def on_error(self, error: Error) -> None:
-        """Handle an error that the application is to receive once."""
-
-    def on_fatal_error(self, error: Error) -> None:
-        """Handle an error that ends the consumer."""
-
-
-class Member:
+class MemberTasks:
     """Runs the machines of one member in a task group of the caller.
 
     Attributes:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import final
 
-from sharecons.consumer.group_setup import (
+from sharecons.member.group_setup import (
     GroupConfigs,
     OffsetReset,
     check_and_configure,
@@ -81,7 +81,7 @@ class GroupStart:
         self, connection: Connection, topics: Sequence[str], configs: GroupConfigs
     ) -> None:
         # Consumers do not load the admin client's requests unless they need them.
-        from sharecons.consumer.skipped_records import log_skipped_records
+        from sharecons.member.skipped_records import log_skipped_records
 
         await log_skipped_records(
             connection,
