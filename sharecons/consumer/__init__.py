@@ -3,7 +3,7 @@
 `share_consumer` is the public class, `lifecycle` starts and closes it, `acknowledging`
 acknowledges by offset, `from_properties` reads a file of settings; `assignment` waits
 for partitions. The loops are in `iterators`, `receive` and `polling`; `delivery_queue`
-holds the leases, `readers` decides which loop gets records and accepts them implicitly,
-`deserializers` decodes them, `unprocessed` reports records without a loop.
+passes records to them, `readers` decides which loop gets records and accepts them
+implicitly, `deserializers` makes values of bytes.
 `worker_access` is for `sharecons.worker`.
 """

@@ -3,8 +3,9 @@
 from sharecons._record import AcknowledgeType
 from sharecons.config import validation
 from sharecons.config.callables import check_callback
-from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
+from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.lifecycle import Lifecycle
+from sharecons.member.lease_buffer import Acknowledged
 from sharecons.member.member_tasks import MemberTasks
 from sharecons.protocol.acknowledge import verb_errors
 
@@ -44,7 +45,7 @@ class Acknowledging(Lifecycle):
         validation.check_count("partition", partition, 0)
         validation.check_count("offset", offset, 0, validation.INT64_MAX)
         self._check_open()
-        lease = self._queue.delivered.find(topic, partition, offset)
+        lease = self._queue.buffer.delivered.find(topic, partition, offset)
         if lease is None:
             raise verb_errors.not_held(kind, f"{topic}-{partition}@{offset}")
         lease.acknowledge(offset, kind)
@@ -64,7 +65,7 @@ class Acknowledging(Lifecycle):
         self._check_caller()
         self._on_acknowledged = callback
         if self._background is not None:
-            self._queue.on_acknowledged = callback
+            self._queue.buffer.on_acknowledged = callback
             self._member._result_log.has_listener = callback is not None
 
     @property

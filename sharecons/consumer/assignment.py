@@ -50,7 +50,7 @@ class AssignmentWait(Lifecycle):
     def _check_assignable(self) -> None:
         """Raise the error because of which the consumer gets no records, if any."""
         self._check_open()
-        self._queue.raise_fatal_error()
+        self._queue.buffer.raise_fatal_error()
         if not self._topics:
             raise NotSubscribedError(
                 "the consumer has no topics, so that no partition is assigned; call "

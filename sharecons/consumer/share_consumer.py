@@ -22,7 +22,7 @@ from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.assignment import AssignmentWait
-from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
+from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.iterators import RecordIterator
@@ -32,6 +32,7 @@ from sharecons.errors import ClosedError, CommitTimeoutError
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.group_setup import OffsetReset
 from sharecons.member.group_start import GroupStart
+from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.member_tasks import MemberTasks
 from sharecons.member.stored_error import StoredError
 from sharecons.metrics.catalog import MetricName
@@ -234,13 +235,13 @@ class ShareConsumer(
         """
         validation.check_timeout(timeout)
         self._check_open()
-        self._queue.raise_fatal_error()
+        self._queue.buffer.raise_fatal_error()
         self._queue.accept_passed()
         try:
             with anyio.move_on_after(timeout):
                 return await self._member.commit()
         except ClosedError:
-            self._queue.raise_fatal_error()
+            self._queue.buffer.raise_fatal_error()
             raise
         raise CommitTimeoutError(
             f"acknowledgements of group {self.group_id!r} are still in flight after "
@@ -358,7 +359,7 @@ class ShareConsumer(
         self._member.abandon()
 
     def _on_crash(self, crash: StoredError) -> None:
-        self._queue.fail(crash)
+        self._queue.buffer.fail(crash)
 
     def _on_tasks_ended(self) -> None:
         self._member.on_tasks_ended()
@@ -370,25 +371,25 @@ class ShareConsumer(
         """Create the objects that depend on the running event loop."""
         assert self._loop_guard is not None, "starting"
         self._recorder.clock = clock = running_clock()
+        configs = GroupConfigReader(self.group_id, delivery_limit)
+        buffer = LeaseBuffer(clock, self._recorder, configs)
+        buffer.on_acknowledged = self._on_acknowledged
         self._queue = DeliveryQueue(
-            clock=clock,
-            new_waiter=new_waiter,
-            recorder=self._recorder,
-            deserializers=self._deserializers,
+            buffer,
             implicit=self._implicit,
-            configs=GroupConfigReader(self.group_id, delivery_limit),
-            on_acknowledged=self._on_acknowledged,
+            new_waiter=new_waiter,
+            deserializers=self._deserializers,
             check_caller=self._loop_guard.check,
         )
         self._member = MemberTasks(
             self._settings,
             self._cluster,
-            self._queue,
+            buffer,
             self._recorder,
             rack=self._rack,
             request_timeout=self._group_start.request_timeout,
         )
-        self._queue.attach(self._member.prefetch, self._member.wake_leaders)
+        buffer.attach(self._queue, self._member.prefetch, self._member.wake_leaders)
         self._member.use_connection(connection)
         self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
 

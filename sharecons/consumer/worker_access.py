@@ -195,13 +195,13 @@ class WorkerAccess:
     @property
     def has_failed(self) -> bool:
         """True if an error has ended the consumer."""
-        return self._consumer._queue._fatal_error is not None
+        return self._consumer._queue.buffer.has_failed
 
     @property
     def fatal_error(self) -> Error | None:
         """The error that has ended the consumer, or None."""
         try:
-            self._consumer._queue.raise_fatal_error()
+            self._consumer._queue.buffer.raise_fatal_error()
         except Error as error:
             return error
         return None
@@ -210,7 +210,7 @@ class WorkerAccess:
     def buffered(self) -> int:
         """How many records the consumer has fetched and not returned."""
         consumer = self._consumer
-        return consumer._queue.remaining() + consumer._member.prefetch.buffered
+        return consumer._queue.buffer.remaining() + consumer._member.prefetch.buffered
 
     @property
     def lock_duration(self) -> float:
@@ -248,7 +248,7 @@ class WorkerAccess:
     @property
     def configs(self) -> GroupConfigReader:
         """The configs of the group."""
-        return self._consumer._queue.configs
+        return self._consumer._queue.buffer.configs
 
     async def drain(self) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.

@@ -1,4 +1,4 @@
-"""What receives the events of a member."""
+"""The interface for the events of a member."""
 
 from collections.abc import Sequence
 from typing import Protocol

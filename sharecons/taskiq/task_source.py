@@ -242,7 +242,7 @@ class TaskSource:
     def _buffered(self) -> int:
         """Return how many records the consumer has fetched and not returned."""
         queue = self._consumer._queue
-        return queue.remaining() + self._consumer._member.prefetch.buffered
+        return queue.buffer.remaining() + self._consumer._member.prefetch.buffered
 
     def _add(self, record: Any) -> None:
         if record.value is None:

@@ -17,6 +17,7 @@ from sharecons.consumer.polling import Poller
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
 from sharecons.consumer.receive import accept_passed_records
 from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.metrics import MetricName
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.io.event_loop import AutoResetEvent, EventWaiter, Waiter
@@ -52,17 +53,19 @@ class Bench:
         self.recorder = MetricsRecorder()
         self.term = LockScope()
         self.owner = AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0))
+        self.buffer = LeaseBuffer(
+            lambda: self.now,
+            self.recorder,
+            GroupConfigReader("billing", delivery_limit),
+        )
         self.deliveries = DeliveryQueue(
+            self.buffer,
             implicit=implicit,
-            clock=lambda: self.now,
             new_waiter=new_waiter,
-            recorder=self.recorder,
             deserializers=deserializers,
-            configs=GroupConfigReader("billing", delivery_limit),
-            on_acknowledged=None,
         )
         self.pace = Prefetch(500)
-        self.deliveries.attach(self.pace, lambda: None)
+        self.buffer.attach(self.deliveries, self.pace, lambda: None)
         self.deliveries.subscribed = True
         self.poller = Poller(self.deliveries)
 
@@ -80,7 +83,7 @@ class Bench:
         )
         self.owner.add_lease(lease)
         self.pace.on_acquired(count)
-        self.deliveries.on_acquired([lease])
+        self.buffer.on_acquired([lease])
         return lease
 
     async def poll(self, max_records: int | None = None) -> list[int]:
@@ -155,7 +158,7 @@ async def test_records_of_a_lost_session_are_not_delivered() -> None:
     ready = bench.acquire(20, 5)
     assert await bench.poll(4) == [0, 1, 2, 3]
     bench.term.ended = True
-    bench.deliveries.on_locks_lost([lease, ready])
+    bench.buffer.on_locks_lost([lease, ready])
 
     assert await bench.poll() == []
     assert bench.pace.buffered == 0
