@@ -77,4 +77,4 @@ class Acknowledging(Lifecycle):
         """
         if self._background is None:
             return None
-        return self._member.prefetch.lock_duration or None
+        return self._member.demand.lock_duration or None

@@ -389,7 +389,7 @@ class ShareConsumer(
             rack=self._rack,
             request_timeout=self._group_start.request_timeout,
         )
-        buffer.attach(self._queue, self._member.prefetch, self._member.wake_leaders)
+        buffer.attach(self._queue, self._member.demand)
         self._member.use_connection(connection)
         self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
 

@@ -14,6 +14,7 @@ from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.group_setup import GroupConfigs, OffsetReset
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.acknowledge.batcher import CommitWaiter
+from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.record import TopicPartition
 
 __all__ = ["HURRY", "WorkerAccess"]
@@ -77,7 +78,6 @@ class WorkerAccess:
         if self.sets_earliest:
             start.offset_reset = OffsetReset("earliest", is_default=True)
         self._consumer = consumer
-        self._max_records = consumer._settings.max_records
         self.cluster: Cluster = consumer._cluster
         self.deserializers = consumer._deserializers
         consumer._deserializers = Deserializers(None, None)
@@ -209,41 +209,12 @@ class WorkerAccess:
     @property
     def buffered(self) -> int:
         """How many records the consumer has fetched and not returned."""
-        consumer = self._consumer
-        return consumer._queue.buffer.remaining() + consumer._member.prefetch.buffered
+        return self._consumer._queue.buffer.count
 
     @property
-    def lock_duration(self) -> float:
-        """For how many seconds records are locked; 0.0 if not known yet."""
-        return self._consumer._member.prefetch.lock_duration
-
-    def set_next_ack(self, next_ack: Callable[[], float]) -> None:
-        """Let fetches wait at the broker until the worker must send something.
-
-        Args:
-            next_ack: returns the earliest time at which the worker acknowledges or
-                renews a record that it holds.
-        """
-        self._consumer._member.prefetch.next_ack = next_ack
-
-    def fetch_ahead(self) -> None:
-        """Fetch records before they are requested, at the pace of `poll`."""
-        prefetch = self._consumer._member.prefetch
-        prefetch.set_max_records(self._max_records)
-        self._set_suspended(False)
-
-    def fetch_at_most(self, count: int) -> None:
-        """Fetch up to `count` records once they are requested; none if it is 0."""
-        if count:
-            prefetch = self._consumer._member.prefetch
-            prefetch.set_allowance(min(count, self._max_records))
-        self._set_suspended(not count)
-
-    def _set_suspended(self, suspended: bool) -> None:
-        prefetch = self._consumer._member.prefetch
-        if prefetch.suspended and not suspended:
-            self._consumer._member.wake_leaders()
-        prefetch.suspended = suspended
+    def demand(self) -> FetchDemand:
+        """How many records the consumer fetches."""
+        return self._consumer._member.demand
 
     @property
     def configs(self) -> GroupConfigReader:

@@ -128,7 +128,7 @@ class LeaderTasks:
         )
 
     def wake(self) -> None:
-        """Wake all leaders: the prefetch limit changed, so a fetch might be due."""
+        """Wake all leaders: the demand changed, so a fetch might be due."""
         for leader in self._by_node.values():
             leader.wakeup.set()
 

@@ -20,7 +20,7 @@ from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.results import lock_overrun, summarize
-from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.demand import FetchDemand
 
 __all__ = ["Acknowledged", "BufferListener", "LeaseBuffer"]
 
@@ -44,11 +44,11 @@ class BufferListener(Protocol):
 class LeaseBuffer:
     """Leases in the order of their delivery, and errors; the member's `Listener`.
 
-    One lease at a time is decoded: `lease`. Whoever delivers its records advances its
-    cursor.
+    One lease at a time is decoded: `lease`. Its cursor advances as its records are
+    delivered.
 
     Attributes:
-        listener: is called when the buffer changes; set it before the member starts.
+        listener: is called when the buffer changes.
         lease: the lease from which records are delivered, starting at its cursor.
         records: the decoded records of that lease.
         closed: nothing more is delivered.
@@ -75,16 +75,10 @@ class LeaseBuffer:
         self._fatal_error: StoredError | None = None
         self._log = get_logger(__name__)
 
-    def attach(
-        self,
-        listener: BufferListener,
-        prefetch: Prefetch,
-        wake_leaders: Callable[[], None],
-    ) -> None:
-        """Set the listener, the prefetch control, and what to call when it changed."""
+    def attach(self, listener: BufferListener, demand: FetchDemand) -> None:
+        """Set the listener, and the demand, which counts what leaves the buffer."""
         self.listener = listener
-        self._prefetch = prefetch
-        self._wake_leaders = wake_leaders
+        self._demand = demand
 
     # Called by the member (`Listener`).
 
@@ -153,8 +147,13 @@ class LeaseBuffer:
 
     @property
     def has_errors(self) -> bool:
-        """True if errors are to be raised."""
+        """True if `find_next` has errors to raise."""
         return bool(self._errors)
+
+    @property
+    def count(self) -> int:
+        """How many records were acquired and not delivered."""
+        return self.remaining() + self._demand.buffered
 
     def remaining(self) -> int:
         """Return how many records of `lease` have not been delivered."""
@@ -181,13 +180,13 @@ class LeaseBuffer:
 
     def begin_wait(self, *, busy: int = 0, processing: int = 0) -> None:
         """Fetch for a task that waits for records; as `find_next`."""
-        self._count_processed(busy, processing)
-        self._prefetch.waiting_readers += 1
-        self._wake_leaders()
+        self._demand.begin_wait(
+            self.clock(), expired=self.remaining(), processing=processing, busy=busy
+        )
 
     def end_wait(self) -> None:
         """Note that the wait has ended, for any reason."""
-        self._prefetch.waiting_readers -= 1
+        self._demand.end_wait()
 
     def find_next(self, *, busy: int = 0, processing: int = 0) -> bool:
         """Set `lease` to one with records, or return False; raises queued errors.
@@ -198,7 +197,12 @@ class LeaseBuffer:
         """
         while not self.has_live_records():
             if self.lease is not None:
-                self._count_processed(busy, processing)
+                self._demand.on_processed(
+                    self.clock(),
+                    expired=self.remaining(),
+                    processing=processing,
+                    busy=busy,
+                )
                 self._drop_lease()
             if self._errors:
                 raise self._errors.popleft()
@@ -237,12 +241,6 @@ class LeaseBuffer:
             self._on_dropped(self._ready.popleft())
         self._drop_lease()
 
-    def _count_processed(self, busy: int, processing: int) -> None:
-        """Report to the prefetch control which delivered records were processed."""
-        self._prefetch.on_requested(
-            self.clock(), expired=self.remaining(), processing=processing, busy=busy
-        )
-
     def _drop_lease(self) -> None:
         self.lease = None
         self.records = []
@@ -259,12 +257,11 @@ class LeaseBuffer:
         self.delivered.add(lease)
         now = self.clock()
         self._fetch_sizes.pop(lease).add(size, now)
-        self._prefetch.on_delivered(lease.count, now)
-        self._wake_leaders()
+        self._demand.on_delivered(lease.count, now)
 
     def _on_dropped(self, lease: Lease) -> None:
         """Note that a lease leaves the buffer undecoded."""
-        self._prefetch.on_dropped(lease.count)
+        self._demand.on_dropped(lease.count)
         self._fetch_sizes.pop(lease).add(0, self.clock())
 
     def _unprocessed(self) -> list[Lease]:

@@ -35,6 +35,7 @@ from sharecons.protocol.acknowledge.batcher import (
     join_results,
 )
 from sharecons.protocol.backoff import spread_of
+from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
     FatalError,
@@ -64,8 +65,8 @@ class MemberTasks:
     """Runs the machines of one member in a task group of the caller.
 
     Attributes:
-        membership, metadata, prefetch: the machines; the consumer reads their state.
-        wake_leaders: call this when the prefetch limit changed: records can be due.
+        membership, metadata: the machines; the consumer reads their state.
+        demand: how many records are wanted.
         settling: the scope in which `close` waits for the leaders.
         leave_timeout: seconds for which `close` waits for the group coordinator.
         problems: logs problems with the cluster.
@@ -83,7 +84,7 @@ class MemberTasks:
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
         self.metadata = Metadata(spread_of(settings.member_id))
-        self.prefetch = Prefetch(settings.max_records)
+        prefetch = Prefetch(settings.max_records)
         self._settings = settings
         self._cluster = cluster
         self._listener = listener
@@ -99,7 +100,7 @@ class MemberTasks:
             settings,
             cluster,
             self.metadata,
-            self.prefetch,
+            prefetch,
             self._result_log,
             recorder,
             self._ack_dispatcher,
@@ -109,7 +110,8 @@ class MemberTasks:
             self._notify,
             request_timeout=request_timeout,
         )
-        self.wake_leaders = self._leaders.wake
+        wake = self._leaders.wake
+        self.demand = FetchDemand(prefetch, settings.max_records, wake)
         self.leave_timeout = FOREVER
         self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
@@ -121,9 +123,7 @@ class MemberTasks:
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
-        self._errors = ErrorReports(
-            self.metadata, listener.on_error, self.wake_leaders, self._log
-        )
+        self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)
         cluster.outages = self.problems.outages

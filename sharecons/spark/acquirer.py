@@ -262,8 +262,7 @@ class Acquirer:
         # Acquired offsets are written immediately, so there is no rate to measure. A
         # write takes about as long as a fetch, whatever their size, so few and large
         # fetches leave more CPU to Spark (a third less here).
-        member.prefetch.allowance = config.settings.max_records
-        member.prefetch.overlaps = False
+        member.demand.rounds(config.settings.max_records)
         member.use_connection(connection)
         return member
 
@@ -274,18 +273,16 @@ class Acquirer:
             await self._write_acquired()
 
     def _request_more(self, member: MemberTasks) -> None:
-        """Let the member fetch more, unless the ledger is full.
-
-        While it is full, acquired records are not reported to the prefetch as handed
-        out, so that it sends no fetch.
-        """
-        member.prefetch.waiting_readers = 0 if self.ledger_writer.is_full else 1
-        if member.prefetch.waiting_readers:
-            count, self._unreported = self._unreported, 0
-            if count:
-                member.prefetch.on_delivered(count, anyio.current_time())
-            member.prefetch.on_requested(anyio.current_time())
-            member.wake_leaders()
+        """Let the member fetch more, unless the ledger is full."""
+        if self.ledger_writer.is_full:
+            member.demand.nothing()
+            return
+        member.demand.rounds(self.config.settings.max_records)
+        count, self._unreported = self._unreported, 0
+        if count:
+            now = anyio.current_time()
+            member.demand.on_delivered(count, now)
+            member.demand.on_processed(now)
 
     async def _write_acquired(self) -> None:
         async with self._write_lock:

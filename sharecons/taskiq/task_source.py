@@ -83,8 +83,8 @@ class TaskSource:
             self._tasks, self._renewals, self._clock, self._lose, self._end_lease
         )
         await self._consumer.start()
-        # Fetch when the receiver requests a task, and not before.
-        self._consumer._member.prefetch.overlaps = False
+        # Nothing is fetched before the receiver requests a task.
+        self._consumer._member.demand.up_to(self._min_fetch)
         self._background = Background(
             f"sharecons.taskiq, group {self._consumer.group_id!r}",
             self._start_tasks,
@@ -218,7 +218,7 @@ class TaskSource:
             try:
                 if fetch:
                     room = max(self._min_fetch, self._room.free)
-                    self._consumer._member.prefetch.set_allowance(room)
+                    self._consumer._member.demand.up_to(room)
                 if count := self._buffered() or int(fetch):
                     timeout = POLL_TIMEOUT if fetch else 0.0
                     records = await self._consumer.poll(
@@ -241,8 +241,7 @@ class TaskSource:
 
     def _buffered(self) -> int:
         """Return how many records the consumer has fetched and not returned."""
-        queue = self._consumer._queue
-        return queue.buffer.remaining() + self._consumer._member.prefetch.buffered
+        return self._consumer._queue.buffer.count
 
     def _add(self, record: Any) -> None:
         if record.value is None:

@@ -21,7 +21,6 @@ Decisions, without I/O:
 - `window`: whether a failed record can wait without stalling its partition.
 - `decisions`: the outcome of a record.
 - `placement`: where a failed record waits.
-- `pace`: whether records are fetched before handlers are free.
 - `renewals`: when locks are renewed, and when they are lost.
 - `intake`: what is known of a record when it is delivered.
 - `options`, `handler_checks`: the options; whether a function can be a handler.

@@ -25,6 +25,7 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
@@ -65,7 +66,8 @@ class Bench:
             deserializers=deserializers,
         )
         self.pace = Prefetch(500)
-        self.buffer.attach(self.deliveries, self.pace, lambda: None)
+        demand = FetchDemand(self.pace, 500, lambda: None)
+        self.buffer.attach(self.deliveries, demand)
         self.deliveries.subscribed = True
         self.poller = Poller(self.deliveries)
 
