@@ -3,7 +3,7 @@
 All decisions are plain calls, without an await: a cancelled reader loses nothing.
 """
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
@@ -65,6 +65,13 @@ class DeliveryQueue:
         self._readers.wake()
 
     def on_failed(self) -> None:
+        self._readers.wake_all()
+
+    def on_closing(self) -> None:
+        """Deliver no more records; in implicit mode accept what loops have passed."""
+        self.accept_passed()
+        self.closed = True
+        self._readers.interrupt()
         self._readers.wake_all()
 
     # Called by readers.
@@ -131,12 +138,14 @@ class DeliveryQueue:
         if self._readers.any_waiting and self.buffer.has_next:
             self._readers.wake()
 
-    def find_next(self, reader: Reader) -> bool:
+    def find_next(self, reader: Reader, *, raises: bool = True) -> bool:
         """Find a lease with records, or return False; raises queued errors."""
         self._readers.release_removed(self.clock())
         busy, processing = self._readers.processing(reader)
         try:
-            return self.buffer.find_next(busy=busy, processing=processing)
+            return self.buffer.find_next(
+                raises=raises, busy=busy, processing=processing
+            )
         except BaseException:
             self.wake_next()  # the error is for this reader; records can be left
             raise
@@ -172,9 +181,7 @@ class DeliveryQueue:
 
     def take_more(self, reader: Reader) -> bool:
         """Continue with the next lease; return False if there is none, or an error."""
-        if self.buffer.has_errors and not self.buffer.has_live_records():
-            return False
-        return self.find_next(reader)
+        return self.find_next(reader, raises=False)
 
     def deserialize(self, reader: Reader, lease: Lease, record: Record) -> Any:
         """Deserialize one delivered record; raises DeserializationError."""
@@ -208,20 +215,10 @@ class DeliveryQueue:
         """Accept the records that a loop has passed; return whether there were any."""
         return not self.closed and self._readers.accept_passed()
 
-    def keep_only(self, topics: Collection[str]) -> None:
-        """Deliver records of these topics only; release queued records of others."""
-        self.buffer.keep_only(topics)
+    def on_subscribed(self, *, subscribed: bool) -> None:
+        """Handle another subscription, or none: buffered records can be gone."""
+        self.subscribed = subscribed
         self._readers.interrupt()
-
-    def close(self) -> None:
-        """Deliver no more records; closing the share session releases unsettled ones.
-
-        In implicit mode this does not accept delivered records.
-        """
-        self.closed = True
-        self.buffer.close()
-        self._readers.interrupt()
-        self._readers.wake_all()
 
     def _note_undeserializable(
         self, reader: Reader, lease: Lease, record: Record

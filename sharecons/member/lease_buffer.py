@@ -40,6 +40,9 @@ class BufferListener(Protocol):
     def on_failed(self) -> None:
         """An error has ended the member: `raise_fatal_error` raises it."""
 
+    def on_closing(self) -> None:
+        """The buffer is about to close: what was delivered can be accepted now."""
+
 
 class LeaseBuffer:
     """Leases in the order of their delivery, and errors; the member's `Listener`.
@@ -146,11 +149,6 @@ class LeaseBuffer:
         return bool(self._ready or self._errors or self.remaining())
 
     @property
-    def has_errors(self) -> bool:
-        """True if `find_next` has errors to raise."""
-        return bool(self._errors)
-
-    @property
     def count(self) -> int:
         """How many records were acquired and not delivered."""
         return self.remaining() + self._demand.buffered
@@ -188,10 +186,13 @@ class LeaseBuffer:
         """Note that the wait has ended, for any reason."""
         self._demand.end_wait()
 
-    def find_next(self, *, busy: int = 0, processing: int = 0) -> bool:
+    def find_next(
+        self, *, raises: bool = True, busy: int = 0, processing: int = 0
+    ) -> bool:
         """Set `lease` to one with records, or return False; raises queued errors.
 
         Args:
+            raises: return False instead of raising an error; a later call raises it.
             busy: how many other tasks process records.
             processing: how many records they process.
         """
@@ -205,11 +206,31 @@ class LeaseBuffer:
                 )
                 self._drop_lease()
             if self._errors:
-                raise self._errors.popleft()
+                if raises:
+                    raise self._errors.popleft()
+                return False
             if not self._ready:
                 return False
             self._decode(self._ready.popleft())
         return True
+
+    def take_leases(self) -> list[Lease]:
+        """Deliver all leases undecoded, for a user that does not call `find_next`.
+
+        It settles them by `Lease.set_offsets` and `Lease.acknowledge_implicitly`.
+        """
+        leases, now = list(self._ready), self.clock()
+        self._ready.clear()
+        for lease in leases:
+            self._fetch_sizes.pop(lease).add(0, now)
+        if leases:
+            self._demand.on_delivered(sum([each.count for each in leases]), now)
+            self._demand.on_processed(now)
+        return leases
+
+    def take_error(self) -> Exception | None:
+        """Return the next error that `find_next` would raise, or None."""
+        return self._errors.popleft() if self._errors else None
 
     def take(self, max_records: int | None) -> list[Any]:
         """Deliver records of `lease`, which `find_next` has set."""
@@ -233,6 +254,7 @@ class LeaseBuffer:
 
     def close(self) -> None:
         """Deliver no more; closing the share session releases unsettled records."""
+        self.listener.on_closing()
         self.closed = True
         for error in self._errors:
             log_unraised(error)

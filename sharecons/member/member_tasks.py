@@ -6,7 +6,7 @@ broker that leads assigned partitions. `MemberTasks` passes their events to each
 and those for the application to its `Listener`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import get_ident
 from typing import Any
@@ -67,6 +67,7 @@ class MemberTasks:
     Attributes:
         membership, metadata: the machines; the consumer reads their state.
         demand: how many records are wanted.
+        result_log: results of acknowledgements, and what an error of a record advises.
         settling: the scope in which `close` waits for the leaders.
         leave_timeout: seconds for which `close` waits for the group coordinator.
         problems: logs problems with the cluster.
@@ -92,16 +93,16 @@ class MemberTasks:
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
-        self._result_log = ResultLog(
+        self.result_log = ResultLog(
             self._membership_wakeup.set, running_clock(), get_ident
         )
-        self._ack_dispatcher = AckDispatcher(self._result_log, recorder, listener)
+        self._ack_dispatcher = AckDispatcher(self.result_log, recorder, listener)
         self._leaders = LeaderTasks(
             settings,
             cluster,
             self.metadata,
             prefetch,
-            self._result_log,
+            self.result_log,
             recorder,
             self._ack_dispatcher,
             listener.on_acquired,
@@ -216,9 +217,20 @@ class MemberTasks:
         """Close the connection that outlives the tasks."""
         await self._any_broker.aclose()
 
+    def flush(self) -> bool:
+        """Send pending acknowledgements; return whether records are unsettled."""
+        waiter = CommitWaiter()
+        self._leaders.flush(waiter)
+        return not waiter.is_done or self._leaders.has_unsettled_records
+
+    @property
+    def partition_errors(self) -> Mapping[SharePartition, int]:
+        """The error codes of partitions that cannot be fetched now."""
+        return self._leaders.pauses.codes
+
     def abandon(self) -> None:
         """Reject acknowledgements from now on; those not sent have failed."""
-        self._result_log.closed = True
+        self.result_log.closed = True
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:

@@ -14,7 +14,6 @@ import anyio
 from sharecons.admin.configs import describe_topic_configs
 from sharecons.admin.create_topic import create_topic
 from sharecons.admin.topics import describe_topics
-from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import BrokerError, ConfigurationError, ConnectionFailedError
 from sharecons.log import get_logger
 from sharecons.member.group_setup import (
@@ -40,6 +39,7 @@ from sharecons.worker.copy_topics import (
     size_error,
 )
 from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.retry_topics import RetryTopics
 
 __all__ = ["StartChecks"]
@@ -61,7 +61,7 @@ class StartChecks:
 
     def __init__(
         self,
-        access: WorkerAccess,
+        access: WorkerMembership,
         brokers: BrokerPool,
         retry_topics: RetryTopics,
         dead_letter: DeadLetterQueue | None,

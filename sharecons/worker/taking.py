@@ -5,12 +5,11 @@ from typing import Any, Final
 
 import anyio
 
-from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import Error, RecordsError
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.scheduler import Scheduler
 
 __all__ = ["Taker"]
@@ -36,8 +35,7 @@ class Taker:
 
     def __init__(
         self,
-        consumer: ShareConsumer[Any, Any],
-        access: WorkerAccess,
+        access: WorkerMembership,
         scheduler: Scheduler,
         clock: Clock,
         *,
@@ -45,7 +43,6 @@ class Taker:
         locks: LockKeeper,
         on_fatal_error: Callable[[Error], None],
     ) -> None:
-        self._consumer = consumer
         self._access = access
         self._scheduler = scheduler
         self._clock = clock
@@ -58,7 +55,7 @@ class Taker:
         self._on_fatal_error = on_fatal_error
         self.pace = self._demand.pace
         self.room = AutoResetEvent()
-        self._log = get_logger(__name__, group=consumer.group_id)
+        self._log = get_logger(__name__, group=access.group_id)
 
     async def run(self) -> None:
         """Take records until cancelled, or until an error has ended the consumer."""
@@ -91,7 +88,7 @@ class Taker:
 
     async def _take(self, timeout: float, count: int) -> None:
         try:
-            records = await self._consumer.poll(timeout=timeout, max_records=count)
+            records = await self._access.take(count, timeout=timeout)
         except Error as error:
             if self._access.has_failed:
                 self._on_fatal_error(error)

@@ -115,7 +115,7 @@ async def test_closing_reports_unprocessed_last_deliveries(
     bench.acquire(20, 5, delivery_count=3)
     assert await bench.poll(1) == [0]
     with caplog.at_level(logging.WARNING, logger="sharecons"):
-        bench.deliveries.close()
+        bench.buffer.close()
 
     assert bench.count("sharecons-records-released-unprocessed-total") == 1 + 4 + 5
     assert bench.count("sharecons-last-deliveries-unprocessed-total") == 1 + 5
@@ -128,7 +128,7 @@ async def test_closing_reports_no_records_with_deliveries_left(
     bench = Bench()
     bench.acquire(0, 2, delivery_count=4)
     with caplog.at_level(logging.WARNING, logger="sharecons"):
-        bench.deliveries.close()
+        bench.buffer.close()
         bench.acquire(10, 3)  # was in flight
 
     assert bench.count("sharecons-records-released-unprocessed-total") == 5
@@ -171,7 +171,7 @@ async def test_unsubscribed_records_are_removed_from_prefetch() -> None:
     bench.acquire(0, 3)
     bench.acquire(10, 4)
     assert await bench.poll(1) == [0]
-    bench.deliveries.keep_only(())
+    bench.buffer.keep_only(())
 
     assert await bench.poll() == []
     assert bench.pace.buffered == 0

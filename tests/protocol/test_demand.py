@@ -1,4 +1,4 @@
-"""What users of a member demand, and the fetches that follow from it."""
+"""The demands of a member's users, and the fetches that follow from them."""
 
 import math
 
