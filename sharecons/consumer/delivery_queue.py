@@ -13,6 +13,7 @@ from sharecons.errors import ClosedError, ConsumerStateError, NotSubscribedError
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.net.io.event_loop import Waiter
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 
 __all__ = ["SLICE", "DeliveryQueue"]
 
@@ -63,6 +64,9 @@ class DeliveryQueue:
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         self._readers.interrupt()
         self._readers.wake()
+
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Do nothing: `on_acknowledged` receives the results."""
 
     def on_failed(self) -> None:
         self._readers.wake_all()

@@ -14,7 +14,7 @@ __all__ = ["HandedOver", "hand_over", "set_member_id", "settings_of"]
 
 
 class HandedOver(NamedTuple):
-    """What a consumer was made of.
+    """The parts of a consumer that a worker uses.
 
     Attributes:
         member: is not started.

@@ -37,6 +37,9 @@ class BufferListener(Protocol):
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         """All locks of these leases are lost, of delivered records as well."""
 
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Acknowledgements have failed: a renewal that fails has lost its lock."""
+
     def on_failed(self) -> None:
         """An error has ended the member: `raise_fatal_error` raises it."""
 
@@ -118,6 +121,7 @@ class LeaseBuffer:
         failed = [result for result in results if result.error is not None]
         if failed:
             self._log.warning("acknowledgements failed", **summarize(failed))
+            self.listener.on_acks_failed(failed)
         if self.on_acknowledged is None:
             return
         error = run_callback("on_acknowledged", self.on_acknowledged, results)

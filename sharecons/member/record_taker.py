@@ -5,11 +5,13 @@ from typing import Any, Final
 
 from anyio.lowlevel import checkpoint
 
+from sharecons._record import RENEW
 from sharecons.errors import ClosedError
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.metrics.recorder import PollTimes
 from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 
 __all__ = ["RecordTaker"]
 
@@ -22,13 +24,12 @@ class RecordTaker:
 
     Args:
         buffer: has the records, which are not deserialized.
-        on_locks_lost: is called with leases when all their locks are lost.
+        on_locks_lost: is called when locks of taken records can be lost: `Record.held`
+            is then False for these records.
     """
 
-    def __init__(
-        self, buffer: LeaseBuffer, on_locks_lost: Callable[[Sequence[Lease]], None]
-    ) -> None:
-        self.on_locks_lost = on_locks_lost
+    def __init__(self, buffer: LeaseBuffer, on_locks_lost: Callable[[], None]) -> None:
+        self._on_locks_lost = on_locks_lost
         self._buffer = buffer
         self._clock = buffer.clock
         self._changed = AutoResetEvent()
@@ -39,6 +40,13 @@ class RecordTaker:
 
     def on_ready(self) -> None:
         self._changed.set()
+
+    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
+        self._on_locks_lost()
+
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        if any(result.type == RENEW for result in results):
+            self._on_locks_lost()
 
     def on_failed(self) -> None:
         self._changed.set()

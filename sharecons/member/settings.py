@@ -11,7 +11,7 @@ __all__ = ["MemberSettings"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSettings:
-    """What a member needs to join its group; times in seconds.
+    """The settings with which a member joins its group; times in seconds.
 
     Attributes:
         fetch: the group, the member id, and the limits of a fetch.

@@ -57,9 +57,9 @@ class ShareMember(Lifecycle):
         start_tasks: starts tasks of the user, which end with the member's.
         check_before_joining: is awaited once the member has connected. What it raises
             ends the start.
-        buffer: the acquired records, from the start on.
-        demand: decides how much is fetched, from the start on.
-        configs: the configs of the group, from the start on.
+        buffer: the acquired records, once the member has connected.
+        demand: decides how much is fetched, once the member has connected.
+        configs: the configs of the group, once the member has connected.
     """
 
     buffer: LeaseBuffer

@@ -209,6 +209,9 @@ class Acquirer:
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         """Do nothing: `_has_locks` checks each lease before it is written."""
 
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Do nothing: `on_ack_results` counts them."""
+
     def on_failed(self) -> None:
         assert self._member is not None, "started"
         try:

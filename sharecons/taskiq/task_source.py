@@ -81,7 +81,7 @@ class TaskSource:
         self._log = get_logger(__name__, group=consumer.group_id)
 
     def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
-        self._taker = RecordTaker(buffer, lambda leases: None)
+        self._taker = RecordTaker(buffer, self._locks.on_locks_lost)
         return self._taker
 
     async def start(self) -> None:

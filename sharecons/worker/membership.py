@@ -1,6 +1,6 @@
 """The membership of a worker: starts and closes its member, and takes its records."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final
@@ -18,7 +18,6 @@ from sharecons.member.group_start import CheckBeforeJoining
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_taker import RecordTaker
 from sharecons.net.cluster import Cluster
-from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.record import TopicPartition
 
@@ -47,7 +46,7 @@ class WorkerMembership:
         sets_earliest: the member sets the group's offset reset unless it has one.
         cluster: opens connections with the consumer's settings.
         deserializers: the consumer's; the worker applies them.
-        on_locks_lost: set this; it is called with leases when their locks are lost.
+        on_locks_lost: set this; it is called when locks of records can be lost.
 
     Raises:
         ConfigurationError: the consumer cannot be handed over, or has one of the
@@ -69,7 +68,7 @@ class WorkerMembership:
         if self.sets_earliest:
             earliest = OffsetReset("earliest", is_default=True)
             member.settings = replace(settings, offset_reset=earliest)
-        self.on_locks_lost: Callable[[Sequence[Lease]], None] = _ignore
+        self.on_locks_lost: Callable[[], None] = _ignore
         member.new_listener = self._new_taker
         self._member = member
         self._starting: anyio.CancelScope | None = None
@@ -77,7 +76,7 @@ class WorkerMembership:
         self._has_ended = False
 
     def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
-        self._taker = RecordTaker(buffer, lambda leases: self.on_locks_lost(leases))
+        self._taker = RecordTaker(buffer, lambda: self.on_locks_lost())
         return self._taker
 
     # The run.
@@ -197,5 +196,5 @@ class WorkerMembership:
         return self._member.configs
 
 
-def _ignore(leases: Sequence[Lease]) -> None:
+def _ignore() -> None:
     """Do nothing, before the worker has records."""

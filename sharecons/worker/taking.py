@@ -48,6 +48,7 @@ class Taker:
         self._clock = clock
         self._add = add
         self._locks = locks
+        access.on_locks_lost = locks.on_locks_lost
         self._demand = access.demand
         self._demand.set_next_ack(
             lambda: min(scheduler.next_ack(), locks.next_renewal())

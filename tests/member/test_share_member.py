@@ -18,6 +18,7 @@ from sharecons.member.share_member import HURRY, LEAVE_TIMEOUT, ShareMember
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import running_clock
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.messages import FetchSettings
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
@@ -56,20 +57,18 @@ def new_member(broker: EmbeddedBroker) -> ShareMember:
 
 
 class Taking:
-    """A member whose records one task takes, and the leases whose locks it lost."""
+    """A member whose records one task takes, and when it has lost locks."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
         self.member = new_member(broker)
         self.member.new_listener = self._new_taker
-        self.lost: list[Lease] = []
         self.lost_at = 0.0
 
     def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
         self._taker = RecordTaker(buffer, self._on_locks_lost)
         return self._taker
 
-    def _on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        self.lost += leases
+    def _on_locks_lost(self) -> None:
         self.lost_at = running_clock()()
 
     async def take(self, count: int, within: float = 60.0) -> list[Any]:
@@ -123,7 +122,7 @@ async def test_locks_lost_with_the_connection_are_reported_immediately() -> None
         before = running_clock()()
         broker.faults.on("ShareAcknowledge").cut()
         records[1].renew()
-        await until(lambda: bool(user.lost))
+        await until(lambda: user.lost_at > 0.0)
 
         assert user.lost_at - before <= 0.005 + 2 * LATENCY, "after the linger"
         with pytest.raises(LockLostError):
@@ -142,6 +141,8 @@ class LeaseUser:
         self.leases += self.member.buffer.take_leases()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None: ...
+
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None: ...
 
     def on_failed(self) -> None: ...
 
