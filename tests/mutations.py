@@ -9,8 +9,9 @@ the time limit ends, and it has `SURVIVED` otherwise. A survivor either changes 
 that can be observed, or shows a test that is missing.
 
 The tests that import the mutated module run first, then all others of its package. For
-`worker` and `consumer` these include the quick scenarios on the embedded broker. All
-four packages are mutated unless `--package` is given, once or several times.
+`worker`, `consumer` and `member` these include the quick scenarios on the embedded
+broker. All five packages are mutated unless `--package` is given, once or several
+times.
 """
 
 import argparse
@@ -43,6 +44,7 @@ TESTS: Final[Mapping[str, Sequence[tuple[Sequence[str], str]]]] = {
     "records": [(("tests/records",), "not kafka")],
     "worker": [(("tests/worker",), QUICK), SCENARIOS],
     "consumer": [(("tests/consumer",), QUICK), SCENARIOS],
+    "member": [(("tests/member", "tests/consumer"), QUICK), SCENARIOS],
 }
 """The runs of pytest by package: paths and an expression for `-m`."""
 

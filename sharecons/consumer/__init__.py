@@ -1,12 +1,8 @@
-"""The consumer: joins a share group, buffers leases, and returns their records.
+"""The consumer: returns the records of a share group's member to the application.
 
 `share_consumer` is the public class, `lifecycle` starts and closes it, `acknowledging`
-acknowledges by offset, `from_properties` reads a file of settings. `group_start`
-connects, `group_setup` checks the cluster before it joins, `group_type` the group, and
-`skipped_records` counts what a new group never receives; `assignment` waits for
-partitions. The loops are in `iterators`, `receive` and `polling`; `delivery_queue`
-holds the leases, `readers` decides which loop gets records and accepts them implicitly,
-`lease_decoder` decodes them, `deserializers` are the application's, `unprocessed`
-reports records without a loop. `stored_error` is what ended the consumer.
-`worker_access` is for `sharecons.worker`.
+acknowledges by offset, `from_properties` reads a file of settings. The loops are in
+`iterators`, `receive` and `polling`; `delivery_queue` passes records to them, `readers`
+decides which loop gets records and accepts them implicitly, `deserializers` makes
+values of bytes. `handover` hands the member over to a worker.
 """

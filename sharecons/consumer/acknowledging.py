@@ -3,9 +3,8 @@
 from sharecons._record import AcknowledgeType
 from sharecons.config import validation
 from sharecons.config.callables import check_callback
-from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
 from sharecons.consumer.lifecycle import Lifecycle
-from sharecons.net.member import Member
+from sharecons.member.lease_buffer import Acknowledged
 from sharecons.protocol.acknowledge import verb_errors
 
 __all__ = ["Acknowledging"]
@@ -13,14 +12,6 @@ __all__ = ["Acknowledging"]
 
 class Acknowledging(Lifecycle):
     """Acknowledges records by their offsets, and sets the callback for results."""
-
-    _member: Member
-    _queue: DeliveryQueue
-
-    def __init__(self, on_acknowledged: Acknowledged | None) -> None:
-        super().__init__()
-        check_callback("on_acknowledged", on_acknowledged)
-        self._on_acknowledged = on_acknowledged
 
     def acknowledge(
         self, topic: str, partition: int, offset: int, type: AcknowledgeType
@@ -43,8 +34,8 @@ class Acknowledging(Lifecycle):
         validation.check_topic("topic", topic)
         validation.check_count("partition", partition, 0)
         validation.check_count("offset", offset, 0, validation.INT64_MAX)
-        self._check_open()
-        lease = self._queue.delivered.find(topic, partition, offset)
+        self._check_readable()
+        lease = self._member.buffer.delivered.find(topic, partition, offset)
         if lease is None:
             raise verb_errors.not_held(kind, f"{topic}-{partition}@{offset}")
         lease.acknowledge(offset, kind)
@@ -56,16 +47,12 @@ class Acknowledging(Lifecycle):
         Can be set at any time. The new function receives all results that arrive after
         that, including the results of acknowledgements in flight.
         """
-        return self._on_acknowledged
+        return self._member.on_acknowledged
 
     @on_acknowledged.setter
     def on_acknowledged(self, callback: Acknowledged | None) -> None:
         check_callback("on_acknowledged", callback)
-        self._check_caller()
-        self._on_acknowledged = callback
-        if self._background is not None:
-            self._queue.on_acknowledged = callback
-            self._member._result_log.has_listener = callback is not None
+        self._member.on_acknowledged = callback
 
     @property
     def lock_duration(self) -> float | None:
@@ -74,6 +61,4 @@ class Acknowledging(Lifecycle):
         This is the group's `share.record.lock.duration.ms` as of the latest fetch; None
         before the first one. `Record.lock_remaining` is the time left of one record.
         """
-        if self._background is None:
-            return None
-        return self._member.prefetch.lock_duration or None
+        return self._member.lock_duration

@@ -1,30 +1,19 @@
-"""The queue between the member, which adds leases, and the application's readers.
+"""The queue between a member's buffered leases and the application's readers.
 
 All decisions are plain calls, without an await: a cancelled reader loses nothing.
 """
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
 from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.lease_decoder import decode_lease
-from sharecons.consumer.readers import Reader, Readers, Unacknowledged, insert_lease
-from sharecons.consumer.stored_error import StoredError
-from sharecons.consumer.unprocessed import Unprocessed, report_unprocessed
-from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
-from sharecons.log import get_logger
-from sharecons.metrics.recorder import FetchSize, MetricsRecorder
-from sharecons.net.group_configs import GroupConfigReader
-from sharecons.net.io.callbacks import log_unraised, run_callback
-from sharecons.net.io.event_loop import Clock, Waiter
-from sharecons.protocol.acknowledge.ack_errors import lock_overrun
-from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
+from sharecons.consumer.readers import Reader, Readers, Unacknowledged
+from sharecons.errors import ClosedError, ConsumerStateError, NotSubscribedError
+from sharecons.member.lease_buffer import LeaseBuffer
+from sharecons.net.io.event_loop import Waiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.acknowledge.results import summarize
-from sharecons.protocol.fetch.prefetch import Prefetch
 
 __all__ = ["SLICE", "DeliveryQueue"]
 
@@ -34,106 +23,59 @@ SLICE: Final = 0.005
 REJECT_GRACE: Final = 1.0
 """Seconds for a task to reject a record that could not be deserialized."""
 
-Acknowledged = Callable[[list[AcknowledgeResult]], object]
-
 
 class DeliveryQueue:
-    """Leases on their way to the application; the member's `Listener`.
+    """Passes the records of a `LeaseBuffer` to readers, and settles them.
 
     Attributes:
-        lease: the lease from which records are delivered, starting at its cursor.
-        records: the records of that lease, deserialized up to the cursor.
+        buffer: has the records.
+        clock, recorder: the buffer's.
+        deserializers: are applied to each record.
         closed: no more records are delivered.
         subscribed: the consumer has topics.
-        recorder: the consumer's metrics.
-        delivered: finds the leases of delivered records.
-        configs: the configs of the group.
+        new_waiter: makes what wakes a reader.
     """
 
     def __init__(
         self,
+        buffer: LeaseBuffer,
         *,
         implicit: bool,
-        clock: Clock,
         new_waiter: Callable[[], Waiter],
-        recorder: MetricsRecorder,
         deserializers: Deserializers,
-        configs: GroupConfigReader,
-        on_acknowledged: Acknowledged | None,
         check_caller: Callable[[], None] = lambda: None,  # can raise WrongThreadError
     ) -> None:
-        self.clock = clock
-        self.lease: Lease | None = None
-        self.records: list[Any] = []
+        self.buffer = buffer
+        self.clock = buffer.clock
+        self.recorder = buffer.recorder
         self.closed = self.subscribed = False
         self.deserializers = deserializers
-        self.on_acknowledged = on_acknowledged
-        self.configs = configs
-        self.recorder = recorder
-        self.delivered = DeliveredLeases(clock)
-        self._fetch_sizes: dict[Lease, FetchSize] = {}
+        self.new_waiter = new_waiter
         self._implicit = implicit
         self._readers = Readers(check_caller)
-        self.new_waiter = new_waiter
-        self._ready: deque[Lease] = deque()
-        self._errors: deque[Exception] = deque()
-        self._fatal_error: StoredError | None = None
-        self._pause_at = clock()
+        self._pause_at = self.clock()
         self._check_caller = check_caller
-        self._log = get_logger(__name__)
 
-    def attach(self, prefetch: Prefetch, wake_leaders: Callable[[], None]) -> None:
-        """Set the prefetch control, and the function to call when its limit changed."""
-        self._prefetch = prefetch
-        self._wake_leaders = wake_leaders
+    # Called by the buffer (`BufferListener`).
 
-    # Called by the member (`Listener`).
-
-    def on_acquired(self, leases: Sequence[Lease]) -> None:
-        if self.closed:
-            # A fetch was in flight while closing; closing the session releases them.
-            self._count_unprocessed(leases)
-            return
-        fetch_size = FetchSize(self.recorder, len(leases))
-        for lease in leases:
-            insert_lease(self._ready, lease)
-            self._fetch_sizes[lease] = fetch_size
+    def on_ready(self) -> None:
         self._readers.wake()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        for lease in leases:
-            if lease in self._ready:
-                self._ready.remove(lease)
-                self._on_dropped(lease)
         self._readers.interrupt()
         self._readers.wake()
 
-    def on_error(self, error: Error) -> None:
-        self._errors.append(error)
-        self._readers.wake()
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Do nothing: `on_acknowledged` receives the results."""
 
-    def on_fatal_error(self, error: Error) -> None:
-        self.fail(StoredError(error))
+    def on_failed(self) -> None:
+        self._readers.wake_all()
 
-    @property
-    def has_ack_callback(self) -> bool:
-        return self.on_acknowledged is not None
-
-    def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
-        failed = [result for result in results if result.error is not None]
-        if failed:
-            self._log.warning("acknowledgements failed", **summarize(failed))
-        if self.on_acknowledged is None:
-            return
-        error = run_callback("on_acknowledged", self.on_acknowledged, results)
-        if error is not None and self.closed:
-            log_unraised(error)
-        elif error is not None:
-            self.on_error(error)
-
-    def fail(self, error: StoredError) -> None:
-        """Raise this in every reader and later call; the first such error counts."""
-        self._fatal_error = self._fatal_error or error
+    def on_closing(self) -> None:
+        """Deliver no more records; in implicit mode accept what loops have passed."""
+        self.accept_passed()
+        self.closed = True
+        self._readers.interrupt()
         self._readers.wake_all()
 
     # Called by readers.
@@ -151,22 +93,17 @@ class DeliveryQueue:
         self._check_caller()
         if self.closed:
             raise ClosedError("the consumer is closed; create another ShareConsumer")
-        self.raise_fatal_error()
+        self.buffer.raise_fatal_error()
         if reader.waiter.is_waiting:
             raise ConsumerStateError(
                 "another task is already waiting for this loop's next record; start a "
                 "separate `async for` loop in each task"
             )
-        if not (self.subscribed or self.lease or self._ready or self._errors):
+        if not (self.subscribed or self.buffer.lease or self.buffer.has_next):
             raise NotSubscribedError(
                 "the consumer has no topics; pass topics to ShareConsumer(), or call "
                 "subscribe() before reading"
             )
-
-    def raise_fatal_error(self) -> None:
-        """Raise the error that ended the consumer, if any."""
-        if self._fatal_error is not None:
-            self._fatal_error.throw()
 
     def settle_previous(self, reader: Reader) -> None:
         """Settle the records delivered to the reader before; raises as `check`."""
@@ -191,73 +128,64 @@ class DeliveryQueue:
 
         The wait can end before the deadline without either.
         """
-        self._count_processed(reader)
-        self._prefetch.waiting_readers += 1
-        self._wake_leaders()
+        busy, processing = self._readers.processing(reader)
+        self.buffer.begin_wait(busy=busy, processing=processing)
         return self._readers.wait(reader, deadline)
 
     def end_wait(self, reader: Reader) -> None:
         """Note that the wait has ended, for any reason."""
-        self._prefetch.waiting_readers -= 1
+        self.buffer.end_wait()
         self._readers.end_wait(reader)
 
     def wake_next(self) -> None:
         """Wake the next waiting reader if records or errors are left."""
-        if self._readers.any_waiting and (
-            self._ready or self._errors or self.remaining()
-        ):
+        if self._readers.any_waiting and self.buffer.has_next:
             self._readers.wake()
 
-    def find_next(self, reader: Reader) -> bool:
-        """Set `lease` to one with records, or return False; raises queued errors."""
+    def find_next(self, reader: Reader, *, raises: bool = True) -> bool:
+        """Find a lease with records, or return False; raises queued errors."""
         self._readers.release_removed(self.clock())
-        while not self._has_live_records():
-            if self.lease is not None:
-                self._count_processed(reader)
-                self._drop_lease()
-            if self._errors:
-                error = self._errors.popleft()
-                self.wake_next()
-                raise error
-            if not self._ready:
-                return False
-            self._decode(self._ready.popleft())
-        return True
+        busy, processing = self._readers.processing(reader)
+        try:
+            return self.buffer.find_next(
+                raises=raises, busy=busy, processing=processing
+            )
+        except BaseException:
+            self.wake_next()  # the error is for this reader; records can be left
+            raise
 
     def hold(self, reader: Reader) -> None:
-        """Deliver records of `lease` to this reader, starting at its cursor."""
-        assert self.lease is not None, "served"
-        self._readers.hold(reader, self.lease)
+        """Deliver records of the lease to this reader, starting at its cursor."""
+        assert self.buffer.lease is not None, "found"
+        self._readers.hold(reader, self.buffer.lease)
 
     def take(
         self, reader: Reader, max_records: int | None, *, first: bool = True
     ) -> tuple[int, list[Any]]:
-        """Deliver records of `lease`; return the index of the first, and the records.
+        """Deliver records of the lease; return the index of the first, and the records.
 
         Raises:
             DeserializationError: for the first record. If the caller has records
                 already (`first` is False), the next call raises it.
         """
-        assert self.lease is not None, "served"
-        lease, start = self.lease, self.lease.cursor
-        stop = len(self.records)
+        lease, records = self.buffer.lease, self.buffer.records
+        assert lease is not None, "found"
+        start, stop = lease.cursor, len(records)
         if max_records is not None:
             stop = min(stop, start + max_records)
         self.hold(reader)
         if self.deserializers:
-            stop, failure = self.deserializers.apply_all(self.records, start, stop)
+            stop, failure = self.deserializers.apply_all(records, start, stop)
             if failure is not None and first and stop == start:
                 lease.cursor = start + 1
-                self._note_undeserializable(reader, lease, self.records[start])
+                self._note_undeserializable(reader, lease, records[start])
                 raise failure
         lease.cursor = stop
-        return start, self.records[start:stop]
+        return start, records[start:stop]
 
     def take_more(self, reader: Reader) -> bool:
         """Continue with the next lease; return False if there is none, or an error."""
-        if self._errors and not self._has_live_records():
-            return False
-        return self.find_next(reader)
+        return self.find_next(reader, raises=False)
 
     def deserialize(self, reader: Reader, lease: Lease, record: Record) -> Any:
         """Deserialize one delivered record; raises DeserializationError."""
@@ -291,36 +219,10 @@ class DeliveryQueue:
         """Accept the records that a loop has passed; return whether there were any."""
         return not self.closed and self._readers.accept_passed()
 
-    def remaining(self) -> int:
-        """Return how many records of `lease` have not been delivered."""
-        return len(self.records) - self.lease.cursor if self.lease else 0
-
-    def keep_only(self, topics: Collection[str]) -> None:
-        """Deliver records of these topics only; release queued records of others."""
-        dropped = [each for each in self._unprocessed() if each.topic not in topics]
-        for lease in dropped:
-            lease.release_remaining()
-            if lease is self.lease:
-                self._drop_lease()
-            else:
-                self._ready.remove(lease)
-                self._on_dropped(lease)
+    def on_subscribed(self, *, subscribed: bool) -> None:
+        """Handle another subscription, or none: buffered records can be gone."""
+        self.subscribed = subscribed
         self._readers.interrupt()
-
-    def close(self) -> None:
-        """Deliver no more records; closing the share session releases unsettled ones.
-
-        In implicit mode this does not accept delivered records.
-        """
-        self.closed = True
-        for error in self._errors:
-            log_unraised(error)
-        self._count_unprocessed(self._unprocessed())
-        while self._ready:
-            self._on_dropped(self._ready.popleft())
-        self._drop_lease()
-        self._readers.interrupt()
-        self._readers.wake_all()
 
     def _note_undeserializable(
         self, reader: Reader, lease: Lease, record: Record
@@ -329,61 +231,3 @@ class DeliveryQueue:
             reader, lease, record, self.clock() + REJECT_GRACE
         )
         self.wake_next()
-
-    def _has_live_records(self) -> bool:
-        lease = self.lease
-        if lease is None or not self.remaining() or lease.lock_scope.ended:
-            return False
-        if self.clock() < lease.deadline:
-            return True
-        self.recorder.on_lock_overrun(self.remaining())
-        self._log.warning(
-            "acquisition locks ended before the records were delivered",
-            topic=lease.topic,
-            partition=lease.share_partition.partition,
-            records=self.remaining(),
-            reason=lock_overrun(lease, lease.deadline, self.clock()),
-        )
-        return False
-
-    def _count_processed(self, reader: Reader) -> None:
-        """Report to the prefetch control which delivered records were processed."""
-        readers, records = self._readers.processing(reader)
-        self._prefetch.on_requested(
-            self.clock(), expired=self.remaining(), processing=records, busy=readers
-        )
-
-    def _drop_lease(self) -> None:
-        self.lease = None
-        self.records = []
-
-    def _decode(self, lease: Lease) -> None:
-        if lease.lock_scope.ended or self.clock() >= lease.deadline:
-            self._on_dropped(lease)
-            if not lease.lock_scope.ended:
-                self.recorder.on_lock_overrun(lease.count)
-            return
-        self.records, size, errors = decode_lease(lease)
-        self._errors += errors
-        self.lease = lease
-        self.delivered.add(lease)
-        now = self.clock()
-        self._fetch_sizes.pop(lease).add(size, now)
-        self._prefetch.on_delivered(lease.count, now)
-        self._wake_leaders()
-
-    def _on_dropped(self, lease: Lease) -> None:
-        """Note that a lease leaves the queue undecoded."""
-        self._prefetch.on_dropped(lease.count)
-        self._fetch_sizes.pop(lease).add(0, self.clock())
-
-    def _unprocessed(self) -> list[Lease]:
-        present = [self.lease] if self.lease is not None and self.remaining() else []
-        return [*present, *self._ready]
-
-    def _count_unprocessed(self, leases: Sequence[Lease]) -> None:
-        unprocessed: list[Unprocessed] = [
-            (lease, self.records[lease.cursor :] if lease is self.lease else None)
-            for lease in leases
-        ]
-        report_unprocessed(unprocessed, self.recorder, self.configs, self._log)

@@ -1,4 +1,4 @@
-"""The application's deserializers.
+"""Applying the application's deserializers.
 
 This module is not compiled, because mypyc ignores the cause in `raise ... from`.
 """

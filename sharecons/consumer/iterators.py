@@ -64,7 +64,7 @@ class RecordReader(Reader):
         """Return the lease's next record, and the others at the next calls."""
         queue = self._queue
         self._lease = lease
-        self._records = queue.records
+        self._records = queue.buffer.records
         queue.hold(self)
         self._pause_at = min(self._clock() + SLICE, lease.deadline)
         if len(self._records) - lease.cursor > 1:

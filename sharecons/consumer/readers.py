@@ -11,7 +11,7 @@ reader that was served, or stopped waiting, wakes the next one if records are le
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from weakref import ref
 
 from sharecons._record import ACCEPT, RELEASE, Record
@@ -26,8 +26,6 @@ __all__ = [
     "Readers",
     "Unacknowledged",
     "Undeserializable",
-    "count_last_deliveries",
-    "insert_lease",
 ]
 
 
@@ -126,36 +124,6 @@ class Unacknowledged:
         lease.acknowledge_implicitly(self._start, last, ACCEPT)
         self._start = last
         return True
-
-
-def insert_lease(ready: deque[Lease], lease: Lease) -> None:
-    """Insert a lease behind those with as many deliveries.
-
-    Records on their last delivery are delivered first: releasing them unprocessed
-    archives them. Most leases are on their first delivery, so the scan is short.
-    """
-    place = len(ready)
-    while (
-        place and ready[place - 1].highest_delivery_count < lease.highest_delivery_count
-    ):
-        place -= 1
-    ready.insert(place, lease)
-
-
-def count_last_deliveries(
-    lease: Lease, records: Sequence[Record] | None, limit: int
-) -> int:
-    """Count the offsets on their last delivery.
-
-    Args:
-        records: those not delivered; None before the lease is decoded.
-        limit: the delivery limit of the group.
-    """
-    if records is not None:
-        return sum(record.delivery_count >= limit for record in records)
-    return sum(
-        last - first + 1 for first, last, count in lease.acquired if count >= limit
-    )
 
 
 class Reader:

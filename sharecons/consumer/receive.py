@@ -38,7 +38,7 @@ async def wait_for_lease(
     """
     queue.settle_previous(reader)
     # A loop over records also calls the queue during a lease.
-    is_poll = not (reader.per_record and queue.remaining())
+    is_poll = not (reader.per_record and queue.buffer.remaining())
     if is_poll:
         queue.recorder.on_poll_started(reader.poll_times, queue.clock())
     try:
@@ -67,7 +67,7 @@ async def _find_lease(
             return None
         queue.end_pause()
         queue.check(reader)
-    return queue.lease
+    return queue.buffer.lease
 
 
 class LeaseReader(Protocol):

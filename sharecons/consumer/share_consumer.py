@@ -2,8 +2,9 @@
 
 The path of a record:
 
-1. `net.driver` gets a request from `protocol.fetch.leader`; `wire.share_fetch` encodes
-   it, `net.connection` sends it, `wire.share_fetch` decodes the response.
+1. `member.leader_tasks` gets a request from `protocol.fetch.leader`;
+   `wire.share_fetch` encodes it, `net.connection` sends it, `wire.share_fetch` decodes
+   the response.
 2. `protocol.fetch.leader` makes leases of it; they go to `delivery_queue`.
 3. `records.batch` decodes a lease when `iterators` needs records.
 4. The record's methods acknowledge it in its lease; `protocol.acknowledge.batcher`
@@ -13,33 +14,26 @@ The path of a record:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, Literal
 
-import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
-from sharecons.consumer.assignment import AssignmentWait
-from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
+from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
-from sharecons.consumer.group_setup import OffsetReset
-from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import BatchIterator, accept_passed_records
-from sharecons.consumer.stored_error import StoredError
-from sharecons.errors import ClosedError, CommitTimeoutError
+from sharecons.member.group_setup import OffsetReset
+from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
+from sharecons.member.settings import MemberSettings
+from sharecons.member.share_member import ShareMember
 from sharecons.metrics.catalog import MetricName
-from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
-from sharecons.net.connection import Connection
-from sharecons.net.group_configs import GroupConfigReader
-from sharecons.net.io.event_loop import AutoResetEvent, new_waiter, running_clock
+from sharecons.net.io.event_loop import AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
-from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
@@ -48,9 +42,7 @@ from sharecons.version import VERSION
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer(
-    Acknowledging, AssignmentWait, FromProperties, Generic[KeyT, ValueT]
-):
+class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
     """A member of a share group (KIP-932).
 
     Use it as an asynchronous context manager: entering it connects and joins the group.
@@ -74,7 +66,8 @@ class ShareConsumer(
             them.
         group_id: the share group. An id that is not in use makes a new group.
         bootstrap_servers: `host:port`, several with commas or as a sequence.
-        acknowledgement: "implicit" or "explicit".
+        acknowledgement: "implicit" (the default) or "explicit". A `ShareWorker`
+            acknowledges by itself: omit it.
         auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
             "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group
             unchanged; Kafka's default is latest, so that a new group's first run sees
@@ -119,7 +112,7 @@ class ShareConsumer(
         *topics: str | Iterable[str],
         group_id: str,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
-        acknowledgement: Literal["implicit", "explicit"] = "implicit",
+        acknowledgement: Literal["implicit", "explicit"] | NotGiven = NOT_GIVEN,
         auto_offset_reset: str | None | NotGiven = NOT_GIVEN,
         max_records: int = 2000,
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
@@ -137,8 +130,11 @@ class ShareConsumer(
         request_timeout: float = 30.0,
         network: Network | None = None,
     ) -> None:
-        super().__init__(on_acknowledged)
-        validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
+        super().__init__()
+        if acknowledgement is not NOT_GIVEN:
+            validation.check_choice(
+                "acknowledgement", acknowledgement, validation.MODES
+            )
         validation.check_choice("acquire_mode", acquire_mode, validation.ACQUIRE_MODES)
         validation.check_count("max_records", max_records, 1)
         validation.check_count("min_bytes", min_bytes, 0)
@@ -147,8 +143,7 @@ class ShareConsumer(
         validation.check_number("max_wait", max_wait, 0, hour)
         validation.check_number("connect_timeout", connect_timeout, 0.001, hour)
         validation.check_number("request_timeout", request_timeout, 0.001, hour)
-        self._topics = validation.check_topics(topics)
-        self._settings = FetchSettings(
+        fetch = FetchSettings(
             group_id=validation.check_group_id(group_id),
             member_id=validation.member_id_of(member_id),
             max_wait=max_wait,
@@ -157,25 +152,25 @@ class ShareConsumer(
             max_records=max_records,
             record_limit=acquire_mode == "record_limit",
         )
-        self._cluster = Cluster(
+        cluster = Cluster(
             validation.parse_bootstrap(bootstrap_servers),
             network,
             client_id=validation.check_string("client_id", client_id),
             software_version=VERSION,
             security=security,
         )
-        self._implicit = acknowledgement == "implicit"
-        self._has_worker = False
-        self._rack = validation.check_optional_name("client_rack", client_rack)
-        self._deserializers = Deserializers(key_deserializer, value_deserializer)
-        self._group_start = GroupStart(
-            self._cluster,
-            self._settings,
-            OffsetReset.of(auto_offset_reset),
-            connect_timeout,
-            request_timeout,
+        settings = MemberSettings(
+            fetch=fetch,
+            cluster=cluster,
+            offset_reset=OffsetReset.of(auto_offset_reset),
+            rack=validation.check_optional_name("client_rack", client_rack),
+            connect_timeout=connect_timeout,
+            request_timeout=request_timeout,
         )
-        self._recorder = MetricsRecorder()
+        self._member = ShareMember(settings, validation.check_topics(topics))
+        self.on_acknowledged = on_acknowledged
+        self._acknowledgement = acknowledgement
+        self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._progress = AutoResetEvent()
 
     # Records.
@@ -192,7 +187,7 @@ class ShareConsumer(
                 continue after it.
             Error: the error that ended the consumer; every later call raises it again.
         """
-        self._check_open()
+        self._check_readable()
         return RecordIterator(self._queue, self._progress.set)
 
     def batches(self) -> BatchIterator[KeyT, ValueT]:
@@ -201,7 +196,7 @@ class ShareConsumer(
         In implicit mode each batch is accepted when the next one is requested, except
         records that were acknowledged otherwise. Raises as the loop over records.
         """
-        self._check_open()
+        self._check_readable()
         return BatchIterator(self._queue)
 
     async def poll(
@@ -216,7 +211,7 @@ class ShareConsumer(
         validation.check_timeout(timeout)
         if max_records is not None:
             validation.check_count("max_records", max_records, 1)
-        self._check_open()
+        self._check_readable()
         deadline = self._queue.clock() + timeout
         return await self._poller.poll(deadline, max_records)
 
@@ -232,19 +227,10 @@ class ShareConsumer(
             ClosedError: the consumer is closed.
         """
         validation.check_timeout(timeout)
-        self._check_open()
-        self._queue.raise_fatal_error()
+        self._check_readable()
+        self._member.buffer.raise_fatal_error()
         self._queue.accept_passed()
-        try:
-            with anyio.move_on_after(timeout):
-                return await self._member.commit()
-        except ClosedError:
-            self._queue.raise_fatal_error()
-            raise
-        raise CommitTimeoutError(
-            f"acknowledgements of group {self.group_id!r} are still in flight after "
-            f"{timeout:g} s; on_acknowledged receives their results"
-        )
+        return await self._member.commit(timeout)
 
     # The subscription.
 
@@ -259,14 +245,10 @@ class ShareConsumer(
             ConfigurationError: a topic name is invalid or repeated.
             ClosedError: the consumer is closed.
         """
-        self._check_open()
-        self._topics = validation.check_topics(topics)
-        self._subscribe()
-
-    def _subscribe(self) -> None:
-        self._queue.subscribed = bool(self._topics)
-        self._queue.keep_only(self._topics)
-        self._member.subscribe(self._topics)
+        self._check_readable()
+        names = validation.check_topics(topics)
+        self._member.subscribe(names)
+        self._queue.on_subscribed(subscribed=bool(names))
 
     def unsubscribe(self) -> None:
         """Stop consuming and leave the group, until `subscribe` is called again."""
@@ -275,18 +257,39 @@ class ShareConsumer(
     @property
     def subscription(self) -> tuple[str, ...]:
         """The topics of the subscription."""
-        return self._topics
+        return self._member.topics
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The assigned partitions; other members can have them as well."""
-        return self._member.assignment if self._background else frozenset()
+        return self._member.assignment
+
+    async def assigned(self) -> frozenset[TopicPartition]:
+        """Wait until partitions are assigned, and return them.
+
+        Records that are written to these partitions from now on belong to the group,
+        even if it is new and starts at the end (`auto_offset_reset="latest"`), and even
+        if nothing was read yet. This takes about a second after joining, and up to
+        `max_wait` more while a loop waits for records. Partitions can be added later.
+        After `subscribe` this waits until all partitions are of the new topics; not
+        each of these topics has partitions then.
+
+        It waits as long as no partition is assigned, for example until a topic is
+        created: use `anyio.fail_after`. Cancelling it changes nothing. Several tasks
+        can call it at any time, beside loops.
+
+        Raises:
+            AuthorizationError, BrokerError: a topic or partition cannot be read. Loops
+                raise the error as well.
+            ClosedError, NotSubscribedError, ConsumerStateError: it cannot be read now.
+            Error: the error that ended the consumer.
+        """
+        return await self._member.assigned()
 
     @property
     def missing_topics(self) -> frozenset[str]:
         """The topics of the subscription that do not exist, by the latest metadata."""
-        background = self._background
-        return self._member.metadata.missing_topics() if background else frozenset()
+        return self._member.missing_topics
 
     @property
     def connected(self) -> bool:
@@ -295,30 +298,27 @@ class ShareConsumer(
         False before the first heartbeat is accepted, after a failure, when one is
         overdue by a heartbeat interval, without topics, and once the consumer closes.
         """
-        return self._state == "open" and self._member.problems.is_connected()
+        return self._member.is_connected
 
     @property
     def problems(self) -> tuple[str, ...]:
         """The problems that last now and are logged as warnings."""
-        return self._member.problems.lasting() if self._state == "open" else ()
+        return self._member.problems
 
     @property
     def seconds_since_heartbeat(self) -> float | None:
         """Seconds since the group coordinator last accepted a heartbeat, or None."""
-        if self._background is None:
-            return None
-        last = self._member.membership.heartbeats.last_accepted
-        return None if last is None else self._queue.clock() - last
+        return self._member.seconds_since_heartbeat
 
     @property
     def group_id(self) -> str:
         """The share group."""
-        return self._settings.group_id
+        return self._member.group_id
 
     @property
     def member_id(self) -> str:
         """The member id, as sent to the group coordinator."""
-        return self._settings.member_id
+        return self._member.settings.fetch.member_id
 
     def metrics(self) -> Mapping[MetricName, float]:
         """Return the current values of all metrics (KIP-932, "Client metrics").
@@ -327,72 +327,33 @@ class ShareConsumer(
         maxima without a value are NaN, times since an event -1.0. Any thread can call
         this, even before the consumer starts and after it is closed.
         """
-        return self._recorder.snapshot()
+        return self._member.recorder.snapshot()
 
-    # Implementation of `Lifecycle`.
+    # Called by the member as it starts.
 
-    async def _open(self) -> Background:
-        connection, delivery_limit = await self._group_start.run(
-            self._topics, self._check_starting
+    def _use_member(self) -> None:
+        self._member.new_listener = self._create_queue
+        self._member.start_tasks = self._start_tasks
+
+    def _create_queue(self, buffer: LeaseBuffer) -> DeliveryQueue:
+        assert self._member.loop_guard is not None, "starting"
+        self._queue = DeliveryQueue(
+            buffer,
+            implicit=self._acknowledgement != "explicit",
+            new_waiter=new_waiter,
+            deserializers=self._deserializers,
+            check_caller=self._member.loop_guard.check,
         )
-        self._create_parts(connection, delivery_limit)
-        self._subscribe()
-        name = f"sharecons, group {self.group_id!r}"
-        return Background(
-            name, self._start_tasks, self._handle_tasks_end, self._release
-        )
+        self._queue.subscribed = bool(self._member.topics)
+        self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
+        return self._queue
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
-        self._member.start(tasks)
         tasks.start_soon(accept_passed_records, self._queue, self._progress)
 
-    def _stop_consuming(self) -> None:
-        self._queue.accept_passed()
-        self._queue.close()
-
-    async def _leave(self) -> None:
-        await self._member.close()
-
-    def _abandon(self) -> None:
-        self._member.abandon()
-
-    def _on_crash(self, crash: StoredError) -> None:
-        self._queue.fail(crash)
-
-    def _on_tasks_ended(self) -> None:
-        self._member.on_tasks_ended()
-
-    async def _release(self) -> None:
-        await self._member.release()
-
-    def _create_parts(self, connection: Connection, delivery_limit: int) -> None:
-        """Create the objects that depend on the running event loop."""
-        assert self._loop_guard is not None, "starting"
-        self._recorder.clock = clock = running_clock()
-        self._queue = DeliveryQueue(
-            clock=clock,
-            new_waiter=new_waiter,
-            recorder=self._recorder,
-            deserializers=self._deserializers,
-            implicit=self._implicit,
-            configs=GroupConfigReader(self.group_id, delivery_limit),
-            on_acknowledged=self._on_acknowledged,
-            check_caller=self._loop_guard.check,
-        )
-        self._member = Member(
-            self._settings,
-            self._cluster,
-            self._queue,
-            self._recorder,
-            rack=self._rack,
-            request_timeout=self._group_start.request_timeout,
-        )
-        self._queue.attach(self._member.prefetch, self._member.wake_leaders)
-        self._member.use_connection(connection)
-        self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
-
     def __repr__(self) -> str:
-        topics = ", ".join(self._topics)
+        topics = ", ".join(self._member.topics)
         return (
-            f"<ShareConsumer {self._state}, group {self.group_id!r}, topics: {topics}>"
+            f"<ShareConsumer {self._member.state}, group {self.group_id!r}, "
+            f"topics: {topics}>"
         )

@@ -45,7 +45,7 @@ def run(
     try:
         # The view shows what failed, who was killed and which jobs were redelivered.
         with (
-            without_warnings("sharecons.net.member"),
+            without_warnings("sharecons.member.member_tasks"),
             without_warnings("sharecons.worker"),
         ):
             return _exit_code(anyio.run(run_plan, backend=options.backend))

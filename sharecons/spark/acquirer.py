@@ -1,9 +1,8 @@
 """The query's member of the share group: it acquires, writes to the ledger, accepts.
 
-It is the client's `sharecons.net.member` with another listener, which neither decodes
-nor delivers records. The acquired offsets are written to the ledger, and accepted once
-they are durable there. So acquisition locks are held for the duration of one write.
-After a crash
+It takes the leases of a `ShareMember` undecoded. The acquired offsets are written to
+the ledger, and accepted once they are durable there. So acquisition locks are held for
+the duration of one write. After a crash
 
 - before the write, the broker releases the offsets and delivers them again. That uses
   up a delivery.
@@ -20,21 +19,18 @@ import anyio
 from anyio.to_thread import run_sync
 
 from sharecons._record import AcknowledgeType
-from sharecons.consumer.group_setup import read_delivery_limit, set_offset_reset
-from sharecons.errors import AuthorizationError, ConnectionFailedError, Error, fresh
+from sharecons.errors import AuthorizationError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
-from sharecons.metrics.recorder import MetricsRecorder
+from sharecons.member.group_setup import OffsetReset
+from sharecons.member.settings import MemberSettings
+from sharecons.member.share_member import ShareMember
 from sharecons.net.cluster import Cluster
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
-from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.acknowledge.results import summarize
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
-from sharecons.wire import consumer_apis
 
 __all__ = ["Acquirer", "AcquirerStats", "LedgerWriter", "MemberConfig"]
 
@@ -95,7 +91,7 @@ class MemberConfig:
 
 @dataclass(eq=False)
 class Acquirer:
-    """Runs one member, and is its `Listener`.
+    """Runs one member, and listens to its buffer.
 
     Attributes:
         on_change: called after each write to the ledger.
@@ -110,16 +106,14 @@ class Acquirer:
     on_change: Callable[[], None]
     stats: AcquirerStats = field(default_factory=AcquirerStats)
     error: BaseException | None = None
-    last_error: Error | None = None
+    last_error: Exception | None = None
 
     def __post_init__(self) -> None:
-        self._member: Member | None = None
+        self._member: ShareMember | None = None
         self._leases: list[Lease] = []
-        self._unreported = 0
         self._wakeup = AutoResetEvent()
         self._write_lock = anyio.Lock()
         self._stopping = False
-        self.configs = GroupConfigReader(self.config.settings.group_id)
 
     # Called by the driver.
 
@@ -132,7 +126,7 @@ class Acquirer:
         """Acquire more if the ledger is no longer full."""
         self._wakeup.set()
 
-    def fail(self, error: Error) -> None:
+    def fail(self, error: Exception) -> None:
         """Stop acquiring, and end `run` with this error."""
         self.error = error
         self._wakeup.set()
@@ -145,12 +139,11 @@ class Acquirer:
                 repeated now, or one that says that the group assigned no partition.
         """
         member = self._member
-        error = self.last_error
-        if error is None and member is not None:
-            error = member.problems.fetch_error()
-        if error is not None:
-            raise fresh(error)
-        assigned = member is not None and member.membership.assignment
+        if self.last_error is not None:
+            raise fresh(self.last_error)
+        if member is not None:
+            member.check_can_fetch()
+        assigned = member is not None and member.assignment
         if not assigned and not self.stats.acquired:
             raise ConnectionFailedError(
                 f"group {self.config.settings.group_id!r} assigned no partition to "
@@ -174,34 +167,62 @@ class Acquirer:
         Raises:
             Error: the member cannot join, or cannot continue.
         """
-        self._member = member = await self._join()
+        self._member = member = self._new_member()
+        await member.start()
         self.last_error = None
         try:
-            async with anyio.create_task_group() as tasks:
-                member.start(tasks)
-                member.subscribe(self.config.topics)
-                try:
-                    await self._acquire_until_stopped(member)
-                except Exception as error:  # noqa: BLE001 (raised below, in no group)
-                    self.error = error
-                finally:
-                    await self._leave(member)
-                    tasks.cancel_scope.cancel()
+            member.subscribe(self.config.topics)
+            await self._acquire_until_stopped(member)
+        except Exception as error:  # noqa: BLE001 (raised below)
+            self.error = error
         finally:
-            await member.release()
+            await self._leave(member)
         if self.error is not None:
             raise self.error
 
-    # Called by the member (`sharecons.net.member.Listener`).
+    def _new_member(self) -> ShareMember:
+        config = self.config
+        settings = MemberSettings(
+            fetch=config.settings,
+            cluster=self.cluster,
+            offset_reset=OffsetReset(config.offset_reset),
+            rack=config.rack,
+            connect_timeout=CONNECT_TIMEOUT,
+            request_timeout=config.request_timeout,
+        )
+        member = ShareMember(settings, topics=())
+        member.new_listener = lambda buffer: self
+        member.on_acknowledged = self.on_ack_results
+        return member
 
-    def on_acquired(self, leases: Sequence[Lease]) -> None:
-        self._leases += leases
+    # Called by the member's buffer (`BufferListener`).
+
+    def on_ready(self) -> None:
+        assert self._member is not None, "started"
+        while (error := self._member.buffer.take_error()) is not None:
+            self._on_error(error)
+        # Nothing more is fetched before this is written.
+        self._member.demand.nothing()
+        self._leases += self._member.buffer.take_leases()
         self._wakeup.set()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         """Do nothing: `_has_locks` checks each lease before it is written."""
 
-    def on_error(self, error: Error) -> None:
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Do nothing: `on_ack_results` counts them."""
+
+    def on_failed(self) -> None:
+        assert self._member is not None, "started"
+        try:
+            self._member.buffer.raise_fatal_error()
+        except Exception as error:  # noqa: BLE001 (raised by `run`)
+            self.fail(error)
+
+    def on_closing(self) -> None:
+        """Do nothing: `_leave` closes the member."""
+
+    def _on_error(self, error: Exception) -> None:
         if isinstance(error, AuthorizationError):
             # The query would wait for these records forever, or finish without them.
             self.fail(error)
@@ -214,78 +235,28 @@ class Acquirer:
             reason=str(error),
         )
 
-    def on_fatal_error(self, error: Error) -> None:
-        self.fail(error)
-
-    @property
-    def has_ack_callback(self) -> bool:
-        return False
-
     def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
+        """Count records whose acceptance failed: they are delivered again."""
         failed = [result for result in results if result.error is not None]
-        if failed:
-            count = sum(r.last_offset - r.first_offset + 1 for r in failed)
-            self.stats.refused += count
-            _log.warning(
-                "acceptance failed; the records are delivered again",
-                **summarize(failed),
-            )
+        self.stats.refused += sum(r.last_offset - r.first_offset + 1 for r in failed)
 
-    async def _join(self) -> Member:
-        config = self.config
-        connection = await self.cluster.connect_any(timeout=CONNECT_TIMEOUT, retry=True)
-        try:
-            consumer_apis.check_share_groups(connection.served, connection.broker)
-            group_id = config.settings.group_id
-            if config.offset_reset is not None:
-                await set_offset_reset(
-                    connection,
-                    self.cluster,
-                    group_id,
-                    config.offset_reset,
-                    config.request_timeout,
-                )
-            self.configs.delivery_limit = await read_delivery_limit(
-                connection, group_id, config.request_timeout
-            )
-        except BaseException:
-            await connection.aclose()
-            raise
-        member = Member(
-            config.settings,
-            self.cluster,
-            self,
-            MetricsRecorder(),
-            rack=config.rack,
-            request_timeout=config.request_timeout,
-        )
-        # Acquired offsets are written immediately, so there is no rate to measure. A
-        # write takes about as long as a fetch, whatever their size, so few and large
-        # fetches leave more CPU to Spark (a third less here).
-        member.prefetch.allowance = config.settings.max_records
-        member.prefetch.overlaps = False
-        member.use_connection(connection)
-        return member
-
-    async def _acquire_until_stopped(self, member: Member) -> None:
+    async def _acquire_until_stopped(self, member: ShareMember) -> None:
         while not self._stopping and self.error is None:
             self._request_more(member)
             await self._wakeup.wait_until(FOREVER)
             await self._write_acquired()
 
-    def _request_more(self, member: Member) -> None:
+    def _request_more(self, member: ShareMember) -> None:
         """Let the member fetch more, unless the ledger is full.
 
-        While it is full, acquired records are not reported to the prefetch as handed
-        out, so that it sends no fetch.
+        Acquired offsets are written immediately, so there is no pace to measure. A
+        write takes about as long as a fetch, whatever their size, so few and large
+        fetches leave more CPU to Spark (a third less here).
         """
-        member.prefetch.waiting_readers = 0 if self.ledger_writer.is_full else 1
-        if member.prefetch.waiting_readers:
-            count, self._unreported = self._unreported, 0
-            if count:
-                member.prefetch.on_delivered(count, anyio.current_time())
-            member.prefetch.on_requested(anyio.current_time())
-            member.wake_leaders()
+        if self.ledger_writer.is_full:
+            member.demand.nothing()
+        else:
+            member.demand.rounds(self.config.settings.max_records)
 
     async def _write_acquired(self) -> None:
         async with self._write_lock:
@@ -293,7 +264,6 @@ class Acquirer:
 
     async def _write_leases(self) -> None:
         leases, self._leases = self._leases, []
-        self._unreported += sum(lease.count for lease in leases)
         locked = [lease for lease in leases if self._has_locks(lease)]
         if not locked:
             return
@@ -306,20 +276,20 @@ class Acquirer:
             _accept(lease)
         self.on_change()
 
-    async def _leave(self, member: Member) -> None:
+    async def _leave(self, member: ShareMember) -> None:
         """Send the pending acknowledgements and leave the group.
 
         Nothing is sent if another driver has taken the ledger over: it uses the same
         member id, and would be removed from the group.
         """
-        with anyio.move_on_after(CLOSE_TIMEOUT, shield=True):
+        with anyio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
             if self._stopping and self.error is None:
                 await self._drain(member)
-            if not isinstance(self.error, LedgerTakenError):
-                await member.close()
-        member.abandon()
+        left = max(0.0, limit.deadline - anyio.current_time())
+        is_taken = isinstance(self.error, LedgerTakenError)
+        await member.close(left, leave=not is_taken)
 
-    async def _drain(self, member: Member) -> None:
+    async def _drain(self, member: ShareMember) -> None:
         """Wait for the fetches in flight, and write and accept what they acquire.
 
         Releasing these records would use up a delivery of each.
@@ -352,7 +322,8 @@ class Acquirer:
         stats = self.stats
         stats.acquired += sum(each.size for each in ranges)
         stats.redelivered += sum(t.size for t in ranges if t.delivery_count > 1)
-        limit = self.configs.delivery_limit
+        assert self._member is not None, "started"
+        limit = self._member.configs.delivery_limit
         last = sum(t.size for t in ranges if t.delivery_count >= limit)
         stats.last_deliveries += last
         if last:

@@ -19,8 +19,8 @@ from typing import Any, Final
 from anyio.abc import TaskGroup
 from taskiq import AckableMessage
 
+from sharecons.consumer.handover import hand_over
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import (
     ClosedError,
     ConsumerStateError,
@@ -30,6 +30,9 @@ from sharecons.errors import (
     RecordStateError,
 )
 from sharecons.log import get_logger
+from sharecons.member.lease_buffer import LeaseBuffer
+from sharecons.member.record_taker import RecordTaker
+from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.taskiq.held_tasks import HeldTasks, ReceiverRoom
@@ -41,6 +44,7 @@ from sharecons.worker.scheduler import WorkItem
 __all__ = ["TaskSource"]
 
 POLL_TIMEOUT: Final = 1.0
+CLOSE_TIMEOUT: Final = 10.0
 CHECK_INTERVAL: Final = 0.25
 """Seconds between two looks at the consumer's buffer."""
 
@@ -49,7 +53,7 @@ class TaskSource:
     """The consumer of one worker process.
 
     Args:
-        consumer: in explicit mode, not started.
+        consumer: in explicit mode, not started; its member is used.
         max_lease: seconds for which the lock of a record is renewed.
         max_delay: seconds for which a delayed task is held at most.
     """
@@ -61,9 +65,10 @@ class TaskSource:
         max_lease: float,
         max_delay: float,
     ) -> None:
-        self._consumer = consumer
+        self._member = hand_over(consumer).member
+        self._member.new_listener = self._new_taker
         self._max_delay = max_delay
-        self._min_fetch = consumer._settings.max_records
+        self._min_fetch = self._member.settings.fetch.max_records
         self._tasks = HeldTasks()
         self._room = ReceiverRoom()
         self._renewals = RenewalSchedule(max_lease)
@@ -75,26 +80,30 @@ class TaskSource:
         self._background: Background | None = None
         self._log = get_logger(__name__, group=consumer.group_id)
 
+    def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
+        self._taker = RecordTaker(buffer, self._locks.on_locks_lost)
+        return self._taker
+
     async def start(self) -> None:
-        """Join the group; raises as `ShareConsumer.start`."""
+        """Join the group; raises as `ShareMember.start`."""
         self._clock = running_clock()
         self._loop = asyncio.get_running_loop()
         self._locks = LockKeeper(
             self._tasks, self._renewals, self._clock, self._lose, self._end_lease
         )
-        await self._consumer.start()
-        # Fetch when the receiver requests a task, and not before.
-        self._consumer._member.prefetch.overlaps = False
+        await self._member.start()
+        # Nothing is fetched before the receiver requests a task.
+        self._member.demand.up_to(self._min_fetch)
         self._background = Background(
-            f"sharecons.taskiq, group {self._consumer.group_id!r}",
+            f"sharecons.taskiq, group {self._member.group_id!r}",
             self._start_tasks,
             self._on_ended,
             _do_nothing,
         )
 
     async def assigned(self) -> None:
-        """Wait for partitions; raises as `ShareConsumer.assigned`."""
-        await self._consumer.assigned()
+        """Wait for partitions; raises as `ShareMember.assigned`."""
+        await self._member.assigned()
 
     async def aclose(self) -> None:
         """Release the records that are not acknowledged, and leave the group."""
@@ -103,7 +112,8 @@ class TaskSource:
             self._background.cancel()
         for item in self._tasks.held:
             self._end(item, item.record.release)
-        await self._consumer.aclose()
+        await self._member.close(CLOSE_TIMEOUT)
+        self._member.raise_unreported_crash()
 
     # Called by the receiver's loop.
 
@@ -218,12 +228,10 @@ class TaskSource:
             try:
                 if fetch:
                     room = max(self._min_fetch, self._room.free)
-                    self._consumer._member.prefetch.set_allowance(room)
-                if count := self._buffered() or int(fetch):
+                    self._member.demand.up_to(room)
+                if count := self._member.buffer.count or int(fetch):
                     timeout = POLL_TIMEOUT if fetch else 0.0
-                    records = await self._consumer.poll(
-                        timeout=timeout, max_records=count
-                    )
+                    records = await self._taker.take(count, timeout=timeout)
             except RecordsError as error:
                 self._log.warning("records not readable", reason=str(error))
             except Error as error:
@@ -238,11 +246,6 @@ class TaskSource:
         return waiting and not (
             self._tasks.is_full or self._tasks.has_next(self._clock())
         )
-
-    def _buffered(self) -> int:
-        """Return how many records the consumer has fetched and not returned."""
-        queue = self._consumer._queue
-        return queue.remaining() + self._consumer._member.prefetch.buffered
 
     def _add(self, record: Any) -> None:
         if record.value is None:

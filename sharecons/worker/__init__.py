@@ -21,7 +21,6 @@ Decisions, without I/O:
 - `window`: whether a failed record can wait without stalling its partition.
 - `decisions`: the outcome of a record.
 - `placement`: where a failed record waits.
-- `pace`: whether records are fetched before handlers are free.
 - `renewals`: when locks are renewed, and when they are lost.
 - `intake`: what is known of a record when it is delivered.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
@@ -33,7 +32,8 @@ The shell around them:
 
 - `start_checks`: checks the group and the topics before the first record is taken.
 - `runner`: one run of a worker.
-- `taking`: takes records from the consumer.
+- `membership`: starts and closes the member.
+- `taking`: takes records from the member.
 - `slots`: the tasks that call handlers.
 - `threads`: threads that call plain functions, even if they do not end.
 - `self_cancel`: undoes a cancellation that a handler has caused itself.

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from sharecons.config.callables import why_nothing_runs
+from sharecons.consumer.handover import settings_of
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError
 from sharecons.worker.dead_letters import DeadLetterQueue
@@ -174,7 +175,7 @@ def check_offset_reset(
     Raises:
         ConfigurationError: its `auto_offset_reset` is latest.
     """
-    if retry_topics and consumer._group_start.offset_reset.value == "latest":
+    if retry_topics and settings_of(consumer).offset_reset.value == "latest":
         raise ConfigurationError(
             'auto_offset_reset="latest" cannot be combined with retry_topics: the '
             "group would never receive copies that are written to a retry topic before "

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from sharecons.net.group_configs import RENEWALS, GroupConfigReader
+from sharecons.member.group_configs import RENEWALS, GroupConfigReader
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.window import WindowTracker

@@ -1,4 +1,4 @@
-"""Keeps the locks of a worker's records: renews them, and finds lost ones."""
+"""Keeps the locks of a worker's records: renews them, and reports lost ones."""
 
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
@@ -21,9 +21,6 @@ __all__ = ["LockKeeper"]
 AT_A_TIME: Final = 100
 """Records whose loss is handled in one step before other tasks run."""
 
-WATCH_INTERVAL: Final = 0.5
-"""Seconds between two looks for locks that were lost with their session."""
-
 
 class HeldItems(Protocol):
     """The records that are held: a `Scheduler`, for example."""
@@ -38,7 +35,7 @@ class LockKeeper:
     """Renews locks in a task.
 
     Args:
-        items: the records that are held; their sessions are watched.
+        items: the records that are held.
         lose: is called with records whose locks are lost.
         end_lease: is called with each record that is held for too long.
     """
@@ -58,12 +55,16 @@ class LockKeeper:
         self._end_lease = end_lease
         self._wakeup = AutoResetEvent()
         self._wait_ends = 0.0
+        self._locks_lost = False
         self._log = get_logger(__name__)
 
     def add(self, item: WorkItem) -> None:
         """Keep the lock of a record that has just been delivered."""
         now = self._clock()
         deadline = item.record.lock_deadline
+        if deadline <= now:  # lost between the delivery and this call
+            self.on_locks_lost()
+            return
         check_at = self._renewals.add(
             item, deadline=deadline, duration=deadline - now, now=now
         )
@@ -71,17 +72,21 @@ class LockKeeper:
             self._wait_ends = check_at
             self._wakeup.set()
 
+    def on_locks_lost(self) -> None:
+        """Look for records whose locks are lost: a session or a renewal has failed."""
+        self._locks_lost = True
+        self._wakeup.set()
+
     async def run(self) -> None:
         """Renew locks until cancelled."""
-        watch_at = self._clock() + WATCH_INTERVAL
         while True:
-            self._wait_ends = min(self._renewals.next_check(), watch_at)
+            self._wait_ends = self._renewals.next_check()
             await self._wakeup.wait_until(self._wait_ends)
             now = self._clock()
             due = self._renewals.take_due(now, _deadline_of)
             lost = due.lost + [item for item in due.renew if not self._renew(item)]
-            if now >= watch_at:
-                watch_at = now + WATCH_INTERVAL
+            if self._locks_lost:
+                self._locks_lost = False
                 # A lock that has just ended is in both lists.
                 lost = list(dict.fromkeys(lost + self._without_lock()))
             for start in range(0, len(lost), AT_A_TIME):

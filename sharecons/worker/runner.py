@@ -14,7 +14,6 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
@@ -28,6 +27,7 @@ from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.intake import new_item
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcomes import (
     Accepted,
@@ -67,7 +67,7 @@ class Runner:
     def __init__(
         self,
         consumer: ShareConsumer[Any, Any],
-        access: WorkerAccess,
+        access: WorkerMembership,
         producer: IdempotentProducer,
         handler: HandlerCall,
         hooks: HookRunner,
@@ -118,7 +118,6 @@ class Runner:
             self._on_second,
         )
         self._taker = Taker(
-            consumer,
             access,
             self._scheduler,
             self._clock,

@@ -13,7 +13,6 @@ from sharecons.config.validation import (
     check_number,
 )
 from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import ConsumerStateError
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
@@ -32,6 +31,7 @@ from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import BatchHandler, handler_call
 from sharecons.worker.hooks import HookRunner, WorkerHooks
+from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
 from sharecons.worker.placement import Undeserializable
@@ -153,9 +153,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
             shutdown_grace=shutdown_grace,
             stop_on_error=stop_on_error,
         )
-        self._access = WorkerAccess(
-            cast("ShareConsumer[object, object]", consumer), sorted(topics.names)
-        )
+        self._access = WorkerMembership(consumer, sorted(topics.names))
         self._runner: Runner | None = None
         self._started = False
         self._stop_requested = False

@@ -13,10 +13,11 @@ from typing import Final
 import anyio
 from anyio.lowlevel import checkpoint
 
-from sharecons.consumer.worker_access import HURRY, WorkerAccess
+from sharecons.member.share_member import HURRY
 from sharecons.net.io.event_loop import Clock
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.group_settings import GroupSettings
+from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.settlement import AT_A_TIME, Settlement
@@ -45,7 +46,7 @@ class Shutdown:
 
     def __init__(
         self,
-        access: WorkerAccess,
+        access: WorkerMembership,
         options: WorkerOptions,
         scheduler: Scheduler,
         decisions: Decisions,

@@ -14,14 +14,13 @@ import anyio
 from sharecons.admin.configs import describe_topic_configs
 from sharecons.admin.create_topic import create_topic
 from sharecons.admin.topics import describe_topics
-from sharecons.consumer.group_setup import (
+from sharecons.errors import BrokerError, ConfigurationError, ConnectionFailedError
+from sharecons.log import get_logger
+from sharecons.member.group_setup import (
     OFFSET_RESET,
     GroupConfigs,
     configure_command,
 )
-from sharecons.consumer.worker_access import WorkerAccess
-from sharecons.errors import BrokerError, ConfigurationError, ConnectionFailedError
-from sharecons.log import get_logger
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.protocol.admin.models import Topic
@@ -40,6 +39,7 @@ from sharecons.worker.copy_topics import (
     size_error,
 )
 from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.retry_topics import RetryTopics
 
 __all__ = ["StartChecks"]
@@ -61,7 +61,7 @@ class StartChecks:
 
     def __init__(
         self,
-        access: WorkerAccess,
+        access: WorkerMembership,
         brokers: BrokerPool,
         retry_topics: RetryTopics,
         dead_letter: DeadLetterQueue | None,

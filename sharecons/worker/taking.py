@@ -5,13 +5,11 @@ from typing import Any, Final
 
 import anyio
 
-from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.consumer.worker_access import WorkerAccess
 from sharecons.errors import Error, RecordsError
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.pace import FetchPace
+from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.scheduler import Scheduler
 
 __all__ = ["Taker"]
@@ -37,8 +35,7 @@ class Taker:
 
     def __init__(
         self,
-        consumer: ShareConsumer[Any, Any],
-        access: WorkerAccess,
+        access: WorkerMembership,
         scheduler: Scheduler,
         clock: Clock,
         *,
@@ -46,28 +43,31 @@ class Taker:
         locks: LockKeeper,
         on_fatal_error: Callable[[Error], None],
     ) -> None:
-        self._consumer = consumer
         self._access = access
         self._scheduler = scheduler
         self._clock = clock
         self._add = add
         self._locks = locks
-        access.set_next_ack(lambda: min(scheduler.next_ack(), locks.next_renewal()))
+        access.on_locks_lost = locks.on_locks_lost
+        self._demand = access.demand
+        self._demand.set_next_ack(
+            lambda: min(scheduler.next_ack(), locks.next_renewal())
+        )
         self._on_fatal_error = on_fatal_error
-        self.pace = FetchPace()
+        self.pace = self._demand.pace
         self.room = AutoResetEvent()
-        self._log = get_logger(__name__, group=consumer.group_id)
+        self._log = get_logger(__name__, group=access.group_id)
 
     async def run(self) -> None:
         """Take records until cancelled, or until an error has ended the consumer."""
         while not self._access.has_failed:
             now = self._clock()
             count = self._scheduler.capacity(now)
-            self._set_fetching(count, now)
+            self._demand.for_handlers(count, now)
             if count:
                 await self._take(POLL_TIMEOUT, count)
                 continue
-            until = self.pace.busy_until(self._access.lock_duration)
+            until = self._demand.handlers_busy_until
             await self.room.wait_until(until if now < until else FOREVER)
             if self._locks.renews and self._must_take_buffered():
                 await self._take(0.0, self._access.buffered)
@@ -77,14 +77,6 @@ class Taker:
         while not self._access.has_failed:
             await self._take(POLL_TIMEOUT, REST_AT_A_TIME)
 
-    def _set_fetching(self, count: int, now: float) -> None:
-        """Fetch ahead, or only the `count` records that could start now."""
-        self.pace.on_capacity(count, now)
-        if self.pace.fetches_ahead(self._access.lock_duration, now):
-            self._access.fetch_ahead()
-        else:
-            self._access.fetch_at_most(count)
-
     def _must_take_buffered(self) -> bool:
         """Return whether records wait in the consumer for handlers that are slow.
 
@@ -93,12 +85,11 @@ class Taker:
         now = self._clock()
         if self._scheduler.capacity(now) or not self._access.buffered:
             return False
-        self._set_fetching(0, now)
-        return not self.pace.fetches_ahead(self._access.lock_duration, now)
+        return not self._demand.for_handlers(0, now)
 
     async def _take(self, timeout: float, count: int) -> None:
         try:
-            records = await self._consumer.poll(timeout=timeout, max_records=count)
+            records = await self._access.take(count, timeout=timeout)
         except Error as error:
             if self._access.has_failed:
                 self._on_fatal_error(error)

@@ -16,14 +16,16 @@ from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
 from sharecons.consumer.receive import accept_passed_records
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.metrics import MetricName
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
@@ -52,17 +54,20 @@ class Bench:
         self.recorder = MetricsRecorder()
         self.term = LockScope()
         self.owner = AckBatcher(lambda: None, ResultLog(lambda: None, lambda: 0.0))
+        self.buffer = LeaseBuffer(
+            lambda: self.now,
+            self.recorder,
+            GroupConfigReader("billing", delivery_limit),
+        )
         self.deliveries = DeliveryQueue(
+            self.buffer,
             implicit=implicit,
-            clock=lambda: self.now,
             new_waiter=new_waiter,
-            recorder=self.recorder,
             deserializers=deserializers,
-            configs=GroupConfigReader("billing", delivery_limit),
-            on_acknowledged=None,
         )
         self.pace = Prefetch(500)
-        self.deliveries.attach(self.pace, lambda: None)
+        demand = FetchDemand(self.pace, 500, lambda: None)
+        self.buffer.attach(self.deliveries, demand)
         self.deliveries.subscribed = True
         self.poller = Poller(self.deliveries)
 
@@ -80,7 +85,7 @@ class Bench:
         )
         self.owner.add_lease(lease)
         self.pace.on_acquired(count)
-        self.deliveries.on_acquired([lease])
+        self.buffer.on_acquired([lease])
         return lease
 
     async def poll(self, max_records: int | None = None) -> list[int]:
@@ -110,7 +115,7 @@ async def test_closing_reports_unprocessed_last_deliveries(
     bench.acquire(20, 5, delivery_count=3)
     assert await bench.poll(1) == [0]
     with caplog.at_level(logging.WARNING, logger="sharecons"):
-        bench.deliveries.close()
+        bench.buffer.close()
 
     assert bench.count("sharecons-records-released-unprocessed-total") == 1 + 4 + 5
     assert bench.count("sharecons-last-deliveries-unprocessed-total") == 1 + 5
@@ -123,7 +128,7 @@ async def test_closing_reports_no_records_with_deliveries_left(
     bench = Bench()
     bench.acquire(0, 2, delivery_count=4)
     with caplog.at_level(logging.WARNING, logger="sharecons"):
-        bench.deliveries.close()
+        bench.buffer.close()
         bench.acquire(10, 3)  # was in flight
 
     assert bench.count("sharecons-records-released-unprocessed-total") == 5
@@ -155,7 +160,7 @@ async def test_records_of_a_lost_session_are_not_delivered() -> None:
     ready = bench.acquire(20, 5)
     assert await bench.poll(4) == [0, 1, 2, 3]
     bench.term.ended = True
-    bench.deliveries.on_locks_lost([lease, ready])
+    bench.buffer.on_locks_lost([lease, ready])
 
     assert await bench.poll() == []
     assert bench.pace.buffered == 0
@@ -166,7 +171,7 @@ async def test_unsubscribed_records_are_removed_from_prefetch() -> None:
     bench.acquire(0, 3)
     bench.acquire(10, 4)
     assert await bench.poll(1) == [0]
-    bench.deliveries.keep_only(())
+    bench.buffer.keep_only(())
 
     assert await bench.poll() == []
     assert bench.pace.buffered == 0

@@ -1,6 +1,6 @@
 """A leader between a broker and an application that both misbehave.
 
-The driver works like `sharecons.net.driver`: it requests the next request after a
+The driver works like `sharecons.member.drive`: it requests the next request after a
 notification and at the leader's deadline, and at no other time.
 """
 

@@ -305,6 +305,24 @@ def test_second_worker_of_a_consumer_is_an_error() -> None:
         ShareWorker(consumer, Handled())
 
 
+async def test_consumer_of_a_worker_cannot_be_started_or_read() -> None:
+    consumer = ShareConsumer("orders", group_id="billing")
+    ShareWorker(consumer, Handled())
+
+    with pytest.raises(ConsumerStateError, match="belongs to a ShareWorker"):
+        async with consumer:
+            pass
+    with pytest.raises(ConsumerStateError, match="belongs to a ShareWorker"):
+        await consumer.poll()
+
+
+def test_consumer_with_implicit_acknowledgement_cannot_have_a_worker() -> None:
+    consumer = ShareConsumer("orders", group_id="billing", acknowledgement="implicit")
+
+    with pytest.raises(ConfigurationError, match='acknowledgement="implicit" has no'):
+        ShareWorker(consumer, Handled())
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

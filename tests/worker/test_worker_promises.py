@@ -24,7 +24,7 @@ from sharecons import (
     ShareWorker,
 )
 from sharecons.errors import AuthorizationError, ConfigurationError
-from sharecons.net import group_configs
+from sharecons.member import group_configs
 from sharecons.protocol.codes import Code
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend

@@ -1,14 +1,13 @@
 """Makes the worker from the target and the options."""
 
 import argparse
-from dataclasses import replace
 from typing import Any, Final
 
 from sharecons.cli import client_options
 from sharecons.cli.run.arguments import WORKER_OPTIONS
 from sharecons.cli.run.target import import_target
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
-from sharecons.config.validation import member_id_of
+from sharecons.consumer.handover import set_member_id
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError
 from sharecons.worker.dead_letters import DeadLetterQueue
@@ -90,9 +89,7 @@ def _set_member_id(worker: Worker, name: str) -> None:
     Processes that import one module would have one member id otherwise, or a new one
     after each restart.
     """
-    consumer = worker.consumer
-    member_id = member_id_of(name)
-    consumer._settings = replace(consumer._settings, member_id=member_id)
+    set_member_id(worker.consumer, name)
 
 
 def _consumer(

@@ -95,6 +95,8 @@ def _any_time() -> float:
 class Prefetch:
     """The processing rate of an application, and the fetch limits that follow from it.
 
+    The user of a member changes it through `FetchDemand` only.
+
     Attributes:
         allowance: records that one round of fetches can bring.
         buffered: records acquired and not delivered.
@@ -200,6 +202,15 @@ class Prefetch:
         """Let the allowance grow to `records`, after `set_allowance`."""
         self._max_records = records
         self._is_exact = False
+
+    def set_rounds(self, records: int) -> None:
+        """Fetch `records` whenever none are buffered, as if a reader always waited.
+
+        For an application that takes all records as they arrive.
+        """
+        self._max_records = self.allowance = records
+        self._is_exact = self.overlaps = False
+        self.waiting_readers = 1
 
     def restart(self) -> None:
         """Fetch one record next, and then grow as at the start."""

@@ -1,7 +1,7 @@
 """The fetch errors that a leader repeats: events when they begin, and when they end.
 
 They are retried without a report to the application. An error that lasts would go
-unnoticed, so `net.fetch_problems` logs it.
+unnoticed, so `member.fetch_problems` logs it.
 """
 
 from collections.abc import Collection

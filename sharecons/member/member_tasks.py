@@ -2,14 +2,14 @@
 
 Each machine has a task and a connection of its own: the membership (heartbeats to the
 group coordinator), the metadata (from any broker), and one leader machine for each
-broker that leads assigned partitions. `Member` passes their events to each other, and
-those for the application to its `Listener`.
+broker that leads assigned partitions. `MemberTasks` passes their events to each other,
+and those for the application to its `Listener`.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -17,19 +17,22 @@ from anyio.abc import TaskGroup
 from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
+from sharecons.member.ack_dispatcher import AckDispatcher
+from sharecons.member.drive import drive
+from sharecons.member.error_reports import ErrorReports
+from sharecons.member.leader_tasks import LeaderTasks
+from sharecons.member.listener import Listener
+from sharecons.member.log_messages import STALLED
+from sharecons.member.member_log import MemberLog
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
-from sharecons.net.driver import AckDispatcher, AckListener, LeaderTasks, drive
-from sharecons.net.error_reports import ErrorReports
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
-from sharecons.net.log_messages import STALLED
-from sharecons.net.member_log import MemberLog
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
-from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.backoff import spread_of
+from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.fetch.events import (
     EndpointsLearned,
     FatalError,
@@ -50,31 +53,16 @@ from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.group.states import State
 from sharecons.protocol.partitions import Endpoint, SharePartition
 
-__all__ = ["Listener", "Member"]
+__all__ = ["MemberTasks"]
 
 
-class Listener(AckListener, Protocol):
-    """Receives a member's events for the application, in plain function calls."""
-
-    def on_acquired(self, leases: Sequence[Lease]) -> None:
-        """Handle the records that a response acquired."""
-
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        """Handle the loss of all locks of these leases."""
-
-    def on_error(self, error: Error) -> None:
-        """Handle an error that the application is to receive once."""
-
-    def on_fatal_error(self, error: Error) -> None:
-        """Handle an error that ends the consumer."""
-
-
-class Member:
+class MemberTasks:
     """Runs the machines of one member in a task group of the caller.
 
     Attributes:
-        membership, metadata, prefetch: the machines; the consumer reads their state.
-        wake_leaders: call this when the prefetch limit changed: records can be due.
+        membership, metadata: the machines; the consumer reads their state.
+        demand: how many records are wanted.
+        result_log: results of acknowledgements, and what an error of a record advises.
         settling: the scope in which `close` waits for the leaders.
         leave_timeout: seconds for which `close` waits for the group coordinator.
         problems: logs problems with the cluster.
@@ -92,7 +80,7 @@ class Member:
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
         self.metadata = Metadata(spread_of(settings.member_id))
-        self.prefetch = Prefetch(settings.max_records)
+        prefetch = Prefetch(settings.max_records)
         self._settings = settings
         self._cluster = cluster
         self._listener = listener
@@ -100,16 +88,16 @@ class Member:
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
-        self._result_log = ResultLog(
+        self.result_log = ResultLog(
             self._membership_wakeup.set, running_clock(), get_ident
         )
-        self._ack_dispatcher = AckDispatcher(self._result_log, recorder, listener)
+        self._ack_dispatcher = AckDispatcher(self.result_log, recorder, listener)
         self._leaders = LeaderTasks(
             settings,
             cluster,
             self.metadata,
-            self.prefetch,
-            self._result_log,
+            prefetch,
+            self.result_log,
             recorder,
             self._ack_dispatcher,
             listener.on_acquired,
@@ -118,7 +106,8 @@ class Member:
             self._notify,
             request_timeout=request_timeout,
         )
-        self.wake_leaders = self._leaders.wake
+        wake = self._leaders.wake
+        self.demand = FetchDemand(prefetch, settings.max_records, wake)
         self.leave_timeout = FOREVER
         self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
@@ -130,9 +119,7 @@ class Member:
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
-        self._errors = ErrorReports(
-            self.metadata, listener.on_error, self.wake_leaders, self._log
-        )
+        self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)
         cluster.outages = self.problems.outages
@@ -225,9 +212,20 @@ class Member:
         """Close the connection that outlives the tasks."""
         await self._any_broker.aclose()
 
+    def flush(self) -> bool:
+        """Send pending acknowledgements; return whether records are unsettled."""
+        waiter = CommitWaiter()
+        self._leaders.flush(waiter)
+        return not waiter.is_done or self._leaders.has_unsettled_records
+
+    @property
+    def partition_errors(self) -> Mapping[SharePartition, int]:
+        """The error codes of partitions that cannot be fetched now."""
+        return self._leaders.pauses.codes
+
     def abandon(self) -> None:
         """Reject acknowledgements from now on; those not sent have failed."""
-        self._result_log.closed = True
+        self.result_log.closed = True
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:

@@ -9,7 +9,7 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons._record import TopicPartition
-from sharecons.consumer.skipped_records import new_partitions, new_topics
+from sharecons.member.skipped_records import new_partitions, new_topics
 from sharecons.protocol.admin.models import GroupOffset
 from sharecons.protocol.admin.requests import Reply
 from sharecons.testing import EmbeddedBroker

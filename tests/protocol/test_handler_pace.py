@@ -1,10 +1,10 @@
 """When records are prefetched, before handlers are free."""
 
-from sharecons.worker.pace import FetchPace
+from sharecons.protocol.fetch.handler_pace import HandlerPace
 
 
-def pace(*seconds: float) -> FetchPace:
-    found = FetchPace()
+def pace(*seconds: float) -> HandlerPace:
+    found = HandlerPace()
     for each in seconds:
         found.on_call_ended(each)
     return found

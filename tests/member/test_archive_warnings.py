@@ -3,9 +3,9 @@
 import logging
 
 from sharecons.log import get_logger
+from sharecons.member.archive_warnings import ArchiveWarnings
+from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.archive_warnings import ArchiveWarnings
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.result_log import LastRelease
 
 

@@ -1,30 +1,28 @@
-"""Running state machines: sending their requests, and passing them the responses.
+"""Running the machines of partition leaders: each has a task and a connection.
 
-`drive` runs one machine. `LeaderTasks` runs the machines of partition leaders: each has
-a task and a connection. A leader is started with the first assigned partition that its
-broker leads. It ends when the broker leads none and all its records are settled.
+A leader is started with the first assigned partition that its broker leads. It ends
+when the broker leads none and all its records are settled.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, final
+from typing import final
 
 import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.errors import BrokerError, Error
-from sharecons.log import get_logger
+from sharecons.member.ack_dispatcher import AckDispatcher
+from sharecons.member.drive import drive
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.archive_warnings import ArchiveWarnings
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.net.io.idle_watch import Wait
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
+from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.events import Acquired, LeaderEvent, LocksLost
@@ -36,115 +34,7 @@ from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.share_messages import ShareFetch, ShareFetchResponse
 
-__all__ = ["AckDispatcher", "AckListener", "LeaderTasks", "Machine", "drive"]
-
-
-async def wait_only(wait: Wait) -> None:
-    await wait()
-
-
-class Machine(Protocol):
-    """A state machine of `sharecons.protocol`, which describes these methods."""
-
-    @property
-    def finished(self) -> bool: ...
-
-    def next_request(self, now: float) -> Any: ...
-
-    def next_deadline(self, now: float) -> float: ...
-
-    def on_response(self, request: Any, response: Any, now: float, /) -> None: ...
-
-    def on_error(self, request: Any, error: Error, now: float, /) -> None: ...
-
-
-async def drive(
-    machine: Machine,
-    send: Callable[[Any], Awaitable[Any]],
-    wakeup: AutoResetEvent,
-    on_change: Callable[[], None],
-    idle: Callable[[Wait], Awaitable[None]] = wait_only,
-) -> None:
-    """Run a machine until it is finished.
-
-    Cancelling this leaves the outcome of a request unknown.
-
-    Args:
-        send: sends a request and returns the response.
-        wakeup: ends a wait for the machine's next deadline.
-        on_change: called after each response, error and request; takes the events of
-            the machine.
-        idle: awaits its argument while no request is due; it can watch a connection
-            meanwhile.
-    """
-    clock = running_clock()
-    while not machine.finished:
-        request = machine.next_request(clock())
-        on_change()
-        if request is None:
-            if not machine.finished:
-                deadline = machine.next_deadline(clock())
-                await idle(partial(wakeup.wait_until, deadline))
-            continue
-        try:
-            response = await send(request)
-        except Error as error:
-            machine.on_error(request, error, clock())
-        else:
-            machine.on_response(request, response, clock())
-        on_change()
-
-
-class AckListener(Protocol):
-    """Receives the results of acknowledgements."""
-
-    configs: GroupConfigReader
-    """The configs of the group."""
-
-    def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
-        """Handle results; called in a task."""
-
-    @property
-    def has_ack_callback(self) -> bool:
-        """True if results are passed to a callback of the application."""
-        ...
-
-
-@final
-class AckDispatcher:
-    """Takes results from the result log, counts them, and passes them on."""
-
-    def __init__(
-        self, result_log: ResultLog, recorder: MetricsRecorder, listener: AckListener
-    ) -> None:
-        self._result_log = result_log
-        self._recorder = recorder
-        self._listener = listener
-        self._configs = listener.configs
-        self._archive_warnings = ArchiveWarnings(
-            get_logger(__name__), recorder, self._configs
-        )
-        self._configs.subscribe(self._follow_configs)
-        self._follow_configs()
-        result_log.has_listener = listener.has_ack_callback
-
-    def dispatch(self) -> bool:
-        """Pass the results to the listener; return whether there were any."""
-        result_log = self._result_log
-        results, result_log.results = result_log.results, []
-        if result_log.overrun_count:
-            self._recorder.on_lock_overrun(result_log.overrun_count)
-            result_log.overrun_count = 0
-        if result_log.archived:
-            archived, result_log.archived = result_log.archived, []
-            self._archive_warnings.on_released(archived, result_log.clock)
-        if results:
-            self._recorder.on_acknowledge_results(results, result_log.clock())
-            self._listener.on_ack_results(results)
-        return bool(results)
-
-    def _follow_configs(self) -> None:
-        self._result_log.delivery_limit = self._configs.delivery_limit
+__all__ = ["LeaderTasks"]
 
 
 @final
@@ -236,7 +126,7 @@ class LeaderTasks:
         )
 
     def wake(self) -> None:
-        """Wake all leaders: the prefetch limit changed, so a fetch might be due."""
+        """Wake all leaders: the demand changed, so a fetch might be due."""
         for leader in self._by_node.values():
             leader.wakeup.set()
 

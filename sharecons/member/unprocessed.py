@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
-from sharecons.consumer.readers import count_last_deliveries
+from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.leases import Lease
 
 __all__ = ["Unprocessed", "report_unprocessed"]
@@ -52,3 +51,19 @@ def report_unprocessed(
 
     if count_last(MIN_DELIVERY_LIMIT):
         configs.claim(claim)
+
+
+def count_last_deliveries(
+    lease: Lease, records: Sequence[Record] | None, limit: int
+) -> int:
+    """Count the offsets on their last delivery.
+
+    Args:
+        records: those not delivered; None before the lease is decoded.
+        limit: the delivery limit of the group.
+    """
+    if records is not None:
+        return sum(record.delivery_count >= limit for record in records)
+    return sum(
+        last - first + 1 for first, last, count in lease.acquired if count >= limit
+    )

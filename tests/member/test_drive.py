@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from sharecons.errors import ConnectionFailedError, Error
-from sharecons.net.driver import drive
+from sharecons.member.drive import drive
 from sharecons.net.io.event_loop import AutoResetEvent
 from tests.net.interrupts import interruptions
 

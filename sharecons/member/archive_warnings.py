@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Any, Final, final
 
+from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.net.io.event_loop import Clock
 from sharecons.protocol.acknowledge.result_log import LastRelease
 

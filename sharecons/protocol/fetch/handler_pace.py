@@ -1,6 +1,6 @@
-"""Decides whether a worker's consumer fetches records before handlers are free.
+"""Decides whether records are fetched before handlers are free.
 
-A record that is fetched ahead waits in the consumer, locked but not renewed. So records
+A record that is fetched ahead waits in the buffer, locked but not renewed. So records
 are fetched ahead only while handlers are fast: then the lock is long enough, and the
 next record is there when a handler ends. Otherwise only the records are fetched that
 can start now.
@@ -8,7 +8,7 @@ can start now.
 
 from typing import Final, final
 
-__all__ = ["FetchPace"]
+__all__ = ["HandlerPace"]
 
 LOCK_FRACTION: Final = 0.25
 """The fraction of the lock within which a handler ends that counts as fast."""
@@ -22,7 +22,7 @@ WEIGHT: Final = 0.05
 
 
 @final
-class FetchPace:
+class HandlerPace:
     """The durations of handlers; times in seconds."""
 
     def __init__(self) -> None:

@@ -184,7 +184,7 @@ async def set_offset_reset(
     if await read() == offset_reset:
         return
     # Consumers do not load the admin client's requests unless they need them.
-    from sharecons.consumer.group_type import check_group_type
+    from sharecons.member.group_type import check_group_type
 
     await check_group_type(connection, cluster, group_id, timeout)
     request = AlterGroupConfig(group_id=group_id, name=OFFSET_RESET, value=offset_reset)

@@ -1,4 +1,4 @@
-"""Decoding leases to records."""
+"""Decoding a lease to records."""
 
 from collections.abc import Sequence
 

@@ -5,12 +5,12 @@ from typing import Any, Final
 import anyio
 
 from sharecons.errors import Error
-from sharecons.net.fetch_problems import FetchProblems
+from sharecons.member.fetch_problems import FetchProblems
+from sharecons.member.log_messages import THROTTLED
+from sharecons.member.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
-from sharecons.net.log_messages import THROTTLED
 from sharecons.net.outages import LOST_DELAY, Outages
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
-from sharecons.net.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_advice import FIND_COORDINATOR, HEARTBEAT, advice_for
 from sharecons.protocol.fetch.events import (

@@ -2,9 +2,9 @@
 
 import pytest
 
+from sharecons.member.ack_dispatcher import AckDispatcher
+from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.driver import AckDispatcher
-from sharecons.net.group_configs import GroupConfigReader
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeError,
     AcknowledgeResult,

@@ -11,9 +11,9 @@ from typing import Final
 import anyio
 
 from sharecons._record import TopicPartition
-from sharecons.consumer.group_setup import OFFSET_RESET, configure_command
 from sharecons.errors import Error
 from sharecons.log import get_logger
+from sharecons.member.group_setup import OFFSET_RESET, configure_command
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster

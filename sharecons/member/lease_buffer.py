@@ -1,0 +1,317 @@
+"""The leases that a member has acquired, until they are delivered.
+
+All decisions are plain calls, without an await: a cancelled reader loses nothing.
+"""
+
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Protocol
+
+from sharecons.errors import Error
+from sharecons.log import get_logger
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.lease_decoder import decode_lease
+from sharecons.member.stored_error import StoredError
+from sharecons.member.unprocessed import Unprocessed, report_unprocessed
+from sharecons.metrics.recorder import FetchSize, MetricsRecorder
+from sharecons.net.io.callbacks import log_unraised, run_callback
+from sharecons.net.io.event_loop import Clock
+from sharecons.protocol.acknowledge.ack_errors import lock_overrun
+from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
+from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.acknowledge.results import summarize
+from sharecons.protocol.fetch.demand import FetchDemand
+
+__all__ = ["Acknowledged", "BufferListener", "LeaseBuffer"]
+
+Acknowledged = Callable[[list[AcknowledgeResult]], object]
+"""The application's callback for results of acknowledgements."""
+
+
+class BufferListener(Protocol):
+    """Is called when the buffer changes; outside of the tasks that take from it."""
+
+    def on_ready(self) -> None:
+        """Records or an error can be taken."""
+
+    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
+        """All locks of these leases are lost, of delivered records as well."""
+
+    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
+        """Acknowledgements have failed: a renewal that fails has lost its lock."""
+
+    def on_failed(self) -> None:
+        """An error has ended the member: `raise_fatal_error` raises it."""
+
+    def on_closing(self) -> None:
+        """The buffer is about to close: what was delivered can be accepted now."""
+
+
+class LeaseBuffer:
+    """Leases in the order of their delivery, and errors; the member's `Listener`.
+
+    One lease at a time is decoded: `lease`. Its cursor advances as its records are
+    delivered.
+
+    Attributes:
+        listener: is called when the buffer changes.
+        lease: the lease from which records are delivered, starting at its cursor.
+        records: the decoded records of that lease.
+        closed: nothing more is delivered.
+        on_acknowledged: the application's callback, or None.
+        delivered: finds the leases of delivered records.
+        configs: the configs of the group.
+        recorder: the metrics of the member.
+    """
+
+    def __init__(
+        self, clock: Clock, recorder: MetricsRecorder, configs: GroupConfigReader
+    ) -> None:
+        self.clock = clock
+        self.recorder = recorder
+        self.configs = configs
+        self.lease: Lease | None = None
+        self.records: list[Any] = []
+        self.closed = False
+        self.on_acknowledged: Acknowledged | None = None
+        self.delivered = DeliveredLeases(clock)
+        self._fetch_sizes: dict[Lease, FetchSize] = {}
+        self._ready: deque[Lease] = deque()
+        self._errors: deque[Exception] = deque()
+        self._fatal_error: StoredError | None = None
+        self._log = get_logger(__name__)
+
+    def attach(self, listener: BufferListener, demand: FetchDemand) -> None:
+        """Set the listener, and the demand, which counts what leaves the buffer."""
+        self.listener = listener
+        self._demand = demand
+
+    # Called by the member (`Listener`).
+
+    def on_acquired(self, leases: Sequence[Lease]) -> None:
+        if self.closed:
+            # A fetch was in flight while closing; closing the session releases them.
+            self._count_unprocessed(leases)
+            return
+        fetch_size = FetchSize(self.recorder, len(leases))
+        for lease in leases:
+            _insert_lease(self._ready, lease)
+            self._fetch_sizes[lease] = fetch_size
+        self.listener.on_ready()
+
+    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
+        for lease in leases:
+            if lease in self._ready:
+                self._ready.remove(lease)
+                self._on_dropped(lease)
+        self.listener.on_locks_lost(leases)
+
+    def on_error(self, error: Error) -> None:
+        self._errors.append(error)
+        self.listener.on_ready()
+
+    def on_fatal_error(self, error: Error) -> None:
+        self.fail(StoredError(error))
+
+    @property
+    def has_ack_callback(self) -> bool:
+        return self.on_acknowledged is not None
+
+    def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
+        failed = [result for result in results if result.error is not None]
+        if failed:
+            self._log.warning("acknowledgements failed", **summarize(failed))
+            self.listener.on_acks_failed(failed)
+        if self.on_acknowledged is None:
+            return
+        error = run_callback("on_acknowledged", self.on_acknowledged, results)
+        if error is not None and self.closed:
+            log_unraised(error)
+        elif error is not None:
+            self.on_error(error)
+
+    def fail(self, error: StoredError) -> None:
+        """Raise this in every later call; the first such error counts."""
+        self._fatal_error = self._fatal_error or error
+        self.listener.on_failed()
+
+    # The state.
+
+    @property
+    def has_failed(self) -> bool:
+        """True if an error has ended the member."""
+        return self._fatal_error is not None
+
+    def raise_fatal_error(self) -> None:
+        """Raise the error that ended the member, if any."""
+        if self._fatal_error is not None:
+            self._fatal_error.throw()
+
+    @property
+    def has_next(self) -> bool:
+        """True if records, leases or errors are left, whose locks might have ended."""
+        return bool(self._ready or self._errors or self.remaining())
+
+    @property
+    def count(self) -> int:
+        """How many records were acquired and not delivered."""
+        return self.remaining() + self._demand.buffered
+
+    def remaining(self) -> int:
+        """Return how many records of `lease` have not been delivered."""
+        return len(self.records) - self.lease.cursor if self.lease else 0
+
+    def has_live_records(self) -> bool:
+        """Return whether `lease` has records left, with their locks."""
+        lease = self.lease
+        if lease is None or not self.remaining() or lease.lock_scope.ended:
+            return False
+        if self.clock() < lease.deadline:
+            return True
+        self.recorder.on_lock_overrun(self.remaining())
+        self._log.warning(
+            "acquisition locks ended before the records were delivered",
+            topic=lease.topic,
+            partition=lease.share_partition.partition,
+            records=self.remaining(),
+            reason=lock_overrun(lease, lease.deadline, self.clock()),
+        )
+        return False
+
+    # Delivering.
+
+    def begin_wait(self, *, busy: int = 0, processing: int = 0) -> None:
+        """Fetch for a task that waits for records; as `find_next`."""
+        self._demand.begin_wait(
+            self.clock(), expired=self.remaining(), processing=processing, busy=busy
+        )
+
+    def end_wait(self) -> None:
+        """Note that the wait has ended, for any reason."""
+        self._demand.end_wait()
+
+    def find_next(
+        self, *, raises: bool = True, busy: int = 0, processing: int = 0
+    ) -> bool:
+        """Set `lease` to one with records, or return False; raises queued errors.
+
+        Args:
+            raises: return False instead of raising an error; a later call raises it.
+            busy: how many other tasks process records.
+            processing: how many records they process.
+        """
+        while not self.has_live_records():
+            if self.lease is not None:
+                self._demand.on_processed(
+                    self.clock(),
+                    expired=self.remaining(),
+                    processing=processing,
+                    busy=busy,
+                )
+                self._drop_lease()
+            if self._errors:
+                if raises:
+                    raise self._errors.popleft()
+                return False
+            if not self._ready:
+                return False
+            self._decode(self._ready.popleft())
+        return True
+
+    def take_leases(self) -> list[Lease]:
+        """Deliver all leases undecoded, for a user that does not call `find_next`.
+
+        It settles them by `Lease.set_offsets` and `Lease.acknowledge_implicitly`.
+        """
+        leases, now = list(self._ready), self.clock()
+        self._ready.clear()
+        for lease in leases:
+            self._fetch_sizes.pop(lease).add(0, now)
+        if leases:
+            self._demand.on_delivered(sum([each.count for each in leases]), now)
+            self._demand.on_processed(now)
+        return leases
+
+    def take_error(self) -> Exception | None:
+        """Return the next error that `find_next` would raise, or None."""
+        return self._errors.popleft() if self._errors else None
+
+    def take(self, max_records: int | None) -> list[Any]:
+        """Deliver records of `lease`, which `find_next` has set."""
+        assert self.lease is not None, "found"
+        start, stop = self.lease.cursor, len(self.records)
+        if max_records is not None:
+            stop = min(stop, start + max_records)
+        self.lease.cursor = stop
+        return self.records[start:stop]
+
+    def keep_only(self, topics: Collection[str]) -> None:
+        """Deliver records of these topics only; release buffered records of others."""
+        dropped = [each for each in self._unprocessed() if each.topic not in topics]
+        for lease in dropped:
+            lease.release_remaining()
+            if lease is self.lease:
+                self._drop_lease()
+            else:
+                self._ready.remove(lease)
+                self._on_dropped(lease)
+
+    def close(self) -> None:
+        """Deliver no more; closing the share session releases unsettled records."""
+        self.listener.on_closing()
+        self.closed = True
+        for error in self._errors:
+            log_unraised(error)
+        self._count_unprocessed(self._unprocessed())
+        while self._ready:
+            self._on_dropped(self._ready.popleft())
+        self._drop_lease()
+
+    def _drop_lease(self) -> None:
+        self.lease = None
+        self.records = []
+
+    def _decode(self, lease: Lease) -> None:
+        if lease.lock_scope.ended or self.clock() >= lease.deadline:
+            self._on_dropped(lease)
+            if not lease.lock_scope.ended:
+                self.recorder.on_lock_overrun(lease.count)
+            return
+        self.records, size, errors = decode_lease(lease)
+        self._errors += errors
+        self.lease = lease
+        self.delivered.add(lease)
+        now = self.clock()
+        self._fetch_sizes.pop(lease).add(size, now)
+        self._demand.on_delivered(lease.count, now)
+
+    def _on_dropped(self, lease: Lease) -> None:
+        """Note that a lease leaves the buffer undecoded."""
+        self._demand.on_dropped(lease.count)
+        self._fetch_sizes.pop(lease).add(0, self.clock())
+
+    def _unprocessed(self) -> list[Lease]:
+        present = [self.lease] if self.lease is not None and self.remaining() else []
+        return [*present, *self._ready]
+
+    def _count_unprocessed(self, leases: Sequence[Lease]) -> None:
+        unprocessed: list[Unprocessed] = [
+            (lease, self.records[lease.cursor :] if lease is self.lease else None)
+            for lease in leases
+        ]
+        report_unprocessed(unprocessed, self.recorder, self.configs, self._log)
+
+
+def _insert_lease(ready: deque[Lease], lease: Lease) -> None:
+    """Insert a lease behind those with as many deliveries.
+
+    Records on their last delivery are delivered first: releasing them unprocessed
+    archives them. Most leases are on their first delivery, so the scan is short.
+    """
+    place = len(ready)
+    while (
+        place and ready[place - 1].highest_delivery_count < lease.highest_delivery_count
+    ):
+        place -= 1
+    ready.insert(place, lease)

@@ -1,0 +1,227 @@
+"""Starting and stopping a member, from any task of the application.
+
+The states are, in this order: new, starting, open, closing, closed. A start that fails
+returns to new.
+"""
+
+import asyncio
+import logging
+from abc import ABC, abstractmethod
+from typing import Final, Literal
+
+import anyio
+
+from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
+from sharecons.member.stored_error import StoredError
+from sharecons.net.background import Background
+from sharecons.net.io.callbacks import EXITS
+from sharecons.net.io.event_loop import LoopGuard, in_trio
+
+__all__ = ["Lifecycle"]
+
+RELEASE_TIMEOUT: Final = 5.0
+"""Seconds to wait for cancelled tasks; closing connections takes no time."""
+
+# Not structlog's: its default renderer prints the local variables of a traceback, and
+# there are passwords among them.
+_log = logging.getLogger(__name__)
+
+
+class Lifecycle(ABC):
+    """`start` and `close` of a member.
+
+    The background tasks depend on no task of the application (`net.background`). If
+    one of them fails, the failure is logged, and raised by the application's next
+    call as a `BackgroundTaskError`. KeyboardInterrupt and SystemExit, which a callback
+    can raise, are raised unchanged.
+
+    Attributes:
+        state: what it does now.
+        loop_guard: checks that a call is in the event loop that it was started in.
+    """
+
+    def __init__(self) -> None:
+        self.state: Literal["new", "starting", "open", "closing", "closed"] = "new"
+        self._starting: anyio.CancelScope | None = None
+        self._background: Background | None = None
+        self._crash: StoredError | None = None
+        self.loop_guard: LoopGuard | None = None
+
+    # Implemented by the member.
+
+    @abstractmethod
+    async def _open(self) -> Background:
+        """Connect and start the background tasks, which end in `_handle_tasks_end`.
+
+        After its last await it calls `_check_starting`.
+        """
+
+    @abstractmethod
+    def _stop_consuming(self) -> None:
+        """Deliver no more records; the first step of closing."""
+
+    @abstractmethod
+    async def _leave(self) -> None:
+        """Send acknowledgements and leave the group; returns if the tasks end."""
+
+    @abstractmethod
+    def _abandon(self) -> None:
+        """Reject acknowledgements from now on: they can no longer be sent."""
+
+    @abstractmethod
+    def _on_crash(self, crash: StoredError) -> None:
+        """Raise this in every waiting task and in each later call for records."""
+
+    @abstractmethod
+    def _on_tasks_ended(self) -> None:
+        """End calls that wait for the background tasks: they have ended."""
+
+    @abstractmethod
+    async def _release(self) -> None:
+        """Close the connections; can be called again."""
+
+    # Starting.
+
+    async def start(self) -> None:
+        """Connect, start the background tasks, and begin to join the group.
+
+        Cancelling this leaves nothing behind but, perhaps, the group's config set.
+
+        Raises:
+            ConnectionFailedError: no broker responded within the connect timeout.
+            AuthenticationError: either side rejected the credentials.
+            UnsupportedVersionError: the broker has no share groups.
+            AuthorizationError: setting the group's offset reset is not allowed.
+            ConsumerStateError: it was started before.
+            ClosedError: another task closed it meanwhile.
+            Error: as the check before joining.
+        """
+        if self.state != "new":
+            raise ConsumerStateError(
+                f"the consumer is {self.state}, and a consumer can be started only "
+                "once; create another ShareConsumer"
+            )
+        self.state, self.loop_guard = "starting", LoopGuard("consumer")
+        try:
+            with anyio.CancelScope() as self._starting:
+                self._background = await self._open()
+                self.state = "open"
+        finally:
+            self._starting = None
+            if self.state == "starting":
+                self.state, self.loop_guard = "new", None
+        self.check_open()  # `close` can cancel the scope
+
+    def _check_starting(self) -> None:
+        if self.state != "starting":
+            raise ClosedError(
+                "the consumer was closed by another task while it started; create "
+                "another ShareConsumer"
+            )
+
+    # Stopping.
+
+    async def close(self, timeout: float, *, leave: bool = True) -> None:
+        """Send pending acknowledgements, release the other records, leave the group.
+
+        Any task can call this. A second call waits for the first, and does nothing
+        once the member is closed.
+
+        After `timeout` seconds, or if this is cancelled, the connections are closed.
+        Then the broker releases the records, and removes the member after its session
+        timeout. The same if `leave` is false, without waiting for anything.
+
+        Raises:
+            WrongThreadError: this is not the event loop that it was started in.
+        """
+        if self.state == "closed" and (
+            self._background is None or self._background.has_ended
+        ):
+            return
+        self.check_caller()
+        if self.state in ("new", "starting"):
+            self.state = "closed"
+            if self._starting is not None:
+                self._starting.cancel()
+        elif self.state == "open":
+            self.state = "closing"
+            await self._close_within(timeout, leave=leave)
+        elif self._background is not None:
+            with anyio.move_on_after(timeout, shield=True) as limit:
+                await self._background.wait()
+            if limit.cancelled_caught:
+                self._abort()
+
+    async def _close_within(self, timeout: float, *, leave: bool) -> None:
+        assert self._background is not None, "open"
+        try:
+            self._stop_consuming()
+            if leave:
+                with anyio.move_on_after(timeout, shield=True):
+                    await self._leave()
+        finally:
+            self._abort()
+            with anyio.move_on_after(RELEASE_TIMEOUT, shield=True):
+                await self._background.wait()
+                await self._release()
+
+    def _abort(self) -> None:
+        """End the background tasks and their connections immediately."""
+        assert self._background is not None, "was open"
+        self.state = "closed"
+        self._abandon()
+        self._background.cancel()
+
+    # Background tasks that fail.
+
+    def _handle_tasks_end(self, error: BaseException | None) -> None:
+        """Note the end of the background tasks, and the exception that ended them."""
+        if isinstance(error, Exception):
+            _log.error("a background task of the consumer failed", exc_info=error)
+            self._record_crash("a background task of the consumer failed", error)
+        elif error is not None and self.state == "open":
+            what = "was cancelled" if _is_cancelled(error) else "failed"
+            self._record_crash(f"a background task of the consumer {what}", error)
+        self._on_tasks_ended()
+
+    def _record_crash(self, what: str, error: BaseException) -> None:
+        if not isinstance(error, EXITS):
+            failed = BackgroundTaskError(f"{what}: {error!r}; start another consumer")
+            failed.__cause__ = error
+            error = failed
+        self._crash = StoredError(error)
+        self._abandon()
+        self._on_crash(self._crash)
+
+    def raise_unreported_crash(self) -> None:
+        """Raise the failure of a background task that no call has raised yet."""
+        if self._crash is not None and not self._crash.was_raised:
+            self._crash.throw()
+
+    def check_open(self) -> None:
+        """Check that the member can be used.
+
+        Raises:
+            ConsumerStateError, ClosedError: it is not open.
+            WrongThreadError: this is not its event loop.
+            BackgroundTaskError: a background task failed.
+        """
+        if self.state in ("new", "starting"):
+            raise ConsumerStateError(
+                "the consumer is not started; use `async with consumer:` or "
+                "`await consumer.start()`"
+            )
+        if self.state != "open":
+            raise ClosedError("the consumer is closed; create another ShareConsumer")
+        self.check_caller()
+        if self._crash is not None:
+            self._crash.throw()
+
+    def check_caller(self) -> None:
+        """Raise WrongThreadError outside of the event loop that it was started in."""
+        if self.loop_guard is not None:
+            self.loop_guard.check()
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    return isinstance(error, asyncio.CancelledError) or in_trio()

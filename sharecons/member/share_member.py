@@ -1,0 +1,326 @@
+"""`ShareMember`: the core below consumer, worker, taskiq and Spark."""
+
+from collections.abc import Callable, Collection
+from typing import Final
+
+import anyio
+from anyio.abc import TaskGroup
+
+from sharecons.errors import ClosedError, CommitTimeoutError, NotSubscribedError
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.group_start import CheckBeforeJoining, connect_and_check
+from sharecons.member.lease_buffer import Acknowledged, BufferListener, LeaseBuffer
+from sharecons.member.lifecycle import Lifecycle
+from sharecons.member.member_tasks import MemberTasks
+from sharecons.member.settings import MemberSettings
+from sharecons.member.stored_error import StoredError
+from sharecons.metrics.recorder import MetricsRecorder
+from sharecons.net.background import Background
+from sharecons.net.connection import Connection
+from sharecons.net.io.event_loop import running_clock
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.codes import Code
+from sharecons.protocol.fetch.demand import FetchDemand
+from sharecons.protocol.reported_errors import fetch_error, topic_error
+from sharecons.record import TopicPartition
+
+__all__ = ["HURRY", "LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "ShareMember"]
+
+SETTLE_TIMEOUT: Final = 3.0
+"""Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
+
+HURRY: Final = 0.55
+"""The same if nothing must be acknowledged, or if the member must end immediately.
+Longer than `max_wait`, as a fetch in flight delays what follows on its connection."""
+
+LEAVE_TIMEOUT: Final = 0.4
+"""Seconds to wait for the response to the leave, on which nothing depends."""
+
+
+class ShareMember(Lifecycle):
+    """One member of a share group.
+
+    A user sets `new_listener` and what else it needs, and calls `start`. Then it states
+    its demand (`demand`), takes leases or records from `buffer`, and acknowledges each
+    record by the methods of the record or of its lease. The listener is called when
+    records, errors, lost locks or a fatal error arrive. `drain`, `close` and
+    `close_soon` end it. All calls belong to the event loop that it was started in.
+
+    Args:
+        settings: can be replaced until the member starts.
+        topics: the subscription; without topics it joins once `subscribe` is called.
+
+    Attributes:
+        recorder: the metrics.
+        new_listener: is called with the buffer, once the member has connected, and
+            returns the listener of the buffer.
+        start_tasks: starts tasks of the user, which end with the member's.
+        check_before_joining: is awaited once the member has connected. What it raises
+            ends the start.
+        buffer: the acquired records, once the member has connected.
+        demand: decides how much is fetched, once the member has connected.
+        configs: the configs of the group, once the member has connected.
+    """
+
+    buffer: LeaseBuffer
+    demand: FetchDemand
+    configs: GroupConfigReader
+
+    def __init__(self, settings: MemberSettings, topics: tuple[str, ...]) -> None:
+        super().__init__()
+        self.settings = settings
+        self.topics = topics
+        self.recorder = MetricsRecorder()
+        self.new_listener: Callable[[LeaseBuffer], BufferListener] | None = None
+        self.start_tasks: Callable[[TaskGroup], None] | None = None
+        self.check_before_joining: CheckBeforeJoining | None = None
+        self._on_acknowledged: Acknowledged | None = None
+        self._tasks: MemberTasks | None = None
+
+    @property
+    def group_id(self) -> str:
+        """The share group."""
+        return self.settings.fetch.group_id
+
+    # The subscription.
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Replace the topics; release buffered records of others."""
+        self.topics = topics
+        self.buffer.keep_only(topics)
+        self._started.subscribe(topics)
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The assigned partitions; other members can have them as well."""
+        return frozenset() if self._tasks is None else self._tasks.assignment
+
+    async def assigned(self) -> frozenset[TopicPartition]:
+        """Wait until partitions of the topics are assigned, and return them.
+
+        Then records that are written to these partitions belong to the group, even if
+        it is new and starts at the end. Cancelling this changes nothing.
+
+        Raises:
+            AuthorizationError, BrokerError: a topic or partition cannot be read.
+            ClosedError, NotSubscribedError, ConsumerStateError: it cannot be read now.
+            Error: the error that ended the member.
+        """
+        self._check_assignable()
+        await self._started.wait_for_starts(self._has_assignment)
+        return self.assignment
+
+    @property
+    def missing_topics(self) -> frozenset[str]:
+        """The topics that do not exist, by the latest metadata."""
+        tasks = self._tasks
+        return frozenset() if tasks is None else tasks.metadata.missing_topics()
+
+    # The state.
+
+    @property
+    def is_connected(self) -> bool:
+        """True while heartbeats are accepted, and no fetch is rejected again and again.
+
+        False before the first heartbeat is accepted, after a failure, when one is
+        overdue by a heartbeat interval, without topics, and once the member closes.
+        """
+        return self.state == "open" and self._started.problems.is_connected()
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The problems that last now and are logged as warnings."""
+        return self._started.problems.lasting() if self.state == "open" else ()
+
+    def check_can_fetch(self) -> None:
+        """Raise the error of a fetch that is repeated now, if any."""
+        if self._tasks is not None and (error := self._tasks.problems.fetch_error()):
+            raise error
+
+    @property
+    def seconds_since_heartbeat(self) -> float | None:
+        """Seconds since the group coordinator last accepted a heartbeat, or None."""
+        if self._tasks is None:
+            return None
+        last = self._tasks.membership.heartbeats.last_accepted
+        return None if last is None else self.buffer.clock() - last
+
+    @property
+    def lock_duration(self) -> float | None:
+        """Seconds for which records are locked; None before the first fetch."""
+        return None if self._tasks is None else self.demand.lock_duration or None
+
+    # Acknowledgements.
+
+    @property
+    def on_acknowledged(self) -> Acknowledged | None:
+        """The application's callback for results of acknowledgements, or None.
+
+        Can be set at any time.
+        """
+        return self._on_acknowledged
+
+    @on_acknowledged.setter
+    def on_acknowledged(self, callback: Acknowledged | None) -> None:
+        self.check_caller()
+        self._on_acknowledged = callback
+        if self._tasks is not None:
+            self.buffer.on_acknowledged = callback
+            self._tasks.result_log.has_listener = callback is not None
+
+    async def commit(self, timeout: float) -> list[AcknowledgeResult]:
+        """Send pending acknowledgements and return one result per offset range.
+
+        After a cancel or a timeout (in seconds) they are still sent.
+
+        Raises:
+            CommitTimeoutError: some results have not arrived in time.
+            ClosedError: the member is closed.
+            Error: the error that ended the member.
+        """
+        try:
+            with anyio.move_on_after(timeout):
+                return await self._started.commit()
+        except ClosedError:
+            self.buffer.raise_fatal_error()
+            raise
+        raise CommitTimeoutError(
+            f"acknowledgements of group {self.group_id!r} are still in flight after "
+            f"{timeout:g} s; on_acknowledged receives their results"
+        )
+
+    def set_lock_advice(self, advice: str) -> None:
+        """Set what the error of a record advises whose lock has ended."""
+        self._started.result_log.advice = advice
+
+    # The end.
+
+    async def drain(self) -> None:
+        """Fetch no more; wait until all records are settled and acknowledged.
+
+        Records that are already acquired can still be taken meanwhile. Close the member
+        next, even after cancelling this.
+        """
+        await self._started.drain()
+
+    async def close_soon(self) -> None:
+        """Close, as `close`, within seconds even if brokers do not respond.
+
+        SETTLE_TIMEOUT limits the last acknowledgements, if there are any, and
+        LEAVE_TIMEOUT the leave. Cancelling this calls `hurry`.
+        """
+        if self.state == "open":
+            self._started.leave_timeout = LEAVE_TIMEOUT
+            self._limit_settling(SETTLE_TIMEOUT if self._started.flush() else HURRY)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._hurry_when_cancelled)
+            await self.close(SETTLE_TIMEOUT + LEAVE_TIMEOUT)
+            tasks.cancel_scope.cancel()
+
+    def hurry(self) -> None:
+        """Make a close that follows or is in progress end within a second."""
+        if self.state in ("open", "closing"):
+            self._started.leave_timeout = LEAVE_TIMEOUT
+            self._limit_settling(HURRY)
+
+    @property
+    def settling_deadline(self) -> float:
+        """When the member leaves the group, even if leaders do not respond."""
+        return self._started.settling.deadline
+
+    def _limit_settling(self, timeout: float) -> None:
+        settling = self._started.settling
+        settling.deadline = min(settling.deadline, anyio.current_time() + timeout)
+
+    async def _hurry_when_cancelled(self) -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            self.hurry()
+
+    # Implementation of `Lifecycle`.
+
+    async def _open(self) -> Background:
+        connection, delivery_limit = await connect_and_check(
+            self.settings, self.topics, self.check_before_joining, self._check_starting
+        )
+        tasks = self._create_parts(connection, delivery_limit)
+        tasks.subscribe(self.topics)
+        name = f"sharecons, group {self.group_id!r}"
+        return Background(
+            name, self._start_all_tasks, self._handle_tasks_end, self._release
+        )
+
+    def _create_parts(self, connection: Connection, delivery_limit: int) -> MemberTasks:
+        """Create the objects that depend on the running event loop."""
+        self.recorder.clock = clock = running_clock()
+        self.configs = GroupConfigReader(self.group_id, delivery_limit)
+        self.buffer = LeaseBuffer(clock, self.recorder, self.configs)
+        self.buffer.on_acknowledged = self._on_acknowledged
+        self._tasks = tasks = MemberTasks(
+            self.settings.fetch,
+            self.settings.cluster,
+            self.buffer,
+            self.recorder,
+            rack=self.settings.rack,
+            request_timeout=self.settings.request_timeout,
+        )
+        self.demand = tasks.demand
+        assert self.new_listener is not None, "set before the start"
+        self.buffer.attach(self.new_listener(self.buffer), self.demand)
+        tasks.use_connection(connection)
+        return tasks
+
+    def _start_all_tasks(self, tasks: TaskGroup) -> None:
+        self._started.start(tasks)
+        if self.start_tasks is not None:
+            self.start_tasks(tasks)
+
+    def _stop_consuming(self) -> None:
+        self.buffer.close()
+
+    async def _leave(self) -> None:
+        await self._started.close()
+
+    def _abandon(self) -> None:
+        self._started.abandon()
+
+    def _on_crash(self, crash: StoredError) -> None:
+        self.buffer.fail(crash)
+
+    def _on_tasks_ended(self) -> None:
+        self._started.on_tasks_ended()
+
+    async def _release(self) -> None:
+        await self._started.release()
+
+    @property
+    def _started(self) -> MemberTasks:
+        assert self._tasks is not None, "started"
+        return self._tasks
+
+    # Assignment.
+
+    def _has_assignment(self) -> bool:
+        self._check_assignable()
+        topics = {each.topic for each in self.assignment}
+        return bool(topics) and topics.issubset(self.topics)
+
+    def _check_assignable(self) -> None:
+        """Raise the error because of which the member gets no records, if any."""
+        self.check_open()
+        self.buffer.raise_fatal_error()
+        if not self.topics:
+            raise NotSubscribedError(
+                "the consumer has no topics, so that no partition is assigned; call "
+                "subscribe() first"
+            )
+        metadata = self._started.metadata
+        self._raise_topic_error(metadata.unauthorized_topics())
+        for (topic_id, partition), code in self._started.partition_errors.items():
+            name = metadata.topic_names.get(topic_id, "?")
+            raise fetch_error(name, partition, code, None)
+
+    def _raise_topic_error(self, unauthorized: Collection[str]) -> None:
+        for topic in sorted(set(unauthorized).intersection(self.topics)):
+            raise topic_error(topic, Code.TOPIC_AUTHORIZATION_FAILED)

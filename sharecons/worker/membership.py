@@ -1,0 +1,200 @@
+"""The membership of a worker: starts and closes its member, and takes its records."""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any, Final
+
+import anyio
+
+from sharecons.config import validation
+from sharecons.consumer.deserializers import Deserializers
+from sharecons.consumer.handover import hand_over
+from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.errors import ClosedError, Error
+from sharecons.member.group_configs import GroupConfigReader
+from sharecons.member.group_setup import OffsetReset
+from sharecons.member.group_start import CheckBeforeJoining
+from sharecons.member.lease_buffer import LeaseBuffer
+from sharecons.member.record_taker import RecordTaker
+from sharecons.net.cluster import Cluster
+from sharecons.protocol.fetch.demand import FetchDemand
+from sharecons.record import TopicPartition
+
+__all__ = ["WorkerMembership"]
+
+ADVICE: Final = (
+    "raise share.record.lock.duration.ms, and do not block the event loop, in which "
+    "the worker renews locks"
+)
+"""What helps if a handler takes longer than the lock of its record."""
+
+
+class WorkerMembership:
+    """The member that a worker has taken over from a consumer.
+
+    It sets the group's offset reset to earliest, unless the application or the group
+    has a value.
+
+    Args:
+        topics: the member also subscribes to these.
+
+    Attributes:
+        topics: the subscription, with these.
+        group_id: the share group.
+        request_timeout: seconds to wait for one response.
+        sets_earliest: the member sets the group's offset reset unless it has one.
+        cluster: opens connections with the consumer's settings.
+        deserializers: the consumer's; the worker applies them.
+        on_locks_lost: set this; it is called when locks of records can be lost.
+
+    Raises:
+        ConfigurationError: the consumer cannot be handed over, or has one of the
+            topics.
+    """
+
+    def __init__(
+        self, consumer: ShareConsumer[Any, Any], topics: Iterable[str]
+    ) -> None:
+        member, deserializers = hand_over(consumer)
+        member.topics = validation.check_topics((*member.topics, *topics))
+        settings = member.settings
+        self.topics: tuple[str, ...] = member.topics
+        self.group_id: str = member.group_id
+        self.request_timeout: float = settings.request_timeout
+        self.cluster: Cluster = settings.cluster
+        self.deserializers: Deserializers = deserializers
+        self.sets_earliest: bool = settings.offset_reset.is_default
+        if self.sets_earliest:
+            earliest = OffsetReset("earliest", is_default=True)
+            member.settings = replace(settings, offset_reset=earliest)
+        self.on_locks_lost: Callable[[], None] = _ignore
+        member.new_listener = self._new_taker
+        self._member = member
+        self._starting: anyio.CancelScope | None = None
+        self._start_or_end: anyio.Event | None = None
+        self._has_ended = False
+
+    def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
+        self._taker = RecordTaker(buffer, lambda: self.on_locks_lost())
+        return self._taker
+
+    # The run.
+
+    def check_before_joining(self, check: CheckBeforeJoining) -> None:
+        """Let the member await `check` once it has connected, before it joins.
+
+        What this raises ends the start.
+        """
+        self._member.check_before_joining = check
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[bool]:
+        """Start the member, and close it at the end; yield whether it has started.
+
+        It has not if `cancel_start` was called.
+
+        Raises:
+            Error: the member cannot start, or one of its tasks has failed.
+        """
+        member = self._member
+        with anyio.CancelScope() as self._starting:
+            await member.start()
+        if member.state != "open":
+            yield False
+            return
+        self._end_waits()
+        member.set_lock_advice(ADVICE)
+        try:
+            yield True
+        except anyio.get_cancelled_exc_class():
+            self.hurry()
+            raise
+        finally:
+            await member.close_soon()
+        member.raise_unreported_crash()
+
+    async def wait_until_assigned(self) -> frozenset[TopicPartition]:
+        """Wait until the member is started and has partitions.
+
+        Raises:
+            ClosedError: the worker has ended.
+            Others as `ShareMember.assigned`.
+        """
+        while self._member.state in ("new", "starting") and not self._has_ended:
+            if self._start_or_end is None:
+                self._start_or_end = anyio.Event()
+            await self._start_or_end.wait()
+        if self._has_ended:
+            raise ClosedError("the worker has ended; create another ShareWorker")
+        return await self._member.assigned()
+
+    def on_ended(self) -> None:
+        """End calls that wait for the start: the worker has ended."""
+        self._has_ended = True
+        self._end_waits()
+
+    def _end_waits(self) -> None:
+        if self._start_or_end is not None:
+            self._start_or_end.set()
+            self._start_or_end = None
+
+    def cancel_start(self) -> None:
+        """Cancel the start of the member, if it has not started yet."""
+        if self._starting is not None:
+            self._starting.cancel()
+
+    def hurry(self) -> None:
+        """Close within a second, even if brokers do not respond."""
+        self._member.hurry()
+
+    @property
+    def settling_deadline(self) -> float:
+        """When the member leaves the group, even if leaders do not respond."""
+        return self._member.settling_deadline
+
+    async def drain(self) -> None:
+        """Fetch no more; wait until all records are settled and acknowledged.
+
+        Records that are already acquired can still be taken meanwhile.
+        """
+        await self._member.drain()
+
+    # Its records.
+
+    async def take(self, max_records: int, *, timeout: float) -> list[Any]:
+        """Take records; as `RecordTaker.take`."""
+        return await self._taker.take(max_records, timeout=timeout)
+
+    @property
+    def has_failed(self) -> bool:
+        """True if an error has ended the member."""
+        return self._member.buffer.has_failed
+
+    @property
+    def fatal_error(self) -> Error | None:
+        """The error that has ended the member, or None."""
+        try:
+            self._member.buffer.raise_fatal_error()
+        except Error as error:
+            return error
+        return None
+
+    @property
+    def buffered(self) -> int:
+        """How many records the member has acquired that were not taken."""
+        return self._member.buffer.count
+
+    @property
+    def demand(self) -> FetchDemand:
+        """How many records are fetched."""
+        return self._member.demand
+
+    @property
+    def configs(self) -> GroupConfigReader:
+        """The configs of the group."""
+        return self._member.configs
+
+
+def _ignore() -> None:
+    """Do nothing, before the worker has records."""
