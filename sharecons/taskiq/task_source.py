@@ -35,8 +35,8 @@ from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.taskiq.held_tasks import HeldTasks, ReceiverRoom
 from sharecons.taskiq.messages import delay_left
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
 
 __all__ = ["TaskSource"]
 

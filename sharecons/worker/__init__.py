@@ -17,12 +17,10 @@ Decisions, without I/O:
 
 - `arguments`: whether the arguments of a worker are valid.
 - `copy_topics`: whether retry topics and the dead-letter topic are usable.
-- `scheduler`: which record is processed next, and how many are taken.
-- `window`: whether a failed record can wait without stalling its partition.
+- `machine`: the worker as a machine.
 - `decisions`: the outcome of a record.
 - `placement`: where a failed record waits.
 - `pace`: whether records are fetched before handlers are free.
-- `renewals`: when locks are renewed, and when they are lost.
 - `intake`: what is known of a record when it is delivered.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
 - `error_text`: texts of an application's exceptions.

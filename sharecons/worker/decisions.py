@@ -7,19 +7,18 @@ from collections.abc import Callable
 from typing import Final, final
 
 from sharecons.worker.error_text import text_of
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcomes import (
     DeadLettered,
-    Outcome,
+    RecordOutcome,
     Rejected,
     Released,
     RetryAfter,
     decision_of,
 )
 from sharecons.worker.placement import place_retry
-from sharecons.worker.positions import partition_of
-from sharecons.worker.scheduler import WorkItem
-from sharecons.worker.window import WindowTracker
 
 __all__ = ["DEFAULT_DELIVERY_LIMIT", "Decisions"]
 
@@ -52,7 +51,7 @@ class Decisions:
         self.delivery_limit = DEFAULT_DELIVERY_LIMIT
         self.is_stopping = False
 
-    def before_call(self, item: WorkItem) -> Outcome | None:
+    def before_call(self, item: WorkItem) -> RecordOutcome | None:
         """Return the outcome of a record that is not processed; None for any other.
 
         Earlier deliveries have used up its attempts: it perhaps kills its worker.
@@ -67,7 +66,7 @@ class Decisions:
 
     def on_error(
         self, item: WorkItem, error: Exception, now: float, chance: float
-    ) -> Outcome:
+    ) -> RecordOutcome:
         """Return the outcome of a record whose handler raised `error`.
 
         Args:
@@ -85,7 +84,7 @@ class Decisions:
             return self.place(item, outcome, now)
         return outcome
 
-    def on_undeserializable(self, error: Exception) -> Outcome:
+    def on_undeserializable(self, error: Exception) -> RecordOutcome:
         """Return the outcome of a record that a deserializer could not read."""
         reason = text_of(error.__cause__ or error)
         policy = self._options.undeserializable
@@ -100,21 +99,19 @@ class Decisions:
         seconds = self._options.max_lease
         return TimeoutError(f"the record was held for max_lease ({seconds:g} s)")
 
-    def continue_wait(self, item: WorkItem, now: float) -> Outcome:
+    def continue_wait(self, item: WorkItem, now: float) -> RecordOutcome:
         """Return where a record waits for the rest of its delay."""
         seconds = max(0.0, item.due - now)
         return self.place(item, RetryAfter(seconds, item.attempt, item.error), now)
 
-    def place(self, item: WorkItem, outcome: RetryAfter, now: float) -> Outcome:
+    def place(self, item: WorkItem, outcome: RetryAfter, now: float) -> RecordOutcome:
         """Return where a record waits for its next attempt."""
         record, delay = item.record, outcome.seconds
         keeps_lock = self._renews() or delay < record.lock_remaining
         return place_retry(
             outcome,
             is_leased=keeps_lock and now + delay < item.lease_end,
-            can_wait=self._window.can_wait(
-                partition_of(record), record.offset, delay, now
-            ),
+            can_wait=self._window.can_wait(item, delay, now),
             topics=self._options.retry_topics,
             key_order=item.lane is not None,
             stopping=self.is_stopping,
@@ -125,7 +122,7 @@ class Decisions:
         delivery_count: int = item.record.delivery_count
         return delivery_count >= self.delivery_limit
 
-    def instead_of_release(self, item: WorkItem, released: Released) -> Outcome:
+    def instead_of_release(self, item: WorkItem, released: Released) -> RecordOutcome:
         """Return the outcome of a record that would be released.
 
         On its last delivery the broker would archive it, so it becomes a dead letter.
@@ -135,7 +132,7 @@ class Decisions:
         reason = f"delivered for the last time: {released.reason}"
         return DeadLettered(reason, released.error)
 
-    def _give_up(self, reason: str, error: Exception | None) -> Outcome:
+    def _give_up(self, reason: str, error: Exception | None) -> RecordOutcome:
         if self._options.dead_letter is not None:
             return DeadLettered(reason, error)
         return Rejected(reason, error)

@@ -7,8 +7,8 @@ the same time. A thread goes on after its call has ended; it is not waited for.
 
 from typing import Any, Final, final
 
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.positions import position
-from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["PAUSE", "EndingCalls"]
 

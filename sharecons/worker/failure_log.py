@@ -12,16 +12,16 @@ from typing import Any, Final, final
 from sharecons.errors import Error
 from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.worker.error_text import code_line, error_text
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.outcomes import (
     DeadLettered,
-    Outcome,
+    Moved,
+    RecordOutcome,
     Rejected,
     Released,
     RetryAfter,
-    Spilled,
 )
 from sharecons.worker.positions import position_of, positions_text
-from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["PERIOD", "FailureLog", "LineLimit"]
 
@@ -78,7 +78,7 @@ class FailureLog:
         self._acknowledgements = LineLimit()
 
     def on_failed_attempt(
-        self, item: WorkItem, error: Exception, outcome: Outcome, seconds: float
+        self, item: WorkItem, error: Exception, outcome: RecordOutcome, seconds: float
     ) -> None:
         """Log an attempt that raised an exception.
 
@@ -96,7 +96,7 @@ class FailureLog:
                 then=_what_follows(outcome),
             )
 
-    def on_given_up(self, event: str, item: WorkItem, outcome: Outcome) -> None:
+    def on_given_up(self, event: str, item: WorkItem, outcome: RecordOutcome) -> None:
         """Log a record that is rejected or dead-lettered, with a traceback.
 
         Every such record has its line; only the traceback is limited.
@@ -170,11 +170,11 @@ class FailureLog:
             )
 
 
-def _what_follows(outcome: Outcome) -> str:
+def _what_follows(outcome: RecordOutcome) -> str:
     match outcome:
         case RetryAfter(seconds):
             return f"attempt {outcome.attempt} in {seconds:.3g} s"
-        case Spilled(topic, seconds):
+        case Moved(topic, seconds):
             return f"attempt {outcome.attempt} in {seconds:.3g} s, from {topic}"
         case DeadLettered():
             return "dead letter"

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from sharecons.net.group_configs import RENEWALS, GroupConfigReader
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.window import WindowTracker
+from sharecons.worker.machine.window import WindowTracker
 
 __all__ = ["GroupSettings"]
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.retry_topics import RetryTopics, read_retry_state
-from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["new_item"]
 

@@ -10,9 +10,9 @@ from anyio.lowlevel import checkpoint
 from sharecons._record import TopicPartition
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
-from sharecons.worker.positions import partition_of
-from sharecons.worker.scheduler import Scheduler, WorkItem
-from sharecons.worker.window import WindowTracker
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.window import WindowTracker
 
 __all__ = ["Patrol"]
 
@@ -81,9 +81,7 @@ class Patrol:
                 return False
         if item.origin is not None or item.lane is not None:
             return True
-        record = item.record
-        where = partition_of(record)
-        return self._window.can_wait(where, record.offset, item.due - now, now)
+        return self._window.can_wait(item, item.due - now, now)
 
     def _warn(self, now: float) -> None:
         for where, offset, seconds in self._window.held_up(now):

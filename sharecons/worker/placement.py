@@ -6,7 +6,7 @@ Every decision is a function of its arguments: the policy, the window, the retry
 import math
 from typing import Final, Literal, final
 
-from sharecons.worker.outcomes import Released, RetryAfter, Spilled
+from sharecons.worker.outcomes import Moved, Released, RetryAfter
 from sharecons.worker.retry_topics import RetryTopics
 
 __all__ = ["STOPS", "BatchGate", "Undeserializable", "place_retry"]
@@ -26,7 +26,7 @@ def place_retry(
     topics: RetryTopics,
     key_order: bool = False,
     stopping: bool = False,
-) -> RetryAfter | Spilled | Released:
+) -> RetryAfter | Moved | Released:
     """Return where a record waits for its next attempt.
 
     Args:
@@ -40,7 +40,7 @@ def place_retry(
         return outcome
     if topics and not key_order:
         topic = topics.topic_for(outcome.seconds)
-        return Spilled(topic, outcome.seconds, outcome.attempt, outcome.error)
+        return Moved(topic, outcome.seconds, outcome.attempt, outcome.error)
     if stopping:
         return Released(STOPS, outcome.error)
     return Released(STALLS if is_leased else LOSES_LOCK, outcome.error)

@@ -28,27 +28,28 @@ from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.intake import new_item
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcomes import (
     Accepted,
     LockLost,
-    Outcome,
+    RecordOutcome,
     Released,
     RetryAfter,
     decision_of,
 )
 from sharecons.worker.patrol import Patrol
 from sharecons.worker.placement import STOPS, BatchGate
-from sharecons.worker.positions import partition_of, position
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import Scheduler, WorkItem
+from sharecons.worker.positions import position
 from sharecons.worker.settlement import Settlement
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import Counts, WorkerStats
 from sharecons.worker.taking import Taker
 from sharecons.worker.threads import ThreadLog
-from sharecons.worker.window import WindowTracker
 
 __all__ = ["Runner"]
 
@@ -211,7 +212,6 @@ class Runner:
         )
 
     def stop(self) -> None:
-        """Fetch no more; process what was fetched, within the grace period."""
         self._shutdown.stop()
 
     def stop_now(self) -> None:
@@ -262,7 +262,7 @@ class Runner:
             )
             self._scheduler.add(item)
             self._locks.add(item)
-            self._window.on_delivered(partition_of(record), record.offset, now)
+            self._window.add(item, now)
             if self._shutdown.has_ended:
                 self._settlement.release(item, Released(STOPS))
             elif item.is_waiting and self._shutdown.is_requested:
@@ -342,7 +342,7 @@ class Runner:
         self._on_failure(item, error, outcome, seconds)
 
     def _on_failure(
-        self, item: WorkItem, error: Exception, outcome: Outcome, seconds: float
+        self, item: WorkItem, error: Exception, outcome: RecordOutcome, seconds: float
     ) -> None:
         item.error = error
         if decision_of(error) is None:
@@ -355,7 +355,7 @@ class Runner:
                 self.stop()
         self._finish(item, outcome, seconds)
 
-    def _finish(self, item: WorkItem, outcome: Outcome, seconds: float) -> None:
+    def _finish(self, item: WorkItem, outcome: RecordOutcome, seconds: float) -> None:
         if self._hooks:
             self._hooks.after(item.argument, outcome, seconds)
         self._settlement.settle(item, outcome)

@@ -37,24 +37,25 @@ from sharecons.worker.dead_letters import (
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.error_text import error_text, traceback_of
 from sharecons.worker.failure_log import FailureLog
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.origins import failed_origin
 from sharecons.worker.outcomes import (
     Accepted,
     DeadLettered,
     LockLost,
-    Outcome,
+    Moved,
+    RecordOutcome,
     Rejected,
     Released,
     RetryAfter,
-    Spilled,
 )
 from sharecons.worker.placement import STOPS
-from sharecons.worker.positions import partition_of, position_of
-from sharecons.worker.renewals import RenewalSchedule
+from sharecons.worker.positions import position_of
 from sharecons.worker.retry_topics import retry_headers
-from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.stats import Counts
-from sharecons.worker.window import WindowTracker
 
 __all__ = ["AT_A_TIME", "Settlement"]
 
@@ -112,13 +113,13 @@ class Settlement:
         self._counts = counts
         self._failures = failures
         self._on_changed = on_changed
-        self._copies: dict[WorkItem, Spilled | DeadLettered] = {}
+        self._copies: dict[WorkItem, Moved | DeadLettered] = {}
         self._finish_by: float | None = None
         self._warned_of_release = False
         self._copy_log = CopyLog(group)
         self._log = get_logger(__name__, group=group)
 
-    def settle(self, item: WorkItem, outcome: Outcome) -> None:
+    def settle(self, item: WorkItem, outcome: RecordOutcome) -> None:
         """Carry out an outcome; a copy is written in a task of its own."""
         counts = self._counts
         match outcome:
@@ -139,7 +140,7 @@ class Settlement:
                     self._warn_of_release(item, reason)
             case LockLost():
                 self._on_lock_lost(item)
-            case Spilled() | DeadLettered():
+            case Moved() | DeadLettered():
                 self._start_copy(item, outcome)
 
     def release(self, item: WorkItem, released: Released) -> None:
@@ -210,15 +211,15 @@ class Settlement:
 
     # Copies.
 
-    def _start_copy(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
+    def _start_copy(self, item: WorkItem, outcome: Moved | DeadLettered) -> None:
         if not item.has_outcome:
-            self._scheduler.close(item)
+            self._scheduler.start_copy(item)
         self._copies[item] = outcome
         if self.tasks is not None:
             self.tasks.start_soon(self._copy, item, outcome)
         self._on_changed()
 
-    async def _copy(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
+    async def _copy(self, item: WorkItem, outcome: Moved | DeadLettered) -> None:
         """Write a record to a retry topic or the dead-letter queue, and accept it.
 
         This is repeated until it succeeds. Meanwhile the record is held, so that
@@ -231,7 +232,7 @@ class Settlement:
             except ClosedError:
                 return
             except Error as error:
-                if isinstance(outcome, Spilled) and _is_too_large(error):
+                if isinstance(outcome, Moved) and _is_too_large(error):
                     self._on_too_large(item, outcome)
                     return
                 topic = self._copy_topic(outcome)
@@ -244,21 +245,21 @@ class Settlement:
                 self._on_copied(item, outcome)
                 return
 
-    def _on_too_large(self, item: WorkItem, outcome: Spilled) -> None:
+    def _on_too_large(self, item: WorkItem, outcome: Moved) -> None:
         if self._copies.get(item) is outcome:
             del self._copies[item]
             reason = f"{outcome.topic} takes no record of this size"
             self.settle(item, Released(reason, outcome.error))
 
-    def _copy_topic(self, outcome: Spilled | DeadLettered) -> str:
-        if isinstance(outcome, Spilled):
+    def _copy_topic(self, outcome: Moved | DeadLettered) -> str:
+        if isinstance(outcome, Moved):
             return outcome.topic
         assert self._dead_letter is not None, "decided by the policy"
         return self._dead_letter.topic
 
-    async def _write(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
+    async def _write(self, item: WorkItem, outcome: Moved | DeadLettered) -> None:
         record = item.record
-        if isinstance(outcome, Spilled):
+        if isinstance(outcome, Moved):
             error = outcome.error
             due = round((time.time() + outcome.seconds) * 1000)
             reason = error_text(error) if error is not None else ""
@@ -284,7 +285,7 @@ class Settlement:
             item, group=self._group, attempts=attempts, reason=reason, error=error
         )
 
-    def _on_copied(self, item: WorkItem, outcome: Spilled | DeadLettered) -> None:
+    def _on_copied(self, item: WorkItem, outcome: Moved | DeadLettered) -> None:
         if self._copies.get(item) is not outcome:
             return  # its lock was lost meanwhile, and it is delivered again
         del self._copies[item]
@@ -292,7 +293,7 @@ class Settlement:
             self._counts.dead_lettered += 1
             self._failures.on_given_up("record dead-lettered", item, outcome)
         else:
-            self._counts.spilled += 1
+            self._counts.moved += 1
         if not item.is_done:
             self._end(item, item.record.accept)
 
@@ -309,7 +310,7 @@ class Settlement:
     def _forget(self, item: WorkItem) -> None:
         self._scheduler.remove(item)
         self._renewals.remove(item)
-        self._window.on_done(partition_of(item.record), item.record.offset)
+        self._window.remove(item)
         self._on_changed()
 
     def _warn_of_release(self, item: WorkItem, reason: str) -> None:

@@ -17,8 +17,9 @@ from sharecons.consumer.worker_access import HURRY, WorkerAccess
 from sharecons.net.io.event_loop import Clock
 from sharecons.worker.decisions import Decisions
 from sharecons.worker.group_settings import GroupSettings
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.options import WorkerOptions
-from sharecons.worker.scheduler import Scheduler, WorkItem
 from sharecons.worker.settlement import AT_A_TIME, Settlement
 from sharecons.worker.taking import Taker
 

@@ -16,7 +16,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.blocked_loop import LONG_STEP
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.self_cancel import undo_self_cancel
 
 __all__ = ["CallSlot", "CallSlots"]

@@ -16,7 +16,13 @@ from sharecons import (
     WorkerHooks,
 )
 from sharecons.testing import EmbeddedBroker
-from sharecons.worker.outcomes import Accepted, LockLost, Outcome, Rejected, Released
+from sharecons.worker.outcomes import (
+    Accepted,
+    LockLost,
+    RecordOutcome,
+    Rejected,
+    Released,
+)
 from tests.scenarios.audit_events import GROUP
 from tests.scenarios.audit_journal import (
     FailedError,
@@ -83,7 +89,7 @@ class Outcomes(WorkerHooks):
         self._life = life
         self._journal = journal
 
-    def after(self, record: Any, outcome: Outcome, seconds: float) -> None:
+    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
         delivery = delivery_of(self._life, record)
         match outcome:
             case LockLost():

@@ -8,8 +8,9 @@ import pytest
 from sharecons.net.io.event_loop import Clock, running_clock
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.locks import WATCH_INTERVAL, LockKeeper
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import Scheduler, WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.worker.machine.scheduler import Scheduler
 
 pytestmark = pytest.mark.anyio
 

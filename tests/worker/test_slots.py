@@ -7,7 +7,7 @@ import pytest
 
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.scheduler import ItemState, WorkItem
+from sharecons.worker.machine.item import ItemState, WorkItem
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
 

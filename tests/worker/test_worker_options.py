@@ -22,7 +22,7 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.handlers import HandlerBatch
-from sharecons.worker.outcomes import Outcome, Rejected, RetryAfter
+from sharecons.worker.outcomes import RecordOutcome, Rejected, RetryAfter
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
 from tests.worker.working import Handled, settled, working
@@ -82,11 +82,11 @@ class RecordingHooks(WorkerHooks):
     def before(self, record: Any, attempt: int) -> None:
         self.calls.append(("before", record.value, attempt))
 
-    def after(self, record: Any, outcome: Outcome, seconds: float) -> None:
+    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
         assert 0.0 <= seconds < 10.0
         self.calls.append(("after", record.value, type(outcome)))
 
-    def on_failure(self, record: Any, error: Exception, outcome: Outcome) -> None:
+    def on_failure(self, record: Any, error: Exception, outcome: RecordOutcome) -> None:
         self.calls.append(("failure", record.value, str(error), type(outcome)))
 
 

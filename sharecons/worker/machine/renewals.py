@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
 
 __all__ = ["DueLocks", "RenewalSchedule"]
 

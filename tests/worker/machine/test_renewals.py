@@ -5,8 +5,8 @@ import math
 import hypothesis.strategies as st
 from hypothesis import given
 
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
 
 
 class Locks:
