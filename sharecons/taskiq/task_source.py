@@ -50,7 +50,7 @@ class TaskSource:
 
     Args:
         consumer: in explicit mode, not started.
-        max_lease: seconds for which the lock of a record is renewed.
+        max_lock_time: seconds for which the lock of a record is renewed.
         max_delay: seconds for which a delayed task is held at most.
     """
 
@@ -58,7 +58,7 @@ class TaskSource:
         self,
         consumer: ShareConsumer[bytes, bytes],
         *,
-        max_lease: float,
+        max_lock_time: float,
         max_delay: float,
     ) -> None:
         self._consumer = consumer
@@ -66,7 +66,7 @@ class TaskSource:
         self._min_fetch = consumer._settings.max_records
         self._tasks = HeldTasks()
         self._room = ReceiverRoom()
-        self._renewals = RenewalSchedule(max_lease)
+        self._renewals = RenewalSchedule(max_lock_time)
         self._taking = False
         self._wanted = AutoResetEvent()
         self._arrived = AutoResetEvent()
@@ -293,7 +293,7 @@ class TaskSource:
         """Release a task that is held for too long: it can run elsewhere."""
         if not item.is_done:
             self._log.warning(
-                "task held for max_lease: it can run again", **_place(item.record)
+                "task held for max_lock_time: it can run again", **_place(item.record)
             )
             self._end(item, item.record.release)
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 from sharecons.net.group_configs import RENEWALS, GroupConfigReader
-from sharecons.worker.decisions import Decisions
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.window import WindowTracker
 
 __all__ = ["GroupSettings"]

@@ -60,7 +60,7 @@ def random_options(chance: random.Random) -> Options:
         "concurrency": chance.choice([1, 3, 10, 50]),
         "max_bytes": chance.choice([50, 2000, 64 << 20]),
         "timeout": timeout,
-        "max_lease": chance.choice([61.0, 300.0, DAY]),
+        "max_lock_time": chance.choice([61.0, 300.0, DAY]),
         "key_order": chance.random() < 0.3,
         "stop_on_error": chance.random() < 0.15,
         "shutdown_grace": chance.choice([0.0, 1.0, 15.0]),

@@ -145,7 +145,7 @@ async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> 
         (
             {
                 "dead_letter": DeadLetterQueue("orders.dead"),
-                "undeserializable": "reject",
+                "on_deserialization_error": "reject",
             },
             0,
         ),
@@ -310,9 +310,12 @@ def test_second_worker_of_a_consumer_is_an_error() -> None:
     [
         ({"concurrency": 0}, "concurrency"),
         ({"max_bytes": 0}, "max_bytes"),
-        ({"max_lease": -1}, "max_lease"),
+        ({"max_lock_time": -1}, "max_lock_time"),
         ({"shutdown_grace": -1}, "shutdown_grace"),
-        ({"undeserializable": "accept"}, "undeserializable must be one of"),
+        (
+            {"on_deserialization_error": "accept"},
+            "on_deserialization_error must be one of",
+        ),
     ],
 )
 def test_invalid_options_are_errors(options: dict[str, Any], message: str) -> None:

@@ -1,4 +1,4 @@
-"""What the shell must do: the actions that a `WorkerMachine` returns, in order."""
+"""The actions that a `WorkerMachine` returns; the shell carries them out in order."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple

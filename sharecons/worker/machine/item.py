@@ -32,17 +32,19 @@ class Call:
     """One call of a handler.
 
     Attributes:
-        items: its records; once it runs, without those that were settled before.
+        items: its records; once it runs, without the records that were settled before.
         is_running: the handler runs, even if the call was cancelled.
         without_outcome: how many of its records have no outcome yet, while it runs.
+        slot: the shell keeps here what makes the call.
     """
 
-    __slots__ = ("is_running", "items", "without_outcome")
+    __slots__ = ("is_running", "items", "slot", "without_outcome")
 
     def __init__(self, items: "list[WorkItem]") -> None:
         self.items = items
         self.is_running = False
         self.without_outcome = 0
+        self.slot: Any = None
 
 
 @final
@@ -78,7 +80,6 @@ class WorkItem:
         "record",
         "settings",
         "size",
-        "slot",
         "state",
         "topic_partition",
     )
@@ -109,7 +110,6 @@ class WorkItem:
         self.argument = record
         self.error: Exception | None = None
         self.call: Call | None = None
-        self.slot: Any = None
         self.state = ItemState.READY
 
     @property
@@ -121,11 +121,6 @@ class WorkItem:
     def is_running(self) -> bool:
         """True while its handler runs, and it has no outcome yet."""
         return self.state is ItemState.RUNNING
-
-    @property
-    def is_in_call(self) -> bool:
-        """True while its call runs, even if the call was cancelled."""
-        return self.slot is not None and self in self.slot.items
 
     @property
     def is_waiting(self) -> bool:

@@ -1,4 +1,4 @@
-"""What helps if failed records are released, each of which uses up a delivery."""
+"""Advice for failed records that are released, which uses up a delivery of each."""
 
 from typing import Final
 

@@ -13,7 +13,7 @@ OnDeserializationError = Literal["dead_letter", "reject", "release"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandlerSettings:
-    """What becomes of the records of one handler.
+    """The settings that decide about the records of one handler.
 
     Attributes:
         dead_letter: the dead-letter topic, or None.

@@ -315,6 +315,10 @@ class WorkerMachine:
         """Write a copy again later, or release a record that its topic never takes."""
         return self._ends.on_copy_failed(copy, now, is_too_large=is_too_large)
 
+    def set_unusable_calls(self, count: int) -> None:
+        """Make fewer calls at a time: threads of cancelled handlers still run."""
+        self.scheduler.unusable = count * self._max_records
+
     # The end.
 
     def stop(self) -> None:
@@ -325,10 +329,10 @@ class WorkerMachine:
         self.is_stopping = self._waits.is_stopping = True
 
     def end(self) -> Sequence[Action]:
-        """Call no handlers any more: those that run have been cancelled.
+        """Call no handlers any more; running ones have been cancelled.
 
-        The shell calls `release_held` with the held records afterwards. Copies that
-        were begun are given up, except the dead letters of last deliveries.
+        The shell calls `release_held` with the held records afterwards. Of the copies
+        that were begun, only the dead letters of last deliveries are written again.
         """
         self.stop()
         self.has_ended = True
@@ -343,7 +347,7 @@ class WorkerMachine:
         return actions
 
     def release_held(self, items: Iterable[WorkItem]) -> Sequence[Action]:
-        """Release records at the end, except those that are copied."""
+        """Release records at the end, unless they are copied."""
         actions: Actions = []
         for item in items:
             if item not in self.copies:
