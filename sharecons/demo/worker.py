@@ -14,7 +14,13 @@ from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.record import Record
 from sharecons.worker.hooks import WorkerHooks
-from sharecons.worker.outcomes import Accepted, LockLost, Outcome, Rejected, Released
+from sharecons.worker.outcomes import (
+    Accepted,
+    LockLost,
+    RecordOutcome,
+    Rejected,
+    Released,
+)
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.share_worker import ShareWorker
 
@@ -33,11 +39,11 @@ class InvalidJob(Exception):
 
 RETRY: Final = RetryPolicy(
     max_attempts=DELIVERY_LIMIT,
-    # Longer than MAX_LEASE: a failed job is released, so that another worker gets it.
+    # Longer than MAX_LOCK_TIME: a failed job is released, so that another worker gets it.
     initial=60.0,
     by_exception={InvalidJob: RetryPolicy(max_attempts=MAX_DELIVERIES)},
 )
-MAX_LEASE: Final = 10.0
+MAX_LOCK_TIME: Final = 10.0
 """Seconds for which a worker holds a job; more than a job takes."""
 
 
@@ -86,7 +92,7 @@ class DemoWorker(WorkerHooks):
             self.process,
             concurrency=CONCURRENT_JOBS,
             retry=RETRY,
-            max_lease=MAX_LEASE,
+            max_lock_time=MAX_LOCK_TIME,
             handle_signals=False,
             hooks=[self],
         )
@@ -135,7 +141,7 @@ class DemoWorker(WorkerHooks):
             )
             self._clock.notify()
 
-    def after(self, record: Job, outcome: Outcome, seconds: float) -> None:
+    def after(self, record: Job, outcome: RecordOutcome, seconds: float) -> None:
         if self._killed.is_set():
             return  # a killed process decides nothing
         number, now = job_number(record), self._clock.now

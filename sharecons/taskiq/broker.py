@@ -67,7 +67,7 @@ class ShareGroupBroker(AsyncBroker):
         max_records: tasks that a worker process fetches at a time, even if taskiq's
             receiver has room for fewer. The others wait in this process, and their
             locks are renewed.
-        max_lease: seconds after its delivery for which a task's lock is renewed. A
+        max_lock_time: seconds after its delivery for which a task's lock is renewed. A
             task that runs longer is delivered again.
         max_delay: the longest `delay` label in seconds. A delayed task is held by a
             worker until it is due.
@@ -90,7 +90,7 @@ class ShareGroupBroker(AsyncBroker):
         security: Security | None = None,
         auto_offset_reset: str | None = "earliest",
         max_records: int = 1,
-        max_lease: float = DAY,
+        max_lock_time: float = DAY,
         max_delay: float = 900.0,
         delivery_timeout: float = 30.0,
         connect_timeout: float = 10.0,
@@ -100,7 +100,7 @@ class ShareGroupBroker(AsyncBroker):
     ) -> None:
         super().__init__()
         check_count("max_records", max_records, 1)
-        check_number("max_lease", max_lease, 0.0, 365 * DAY)
+        check_number("max_lock_time", max_lock_time, 0.0, 365 * DAY)
         check_number("max_delay", max_delay, 0.0, DAY)
         check_number("delivery_timeout", delivery_timeout, 0.001, DAY)
         self.topic = check_topic("topic", topic)
@@ -110,7 +110,7 @@ class ShareGroupBroker(AsyncBroker):
         self._security = security
         self._offset_reset = auto_offset_reset
         self._max_records = max_records
-        self._max_lease = max_lease
+        self._max_lock_time = max_lock_time
         self._max_delay = max_delay
         self._delivery_timeout = delivery_timeout
         self._connect_timeout = connect_timeout
@@ -245,7 +245,7 @@ class ShareGroupBroker(AsyncBroker):
         if self._source is None:
             source = TaskSource(
                 self._new_consumer(),
-                max_lease=self._max_lease,
+                max_lock_time=self._max_lock_time,
                 max_delay=self._max_delay,
             )
             await source.start()

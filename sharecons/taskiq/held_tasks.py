@@ -15,7 +15,7 @@ import math
 from collections import deque
 from typing import Final, final
 
-from sharecons.worker.scheduler import ItemState, WorkItem
+from sharecons.worker.machine.item import ItemState, WorkItem
 
 __all__ = ["MAX_DELAYED", "HeldTasks", "ReceiverRoom"]
 

@@ -38,8 +38,8 @@ from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.taskiq.held_tasks import HeldTasks, ReceiverRoom
 from sharecons.taskiq.messages import delay_left
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
 
 __all__ = ["TaskSource"]
 
@@ -54,7 +54,7 @@ class TaskSource:
 
     Args:
         consumer: in explicit mode, not started; its member is used.
-        max_lease: seconds for which the lock of a record is renewed.
+        max_lock_time: seconds for which the lock of a record is renewed.
         max_delay: seconds for which a delayed task is held at most.
     """
 
@@ -62,7 +62,7 @@ class TaskSource:
         self,
         consumer: ShareConsumer[bytes, bytes],
         *,
-        max_lease: float,
+        max_lock_time: float,
         max_delay: float,
     ) -> None:
         self._member = hand_over(consumer).member
@@ -71,7 +71,7 @@ class TaskSource:
         self._min_fetch = self._member.settings.fetch.max_records
         self._tasks = HeldTasks()
         self._room = ReceiverRoom()
-        self._renewals = RenewalSchedule(max_lease)
+        self._renewals = RenewalSchedule(max_lock_time)
         self._taking = False
         self._wanted = AutoResetEvent()
         self._arrived = AutoResetEvent()
@@ -296,7 +296,7 @@ class TaskSource:
         """Release a task that is held for too long: it can run elsewhere."""
         if not item.is_done:
             self._log.warning(
-                "task held for max_lease: it can run again", **_place(item.record)
+                "task held for max_lock_time: it can run again", **_place(item.record)
             )
             self._end(item, item.record.release)
 

@@ -17,12 +17,7 @@ Decisions, without I/O:
 
 - `arguments`: whether the arguments of a worker are valid.
 - `copy_topics`: whether retry topics and the dead-letter topic are usable.
-- `scheduler`: which record is processed next, and how many are taken.
-- `window`: whether a failed record can wait without stalling its partition.
-- `decisions`: the outcome of a record.
-- `placement`: where a failed record waits.
-- `renewals`: when locks are renewed, and when they are lost.
-- `intake`: what is known of a record when it is delivered.
+- `machine`: the worker as a machine. Its package names its modules.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
 - `error_text`: texts of an application's exceptions.
 - `positions`: the position of a record.
@@ -37,11 +32,11 @@ The shell around them:
 - `slots`: the tasks that call handlers.
 - `threads`: threads that call plain functions, even if they do not end.
 - `self_cancel`: undoes a cancellation that a handler has caused itself.
-- `settlement`: carries out the outcomes of records.
-- `copy_log`: log lines for copies that cannot be written.
+- `executor`: carries out the machine's actions.
+- `copy_writer`, `copy_log`: write copies; log lines for copies that are not written.
+- `shutdown`: how a run ends.
 - `locks`: renews locks.
 - `group_settings`: follows the configs of the group.
 - `failure_log`: log lines of failed attempts.
-- `patrol`: looks for records that hold up their partitions.
 - `signals`: SIGTERM and SIGINT.
 """

@@ -16,7 +16,7 @@ from sharecons.worker.retry_topics import RetryTopic, RetryTopics
 __all__ = [
     "check_consumer",
     "check_hooks",
-    "check_lease",
+    "check_lock_time",
     "check_offset_reset",
     "check_retry",
     "check_retry_topics",
@@ -43,13 +43,15 @@ def check_retry(retry: object) -> None:
         )
 
 
-def check_lease(max_lease: float, timeout: float | None, topics: RetryTopics) -> None:
+def check_lock_time(
+    max_lock_time: float, timeout: float | None, topics: RetryTopics
+) -> None:
     """Check that a record is held long enough for a call, and in a retry topic.
 
     A longer delay of a policy is no error: the record then waits elsewhere.
 
     Raises:
-        ConfigurationError: one of them is longer than `max_lease`.
+        ConfigurationError: one of them is longer than `max_lock_time`.
     """
     held = [("timeout is", timeout)]
     if topics:
@@ -57,10 +59,10 @@ def check_lease(max_lease: float, timeout: float | None, topics: RetryTopics) ->
             ("records of retry_topics are held for up to", topics.longest_delay)
         )
     for what, seconds in held:
-        if seconds is not None and seconds > max_lease:
+        if seconds is not None and seconds > max_lock_time:
             raise ConfigurationError(
-                f"{what} {seconds:g} s, but max_lease, for which a record is held in "
-                f"all, is {max_lease:g} s: increase max_lease"
+                f"{what} {seconds:g} s, but max_lock_time, for which a record is held "
+                f"in all, is {max_lock_time:g} s: increase max_lock_time"
             )
 
 

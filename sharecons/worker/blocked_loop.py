@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, final
 import anyio
 
 from sharecons.net.io.event_loop import Clock
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
 
 __all__ = [
     "BLOCKED_AFTER",

@@ -6,22 +6,23 @@ down does not fill the log, and another failure beside it is still seen.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, final
 
 from sharecons.errors import Error
 from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.worker.error_text import code_line, error_text
+from sharecons.worker.machine.actions import AttemptFailed, GivenUp, LocksLost
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.outcomes import (
     DeadLettered,
-    Outcome,
+    Moved,
+    RecordOutcome,
     Rejected,
     Released,
     RetryAfter,
-    Spilled,
 )
 from sharecons.worker.positions import position_of, positions_text
-from sharecons.worker.scheduler import WorkItem
 
 __all__ = ["PERIOD", "FailureLog", "LineLimit"]
 
@@ -77,31 +78,29 @@ class FailureLog:
         self._tracebacks = LineLimit()
         self._acknowledgements = LineLimit()
 
-    def on_failed_attempt(
-        self, item: WorkItem, error: Exception, outcome: Outcome, seconds: float
-    ) -> None:
-        """Log an attempt that raised an exception.
+    def warn(self, event: str, fields: Mapping[str, Any]) -> None:
+        self._log.warning(event, **fields)
 
-        Args:
-            seconds: how long it took.
-        """
+    def on_failed_attempt(self, failed: AttemptFailed) -> None:
+        """Log an attempt that raised an exception."""
+        error = failed.error
         if self._attempts.allows(type(error).__qualname__):
             self._log.warning(
                 "attempt failed",
-                **position_of(item.record),
-                attempt=item.attempt,
-                seconds=round(seconds, 3),
+                **position_of(failed.item.record),
+                attempt=failed.attempt,
+                seconds=round(failed.seconds, 3),
                 error=error_text(error),
                 at=code_line(error),
-                then=_what_follows(outcome),
+                then=_what_follows(failed.outcome),
             )
 
-    def on_given_up(self, event: str, item: WorkItem, outcome: Outcome) -> None:
+    def on_given_up(self, given_up: GivenUp) -> None:
         """Log a record that is rejected or dead-lettered, with a traceback.
 
         Every such record has its line; only the traceback is limited.
         """
-        assert isinstance(outcome, Rejected | DeadLettered), "other outcomes are no end"
+        item, outcome = given_up
         error = outcome.error
         fields = {
             **position_of(item.record),
@@ -114,6 +113,8 @@ class FailureLog:
             fields["at"] = code_line(raised)
         if error is not None and self._tracebacks.allows(type(error).__qualname__):
             fields["exc_info"] = error
+        is_rejected = isinstance(outcome, Rejected)
+        event = "record rejected" if is_rejected else "record dead-lettered"
         self._log.warning(event, **fields)
 
     def on_not_acknowledged(self, item: WorkItem, error: Error) -> None:
@@ -123,31 +124,30 @@ class FailureLog:
         """
         if self._acknowledgements.allows(""):
             self._log.warning(
-                "acknowledgement failed; the record is delivered again",
+                "acknowledgement failed; the record is delivered again, except after "
+                "its last delivery",
                 **position_of(item.record),
                 error=str(error),
             )
 
-    def on_end(self, held: Iterable[WorkItem]) -> None:
+    def on_handlers_cancelled(self, items: Sequence[WorkItem]) -> None:
         """Log the records whose handlers were cancelled by the end of the run."""
-        records = [item.record for item in held if item.is_running]
-        if records:
-            self._log.warning(
-                "handlers cancelled, because the worker ends; their records are "
-                "released and delivered again",
-                records=len(records),
-                positions=positions_text(records),
-            )
+        self._log.warning(
+            "handlers cancelled, because the worker ends; their records are "
+            "released and delivered again, except last deliveries",
+            records=len(items),
+            positions=positions_text([item.record for item in items]),
+        )
 
-    def on_locks_lost(self, lost: Sequence[WorkItem]) -> None:
-        """Log records whose locks are lost, in one line."""
-        if lost:
-            self._log.warning(
-                "handlers cancelled, because their records' locks were lost; the "
-                "records are delivered again",
-                records=len(lost),
-                **position_of(lost[0].record),
-            )
+    def on_locks_lost(self, lost: LocksLost) -> None:
+        """Log records whose locks are lost, in one line, with the first position."""
+        self._log.warning(
+            "locks lost; running handlers of these records are cancelled, and the "
+            "records are delivered again, except last deliveries",
+            records=len(lost.items),
+            running=lost.running,
+            **position_of(lost.items[0].record),
+        )
 
     def flush(self, *, at_end: bool = False) -> None:
         """Log how many lines were left out in a period that has ended.
@@ -170,11 +170,11 @@ class FailureLog:
             )
 
 
-def _what_follows(outcome: Outcome) -> str:
+def _what_follows(outcome: RecordOutcome) -> str:
     match outcome:
         case RetryAfter(seconds):
             return f"attempt {outcome.attempt} in {seconds:.3g} s"
-        case Spilled(topic, seconds):
+        case Moved(topic, seconds):
             return f"attempt {outcome.attempt} in {seconds:.3g} s, from {topic}"
         case DeadLettered():
             return "dead letter"

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from sharecons.member.group_configs import RENEWALS, GroupConfigReader
-from sharecons.worker.decisions import Decisions
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.window import WindowTracker
+from sharecons.worker.machine.decisions import Decisions
+from sharecons.worker.machine.window import WindowTracker
 
 __all__ = ["GroupSettings"]
 

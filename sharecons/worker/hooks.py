@@ -7,7 +7,7 @@ from typing import Any, final
 from sharecons.log import get_logger
 from sharecons.worker.failure_log import PERIOD, LineLimit
 from sharecons.worker.handler_checks import describe_function
-from sharecons.worker.outcomes import Outcome
+from sharecons.worker.outcomes import RecordOutcome
 
 __all__ = ["HookRunner", "WorkerHooks"]
 
@@ -24,7 +24,7 @@ class WorkerHooks:
     def before(self, record: Any, attempt: int) -> None:
         """Called before each attempt; 1 is the first."""
 
-    def after(self, record: Any, outcome: Outcome, seconds: float) -> None:
+    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
         """Called after each attempt with its outcome, before this is carried out.
 
         Also called when an outcome changes without another attempt: if the lock is
@@ -32,7 +32,7 @@ class WorkerHooks:
         of the handler, 0.0 if it did not run.
         """
 
-    def on_failure(self, record: Any, error: Exception, outcome: Outcome) -> None:
+    def on_failure(self, record: Any, error: Exception, outcome: RecordOutcome) -> None:
         """Called when a handler raised an exception, or a deserializer did.
 
         Not called for `Retry`, `Reject` and `DeadLetter`, by which a handler decides.
@@ -58,11 +58,11 @@ class HookRunner:
         for hook in self._hooks:
             self._call(hook.before, record, attempt)
 
-    def after(self, record: Any, outcome: Outcome, seconds: float) -> None:
+    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
         for hook in self._hooks:
             self._call(hook.after, record, outcome, seconds)
 
-    def on_failure(self, record: Any, error: Exception, outcome: Outcome) -> None:
+    def on_failure(self, record: Any, error: Exception, outcome: RecordOutcome) -> None:
         for hook in self._hooks:
             self._call(hook.on_failure, record, error, outcome)
 

@@ -13,8 +13,8 @@ from sharecons.errors import (
 )
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
 
 __all__ = ["LockKeeper"]
 

@@ -2,25 +2,16 @@
 
 from dataclasses import dataclass
 
-from sharecons.worker.dead_letters import DeadLetterQueue
-from sharecons.worker.placement import Undeserializable
-from sharecons.worker.retry_policy import RetryPolicy
-from sharecons.worker.retry_topics import RetryTopics
+from sharecons.worker.machine.settings import HandlerSettings
 
 __all__ = ["WorkerOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """The options of `ShareWorker`."""
+    """The options of `ShareWorker`, and the settings of its handler."""
 
     concurrency: int
     max_bytes: int
-    retry: RetryPolicy
-    retry_topics: RetryTopics
-    dead_letter: DeadLetterQueue | None
-    undeserializable: Undeserializable
-    key_order: bool
-    max_lease: float
     shutdown_grace: float
-    stop_on_error: bool
+    handler: HandlerSettings

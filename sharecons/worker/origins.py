@@ -3,7 +3,7 @@
 from typing import Any
 
 from sharecons.worker.dead_letter_headers import Origin, read_origin, read_redrives
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
 
 __all__ = ["failed_origin", "origin_of_record"]
 

@@ -11,13 +11,13 @@ __all__ = [
     "DeadLettered",
     "HandlerDecision",
     "LockLost",
-    "Outcome",
+    "Moved",
+    "RecordOutcome",
     "Reject",
     "Rejected",
     "Released",
     "Retry",
     "RetryAfter",
-    "Spilled",
     "decision_of",
 ]
 
@@ -94,7 +94,7 @@ class RetryAfter(NamedTuple):
     error: Exception | None = None
 
 
-class Spilled(NamedTuple):
+class Moved(NamedTuple):
     """The record is written to a retry topic, and then accepted.
 
     It is tried again from there, after `seconds`, as attempt number `attempt`.
@@ -134,6 +134,6 @@ class LockLost(NamedTuple):
     """
 
 
-Outcome = (
-    Accepted | RetryAfter | Spilled | Rejected | DeadLettered | Released | LockLost
+RecordOutcome = (
+    Accepted | RetryAfter | Moved | Rejected | DeadLettered | Released | LockLost
 )

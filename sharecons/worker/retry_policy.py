@@ -11,7 +11,7 @@ from sharecons.worker.error_text import error_text
 from sharecons.worker.outcomes import (
     DeadLetter,
     DeadLettered,
-    Outcome,
+    RecordOutcome,
     Reject,
     Rejected,
     Retry,
@@ -164,7 +164,7 @@ class RetryPolicy:
         attempt: int,
         chance: float,
         has_dead_letter_queue: bool,
-    ) -> Outcome:
+    ) -> RecordOutcome:
         """Return the outcome of a record whose handler raised `error`.
 
         Args:

@@ -20,7 +20,7 @@ from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.worker.arguments import (
     check_consumer,
     check_hooks,
-    check_lease,
+    check_lock_time,
     check_offset_reset,
     check_retry,
     check_retry_topics,
@@ -31,10 +31,10 @@ from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import BatchHandler, handler_call
 from sharecons.worker.hooks import HookRunner, WorkerHooks
+from sharecons.worker.machine.settings import HandlerSettings, OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
-from sharecons.worker.placement import Undeserializable
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
 from sharecons.worker.runner import Runner
@@ -76,13 +76,15 @@ class ShareWorker(Generic[KeyT, ValueT]):
         create_topics: create the retry topics and the dead-letter topic if they do not
             exist, with the retention and the partitions of the topics that are
             consumed. Otherwise a missing topic is an error of `run`.
-        undeserializable: what becomes of records that a deserializer cannot read:
-            "dead_letter" (rejected without a dead-letter queue), "reject", "release".
+        on_deserialization_error: what becomes of a record that a deserializer cannot
+            read: "dead_letter" (rejected without a dead-letter queue), "reject",
+            "release".
         key_order: process records with one key one after the other. This holds in this
             worker only: other members of the group can process records with the same
             key at the same time. Such records never move to a retry topic.
-        max_lease: seconds for which a record is held in all, with its waits. Then its
-            handler is cancelled, and the attempt has failed with a TimeoutError.
+        max_lock_time: seconds for which a record's lock is renewed in all, with its
+            waits. Then its handler is cancelled, and the attempt has failed with a
+            TimeoutError.
         shutdown_grace: seconds for handlers to finish when the worker stops.
         handle_signals: stop on SIGTERM and SIGINT; a second one cancels the handlers.
             They are received while a worker runs in the main thread. Earlier signal
@@ -107,9 +109,9 @@ class ShareWorker(Generic[KeyT, ValueT]):
         retry_topics: Iterable[RetryTopic] = (),
         dead_letter: DeadLetterQueue | str | None = None,
         create_topics: bool = False,
-        undeserializable: Undeserializable = "dead_letter",
+        on_deserialization_error: OnDeserializationError = "dead_letter",
         key_order: bool = False,
-        max_lease: float = DAY,
+        max_lock_time: float = DAY,
         shutdown_grace: float = 30.0,
         handle_signals: bool = True,
         stop_on_error: bool = False,
@@ -118,9 +120,13 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_consumer(consumer)
         check_count("concurrency", concurrency, 1)
         check_count("max_bytes", max_bytes, 1)
-        check_number("max_lease", max_lease, 0.0, 365 * DAY)
+        check_number("max_lock_time", max_lock_time, 0.0, 365 * DAY)
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
-        check_choice("undeserializable", undeserializable, get_args(Undeserializable))
+        check_choice(
+            "on_deserialization_error",
+            on_deserialization_error,
+            get_args(OnDeserializationError),
+        )
         if timeout is not None:
             check_number("timeout", timeout, MIN_TIMEOUT, 365 * DAY)
         check_bool("create_topics", create_topics)
@@ -130,7 +136,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_retry(retry)
         policy = retry if retry is not None else RetryPolicy()
         topics = RetryTopics(check_retry_topics(retry_topics))
-        check_lease(max_lease, timeout, topics)
+        check_lock_time(max_lock_time, timeout, topics)
         topics.check_delays(policy.longest_delays())
         queue = dead_letter_queue(dead_letter)
         dead_topic = None if queue is None else queue.topic
@@ -144,15 +150,18 @@ class ShareWorker(Generic[KeyT, ValueT]):
         self._options = WorkerOptions(
             concurrency=concurrency,
             max_bytes=max_bytes,
-            retry=policy,
-            retry_topics=topics,
-            dead_letter=queue,
-            undeserializable=undeserializable,
-            key_order=key_order,
-            max_lease=max_lease,
             shutdown_grace=shutdown_grace,
-            stop_on_error=stop_on_error,
+            handler=HandlerSettings(
+                retry=policy,
+                retry_topics=topics,
+                dead_letter=dead_topic,
+                on_deserialization_error=on_deserialization_error,
+                key_order=key_order,
+                max_lock_time=max_lock_time,
+                stop_on_error=stop_on_error,
+            ),
         )
+        self._dead_letter = queue
         self._access = WorkerMembership(consumer, sorted(topics.names))
         self._runner: Runner | None = None
         self._started = False
@@ -223,8 +232,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         checks = StartChecks(
             self._access,
             brokers,
-            self._options.retry_topics,
-            self._options.dead_letter,
+            self._options.handler.retry_topics,
+            self._dead_letter,
             create_topics=self._create_topics,
         )
         self._access.check_before_joining(checks.run)
@@ -281,7 +290,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         is delivered twice has the same topic, partition and offset here, even if it
         moved to a retry topic in between.
         """
-        if record.topic in self._options.retry_topics.names:
+        if record.topic in self._options.handler.retry_topics.names:
             state = read_retry_state(record.headers)
             if state is not None:
                 return state.origin

@@ -11,16 +11,14 @@ from collections.abc import Callable
 from typing import Final
 
 import anyio
-from anyio.lowlevel import checkpoint
 
 from sharecons.member.share_member import HURRY
 from sharecons.net.io.event_loop import Clock
-from sharecons.worker.decisions import Decisions
+from sharecons.worker.executor import Executor
 from sharecons.worker.group_settings import GroupSettings
+from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
-from sharecons.worker.scheduler import Scheduler, WorkItem
-from sharecons.worker.settlement import AT_A_TIME, Settlement
 from sharecons.worker.taking import Taker
 
 __all__ = ["Shutdown"]
@@ -34,44 +32,38 @@ class Shutdown:
 
     Args:
         settings: the configs of the group.
-        replace: is called with each record that waits, to find another place for it.
         wake: is called when the state has changed.
 
     Attributes:
         handlers: the scope in which handlers are called; None before the first call.
         is_requested: the worker must end.
         has_drained: the consumer has returned its last record.
-        has_ended: no handler is called any more.
     """
 
     def __init__(
         self,
         access: WorkerMembership,
         options: WorkerOptions,
-        scheduler: Scheduler,
-        decisions: Decisions,
-        settlement: Settlement,
+        machine: WorkerMachine,
+        executor: Executor,
         settings: GroupSettings,
         taker: Taker,
         clock: Clock,
         *,
-        replace: Callable[[WorkItem], None],
         wake: Callable[[], None],
     ) -> None:
         self._access = access
-        self._options = options
-        self._scheduler = scheduler
-        self._decisions = decisions
-        self._settlement = settlement
+        self._grace = options.shutdown_grace
+        self._has_dead_letters = options.handler.dead_letter is not None
+        self._machine = machine
+        self._executor = executor
         self._settings = settings
         self._taker = taker
         self._clock = clock
-        self._replace = replace
         self._wake = wake
         self._requested = anyio.Event()
         self.handlers: anyio.CancelScope | None = None
         self.has_drained = False
-        self.has_ended = False
 
     @property
     def is_requested(self) -> bool:
@@ -91,32 +83,28 @@ class Shutdown:
         """Wait for `stop`, then for the consumer's last record to be settled."""
         await self._requested.wait()
         assert self.handlers is not None, "started before"
-        grace_end = self._clock() + self._options.shutdown_grace
+        grace_end = self._clock() + self._grace
         self.handlers.deadline = min(self.handlers.deadline, grace_end)
-        self._decisions.is_stopping = True
+        self._machine.stop()
         self._wake()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._replace_waiting)
+            tasks.start_soon(self._move_waiting)
             await self._access.drain()
         self.has_drained = True
         self._wake()
 
-    async def _replace_waiting(self) -> None:
+    async def _move_waiting(self) -> None:
         """Hold no records any longer that wait: they would delay the end."""
         await self._read_limit()
-        for number, item in enumerate(self._scheduler.waiting, start=1):
-            self._replace(item)
-            if number % AT_A_TIME == 0:
-                await checkpoint()
+        await self._executor.move_waiting()
 
     async def finish(self) -> None:
         """Release all records; write the dead letters of last deliveries.
 
         Cancelling this has no effect.
         """
-        self.has_ended = True
         await self._read_limit()
-        await self._settlement.finish()
+        await self._executor.finish()
 
     async def take_rest(self) -> None:
         """Write the dead letters of last deliveries that no handler has received.
@@ -124,7 +112,7 @@ class Shutdown:
         They wait in the consumer, or a fetch in flight returns them. Cancelling this
         has no effect; brokers have up to HURRY seconds to respond.
         """
-        if self._options.dead_letter is None or self.has_drained:
+        if not self._has_dead_letters or self.has_drained:
             return
         end = min(self._clock() + HURRY, self._access.settling_deadline)
         with anyio.CancelScope(shield=True, deadline=end):
@@ -132,12 +120,12 @@ class Shutdown:
                 tasks.start_soon(self._taker.take_rest)
                 await self._access.drain()
                 tasks.cancel_scope.cancel()
-        await self._settlement.finish()
+        await self._executor.finish()
 
     async def _read_limit(self) -> None:
         """Read the delivery limit, if it decides about a record: it is at least 2."""
-        held = self._scheduler.held
-        if self._options.dead_letter is not None and any(
+        held = self._machine.scheduler.held
+        if self._has_dead_letters and any(
             item.record.delivery_count > 1 for item in held
         ):
             with anyio.CancelScope(shield=True, deadline=self._clock() + READ_LIMIT):

@@ -16,7 +16,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.blocked_loop import LONG_STEP
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.self_cancel import undo_self_cancel
 
 __all__ = ["CallSlot", "CallSlots"]
@@ -30,25 +30,17 @@ class CallSlot:
     """One task.
 
     Attributes:
-        items: the records of the present call.
+        call: the present call, or None.
         scope: cancels the call, and with it the slot.
-        wakeup: set when the slot has new items, or must end.
+        wakeup: set when the slot has a new call, or must end.
     """
 
-    __slots__ = ("items", "scope", "wakeup")
+    __slots__ = ("call", "scope", "wakeup")
 
     def __init__(self) -> None:
-        self.items: Sequence[WorkItem] = ()
+        self.call: Call | None = None
         self.scope = anyio.CancelScope()
         self.wakeup = AutoResetEvent()
-
-    def on_outcome(self, reason: str) -> None:
-        """Cancel the call if all of its records have an outcome before it ends.
-
-        A slot without a call goes on: the record was of an earlier one.
-        """
-        if self.items and all(item.has_outcome for item in self.items):
-            self.scope.cancel(reason=reason)
 
 
 @final
@@ -57,8 +49,8 @@ class CallSlots:
 
     Args:
         limit: how many there are at most.
-        next_items: returns the records of the next call; none if no call can start.
-        call: makes a call.
+        next_call: returns the next call, or None if no call can start.
+        make_call: makes a call.
         on_free: is called when a slot is free, or has ended.
 
     Attributes:
@@ -70,14 +62,14 @@ class CallSlots:
         self,
         limit: int,
         clock: Clock,
-        next_items: Callable[[], Sequence[WorkItem]],
-        call: Callable[[Sequence[WorkItem]], Awaitable[None]],
+        next_call: Callable[[], Call | None],
+        make_call: Callable[[Call], Awaitable[None]],
         on_free: Callable[[], None],
     ) -> None:
         self._limit = limit
         self._clock = clock
-        self._next_items = next_items
-        self._call = call
+        self._next_call = next_call
+        self._make_call = make_call
         self._on_free = on_free
         self.on_long_step: Callable[[Sequence[WorkItem], float], None] | None = None
         self._count = 0
@@ -102,11 +94,11 @@ class CallSlots:
     def _start_call(self) -> bool:
         if self.are_busy:
             return False
-        items = self._next_items()
-        if not items:
+        call = self._next_call()
+        if call is None:
             return False
         slot = self._idle.pop() if self._idle else self._new_slot()
-        _assign(slot, items)
+        _assign(slot, call)
         slot.wakeup.set()
         return True
 
@@ -114,6 +106,12 @@ class CallSlots:
         """Start all calls that can start now: one that has begun is waiting."""
         while self._start_call():
             pass
+
+    def cancel(self, call: Call, reason: str) -> None:
+        """Cancel a call, and with it its slot."""
+        slot: CallSlot = call.slot
+        if slot.call is call:
+            slot.scope.cancel(reason=reason)
 
     def end(self) -> None:
         """End the idle slots."""
@@ -139,7 +137,7 @@ class CallSlots:
                     self._idle.append(slot)
                     self._on_free()
         finally:
-            slot.items = ()
+            slot.call = None
             self._count -= 1
             self._on_free()
 
@@ -156,23 +154,22 @@ class CallSlots:
 
     async def _make_calls(self, slot: CallSlot) -> None:
         pause_at = self._clock() + SLICE
-        while slot.items:
-            items = slot.items
+        while (call := slot.call) is not None:
             await _InOwnContext(
-                self._call(items), self._on_wait, items, self.on_long_step
+                self._make_call(call), self._on_wait, call, self.on_long_step
             )
             if slot.scope.cancel_called:
                 return  # the call has ended before; the next one would be cancelled
             if self._clock() >= pause_at:
                 await checkpoint()
                 pause_at = self._clock() + SLICE
-            _assign(slot, self._next_items())
+            _assign(slot, self._next_call())
 
 
-def _assign(slot: CallSlot, items: Sequence[WorkItem]) -> None:
-    slot.items = items
-    for item in items:
-        item.slot = slot
+def _assign(slot: CallSlot, call: Call | None) -> None:
+    slot.call = call
+    if call is not None:
+        call.slot = slot
 
 
 @final
@@ -183,7 +180,7 @@ class _InOwnContext:
 
     Args:
         on_wait: is called when the coroutine waits for the first time.
-        items: the records that it is for.
+        call: the call that it makes.
         on_long_step: see `CallSlots`.
     """
 
@@ -191,12 +188,12 @@ class _InOwnContext:
         self,
         awaitable: Awaitable[None],
         on_wait: Callable[[], None],
-        items: Sequence[WorkItem],
+        call: Call,
         on_long_step: Callable[[Sequence[WorkItem], float], None] | None,
     ) -> None:
         self._steps = awaitable.__await__()
         self._on_wait = on_wait
-        self._items = items
+        self._call = call
         self._on_long_step = on_long_step
 
     def __await__(self) -> Generator[Any, Any, None]:
@@ -216,7 +213,7 @@ class _InOwnContext:
             finally:
                 seconds = clock() - began
                 if seconds >= LONG_STEP and self._on_long_step is not None:
-                    self._on_long_step(self._items, seconds)
+                    self._on_long_step(self._call.items, seconds)
             if not has_waited:
                 has_waited = True
                 self._on_wait()

@@ -10,12 +10,12 @@ class WorkerStats(NamedTuple):
     """Counts of the records of a worker, since it started and at present.
 
     Attributes:
-        held: records that are not settled: running, ready, waiting, blocked, closing.
+        held: records that are not settled: running, ready, waiting, blocked, copied.
         running: records with a handler that runs now.
         waiting: records that wait for their next attempt.
         accepted: records whose handler succeeded.
         retried: attempts that failed and are repeated.
-        spilled: records that were written to a retry topic.
+        moved: records that were moved to a retry topic.
         rejected, dead_lettered, released: records with this outcome.
         locks_lost: records whose lock ended while the worker held them.
         failed: attempts that raised an exception.
@@ -28,7 +28,7 @@ class WorkerStats(NamedTuple):
     waiting: int = 0
     accepted: int = 0
     retried: int = 0
-    spilled: int = 0
+    moved: int = 0
     rejected: int = 0
     dead_lettered: int = 0
     released: int = 0
@@ -43,7 +43,7 @@ class Counts:
 
     accepted: int = 0
     retried: int = 0
-    spilled: int = 0
+    moved: int = 0
     rejected: int = 0
     dead_lettered: int = 0
     released: int = 0

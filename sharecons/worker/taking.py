@@ -9,8 +9,8 @@ from sharecons.errors import Error, RecordsError
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.membership import WorkerMembership
-from sharecons.worker.scheduler import Scheduler
 
 __all__ = ["Taker"]
 

@@ -16,7 +16,13 @@ from sharecons import (
     WorkerHooks,
 )
 from sharecons.testing import EmbeddedBroker
-from sharecons.worker.outcomes import Accepted, LockLost, Outcome, Rejected, Released
+from sharecons.worker.outcomes import (
+    Accepted,
+    LockLost,
+    RecordOutcome,
+    Rejected,
+    Released,
+)
 from tests.scenarios.audit_events import GROUP
 from tests.scenarios.audit_journal import (
     FailedError,
@@ -54,7 +60,7 @@ def random_options(chance: random.Random) -> Options:
         "concurrency": chance.choice([1, 3, 10, 50]),
         "max_bytes": chance.choice([50, 2000, 64 << 20]),
         "timeout": timeout,
-        "max_lease": chance.choice([61.0, 300.0, DAY]),
+        "max_lock_time": chance.choice([61.0, 300.0, DAY]),
         "key_order": chance.random() < 0.3,
         "stop_on_error": chance.random() < 0.15,
         "shutdown_grace": chance.choice([0.0, 1.0, 15.0]),
@@ -83,7 +89,7 @@ class Outcomes(WorkerHooks):
         self._life = life
         self._journal = journal
 
-    def after(self, record: Any, outcome: Outcome, seconds: float) -> None:
+    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
         delivery = delivery_of(self._life, record)
         match outcome:
             case LockLost():

@@ -35,7 +35,7 @@ from sharecons import (
     ShareWorker,
     WorkerHooks,
 )
-from sharecons.worker import window
+from sharecons.worker.machine import window
 from tests.scenarios.record_plans import plan_of
 
 attempt_of_handler: ContextVar[int] = ContextVar("attempt_of_handler")

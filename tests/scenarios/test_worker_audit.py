@@ -17,7 +17,7 @@ import pytest
 
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.worker import settlement
+from sharecons.worker import copy_log
 from tests.scenarios.audit_findings import Findings
 from tests.scenarios.audit_history import RECORDS, History
 from tests.scenarios.share_workers import Position
@@ -83,8 +83,8 @@ class Unwritten(logging.Handler):
 
 @pytest.fixture
 def unwritten(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unwritten]:
-    monkeypatch.setattr(settlement, "NOT_WRITTEN", RECORDS)  # name each of them
-    handler, logger = Unwritten(), logging.getLogger("sharecons.worker.settlement")
+    monkeypatch.setattr(copy_log, "NOT_WRITTEN", RECORDS)  # name each of them
+    handler, logger = Unwritten(), logging.getLogger("sharecons.worker.copy_log")
     logger.addHandler(handler)
     yield handler
     logger.removeHandler(handler)

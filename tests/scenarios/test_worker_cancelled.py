@@ -20,8 +20,8 @@ from sharecons import (
     ShareWorker,
     WorkerHooks,
 )
-from sharecons.worker import window
 from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.worker.machine import window
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue
 from tests.scenarios.record_plans import NEVER_DONE, plan_of
@@ -39,12 +39,12 @@ pytestmark = [pytest.mark.anyio, since_4_2]
 DELIVERY_LIMIT = 10
 ROUNDS = 6
 """Cancelled runs of one queue. Each run delivers a record at most twice: the record
-and, if it is spilled, its copy."""
+and, if it is moved, its copy."""
 
 RECORDS = 40
 DELAY = 0.3
 WINDOW = 8
-"""The number of records that can wait behind another one; further ones are spilled."""
+"""The number of records that can wait behind another one; further ones are moved."""
 
 attempt_of_handler: ContextVar[int] = ContextVar("attempt_of_handler")
 
@@ -286,5 +286,5 @@ async def test_worker_cancelled_at_random_a_hundred_times_loses_nothing(
     for seed in range(100, 117):
         counts.update((await cancel_at_random(admin, seed, ROUNDS)).counts)
 
-    for what in ("accepted", "retried", "spilled", "dead_lettered", "cancelled"):
+    for what in ("accepted", "retried", "moved", "dead_lettered", "cancelled"):
         assert counts[what] > 0, what

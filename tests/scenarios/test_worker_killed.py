@@ -31,7 +31,7 @@ DELIVERY_LIMIT = 10
 
 DELAY = 0.5
 WINDOW = 30
-"""The number of records that can wait behind another one; further ones are spilled."""
+"""The number of records that can wait behind another one; further ones are moved."""
 
 PER_KILL = 150
 """Records that are produced for each kill."""

@@ -144,20 +144,20 @@ async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
     assert [(n, 1) for n in range(5)] == [(o.offset, o.delivery_count) for o in origins]
 
 
-async def test_handler_that_exceeds_max_lease_has_failed_attempts(
+async def test_handler_that_exceeds_max_lock_time_has_failed_attempts(
     admin: AnyAdmin,
 ) -> None:
     setup = Setup(admin)
     setup.queue.produce([b"a"])
     handled = Handled(hang)
 
-    async with setup.working(handled, max_lease=1.0):
+    async with setup.working(handled, max_lock_time=1.0):
         await setup.wait_until_settled()
 
     (origin,) = await setup.origins()
     assert [b"a"] * 2 == handled.calls
     assert 2 == origin.delivery_count
-    assert "held for max_lease (1 s)" in origin.reason
+    assert "held for max_lock_time (1 s)" in origin.reason
 
 
 async def test_stop_on_the_last_delivery_writes_a_dead_letter(admin: AnyAdmin) -> None:
@@ -223,7 +223,7 @@ async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
     consumer = {"value_deserializer": refuse}
     retry = RetryPolicy(max_attempts=9)
     async with setup.working(
-        Handled(), consumer=consumer, undeserializable="release", retry=retry
+        Handled(), consumer=consumer, on_deserialization_error="release", retry=retry
     ):
         await setup.wait_until_settled()
 

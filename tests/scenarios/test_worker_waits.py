@@ -151,7 +151,7 @@ async def test_records_that_fit_in_the_window_wait_in_place(
     assert min(jobs.waits()) == pytest.approx(DELAY, abs=0.01)
     assert max(jobs.waits()) < DELAY + 1.0
     stats = worker.stats
-    assert (stats.retried, stats.spilled, stats.released) == (FAILING, 0, 0)
+    assert (stats.retried, stats.moved, stats.released) == (FAILING, 0, 0)
     assert () == broker.records("jobs.retry")
 
 
@@ -163,12 +163,12 @@ async def test_records_that_would_stall_the_partition_move_to_the_retry_topic(
         broker, jobs, 2000, retry_topics=[RetryTopic("jobs.retry", DELAY)]
     )
 
-    spilled = {(("jobs", 1), ("jobs.retry", 1)): FAILING}
-    assert jobs.deliveries() == spilled, "no delivery is used up"
+    moved = {(("jobs", 1), ("jobs.retry", 1)): FAILING}
+    assert jobs.deliveries() == moved, "no delivery is used up"
     assert max(jobs.first_delays()) < 1.0, "the partition never stalls"
     assert min(jobs.waits()) >= DELAY - 1.0
     assert max(jobs.waits()) < DELAY + 5.0
-    assert (worker.stats.spilled, worker.stats.released) == (FAILING, 0)
+    assert (worker.stats.moved, worker.stats.released) == (FAILING, 0)
     assert FAILING == len(broker.records("jobs.retry"))
 
 
@@ -179,7 +179,7 @@ async def test_without_a_retry_topic_records_are_released_with_one_warning(
     worker, _ = await process(broker, jobs, 2000)
 
     assert jobs.deliveries() == {(("jobs", 1), ("jobs", 2)): FAILING}
-    assert (worker.stats.spilled, worker.stats.released) == (0, FAILING)
+    assert (worker.stats.moved, worker.stats.released) == (0, FAILING)
     assert 1 == caplog.text.count("failed record released")
     others = [calls for n, calls in jobs.calls.items() if not jobs.fails(n)]
     assert all(len(calls) == 1 for calls in others)

@@ -232,7 +232,7 @@ async def test_error_that_ends_the_consumer_ends_the_receiver(kafka) -> None:
         {"group_id": ""},
         {"bootstrap_servers": "nowhere"},
         {"max_records": 0},
-        {"max_lease": -1},
+        {"max_lock_time": -1},
         {"max_delay": float("nan")},
         {"delivery_timeout": 0},
         {"auto_offset_reset": "first"},

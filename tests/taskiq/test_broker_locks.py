@@ -139,14 +139,14 @@ async def test_batches_are_fetched_up_to_the_capacity_of_the_receiver(kafka) -> 
     assert len(fetches) < 100
 
 
-async def test_task_longer_than_max_lease_loses_its_lock(kafka, caplog) -> None:
-    broker = make_broker(kafka, max_lease=1.0)
+async def test_task_longer_than_max_lock_time_loses_its_lock(kafka, caplog) -> None:
+    broker = make_broker(kafka, max_lock_time=1.0)
     tasks = Tasks(broker)
 
     async with receiving(broker, max_async_tasks=2):
         await tasks.block.kiq(1)
         await until(lambda: tasks.calls == [1, 1])
-        assert "task held for max_lease: it can run again" in caplog.text
+        assert "task held for max_lock_time: it can run again" in caplog.text
         tasks.go.set()
         await kafka.wait_until_settled("workers")
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sharecons.taskiq.held_tasks import MAX_DELAYED, HeldTasks, ReceiverRoom
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
 
 
 def make_item(name: Any = None) -> WorkItem:

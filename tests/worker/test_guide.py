@@ -21,8 +21,8 @@ from sharecons import (
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.worker.machine.window import DEFAULT_WINDOW, USABLE
 from sharecons.worker.outcomes import Rejected, RetryAfter
-from sharecons.worker.window import DEFAULT_WINDOW, USABLE
 from tests.guides import Guide
 from tests.waiting import until
 from tests.worker.working import on_real_clock, settled, working

@@ -10,8 +10,9 @@ from sharecons.net.io.event_loop import Clock, running_clock
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import Scheduler, WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.worker.machine.scheduler import Scheduler
 from tests.waiting import until
 from tests.worker.working import working
 

@@ -245,7 +245,7 @@ async def test_handler_whose_lock_is_lost_is_cancelled(broker) -> None:
             ends.append("cancelled")
             raise
 
-    async with working(broker, hang, max_lease=0.5):
+    async with working(broker, hang, max_lock_time=0.5):
         await until(lambda: settled(broker, 1))
 
     assert ["cancelled"] == ends

@@ -1,13 +1,13 @@
 """The tasks that call handlers."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
 
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.scheduler import ItemState, WorkItem
+from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
 
@@ -29,24 +29,31 @@ class Calls:
             limit, running_clock(), self._next, self._call, lambda: None
         )
 
-    def _next(self) -> Sequence[WorkItem]:
-        return [self.items.pop(0)] if self.items else []
+    def _next(self) -> Call | None:
+        return next_call(self.items)
 
-    async def _call(self, items: Sequence[WorkItem]) -> None:
-        (item,) = items
+    async def _call(self, call: Call) -> None:
+        (item,) = call.items
         await anyio.lowlevel.checkpoint()  # shorter than a slot's slice
         if item.size == LOST_AT_ITS_END:
-            lose(item)
+            self.lose(item)
         self.ended.append(item.size)
+
+    def lose(self, item: WorkItem) -> None:
+        assert item.call is not None
+        self.slots.cancel(item.call, "LockLost")
+
+
+def next_call(items: list[WorkItem]) -> Call | None:
+    """Return a call of the first item, which is removed."""
+    if not items:
+        return None
+    item = items.pop(0)
+    item.call = Call([item])
+    return item.call
 
 
 LOST_AT_ITS_END = 99
-
-
-def lose(item: WorkItem) -> None:
-    item.state = ItemState.DONE
-    assert item.slot is not None
-    item.slot.on_outcome("LockLost")
 
 
 async def test_idle_slot_survives_the_lost_lock_of_its_last_record() -> None:
@@ -57,7 +64,7 @@ async def test_idle_slot_survives_the_lost_lock_of_its_last_record() -> None:
             calls.items.append(waiting)
             calls.slots.start_calls(tasks)
             await until(lambda: calls.ended == [1])
-            lose(waiting)  # it waits for its next attempt
+            calls.lose(waiting)  # it waits for its next attempt
             await anyio.wait_all_tasks_blocked()
             calls.items.append(other)
             calls.slots.start_calls(tasks)
@@ -85,7 +92,7 @@ async def test_slot_of_a_lost_call_is_replaced() -> None:
         async with anyio.create_task_group() as tasks:
             calls.items.append(lost)
             calls.slots.start_calls(tasks)
-            lose(lost)
+            calls.lose(lost)
             calls.items.append(other)
             while 2 not in calls.ended:
                 calls.slots.start_calls(tasks)
@@ -101,17 +108,17 @@ async def started_slots(handle: Callable[[], Awaitable[object]], limit: int) -> 
     used: set[object] = set()
     ended = 0
 
-    async def call(called: Sequence[WorkItem]) -> None:
+    async def make_call(call: Call) -> None:
         nonlocal ended
-        used.update(item.slot for item in called)
+        used.add(call.slot)
         await handle()
         ended += 1
 
     slots = CallSlots(
         limit,
         running_clock(),
-        lambda: [items.pop(0)] if items else [],
-        call,
+        lambda: next_call(items),
+        make_call,
         lambda: None,
     )
     with anyio.fail_after(5):

@@ -76,8 +76,8 @@ class OtherHooks:
         ({"hooks": [SomeHooks()]}, "has no method after; derive"),
         ({"hooks": [AsyncHooks()]}, "before is async, and would never run"),
         ({"hooks": [GeneratorHooks()]}, "on_failure is a generator, and would never"),
-        ({"undeserializable": []}, "undeserializable must be one of"),
-        ({"undeserializable": None}, "undeserializable must be one of"),
+        ({"on_deserialization_error": []}, "on_deserialization_error must be one of"),
+        ({"on_deserialization_error": None}, "on_deserialization_error must be one of"),
         ({"key_order": "yes"}, "key_order must be True or False, not 'yes'"),
         ({"key_order": None}, "key_order must be True or False, not None"),
         ({"handle_signals": 0}, "handle_signals must be True or False, not 0"),
@@ -85,7 +85,7 @@ class OtherHooks:
         ({"concurrency": "5"}, "concurrency must be a whole number, not '5'"),
         ({"concurrency": None}, "concurrency must be a whole number, not None"),
         ({"max_bytes": 1.5}, "max_bytes must be a whole number, not 1.5"),
-        ({"max_lease": "1h"}, "max_lease must be a number, not '1h'"),
+        ({"max_lock_time": "1h"}, "max_lock_time must be a number, not '1h'"),
         ({"shutdown_grace": None}, "shutdown_grace must be a number, not None"),
     ],
 )
@@ -216,8 +216,7 @@ def test_consumer_is_free_after_its_worker_was_rejected() -> None:
 
 def test_name_of_a_topic_is_accepted_as_the_dead_letter_queue() -> None:
     assert (
-        DeadLetterQueue("orders.dead")
-        == worker(dead_letter="orders.dead")._options.dead_letter
+        DeadLetterQueue("orders.dead") == worker(dead_letter="orders.dead")._dead_letter
     )
 
 

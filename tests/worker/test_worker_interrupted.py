@@ -42,7 +42,7 @@ async def test_waiting_record_whose_lease_began_later_does_not_end_the_worker(
         elif attempts[record.value] == 1:
             raise Retry(after=4.5)
 
-    async with working(broker, handle, concurrency=1, max_lease=5.0) as worker:
+    async with working(broker, handle, concurrency=1, max_lock_time=5.0) as worker:
         await until(lambda: settled(broker, 3))
 
     assert worker.stats.accepted == 3

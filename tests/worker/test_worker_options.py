@@ -22,7 +22,7 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.handlers import HandlerBatch
-from sharecons.worker.outcomes import Outcome, Rejected, RetryAfter
+from sharecons.worker.outcomes import RecordOutcome, Rejected, RetryAfter
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
 from tests.worker.working import Handled, settled, working
@@ -82,11 +82,11 @@ class RecordingHooks(WorkerHooks):
     def before(self, record: Any, attempt: int) -> None:
         self.calls.append(("before", record.value, attempt))
 
-    def after(self, record: Any, outcome: Outcome, seconds: float) -> None:
+    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
         assert 0.0 <= seconds < 10.0
         self.calls.append(("after", record.value, type(outcome)))
 
-    def on_failure(self, record: Any, error: Exception, outcome: Outcome) -> None:
+    def on_failure(self, record: Any, error: Exception, outcome: RecordOutcome) -> None:
         self.calls.append(("failure", record.value, str(error), type(outcome)))
 
 
@@ -145,7 +145,7 @@ async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> 
         (
             {
                 "dead_letter": DeadLetterQueue("orders.dead"),
-                "undeserializable": "reject",
+                "on_deserialization_error": "reject",
             },
             0,
         ),
@@ -328,9 +328,12 @@ def test_consumer_with_implicit_acknowledgement_cannot_have_a_worker() -> None:
     [
         ({"concurrency": 0}, "concurrency"),
         ({"max_bytes": 0}, "max_bytes"),
-        ({"max_lease": -1}, "max_lease"),
+        ({"max_lock_time": -1}, "max_lock_time"),
         ({"shutdown_grace": -1}, "shutdown_grace"),
-        ({"undeserializable": "accept"}, "undeserializable must be one of"),
+        (
+            {"on_deserialization_error": "accept"},
+            "on_deserialization_error must be one of",
+        ),
     ],
 )
 def test_invalid_options_are_errors(options: dict[str, Any], message: str) -> None:

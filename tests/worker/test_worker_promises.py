@@ -89,22 +89,26 @@ async def test_batch_handler_that_hangs_is_retried_and_dead_lettered(
     assert [0, 1, 2, 3, 4] == [each.offset for each in origins(broker)]
 
 
-async def test_handler_that_exceeds_max_lease_has_failed_attempts(
+async def test_handler_that_exceeds_max_lock_time_has_failed_attempts(
     broker: EmbeddedBroker,
 ) -> None:
     broker.produce("orders", [b"a"])
     handled = Handled(hang)
 
-    async with working(broker, handled, max_lease=1.0, retry=TWICE, dead_letter=DEAD):
+    async with working(
+        broker, handled, max_lock_time=1.0, retry=TWICE, dead_letter=DEAD
+    ):
         await until(lambda: settled(broker, 1))
 
     (origin,) = origins(broker)
     assert [b"a"] * 2 == handled.calls
     assert 2 == origin.delivery_count
-    assert "held for max_lease (1 s)" in origin.reason
+    assert "held for max_lock_time (1 s)" in origin.reason
 
 
-async def test_waits_longer_than_max_lease_lose_no_lock(broker: EmbeddedBroker) -> None:
+async def test_waits_longer_than_max_lock_time_lose_no_lock(
+    broker: EmbeddedBroker,
+) -> None:
     broker.produce("orders", [b"a"])
     policy = RetryPolicy(max_attempts=10, initial=300.0, maximum=300.0)
 
@@ -112,7 +116,7 @@ async def test_waits_longer_than_max_lease_lose_no_lock(broker: EmbeddedBroker) 
         raise ValueError("bad")
 
     handled = Handled(fail)
-    options = {"max_lease": 100.0, "retry": policy, "dead_letter": DEAD}
+    options = {"max_lock_time": 100.0, "retry": policy, "dead_letter": DEAD}
     async with working(broker, handled, **options) as worker:
         await until(lambda: settled(broker, 1))
 
@@ -120,7 +124,7 @@ async def test_waits_longer_than_max_lease_lose_no_lock(broker: EmbeddedBroker) 
     assert 5 == len(handled.calls) == origin.delivery_count
     assert 0 == worker.stats.locks_lost
     assert origin.reason.startswith(
-        "delivered for the last time: its lock or max_lease"
+        "delivered for the last time: its max_lock_time ends"
     )
 
 
@@ -217,7 +221,7 @@ async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
         broker,
         Handled(),
         consumer={"value_deserializer": refuse},
-        undeserializable="release",
+        on_deserialization_error="release",
         retry=RetryPolicy(max_attempts=9),
         dead_letter=DEAD,
     ):
@@ -483,11 +487,13 @@ async def test_threads_that_hang_are_limited_counted_and_named(
 
 
 async def test_lease_shorter_than_a_call_is_rejected(broker: EmbeddedBroker) -> None:
-    with pytest.raises(ConfigurationError, match="timeout is 20 s, but max_lease"):
-        new_worker(broker, hang, timeout=20.0, max_lease=10.0)
+    with pytest.raises(ConfigurationError, match="timeout is 20 s, but max_lock_time"):
+        new_worker(broker, hang, timeout=20.0, max_lock_time=10.0)
     topics = [RetryTopic("orders.retry", 60.0)]
-    with pytest.raises(ConfigurationError, match="held for up to 90 s, but max_lease"):
-        new_worker(broker, hang, retry_topics=topics, max_lease=80.0)
+    with pytest.raises(
+        ConfigurationError, match="held for up to 90 s, but max_lock_time"
+    ):
+        new_worker(broker, hang, retry_topics=topics, max_lock_time=80.0)
 
 
 async def test_deserializer_error_without_a_text_does_not_end_the_worker(

@@ -19,8 +19,8 @@ from sharecons.errors import ConfigurationError
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker import window
 from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.worker.machine import window
 from sharecons.worker.retry_topics import read_retry_state
 from tests.waiting import until
 from tests.worker.working import Handled, settled, working
@@ -81,7 +81,7 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
     ) as worker:
         await until(lambda: len(calls) == 2)
         await until(lambda: worker.stats.held == 0)
-        assert 1 == worker.stats.spilled
+        assert 1 == worker.stats.moved
         assert 100 == worker.stats.accepted
 
     (copy,) = broker.records("orders.retry")
@@ -125,7 +125,7 @@ async def test_window_that_changes_is_followed_within_a_minute(
             broker.produce("orders", [b"%d" % n for n in range(number, number + 10)])
             await anyio.sleep(0.5)
 
-        assert moved == worker.stats.spilled
+        assert moved == worker.stats.moved
 
 
 async def test_attempts_in_the_retry_topic_count_towards_the_maximum(
@@ -195,7 +195,7 @@ async def test_record_that_cannot_keep_its_lock_moves_to_the_retry_topic(
         await until(lambda: worker.stats.held == 0)
 
     assert [(b"short", "orders", 1), (b"long", "orders.retry", 1)] == calls[2:]
-    assert 1 < worker.stats.spilled, "once more each time its lock would end"
+    assert 1 < worker.stats.moved, "once more each time its lock would end"
     assert 0 == worker.stats.locks_lost
 
 
@@ -255,7 +255,7 @@ async def test_stopping_worker_moves_waiting_records_to_the_retry_topic(
         await until(lambda: worker.stats.waiting == 1)
 
     # A fetch in flight can return the copy, which then moves to the topic's end.
-    assert 1 <= worker.stats.spilled <= 2
+    assert 1 <= worker.stats.moved <= 2
     state = read_retry_state(broker.records("orders.retry")[-1].headers)
     assert state is not None
     assert ("orders", 0, 1, "TimeoutError: slow", "builtins.TimeoutError") == (
@@ -308,10 +308,10 @@ async def test_copy_that_cannot_be_written_leaves_the_record_held(
         broker, handled, retry=SLOW, retry_topics=RETRY_TOPICS
     ) as worker:
         await until(lambda: fault.hits > 3)
-        assert 0 == worker.stats.spilled
+        assert 0 == worker.stats.moved
         assert 1 == worker.stats.held
         fault.undo()
-        await until(lambda: worker.stats.spilled == 1)
+        await until(lambda: worker.stats.moved == 1)
 
 
 async def test_record_that_the_retry_topic_rejects_is_released(

@@ -25,7 +25,7 @@ WORKER_OPTIONS: Final = (
     "create_topics",
     "key_order",
     "handler_timeout",
-    "max_lease",
+    "max_lock_time",
     "auto_offset_reset",
     "bootstrap_servers",
     "command_config",
@@ -119,7 +119,7 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         "has failed (default: no limit)",
     )
     add(
-        "--max-lease",
+        "--max-lock-time",
         type=_parse_seconds,
         metavar="SECONDS",
         help="time for which a record is held in all, waits included (default: a day)",

@@ -78,7 +78,7 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
         **_given(
             concurrency=options.concurrency,
             timeout=options.handler_timeout,
-            max_lease=options.max_lease,
+            max_lock_time=options.max_lock_time,
         ),
     )
 

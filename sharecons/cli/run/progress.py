@@ -12,7 +12,7 @@ PERIOD: Final = 2.0
 
 def done(stats: WorkerStats) -> int:
     """Return the number of records that the worker is finished with."""
-    return stats.accepted + stats.rejected + stats.dead_lettered + stats.spilled
+    return stats.accepted + stats.rejected + stats.dead_lettered + stats.moved
 
 
 def numbers(stats: WorkerStats) -> dict[str, int]:

@@ -2,8 +2,8 @@
 
 Every record that a worker holds is renewed: running, waiting or blocked. A renewal is
 due at half of the lock, and is repeated until it is confirmed or the lock has ended.
-After `max_lease` seconds the worker gives a record up while it still has the lock, so
-that a handler that hangs does not keep it for ever.
+After `max_lock_time` seconds the worker gives a record up while it still has the lock,
+so that a handler that hangs does not keep it for ever.
 """
 
 import heapq
@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
 
 __all__ = ["DueLocks", "RenewalSchedule"]
 
@@ -55,15 +55,15 @@ class RenewalSchedule:
     """The locks of the records that a worker holds; times in seconds.
 
     Args:
-        max_lease: seconds from a delivery until a record is held too long.
+        max_lock_time: seconds from a delivery until a record is held too long.
         renews: False if the broker or the group does not allow renewals.
 
     Attributes:
         renews: as the argument, until `stop_renewing` and `resume_renewing`.
     """
 
-    def __init__(self, max_lease: float = math.inf, *, renews: bool = True) -> None:
-        self._max_lease = max_lease
+    def __init__(self, max_lock_time: float = math.inf, *, renews: bool = True) -> None:
+        self._max_lock_time = max_lock_time
         self.renews = renews
         self._group_of: dict[WorkItem, _Group] = {}
         self._newest: _Group | None = None
@@ -79,7 +79,7 @@ class RenewalSchedule:
         """
         group = self._newest
         if group is None or group.deadline != deadline:
-            group = self._newest = _Group(deadline, duration, now + self._max_lease)
+            group = self._newest = _Group(deadline, duration, now + self._max_lock_time)
             self._plan(group)
         group.items[item] = None
         self._group_of[item] = group

@@ -11,11 +11,15 @@ is full; then the partition stands still, for all members.
 So a record can wait for `delay` seconds if the offsets that the group passes in this
 time fit in what is left of the window. The rate is measured by the highest offset that
 this worker receives: it includes the work of the other members.
+
+The same table finds an earlier delivery of a record that is still held.
 """
 
 from typing import Final, NamedTuple, final
 
 from sharecons._record import TopicPartition
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.positions import partition_of
 
 __all__ = ["DEFAULT_WINDOW", "HeldUp", "WindowTracker"]
 
@@ -50,26 +54,29 @@ class WindowTracker:
         self.window = window
         self._partitions: dict[TopicPartition, _Partition] = {}
 
-    def on_delivered(
-        self, topic_partition: TopicPartition, offset: int, now: float
-    ) -> None:
-        """Note a record that the worker holds from now on."""
+    def add(self, item: WorkItem, now: float) -> WorkItem | None:
+        """Add a record that the worker holds from now on.
+
+        Return an earlier delivery of the same record that is still held, or None.
+        """
+        item.held_since = now
+        record = item.record
+        topic_partition = item.topic_partition = partition_of(record)
         partition = self._partitions.get(topic_partition)
         if partition is None:
-            partition = self._partitions[topic_partition] = _Partition(offset, now)
-        partition.add(offset, now)
+            partition = _Partition(record.offset, now)
+            self._partitions[topic_partition] = partition
+        return partition.add(item, record.offset, now)
 
-    def on_done(self, topic_partition: TopicPartition, offset: int) -> None:
+    def remove(self, item: WorkItem) -> None:
         """Note that the worker no longer holds a record."""
-        self._partitions[topic_partition].remove(offset)
+        self._partitions[item.topic_partition].remove(item)
 
-    def can_wait(
-        self, topic_partition: TopicPartition, offset: int, delay: float, now: float
-    ) -> bool:
+    def can_wait(self, item: WorkItem, delay: float, now: float) -> bool:
         """Return whether a record can be held for so long without a stall."""
-        partition = self._partitions[topic_partition]
-        passed = partition.highest - offset
-        expected = passed + partition.rate(now) * delay
+        partition = self._partitions[item.topic_partition]
+        offset: int = item.record.offset
+        expected = partition.highest - offset + partition.rate(now) * delay
         return expected < USABLE * self.window
 
     def held_up(self, now: float) -> list[HeldUp]:
@@ -100,7 +107,7 @@ class _Partition:
 
     def __init__(self, offset: int, now: float) -> None:
         self.highest = offset
-        self._held: dict[int, float] = {}
+        self._held: dict[int, WorkItem] = {}
         self._period_start = now
         self._first_offset = offset
         self._last_rate = 0.0
@@ -111,17 +118,23 @@ class _Partition:
         if not self._held:
             return None
         offset = min(self._held)
-        return offset, self._held[offset]
+        return offset, self._held[offset].held_since
 
-    def add(self, offset: int, now: float) -> None:
+    def add(self, item: WorkItem, offset: int, now: float) -> WorkItem | None:
+        """Add a record; return an earlier delivery of it that is held, or None."""
         if now >= self._period_start + PERIOD:
             self._end_period(now)
-        self._held[offset] = now
+        earlier = self._held.get(offset)
+        self._held[offset] = item
         if offset > self.highest:
             self.highest = offset
+        return earlier
 
-    def remove(self, offset: int) -> None:
-        self._held.pop(offset, None)
+    def remove(self, item: WorkItem) -> None:
+        offset = item.record.offset
+        # A later delivery can have its entry.
+        if self._held.get(offset) is item:
+            del self._held[offset]
 
     def rate(self, now: float) -> float:
         """Return the offsets per second by which the group advances."""

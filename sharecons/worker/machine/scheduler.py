@@ -3,14 +3,14 @@
 Theory of operation
 -------------------
 A record that the worker holds is ready, running, waiting for its next attempt, blocked
-by an earlier record of its lane, or closing: it has an outcome that is being carried
-out (a dead letter is being written, for example).
+by an earlier record of its lane, or being copied: it is written to a retry topic or to
+the dead-letter topic.
 
 With `key_order`, records with one key form a lane. Only the first record of a lane can
 run; it blocks the others until it is done, through all of its attempts. Records without
 a key have no lane.
 
-Records that wait, are blocked or are closing use no slot, so the worker takes others
+Records that wait, are blocked or are copied use no slot, so the worker takes others
 meanwhile, up to its limits of records and bytes. Records that wait count for the bytes
 only: the windows of their partitions limit their number. Attempts that are due start
 before records that were never tried.
@@ -20,18 +20,14 @@ one step. So leaving the queue of ready records, or the heap of waiting ones, ta
 constant time: the entry stays there, and is skipped because of the record's state.
 """
 
-import enum
 import heapq
 import math
 from collections import OrderedDict, deque
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Final, final
 
-from sharecons.worker.dead_letter_headers import Origin
+from sharecons.worker.machine.item import ItemState, WorkItem
 
-if TYPE_CHECKING:
-    from sharecons.worker.slots import CallSlot
-
-__all__ = ["ItemState", "Scheduler", "WorkItem"]
+__all__ = ["Scheduler"]
 
 MAX_HELD_FACTOR: Final = 20
 """How many records a worker holds at most, as a multiple of its concurrency."""
@@ -40,95 +36,6 @@ MIN_MAX_HELD: Final = 1000
 
 MIN_STALE: Final = 100
 """Entries of records that no longer wait below which they are not dropped."""
-
-
-class ItemState(enum.Enum):
-    READY = enum.auto()
-    BLOCKED = enum.auto()
-    RUNNING = enum.auto()
-    WAITING = enum.auto()
-    CLOSING = enum.auto()
-    DONE = enum.auto()
-
-
-@final
-class WorkItem:
-    """A record that a worker holds.
-
-    Attributes:
-        record: as the broker delivered it, with bytes as key and value.
-        size: bytes of its key, value and headers.
-        lane: its key, or None if other records never block it.
-        attempt: the number of the present or next attempt; 1 is the first.
-        due: when the next attempt can start.
-        origin: the record that failed before, if this one is of a retry topic.
-        argument: the record for the handler; deserialized before the first call.
-        error: what the last attempt raised.
-        slot: the slot of the last call.
-        lease_end: when the worker stops holding it.
-    """
-
-    __slots__ = (
-        "argument",
-        "attempt",
-        "due",
-        "error",
-        "lane",
-        "lease_end",
-        "origin",
-        "record",
-        "size",
-        "slot",
-        "state",
-    )
-
-    def __init__(
-        self,
-        record: Any,
-        size: int,
-        *,
-        lane: bytes | None = None,
-        attempt: int = 1,
-        due: float = -math.inf,
-        origin: Origin | None = None,
-        lease_end: float = math.inf,
-    ) -> None:
-        self.record = record
-        self.size = size
-        self.lane = lane
-        self.attempt = attempt
-        self.due = due
-        self.origin = origin
-        self.lease_end = lease_end
-        self.argument = record
-        self.error: Exception | None = None
-        self.slot: CallSlot | None = None
-        self.state = ItemState.READY
-
-    @property
-    def is_done(self) -> bool:
-        """True if the worker no longer holds it."""
-        return self.state is ItemState.DONE
-
-    @property
-    def is_running(self) -> bool:
-        """True while its handler runs."""
-        return self.state is ItemState.RUNNING
-
-    @property
-    def is_in_call(self) -> bool:
-        """True while its call runs, even if the call was cancelled."""
-        return self.slot is not None and self in self.slot.items
-
-    @property
-    def is_waiting(self) -> bool:
-        """True while it waits for its next attempt."""
-        return self.state is ItemState.WAITING
-
-    @property
-    def has_outcome(self) -> bool:
-        """True if it has an outcome, which is being carried out or has been."""
-        return self.state in (ItemState.CLOSING, ItemState.DONE)
 
 
 @final
@@ -156,7 +63,7 @@ class Scheduler:
         self._held: dict[WorkItem, None] = {}
         self._held_bytes = 0
         self._running = 0
-        self._closing = 0
+        self._copying = 0
         self._ready_count = 0
         self._retries: deque[WorkItem] = deque()
         self._ready: deque[WorkItem] = deque()
@@ -262,7 +169,7 @@ class Scheduler:
 
         That is any time, unless all records wait, or are blocked by one that waits.
         """
-        is_busy = self._running or self._closing or self._ready_count
+        is_busy = self._running or self._copying or self._ready_count
         return -math.inf if is_busy else self.next_due()
 
     def lane_behind(self, item: WorkItem) -> list[WorkItem]:
@@ -291,11 +198,11 @@ class Scheduler:
         item.due = due
         self._wait(item)
 
-    def close(self, item: WorkItem) -> None:
-        """Note that a record has an outcome; call `remove` once it is carried out."""
+    def start_copy(self, item: WorkItem) -> None:
+        """Note that a record is copied; call `remove` once the copy is confirmed."""
         self._leave_state(item)
-        item.state = ItemState.CLOSING
-        self._closing += 1
+        item.state = ItemState.COPYING
+        self._copying += 1
 
     def remove(self, item: WorkItem) -> None:
         """Remove a record in any state: it is settled, or its lock is lost."""
@@ -311,8 +218,8 @@ class Scheduler:
         match item.state:
             case ItemState.RUNNING:
                 self._running -= 1
-            case ItemState.CLOSING:
-                self._closing -= 1
+            case ItemState.COPYING:
+                self._copying -= 1
             case ItemState.READY:
                 self._ready_count -= 1
             case ItemState.WAITING:

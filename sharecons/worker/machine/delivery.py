@@ -2,20 +2,15 @@
 
 from typing import Any
 
-from sharecons.worker.retry_topics import RetryTopics, read_retry_state
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.retry_topics import read_retry_state
 
 __all__ = ["new_item"]
 
 
 def new_item(
-    record: Any,
-    topics: RetryTopics,
-    *,
-    key_order: bool,
-    now: float,
-    wall_clock: float,
-    max_lease: float,
+    record: Any, settings: HandlerSettings, *, now: float, wall_clock: float
 ) -> WorkItem:
     """Return the item of a delivered record.
 
@@ -25,32 +20,33 @@ def new_item(
 
     Args:
         record: with bytes as key and value.
-        topics: the worker's retry topics, whose headers are trusted.
-        key_order: records with one key form a lane.
+        settings: of its handler; headers are trusted in its retry topics only.
         now: on the worker's clock.
         wall_clock: seconds since the epoch; due times are written on this clock.
-        max_lease: seconds for which the worker holds a record.
     """
     size = _size_of(record)
+    lease_end = now + settings.max_lock_time
+    topics = settings.retry_topics
     state = read_retry_state(record.headers) if record.topic in topics.names else None
     if state is None:
-        lane = record.key if key_order else None
         return WorkItem(
             record,
             size,
-            lane=lane,
+            settings=settings,
+            lane=record.key if settings.key_order else None,
             attempt=record.delivery_count,
-            lease_end=now + max_lease,
+            lease_end=lease_end,
         )
     # Clocks of machines differ, and any producer can write a due time.
     wait = min(max(0.0, state.due / 1000 - wall_clock), topics.longest_delay)
     return WorkItem(
         record,
         size,
+        settings=settings,
         attempt=(state.origin.attempts or 0) + record.delivery_count,
         due=now + wait,
         origin=state.origin,
-        lease_end=now + max_lease,
+        lease_end=lease_end,
     )
 
 

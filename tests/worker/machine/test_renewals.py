@@ -5,15 +5,15 @@ import math
 import hypothesis.strategies as st
 from hypothesis import given
 
-from sharecons.worker.renewals import RenewalSchedule
-from sharecons.worker.scheduler import WorkItem
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
 
 
 class Locks:
     """A schedule, and the deadlines that a broker has confirmed."""
 
-    def __init__(self, max_lease: float = math.inf, *, renews: bool = True) -> None:
-        self.schedule = RenewalSchedule(max_lease, renews=renews)
+    def __init__(self, max_lock_time: float = math.inf, *, renews: bool = True) -> None:
+        self.schedule = RenewalSchedule(max_lock_time, renews=renews)
         self.deadlines: dict[WorkItem, float] = {}
         self.held_too_long: list[WorkItem] = []
 
@@ -73,7 +73,7 @@ def test_unconfirmed_renewal_is_repeated_until_the_lock_ends() -> None:
 
 
 def test_record_is_held_too_long_once_and_keeps_its_lock_meanwhile() -> None:
-    locks = Locks(max_lease=50.0)
+    locks = Locks(max_lock_time=50.0)
     item = locks.add("a")
     for now in (15.0, 30.0, 45.0):
         assert ([item], []) == locks.take_due(now)
@@ -89,7 +89,7 @@ def test_record_is_held_too_long_once_and_keeps_its_lock_meanwhile() -> None:
 
 
 def test_record_without_renewals_is_held_too_long_before_its_lock_ends() -> None:
-    locks = Locks(max_lease=20.0, renews=False)
+    locks = Locks(max_lock_time=20.0, renews=False)
     item = locks.add("a")
 
     assert ([], []) == locks.take_due(20.0)
@@ -184,7 +184,7 @@ def test_late_check_finds_lost_locks_and_renews_none_of_them() -> None:
     fails=st.lists(st.booleans(), max_size=200),
 )
 def test_lock_is_lost_only_if_every_renewal_failed(durations, lateness, fails) -> None:
-    schedule = RenewalSchedule(max_lease=500.0)
+    schedule = RenewalSchedule(max_lock_time=500.0)
     items = {}
     for number, duration in enumerate(durations):
         item = WorkItem(number, 1)

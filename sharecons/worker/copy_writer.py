@@ -1,0 +1,86 @@
+"""Writes copies of failed records: to retry topics, and dead letters."""
+
+import time
+
+from sharecons.errors import BrokerError
+from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.worker.dead_letter_headers import Origin, without_origin
+from sharecons.worker.dead_letters import (
+    TOO_LARGE,
+    DeadLetterQueue,
+    check_no_return,
+    write_dead_letter,
+)
+from sharecons.worker.error_text import error_text, traceback_of
+from sharecons.worker.machine.actions import Copy
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.origins import failed_origin
+from sharecons.worker.outcomes import DeadLettered, Moved
+from sharecons.worker.retry_topics import retry_headers
+
+__all__ = ["CopyWriter", "is_too_large", "topic_of"]
+
+
+class CopyWriter:
+    """Writes each copy once. `sharecons.worker.machine` decides when to repeat it."""
+
+    def __init__(self, producer: IdempotentProducer, group: str) -> None:
+        self._producer = producer
+        self._group = group
+
+    async def write(self, copy: Copy) -> None:
+        """Write a copy, and wait until the brokers have confirmed it.
+
+        Raises:
+            Error: it is not confirmed.
+        """
+        if isinstance(copy.outcome, Moved):
+            await self._move(copy.item, copy.outcome)
+        else:
+            await self._dead_letter(copy.item, copy.outcome)
+
+    async def _move(self, item: WorkItem, moved: Moved) -> None:
+        record, error = item.record, moved.error
+        due = round((time.time() + moved.seconds) * 1000)
+        reason = error_text(error) if error is not None else ""
+        origin = self._origin(item, moved.attempt - 1, reason, error)
+        await self._producer.send(
+            moved.topic,
+            record.value,
+            key=record.key,
+            headers=(*without_origin(record.headers), *retry_headers(origin, due)),
+        )
+
+    async def _dead_letter(self, item: WorkItem, letter: DeadLettered) -> None:
+        record, error = item.record, letter.error
+        queue = DeadLetterQueue(_dead_letter_topic(item))
+        check_no_return(record.headers, queue)
+        origin = self._origin(item, item.attempt, letter.reason, error)
+        if error is not None:
+            origin = origin._replace(traceback=traceback_of(error))
+        await write_dead_letter(self._producer, queue, record, origin)
+
+    def _origin(
+        self, item: WorkItem, attempts: int, reason: str, error: Exception | None
+    ) -> Origin:
+        return failed_origin(
+            item, group=self._group, attempts=attempts, reason=reason, error=error
+        )
+
+
+def topic_of(copy: Copy) -> str:
+    """Return the topic to which a copy is written."""
+    if isinstance(copy.outcome, Moved):
+        return copy.outcome.topic
+    return _dead_letter_topic(copy.item)
+
+
+def is_too_large(error: Exception) -> bool:
+    """Return whether a topic takes no record of this size."""
+    return isinstance(error, BrokerError) and error.code in TOO_LARGE
+
+
+def _dead_letter_topic(item: WorkItem) -> str:
+    topic = item.settings.dead_letter
+    assert topic is not None, "the machine decides by the same settings"
+    return topic

@@ -1,0 +1,32 @@
+"""The worker as a machine, without I/O: events of its records in, actions out.
+
+`worker_machine` has the events. Its contract:
+
+- Each event returns actions. The shell carries them out in order, before the next
+  event; `NOTHING` is none.
+- Each record that was taken has one end: it is acknowledged once, or its lock is lost.
+  Only its last delivery can have another one, a dead letter after a lost lock.
+- A record is accepted after its handler has succeeded, or its copy is confirmed.
+- A worker never calls two handlers with one record at a time, even if the record is
+  delivered twice.
+- Times are seconds, on one clock that never goes back.
+
+The modules, in the order to read them:
+
+- `item`: a record that is held, its states, and a call with it.
+- `settings`: what its handler's settings are.
+- `actions`: what the shell must do.
+- `worker_machine`: the events.
+- `delivery`: what is known of a record before its first call.
+- `scheduler`: which record is processed next, and how many are taken.
+- `batch_start`: when a batch starts.
+- `ending_calls`: cancelled calls that have not ended.
+- `decisions`: the outcome of a record.
+- `waits`: where a record waits for its next attempt.
+- `window`: whether it can wait without stalling its partition.
+- `ends`: carries out outcomes.
+- `copies`: the records that are written to another topic.
+- `release_advice`: what helps against releases.
+- `stalls`: finds records that hold up their partitions.
+- `renewals`: when locks are renewed, and when they are lost.
+"""

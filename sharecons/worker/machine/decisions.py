@@ -1,0 +1,121 @@
+"""Decides the outcome of a record: from an error, its wait, its lease, its deliveries.
+
+Each decision is a function of its arguments, the settings of the record's handler and
+the group's settings.
+"""
+
+from typing import Final, final
+
+from sharecons.worker.error_text import text_of
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.waits import Waits
+from sharecons.worker.outcomes import (
+    DeadLettered,
+    RecordOutcome,
+    Rejected,
+    Released,
+    RetryAfter,
+    decision_of,
+)
+
+__all__ = ["DEFAULT_DELIVERY_LIMIT", "Decisions", "held_too_long"]
+
+DEFAULT_DELIVERY_LIMIT: Final = 5
+"""Kafka's default of share.delivery.count.limit (KIP-932)."""
+
+
+@final
+class Decisions:
+    """The decisions of one worker.
+
+    Attributes:
+        delivery_limit: how often the group delivers a record before it is archived.
+    """
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+        self.delivery_limit = DEFAULT_DELIVERY_LIMIT
+
+    def before_call(self, item: WorkItem) -> RecordOutcome:
+        """Return the outcome of a record with more deliveries than attempts.
+
+        Earlier deliveries have used up its attempts: it perhaps kills its worker.
+        """
+        return _give_up(
+            item,
+            f"delivered {item.record.delivery_count} times without an outcome; "
+            f"max_attempts is {item.settings.max_attempts}",
+            item.error,
+        )
+
+    def on_error(
+        self, item: WorkItem, error: Exception, now: float, chance: float
+    ) -> RecordOutcome:
+        """Return the outcome of a record whose handler raised `error`.
+
+        Args:
+            chance: a random number from 0.0 to 1.0, for the jitter of a delay.
+        """
+        settings = item.settings
+        if settings.stop_on_error and decision_of(error) is None:
+            return Released("its handler raised", error)
+        outcome = settings.retry.decide(
+            error,
+            attempt=item.attempt,
+            chance=chance,
+            has_dead_letter_queue=settings.dead_letter is not None,
+        )
+        if isinstance(outcome, RetryAfter):
+            return self._waits.decide(item, outcome, now)
+        return outcome
+
+    def on_deserialization_error(
+        self, item: WorkItem, error: Exception
+    ) -> RecordOutcome:
+        """Return the outcome of a record that a deserializer could not read."""
+        reason = text_of(error.__cause__ or error)
+        choice = item.settings.on_deserialization_error
+        if choice == "release":
+            return Released(reason, error)
+        if choice == "reject":
+            return Rejected(reason, error)
+        return _give_up(item, reason, error)
+
+    def continue_wait(self, item: WorkItem, now: float) -> RecordOutcome:
+        """Return where a record waits for the rest of its delay."""
+        seconds = max(0.0, item.due - now)
+        retry = RetryAfter(seconds, item.attempt, item.error)
+        return self._waits.decide(item, retry, now)
+
+    def is_last_delivery(self, item: WorkItem) -> bool:
+        """Return whether the broker archives the record once it is released."""
+        delivery_count: int = item.record.delivery_count
+        return delivery_count >= self.delivery_limit
+
+    def needs_dead_letter(self, item: WorkItem) -> bool:
+        """Return whether a record must be copied before it returns to the broker."""
+        return item.settings.dead_letter is not None and self.is_last_delivery(item)
+
+    def instead_of_release(
+        self, item: WorkItem, released: Released
+    ) -> Released | DeadLettered:
+        """Return the outcome of a record that would be released.
+
+        On its last delivery the broker would archive it, so it becomes a dead letter.
+        """
+        if not self.needs_dead_letter(item):
+            return released
+        reason = f"delivered for the last time: {released.reason}"
+        return DeadLettered(reason, released.error)
+
+
+def held_too_long(item: WorkItem) -> TimeoutError:
+    """Return the error of an attempt at the end of its record's lease."""
+    seconds = item.settings.max_lock_time
+    return TimeoutError(f"the record was held for max_lock_time ({seconds:g} s)")
+
+
+def _give_up(item: WorkItem, reason: str, error: Exception | None) -> RecordOutcome:
+    if item.settings.dead_letter is not None:
+        return DeadLettered(reason, error)
+    return Rejected(reason, error)

@@ -1,0 +1,207 @@
+"""Carries out the outcomes of records: how each record leaves the machine, once.
+
+A record is accepted only after its copy, in a retry topic or in the dead-letter topic,
+is confirmed. If the worker dies between the two, the record is delivered again, and its
+copy exists as well. The origin in the copy's headers shows that.
+
+A record that would be released on its last delivery becomes a dead letter instead: the
+broker archives it then (KIP-932). So does one whose lock is lost on its last delivery.
+"""
+
+from collections.abc import Sequence
+from typing import final
+
+from sharecons._record import ACCEPT, REJECT, RELEASE, AcknowledgeType
+from sharecons.worker.machine.actions import (
+    NOTHING,
+    Acknowledge,
+    Action,
+    Copy,
+    GivenUp,
+    OutcomeDecided,
+    Warn,
+)
+from sharecons.worker.machine.copies import Copies, repeated
+from sharecons.worker.machine.decisions import Decisions
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.release_advice import RELEASED, advice_for, too_large
+from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.window import WindowTracker
+from sharecons.worker.outcomes import (
+    DeadLettered,
+    LockLost,
+    Moved,
+    RecordOutcome,
+    Rejected,
+    Released,
+    RetryAfter,
+)
+from sharecons.worker.positions import position_of
+from sharecons.worker.stats import Counts
+
+__all__ = ["RecordEnds"]
+
+Actions = list[Action]
+
+
+@final
+class RecordEnds:
+    """The outcomes of one worker's records; methods append to the actions.
+
+    Args:
+        reports_outcomes: return `OutcomeDecided` actions.
+    """
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        window: WindowTracker,
+        renewals: RenewalSchedule,
+        decisions: Decisions,
+        counts: Counts,
+        copies: Copies,
+        *,
+        reports_outcomes: bool,
+    ) -> None:
+        self._scheduler = scheduler
+        self._window = window
+        self._renewals = renewals
+        self._decisions = decisions
+        self._counts = counts
+        self._copies = copies
+        self._reports_outcomes = reports_outcomes
+        self._warned_of: set[str] = set()
+
+    def settle(
+        self,
+        item: WorkItem,
+        outcome: RecordOutcome,
+        seconds: float,
+        now: float,
+        actions: Actions,
+    ) -> None:
+        """Report an outcome, and carry it out.
+
+        Args:
+            seconds: of the handler; 0.0 if it was not called.
+        """
+        if self._reports_outcomes:
+            actions.append(OutcomeDecided(item, outcome, seconds))
+        self._carry_out(item, outcome, now, actions)
+
+    def release(self, item: WorkItem, released: Released, actions: Actions) -> None:
+        """Return a record to the broker, after records of its lane that wait for it.
+
+        Otherwise these would be processed before it.
+        """
+        if item.is_done:
+            return
+        for behind in self._scheduler.lane_behind(item):
+            self._release_one(behind, released, actions)
+        self._release_one(item, released, actions)
+
+    def lose(self, item: WorkItem, actions: Actions) -> None:
+        """Forget a record whose lock is lost; acknowledge nothing."""
+        if self._reports_outcomes and item.call is not None:
+            actions.append(OutcomeDecided(item, LockLost(), 0.0))
+        self._counts.locks_lost += 1
+        self._forget(item)
+        if not self._decisions.needs_dead_letter(item):
+            self._copies.discard(item)
+        elif not isinstance(self._copies.outcome_of(item), DeadLettered):
+            reason = "its lock was lost on its last delivery"
+            self._start_copy(item, DeadLettered(reason, item.error), actions)
+
+    def end(self, item: WorkItem, kind: AcknowledgeType, actions: Actions) -> None:
+        """Acknowledge a record, and forget it."""
+        self._forget(item)
+        actions.append(Acknowledge(item, kind))
+
+    # Copies.
+
+    def on_copied(self, copy: Copy) -> Sequence[Action]:
+        """Accept a record whose copy is confirmed."""
+        if not self._copies.is_current(copy):
+            return NOTHING  # its lock was lost meanwhile, and it is delivered again
+        item, outcome = copy.item, copy.outcome
+        actions: Actions = []
+        self._copies.discard(item)
+        if isinstance(outcome, DeadLettered):
+            self._counts.dead_lettered += 1
+            actions.append(GivenUp(item, outcome))
+        else:
+            self._counts.moved += 1
+        if not item.is_done:
+            self.end(item, ACCEPT, actions)
+        return actions
+
+    def on_copy_failed(
+        self, copy: Copy, now: float, *, is_too_large: bool
+    ) -> Sequence[Action]:
+        """Write a copy again later.
+
+        Release the record instead if it is too large for the retry topic.
+        """
+        if not self._copies.is_current(copy):
+            return NOTHING
+        item, outcome = copy.item, copy.outcome
+        if not (is_too_large and isinstance(outcome, Moved)):
+            return (repeated(copy),)
+        self._copies.discard(item)
+        actions: Actions = []
+        released = Released(too_large(outcome.topic), outcome.error)
+        self._carry_out(item, released, now, actions)
+        return actions
+
+    def _start_copy(
+        self, item: WorkItem, outcome: Moved | DeadLettered, actions: Actions
+    ) -> None:
+        if not item.has_outcome:
+            self._scheduler.start_copy(item)
+        actions.append(self._copies.start(item, outcome))
+
+    def _carry_out(
+        self, item: WorkItem, outcome: RecordOutcome, now: float, actions: Actions
+    ) -> None:
+        match outcome:
+            case RetryAfter(seconds):
+                self._counts.retried += 1
+                self._scheduler.retry(item, now + seconds)
+            case Rejected():
+                self._counts.rejected += 1
+                actions.append(GivenUp(item, outcome))
+                self.end(item, REJECT, actions)
+            case Released(reason):
+                self.release(item, outcome, actions)
+                if item.is_done:
+                    self._warn_of_release(item, reason, actions)
+            case Moved() | DeadLettered():
+                self._start_copy(item, outcome, actions)
+            case _:
+                raise AssertionError("other outcomes are carried out by their events")
+
+    def _release_one(
+        self, item: WorkItem, released: Released, actions: Actions
+    ) -> None:
+        outcome = self._decisions.instead_of_release(item, released)
+        if isinstance(outcome, DeadLettered):
+            self._start_copy(item, outcome, actions)
+            return
+        self._counts.released += 1
+        self.end(item, RELEASE, actions)
+
+    def _forget(self, item: WorkItem) -> None:
+        self._scheduler.remove(item)
+        self._renewals.remove(item)
+        self._window.remove(item)
+
+    def _warn_of_release(self, item: WorkItem, reason: str, actions: Actions) -> None:
+        advice = advice_for(item, reason)
+        if advice in self._warned_of:
+            return
+        self._warned_of.add(advice)
+        fields = {**position_of(item.record), "reason": reason}
+        if advice:
+            fields["advice"] = advice
+        actions.append(Warn(RELEASED, fields))

@@ -1,0 +1,133 @@
+"""A record that a worker holds, and a call of its handler."""
+
+import enum
+import math
+from typing import Any, final
+
+from sharecons._record import TopicPartition
+from sharecons.worker.dead_letter_headers import Origin
+from sharecons.worker.machine.settings import DEFAULTS, HandlerSettings
+
+__all__ = ["Call", "ItemState", "WorkItem"]
+
+
+class ItemState(enum.Enum):
+    """The state of a record that a worker has taken.
+
+    READY records can start. BLOCKED records wait for an earlier one with their key.
+    RUNNING records are in a call. WAITING records wait for their next attempt. COPYING
+    records are written to another topic. DONE records are no longer held.
+    """
+
+    READY = enum.auto()
+    BLOCKED = enum.auto()
+    RUNNING = enum.auto()
+    WAITING = enum.auto()
+    COPYING = enum.auto()
+    DONE = enum.auto()
+
+
+@final
+class Call:
+    """One call of a handler.
+
+    Attributes:
+        items: its records; once it runs, without the records that were settled before.
+        is_running: the handler runs, even if the call was cancelled.
+        without_outcome: how many of its records have no outcome yet, while it runs.
+        slot: the shell keeps here what makes the call.
+    """
+
+    __slots__ = ("is_running", "items", "slot", "without_outcome")
+
+    def __init__(self, items: "list[WorkItem]") -> None:
+        self.items = items
+        self.is_running = False
+        self.without_outcome = 0
+        self.slot: Any = None
+
+
+@final
+class WorkItem:
+    """A record that a worker holds.
+
+    Attributes:
+        record: as the broker delivered it, with bytes as key and value.
+        size: bytes of its key, value and headers.
+        settings: the settings of its handler.
+        lane: its key, or None if other records never block it.
+        attempt: the number of the present or next attempt; 1 is the first.
+        due: when the next attempt can start.
+        origin: the record that failed before, if this one is of a retry topic.
+        argument: the record for the handler; deserialized before the first call.
+        error: what the last attempt raised.
+        call: the last call.
+        held_since: when the worker took it.
+        lease_end: when the worker stops holding it.
+        topic_partition: its partition.
+    """
+
+    __slots__ = (
+        "argument",
+        "attempt",
+        "call",
+        "due",
+        "error",
+        "held_since",
+        "lane",
+        "lease_end",
+        "origin",
+        "record",
+        "settings",
+        "size",
+        "state",
+        "topic_partition",
+    )
+
+    topic_partition: TopicPartition
+    held_since: float
+
+    def __init__(
+        self,
+        record: Any,
+        size: int,
+        *,
+        settings: HandlerSettings = DEFAULTS,
+        lane: bytes | None = None,
+        attempt: int = 1,
+        due: float = -math.inf,
+        origin: Origin | None = None,
+        lease_end: float = math.inf,
+    ) -> None:
+        self.record = record
+        self.size = size
+        self.settings = settings
+        self.lane = lane
+        self.attempt = attempt
+        self.due = due
+        self.origin = origin
+        self.lease_end = lease_end
+        self.argument = record
+        self.error: Exception | None = None
+        self.call: Call | None = None
+        self.state = ItemState.READY
+
+    @property
+    def is_done(self) -> bool:
+        """True if the worker no longer holds it."""
+        return self.state is ItemState.DONE
+
+    @property
+    def is_running(self) -> bool:
+        """True while its handler runs, and it has no outcome yet."""
+        return self.state is ItemState.RUNNING
+
+    @property
+    def is_waiting(self) -> bool:
+        """True while it waits for its next attempt."""
+        return self.state is ItemState.WAITING
+
+    @property
+    def has_outcome(self) -> bool:
+        """True if it has an outcome, which is being carried out or has been."""
+        return self.state in (ItemState.COPYING, ItemState.DONE)

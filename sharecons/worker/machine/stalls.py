@@ -1,0 +1,39 @@
+"""Finds the records that hold up their partitions; one warning for each."""
+
+import math
+from typing import Final, final
+
+from sharecons._record import TopicPartition
+from sharecons.worker.machine.actions import Action, Warn
+from sharecons.worker.machine.window import WindowTracker
+
+__all__ = ["StallWarnings"]
+
+HOLDS_UP: Final = (
+    "a record holds up its partition: no member receives records behind it "
+    "until it is settled"
+)
+
+
+@final
+class StallWarnings:
+    """The warnings of one worker."""
+
+    def __init__(self, window: WindowTracker) -> None:
+        self._window = window
+        self._warned_of: dict[TopicPartition, int] = {}
+
+    def find(self, now: float) -> list[Action]:
+        """Return the warnings that are new."""
+        warnings: list[Action] = []
+        for where, offset, seconds in self._window.held_up(now):
+            if self._warned_of.get(where) != offset:
+                self._warned_of[where] = offset
+                fields = {
+                    "topic": where.topic,
+                    "partition": where.partition,
+                    "offset": offset,
+                    "seconds": math.floor(seconds),
+                }
+                warnings.append(Warn(HOLDS_UP, fields))
+        return warnings

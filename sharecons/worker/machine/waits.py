@@ -1,0 +1,76 @@
+"""Decides where a record waits for its next attempt: the only place that does.
+
+It waits in the worker, locked, if nothing forbids it. Otherwise it moves to a retry
+topic, or is released.
+"""
+
+from typing import Final, final
+
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.worker.machine.window import WindowTracker
+from sharecons.worker.outcomes import Moved, Released, RetryAfter
+
+__all__ = ["HELD_TOO_LONG", "LOCK_ENDS", "STALLS", "STOPS", "Waits"]
+
+STALLS: Final = "it would stall its partition"
+LOCK_ENDS: Final = "its lock ends before its next attempt, and is not renewed"
+HELD_TOO_LONG: Final = "its max_lock_time ends before its next attempt"
+STOPS: Final = "the worker stops"
+
+LOCK_MARGIN: Final = 2.5
+"""Seconds before the end of a lock that is not renewed in which its record moves."""
+
+
+@final
+class Waits:
+    """Where records wait.
+
+    Attributes:
+        is_stopping: no record is held any longer for its next attempt.
+    """
+
+    def __init__(self, window: WindowTracker, renewals: RenewalSchedule) -> None:
+        self._window = window
+        self._renewals = renewals
+        self.is_stopping = False
+
+    def decide(
+        self, item: WorkItem, retry: RetryAfter, now: float
+    ) -> RetryAfter | Moved | Released:
+        """Return where a record waits: `retry` if it waits in the worker.
+
+        Args:
+            item: a record that has failed, or that waits already.
+        """
+        reason = self._why_not_here(item, retry.seconds, now)
+        if reason is None:
+            return retry
+        topics = item.settings.retry_topics
+        if topics and item.lane is None:
+            topic = topics.topic_for(retry.seconds)
+            return Moved(topic, retry.seconds, retry.attempt, retry.error)
+        return Released(reason, retry.error)
+
+    def _why_not_here(self, item: WorkItem, delay: float, now: float) -> str | None:
+        """Return why a record cannot wait in the worker; None if it can."""
+        if self.is_stopping:
+            return STOPS
+        # A record of a retry topic can be due after its lock ends. It is written once
+        # more, but only shortly before: so records that wait already have a margin.
+        waits = item.is_waiting
+        lease_left = item.lease_end - now
+        if lease_left <= (0.0 if waits else delay):
+            return HELD_TOO_LONG
+        lock_left = item.record.lock_deadline - now
+        if (
+            not self._renewals.renews
+            and lock_left <= delay
+            and not (waits and lock_left >= LOCK_MARGIN)
+        ):
+            return LOCK_ENDS
+        # Records with its key wait behind a record with a lane. A retry topic is where
+        # records wait: one that arrives there stays until it is tried.
+        if item.lane is not None or (waits and item.origin is not None):
+            return None
+        return None if self._window.can_wait(item, delay, now) else STALLS
