@@ -1,6 +1,6 @@
-"""The files on a record's path, as docs/traces.md lists them."""
+"""The functions that a record passes, as docs/traces.md lists them."""
 
-import ast
+import json
 import re
 import subprocess
 import sys
@@ -10,92 +10,86 @@ from typing import Final
 import pytest
 
 ROOT: Final = Path(__file__).parent.parent
-PACKAGE: Final = ROOT / "sharecons"
+PAGE: Final = (ROOT / "docs" / "traces.md").read_text()
 
-PROGRAM: Final = """
-import sys
-import anyio
-from sharecons import ShareConsumer
-from sharecons.testing import EmbeddedBroker
+CASES: Final = {
+    "implicit": "Implicit loop",
+    "explicit": "Explicit acknowledgement",
+    "idle": "Idle wait",
+    "failing": "A record that fails",
+}
+"""The headings of the page, by the function of `tests.tracing`."""
 
-files = set()
-
-def profile(frame, event, argument):
-    files.add(frame.f_code.co_filename)
-
-async def main(servers):
-    async with ShareConsumer(
-        "orders",
-        group_id="path",
-        bootstrap_servers=servers,
-        auto_offset_reset="earliest",
-        max_records=50,
-    ) as consumer:
-        count = 0
-        async for record in consumer:
-            count += 1
-            if count == 1000:  # the session is open, and the prefetch has grown
-                sys.setprofile(profile)
-            if count == 2000:
-                sys.setprofile(None)
-                break
-
-with EmbeddedBroker(topics={"orders": 2}) as broker:
-    for _ in range(300):
-        broker.produce("orders", [b"x"] * 10)
-    anyio.run(main, broker.bootstrap_servers)
-print(*files, sep="\\n")
-"""
+Stop = tuple[str, str]
+"""A file of the package, and the qualified name of a function in it."""
 
 
-def listed_files() -> set[str]:
-    page = (ROOT / "docs" / "traces.md").read_text()
-    return set(re.findall(r"`([\w/]+\.py)`", page)) - {"tests/test_path.py"}
+def section(case: str) -> str:
+    return PAGE.split(f"\n## {CASES[case]}\n")[1].split("\n## ")[0]
 
 
-def imported_files(file: str) -> set[str]:
-    """Return the files of the package that a file imports."""
-    found = set()
-    for node in ast.walk(ast.parse((PACKAGE / file).read_text())):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            modules = [
-                node.module,
-                *(f"{node.module}.{each.name}" for each in node.names),
-            ]
-            paths = ["/".join(module.split(".")[1:]) + ".py" for module in modules]
-            found |= {path for path in paths if (PACKAGE / path).is_file()}
+def listed_stops(case: str) -> list[Stop]:
+    found = re.findall(
+        r"^\d+\. `([\w/]+\.py)` `([\w.]+)`: ", section(case), re.MULTILINE
+    )
+    assert len(found) == len(re.findall(r"^\d+\. ", section(case), re.MULTILINE))
     return found
 
 
-def test_page_lists_only_files_that_the_consumer_imports() -> None:
-    listed = listed_files()
-    imported: set[str] = set()
-    following = {"consumer/share_consumer.py"}
-    while following:
-        imported |= following
-        following = {f for file in following for f in imported_files(file)} - imported
+def trace(case: str) -> tuple[list[Stop], list[Stop]]:
+    """Return the calls of a case, and the pairs of packages."""
+    # In another process: caches that other tests have filled shorten the trace.
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.tracing", case],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr
+    result = json.loads(run.stdout)
+    return [tuple(call) for call in result["calls"]], result["pairs"]
 
-    assert listed - imported == set()
+
+def first_missing(stops: list[Stop], calls: list[Stop]) -> str | None:
+    """Return what is wrong with the first stop that the calls do not pass in order."""
+    files = {name: file for file, name in calls}
+    at = 0
+    for number, stop in enumerate(stops, 1):
+        if stop in calls[at:]:
+            at = calls.index(stop, at) + 1
+            continue
+        file, name = stop
+        if stop in calls:
+            return f"{number}. {name} is passed before stop {number - 1} only"
+        if name in files:
+            return f"{number}. {name} is in {files[name]}, not in {file}"
+        return f"{number}. {file} {name} is not passed"
+    return None
 
 
 @pytest.mark.slow("starts a process")
-def test_records_pass_only_the_listed_files() -> None:
-    # In another process, and in plain Python: compiled code calls no profiler.
-    command = [sys.executable, "-c", PROGRAM]
-    run = subprocess.run(
-        command,
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    files = {Path(line) for line in run.stdout.split()}
-    passed = {
-        str(file.relative_to(PACKAGE))
-        for file in files
-        if file.is_relative_to(PACKAGE) and "testing" not in file.parts
-    }
+@pytest.mark.parametrize("case", CASES)
+def test_trace_passes_the_listed_stops_in_order(case: str) -> None:
+    calls, pairs = trace(case)
+    listed = re.search(r"(\d+)\s+pairs\s+of\s+packages", section(case))
 
-    assert passed - listed_files() == set()
-    assert listed_files() - passed == set()
+    assert first_missing(listed_stops(case), calls) is None
+    assert listed is not None
+    assert int(listed[1]) == len(pairs), pairs
+
+
+@pytest.mark.parametrize(
+    ("stops", "problem"),
+    [
+        ([("a.py", "f"), ("b.py", "g")], None),
+        ([("b.py", "g"), ("a.py", "f")], "2. f is passed before stop 1 only"),
+        ([("c.py", "g")], "1. g is in b.py, not in c.py"),
+        ([("c.py", "h")], "1. c.py h is not passed"),
+    ],
+)
+def test_stop_that_is_not_passed_in_order_is_named(
+    stops: list[Stop], problem: str | None
+) -> None:
+    assert first_missing(stops, [("a.py", "f"), ("b.py", "g")]) == problem

@@ -39,7 +39,7 @@ class InvalidJob(Exception):
 
 RETRY: Final = RetryPolicy(
     max_attempts=DELIVERY_LIMIT,
-    # Longer than MAX_LOCK_TIME: a failed job is released, so that another worker gets it.
+    # Longer than MAX_LOCK_TIME: a failed job is released for another worker.
     initial=60.0,
     by_exception={InvalidJob: RetryPolicy(max_attempts=MAX_DELIVERIES)},
 )

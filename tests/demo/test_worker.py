@@ -8,7 +8,7 @@ from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment
 from sharecons.demo.job_tracker import JobState, RedeliveryReason
 from sharecons.demo.plan import Plan
-from sharecons.demo.worker import MAX_LEASE, RETRY, DemoWorker
+from sharecons.demo.worker import MAX_LOCK_TIME, RETRY, DemoWorker
 from sharecons.testing import virtual_time
 from sharecons.worker.outcomes import Accepted, LockLost, Rejected, Released
 from tests.demo.tracking import new_tracker
@@ -77,4 +77,4 @@ async def test_outcome_of_an_attempt_is_reported(outcome, state):
 def test_failed_job_is_not_held_for_its_next_attempt():
     delays = [RETRY.delay(attempt, chance=0.0) for attempt in range(1, 5)]
 
-    assert min(delays) > MAX_LEASE
+    assert min(delays) > MAX_LOCK_TIME
