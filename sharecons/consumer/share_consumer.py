@@ -5,7 +5,7 @@ The path of a record:
 1. `member.leader_tasks` gets a request from `protocol.fetch.leader`;
    `wire.share_fetch` encodes it, `net.connection` sends it, `wire.share_fetch` decodes
    the response.
-2. `protocol.fetch.leader` makes leases of it; they go to `delivery_queue`.
+2. `protocol.fetch.leader` makes leases of it; they go to `member.lease_buffer`.
 3. `records.batch` decodes a lease when `iterators` needs records.
 4. The record's methods acknowledge it in its lease; `protocol.acknowledge.batcher`
    collects acknowledgements, and the leader's next request carries them.
