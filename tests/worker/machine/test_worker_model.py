@@ -177,6 +177,20 @@ class WorkerAndBroker(RuleBasedStateMachine):
             if self.worker.running:
                 self.end_call(which=turn, several=several)
 
+    @precondition(lambda self: self.worker.running and not self.ended)
+    @rule(which=choices, is_noticed=st.booleans())
+    def deliver_again_to_a_running_handler(self, which: int, is_noticed: bool) -> None:
+        """The lock of a record is lost, and the same worker receives it again."""
+        call = self.choose(self.worker.running, which)
+        item = self.choose(call.items, which)
+        self.worker.lose([item], is_noticed=is_noticed)
+        if position(item.record) in self.worker.available:
+            count = list(self.worker.available).index(position(item.record))
+            self.deliver_again(which=count, count=1)
+            self.worker.start_calls()
+            while self.worker.assigned:
+                self.begin_call(which=1, undeserialized=set())
+
     # Time.
 
     @rule(seconds=st.sampled_from([0.1, 1.0, 5.0, 20.0]), renewed=st.booleans())
