@@ -56,13 +56,19 @@ class WorkerAndBroker(RuleBasedStateMachine):
         stop_on_error=st.sampled_from([False, False, False, True]),
         window=st.sampled_from([2, 2000]),
         renews=st.booleans(),
+        max_attempts=st.sampled_from([3, 6]),
     )
     def begin(
-        self, max_records: int, window: int, renews: bool, **options: Any
+        self,
+        max_records: int,
+        window: int,
+        renews: bool,
+        max_attempts: int,
+        **options: Any,
     ) -> None:
         topics = options.pop("topics")
         settings = HandlerSettings(
-            retry=RetryPolicy(max_attempts=3, initial=4.0),
+            retry=RetryPolicy(max_attempts=max_attempts, initial=4.0),
             retry_topics=topics,
             max_lock_time=100.0,
             **options,
@@ -79,13 +85,21 @@ class WorkerAndBroker(RuleBasedStateMachine):
 
     # The broker.
 
-    @rule(several=st.lists(keys, min_size=1, max_size=4))
-    def deliver(self, several: list[bytes | None]) -> None:
+    @rule(
+        several=st.lists(keys, min_size=1, max_size=4),
+        delivery_count=st.sampled_from([1, 1, 1, 5]),
+    )
+    def deliver(self, several: list[bytes | None], delivery_count: int) -> None:
         deadline = self.worker.now + LOCK
         offsets = range(self.next_offset, self.next_offset + len(several))
         self.next_offset += len(several)
         self.worker.take(
-            FakeRecord(offset, key=key, lock_deadline=deadline)
+            FakeRecord(
+                offset,
+                key=key,
+                delivery_count=delivery_count,
+                lock_deadline=deadline,
+            )
             for offset, key in zip(offsets, several, strict=True)
         )
 
@@ -176,6 +190,20 @@ class WorkerAndBroker(RuleBasedStateMachine):
                 self.begin_call(which=1, undeserialized=set())
             if self.worker.running:
                 self.end_call(which=turn, several=several)
+
+    @precondition(lambda self: self.worker.running and not self.ended)
+    @rule(which=choices, is_noticed=st.booleans())
+    def deliver_again_to_a_running_handler(self, which: int, is_noticed: bool) -> None:
+        """The lock of a record is lost, and the same worker receives it again."""
+        call = self.choose(self.worker.running, which)
+        item = self.choose(call.items, which)
+        self.worker.lose([item], is_noticed=is_noticed)
+        if position(item.record) in self.worker.available:
+            count = list(self.worker.available).index(position(item.record))
+            self.deliver_again(which=count, count=1)
+            self.worker.start_calls()
+            while self.worker.assigned:
+                self.begin_call(which=1, undeserialized=set())
 
     # Time.
 
