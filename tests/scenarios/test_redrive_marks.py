@@ -43,7 +43,7 @@ async def test_runs_with_other_filters_redrive_each_dead_letter_once(
 
     async with letters_of(admin, dead) as letters:
         counts = [
-            (await letters.redrive(wanted=wanted)).redriven
+            (await letters.redrive(filter=wanted)).redriven
             for wanted in (parse_filter("group=billing"), parse_filter("key=k3"))
         ]
         open_ones = [each.offset async for each in letters.read(redriven=False)]
