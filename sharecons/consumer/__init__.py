@@ -1,7 +1,8 @@
 """The consumer: joins a share group, buffers leases, and returns their records.
 
 `share_consumer` is the public class, `lifecycle` starts and closes it, `acknowledging`
-acknowledges by offset, `from_properties` reads a file of settings. `group_start`
+acknowledges by offset, `health` shows its state in the group, `from_properties` reads a
+file of settings. `group_start`
 connects, `group_setup` checks the cluster before it joins, `group_type` the group, and
 `skipped_records` counts what a new group never receives; `assignment` waits for
 partitions. The loops are in `iterators`, `receive` and `polling`; `delivery_queue`

@@ -9,12 +9,7 @@ from typing import Any, Final
 
 from sharecons._record import Record
 from sharecons.consumer.deserializers import Deserializers, decode_lease
-from sharecons.consumer.readers import (
-    Reader,
-    Readers,
-    Unacknowledged,
-    insert_lease,
-)
+from sharecons.consumer.readers import Reader, Readers, Unacknowledged, insert_lease
 from sharecons.consumer.stored_error import StoredError
 from sharecons.consumer.unprocessed import Unprocessed, report_unprocessed
 from sharecons.errors import ClosedError, ConsumerStateError, Error, NotSubscribedError
@@ -47,6 +42,7 @@ class DeliveryQueue:
         lease: the lease from which records are delivered, starting at its cursor.
         records: the records of that lease, deserialized up to the cursor.
         closed: no more records are delivered.
+        is_ending: the same, but delivered records can still be acknowledged.
         subscribed: the consumer has topics.
         recorder: the consumer's metrics.
         delivered: finds the leases of delivered records.
@@ -68,7 +64,7 @@ class DeliveryQueue:
         self.clock = clock
         self.lease: Lease | None = None
         self.records: list[Any] = []
-        self.closed = self.subscribed = False
+        self.closed = self.subscribed = self.is_ending = False
         self.deserializers = deserializers
         self.on_acknowledged = on_acknowledged
         self.configs = configs
@@ -101,6 +97,8 @@ class DeliveryQueue:
         for lease in leases:
             insert_lease(self._ready, lease)
             self._fetch_sizes[lease] = fetch_size
+        if self.is_ending:
+            self.keep_only(())
         self._readers.wake()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
@@ -309,6 +307,12 @@ class DeliveryQueue:
                 self._ready.remove(lease)
                 self._on_dropped(lease)
         self._readers.interrupt()
+
+    def end_loops(self) -> None:
+        """Deliver no more records; each reader's next request settles, then ends it."""
+        self.is_ending = True
+        self.keep_only(())
+        self._readers.wake_all()
 
     def close(self) -> None:
         """Deliver no more records; closing the share session releases unsettled ones.

@@ -6,7 +6,9 @@ returns to new.
 
 import asyncio
 import logging
+import signal
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Final, Literal, Self
 
@@ -18,6 +20,7 @@ from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateErro
 from sharecons.net.background import Background, current_task
 from sharecons.net.io.callbacks import EXITS
 from sharecons.net.io.event_loop import LoopGuard, in_trio
+from sharecons.stop_signals import Listener, stop_on_signals
 
 __all__ = ["Lifecycle"]
 
@@ -45,8 +48,21 @@ class Lifecycle(ABC):
         self._crash: StoredError | None = None
         self._entered_by: object = None
         self._loop_guard: LoopGuard | None = None
+        self._handle_signals = False
+        self._signals = ExitStack()
+        self._signal_listener: Listener | None = None
+        self._is_start_stopped = False
 
     # Implemented by the consumer.
+
+    @property
+    @abstractmethod
+    def group_id(self) -> str:
+        """The share group."""
+
+    @abstractmethod
+    def _end_loops(self) -> None:
+        """Fetch no more and end each loop at its next request."""
 
     @abstractmethod
     async def _open(self) -> Background:
@@ -122,15 +138,22 @@ class Lifecycle(ABC):
                 "once; create another ShareConsumer"
             )
         self._state, self._loop_guard = "starting", LoopGuard("consumer")
+        self._listen_to_signals()
         try:
             with anyio.CancelScope() as self._starting:
                 self._background = await self._open()
                 self._state = "open"
+        except ClosedError:
+            if not self._is_start_stopped:
+                raise
         finally:
             self._starting = None
             if self._state == "starting":
                 self._state, self._loop_guard = "new", None
-        self._check_open()  # `aclose` can cancel the scope
+            if self._state != "open":
+                self._signals.close()
+        if not self._is_start_stopped:
+            self._check_open()  # `aclose` can cancel the scope
 
     def _check_starting(self) -> None:
         if self._state != "starting":
@@ -138,6 +161,28 @@ class Lifecycle(ABC):
                 "the consumer was closed by another task while it started; create "
                 "another ShareConsumer"
             )
+
+    # Signals.
+
+    def _listen_to_signals(self) -> None:
+        if self._handle_signals:
+            self._signal_listener = self._signals.enter_context(
+                stop_on_signals(self.group_id, self._on_stop_signal)
+            )
+
+    @property
+    def stop_signal(self) -> signal.Signals | None:
+        """The signal that has stopped the consumer (`handle_signals`), or None."""
+        listener = self._signal_listener
+        return None if listener is None else listener.received
+
+    def _on_stop_signal(self) -> None:
+        if self._state == "open":
+            self._end_loops()
+        elif self._starting is not None:
+            self._is_start_stopped = True
+            self._state = "closed"
+            self._starting.cancel()
 
     # Stopping.
 
@@ -210,6 +255,7 @@ class Lifecycle(ABC):
             with anyio.move_on_after(RELEASE_TIMEOUT, shield=True):
                 await self._background.wait()
                 await self._release()
+            self._signals.close()
 
     def _abort(self) -> None:
         """End the background tasks and their connections immediately."""

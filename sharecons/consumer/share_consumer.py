@@ -1,17 +1,10 @@
 """`ShareConsumer`: a Kafka topic as a queue, one record or batch at a time.
 
-The path of a record:
-
-1. `net.driver` gets a request from `protocol.fetch.leader`; `wire.share_fetch` encodes
-   it, `net.connection` sends it, `wire.share_fetch` decodes the response.
-2. `protocol.fetch.leader` makes leases of it; they go to `delivery_queue`.
-3. `records.batch` decodes a lease when `iterators` needs records.
-4. The record's methods acknowledge it in its lease; `protocol.acknowledge.batcher`
-   collects acknowledgements, and the leader's next request carries them.
+docs/design.md has the path of a record through the modules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, Literal
+from typing import Generic, Literal, cast
 
 import anyio
 from anyio.abc import TaskGroup
@@ -26,9 +19,14 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.group_setup import OffsetReset
 from sharecons.consumer.group_start import GroupStart
+from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
-from sharecons.consumer.receive import BatchIterator, accept_passed_records
+from sharecons.consumer.receive import (
+    BatchIterator,
+    EndedLoop,
+    accept_passed_records,
+)
 from sharecons.consumer.stored_error import StoredError
 from sharecons.errors import ClosedError, CommitTimeoutError
 from sharecons.metrics.catalog import MetricName
@@ -37,19 +35,24 @@ from sharecons.net.background import Background
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection
 from sharecons.net.group_configs import GroupConfigReader
-from sharecons.net.io.event_loop import AutoResetEvent, new_waiter, running_clock
+from sharecons.net.io.event_loop import (
+    FOREVER,
+    AutoResetEvent,
+    new_waiter,
+    running_clock,
+)
 from sharecons.net.io.transport import Network
 from sharecons.net.member import Member
 from sharecons.protocol.acknowledge.batcher import AcknowledgeResult
 from sharecons.protocol.messages import FetchSettings
-from sharecons.record import KeyT, Record, TopicPartition, ValueT
+from sharecons.record import KeyT, Record, ValueT
 from sharecons.version import VERSION
 
 __all__ = ["ShareConsumer"]
 
 
 class ShareConsumer(
-    Acknowledging, AssignmentWait, FromProperties, Generic[KeyT, ValueT]
+    Acknowledging, AssignmentWait, FromProperties, Health, Generic[KeyT, ValueT]
 ):
     """A member of a share group (KIP-932).
 
@@ -104,6 +107,10 @@ class ShareConsumer(
             stays None. A record that cannot be deserialized raises
             `DeserializationError` and is released unless you reject it. Any callback's
             KeyboardInterrupt and SystemExit are raised unchanged.
+        handle_signals: SIGTERM or Ctrl-C ends the loops at their next request, which
+            accepts as usual; other records are released. `poll` raises ClosedError.
+            A second signal has its usual effect. Start it in the main thread. With a
+            `ShareWorker`, the argument of the worker counts.
         security: TLS and SASL; plain TCP by default.
         connect_timeout: seconds to connect to a first broker, when entering. Addresses
             that fail are tried again until then.
@@ -132,6 +139,7 @@ class ShareConsumer(
         on_acknowledged: Acknowledged | None = None,
         key_deserializer: Callable[[bytes], KeyT] | None = None,
         value_deserializer: Callable[[bytes], ValueT] | None = None,
+        handle_signals: bool = False,
         security: Security | None = None,
         connect_timeout: float = 10.0,
         request_timeout: float = 30.0,
@@ -140,6 +148,7 @@ class ShareConsumer(
         super().__init__(on_acknowledged)
         validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
         validation.check_choice("acquire_mode", acquire_mode, validation.ACQUIRE_MODES)
+        validation.check_bool("handle_signals", handle_signals)
         validation.check_count("max_records", max_records, 1)
         validation.check_count("min_bytes", min_bytes, 0)
         validation.check_count("max_bytes", max_bytes, 1)
@@ -166,6 +175,7 @@ class ShareConsumer(
         )
         self._implicit = acknowledgement == "implicit"
         self._has_worker = False
+        self._handle_signals = handle_signals
         self._rack = validation.check_optional_name("client_rack", client_rack)
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._group_start = GroupStart(
@@ -177,6 +187,7 @@ class ShareConsumer(
         )
         self._recorder = MetricsRecorder()
         self._progress = AutoResetEvent()
+        self._drain_due = AutoResetEvent()
 
     # Records.
 
@@ -192,6 +203,8 @@ class ShareConsumer(
                 continue after it.
             Error: the error that ended the consumer; every later call raises it again.
         """
+        if self._is_start_stopped:
+            return cast("RecordIterator[KeyT, ValueT]", EndedLoop())
         self._check_open()
         return RecordIterator(self._queue, self._progress.set)
 
@@ -201,6 +214,8 @@ class ShareConsumer(
         In implicit mode each batch is accepted when the next one is requested, except
         records that were acknowledged otherwise. Raises as the loop over records.
         """
+        if self._is_start_stopped:
+            return cast("BatchIterator[KeyT, ValueT]", EndedLoop())
         self._check_open()
         return BatchIterator(self._queue)
 
@@ -278,39 +293,6 @@ class ShareConsumer(
         return self._topics
 
     @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions; other members can have them as well."""
-        return self._member.assignment if self._background else frozenset()
-
-    @property
-    def missing_topics(self) -> frozenset[str]:
-        """The topics of the subscription that do not exist, by the latest metadata."""
-        background = self._background
-        return self._member.metadata.missing_topics() if background else frozenset()
-
-    @property
-    def connected(self) -> bool:
-        """True while heartbeats are accepted, and `problems` has no rejected fetch.
-
-        False before the first heartbeat is accepted, after a failure, when one is
-        overdue by a heartbeat interval, without topics, and once the consumer closes.
-        """
-        return self._state == "open" and self._member.problems.is_connected()
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The problems that last now and are logged as warnings."""
-        return self._member.problems.lasting() if self._state == "open" else ()
-
-    @property
-    def seconds_since_heartbeat(self) -> float | None:
-        """Seconds since the group coordinator last accepted a heartbeat, or None."""
-        if self._background is None:
-            return None
-        last = self._member.membership.heartbeats.last_accepted
-        return None if last is None else self._queue.clock() - last
-
-    @property
     def group_id(self) -> str:
         """The share group."""
         return self._settings.group_id
@@ -345,6 +327,15 @@ class ShareConsumer(
     def _start_tasks(self, tasks: TaskGroup) -> None:
         self._member.start(tasks)
         tasks.start_soon(accept_passed_records, self._queue, self._progress)
+        tasks.start_soon(self._drain_when_due)
+
+    def _end_loops(self) -> None:
+        self._queue.end_loops()
+        self._drain_due.set()
+
+    async def _drain_when_due(self) -> None:
+        await self._drain_due.wait_until(FOREVER)
+        await self._member.drain()
 
     def _stop_consuming(self) -> None:
         self._queue.accept_passed()

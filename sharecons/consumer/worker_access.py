@@ -68,7 +68,7 @@ class WorkerAccess:
             )
         consumer._has_worker = True
         consumer._topics = validation.check_topics((*consumer._topics, *topics))
-        consumer._implicit = False
+        consumer._implicit = consumer._handle_signals = False
         self.topics: tuple[str, ...] = consumer._topics
         self.group_id: str = consumer.group_id
         start = consumer._group_start

@@ -43,5 +43,4 @@ The shell around them:
 - `group_settings`: follows the configs of the group.
 - `failure_log`: log lines of failed attempts.
 - `patrol`: looks for records that hold up their partitions.
-- `signals`: SIGTERM and SIGINT.
 """
