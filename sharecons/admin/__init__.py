@@ -27,7 +27,7 @@ from sharecons.protocol.admin.models import (
     Topic,
     TopicPartitionInfo,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 
 __all__ = [
     "Broker",
@@ -44,7 +44,7 @@ __all__ = [
     "ListedGroup",
     "LogOffset",
     "OffsetSpec",
-    "Outcome",
+    "Result",
     "Results",
     "ShareGroup",
     "ShareGroupAdmin",

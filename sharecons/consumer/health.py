@@ -1,4 +1,4 @@
-"""What the cluster says of a consumer: its partitions, its heartbeats, its problems."""
+"""The state of a consumer in its group: partitions, heartbeats, problems."""
 
 from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.lifecycle import Lifecycle

@@ -4,7 +4,7 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     ResultLog,
 )
 from sharecons.protocol.acknowledge.results import CommitWaiter, join_results
@@ -70,7 +70,7 @@ class BatcherHarness:
     def respond(
         self,
         *partitions: PartitionResponse,
-        error: AcknowledgeError | None = None,
+        error: AcknowledgeFailure | None = None,
         renewed_until: float = 0.0,
         now: float = 0.0,
     ) -> None:

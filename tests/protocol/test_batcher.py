@@ -6,7 +6,7 @@ from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import MAX_PASSED_OVER
 from sharecons.protocol.acknowledge.ack_states import GAP
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
 )
 from sharecons.protocol.acknowledge.results import join_results
@@ -25,7 +25,9 @@ from tests.protocol.message_factories import (
     partition_response,
 )
 
-UNKNOWN_ERROR = AcknowledgeError(Code.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR", "")
+UNKNOWN_ERROR = AcknowledgeFailure(
+    Code.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR", ""
+)
 
 
 # The contents of a request.
@@ -329,7 +331,7 @@ def test_error_has_the_brokers_message():
         )
     )
 
-    error = AcknowledgeError(INVALID_STATE, "INVALID_RECORD_STATE", "not yours")
+    error = AcknowledgeFailure(INVALID_STATE, "INVALID_RECORD_STATE", "not yours")
     expected = AcknowledgeResult(TOPIC, 0, 0, 0, ACCEPT, error)
     assert [expected] == harness.result_log.results
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from sharecons.admin import ConfigEntry, Outcome, ShareGroupAdmin
+from sharecons.admin import ConfigEntry, Result, ShareGroupAdmin
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups.output import finish, group_ids, write_note
 from sharecons.cli.groups.request import Request
@@ -55,14 +55,14 @@ async def configure(admin: ShareGroupAdmin, request: Request) -> ExitCode:
 
 async def _alter_configs(
     admin: ShareGroupAdmin, group: str, request: Request
-) -> Outcome[None]:
+) -> Result[None]:
     try:
         return await admin.incremental_alter_configs(
             group, request.configs, validate_only=request.dry_run
         )
     except ConfigurationError as error:
         # A value can be valid for one group and not for another.
-        return Outcome(error=error)
+        return Result(error=error)
 
 
 def _select_entries(

@@ -30,7 +30,7 @@ from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.redelivered_leases import RedeliveredLeases
 from sharecons.protocol.acknowledge.redeliveries import Redeliveries
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
     ResultLog,
 )
@@ -47,7 +47,7 @@ from sharecons.protocol.messages import PartitionResponse, Range, SharePartition
 
 __all__ = [
     "AckBatcher",
-    "AcknowledgeError",
+    "AcknowledgeFailure",
     "AcknowledgeResult",
     "CommitWaiter",
     "ResultLog",
@@ -170,7 +170,7 @@ class AckBatcher:
         self,
         partitions: Sequence[PartitionResponse],
         *,
-        error: AcknowledgeError | None,
+        error: AcknowledgeFailure | None,
         renewed_until: float,
         now: float,
     ) -> None:
@@ -197,7 +197,7 @@ class AckBatcher:
 
     def fail_sent(self, code: int, message: str, now: float) -> None:
         """Fail the last request's acknowledgements with the error of its response."""
-        error = AcknowledgeError(code, code_name(code), message)
+        error = AcknowledgeFailure(code, code_name(code), message)
         self.on_response((), error=error, renewed_until=0.0, now=now)
 
     def resend(self) -> None:
@@ -249,7 +249,7 @@ class AckBatcher:
             for batch in batches:
                 self._finish(batch, None, renewed_until)
             return
-        error = AcknowledgeError(
+        error = AcknowledgeFailure(
             code, code_name(code), response.acknowledge_message or ""
         )
         match action_for(error_actions.ACKNOWLEDGE, code):
@@ -281,7 +281,7 @@ class AckBatcher:
                 self._fail([reacquired], _reacquired_error(reason))
 
     def _on_rejected(
-        self, batches: list[AckBatch], error: AcknowledgeError, now: float
+        self, batches: list[AckBatch], error: AcknowledgeFailure, now: float
     ) -> None:
         for batch in batches:
             batch.rejected = True
@@ -294,7 +294,7 @@ class AckBatcher:
             self.result_log.overrun_count += batch.record_count
             reason = lock_overrun(batch.lease, batch.deadline, now)
             message = f"{reason} ({error.message})" if error.message else reason
-            self._fail(batches, AcknowledgeError(error.code, error.name, message))
+            self._fail(batches, AcknowledgeFailure(error.code, error.name, message))
             return
         parts = batch.split_in_half()
         if not parts:
@@ -314,12 +314,12 @@ class AckBatcher:
         in_flight = (batch for batches in self._in_flight.values() for batch in batches)
         return [*self._queued, *in_flight]
 
-    def _fail(self, batches: Sequence[AckBatch], error: AcknowledgeError) -> None:
+    def _fail(self, batches: Sequence[AckBatch], error: AcknowledgeFailure) -> None:
         for batch in batches:
             self._finish(batch, error, 0.0)
 
     def _finish(
-        self, batch: AckBatch, error: AcknowledgeError | None, renewed_until: float
+        self, batch: AckBatch, error: AcknowledgeFailure | None, renewed_until: float
     ) -> None:
         results: list[AcknowledgeResult] = []
         limit = self.result_log.delivery_limit
@@ -340,7 +340,7 @@ class AckBatcher:
             del self._leases[lease]
 
 
-_MISSING_IN_RESPONSE: Final = AcknowledgeError(
+_MISSING_IN_RESPONSE: Final = AcknowledgeFailure(
     Code.UNKNOWN_SERVER_ERROR,
     "UNKNOWN_SERVER_ERROR",
     "the response does not contain the partition: whether the acknowledgement was "
@@ -348,16 +348,16 @@ _MISSING_IN_RESPONSE: Final = AcknowledgeError(
 )
 
 
-_SESSION_CLOSING: Final = AcknowledgeError(
+_SESSION_CLOSING: Final = AcknowledgeFailure(
     Code.SHARE_SESSION_NOT_FOUND,
     Code.SHARE_SESSION_NOT_FOUND.name,
     "the session is being closed: the record is released, not renewed",
 )
 
 
-def _reacquired_error(reason: str) -> AcknowledgeError:
+def _reacquired_error(reason: str) -> AcknowledgeFailure:
     code = Code.INVALID_RECORD_STATE
-    return AcknowledgeError(
+    return AcknowledgeFailure(
         code,
         code.name,
         f"{reason}; this consumer has acquired the record again meanwhile, and its "
@@ -365,9 +365,9 @@ def _reacquired_error(reason: str) -> AcknowledgeError:
     )
 
 
-def _session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
+def _session_lost_error(lock_scope: LockScope) -> AcknowledgeFailure:
     code = lock_scope.code
-    return AcknowledgeError(
+    return AcknowledgeFailure(
         code,
         code.name,
         f"{lock_scope.reason}; the broker releases unacknowledged records",

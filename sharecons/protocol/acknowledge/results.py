@@ -7,7 +7,7 @@ from sharecons._record import RELEASE, AcknowledgeType
 from sharecons.protocol.acknowledge.ack_states import GAP, Run
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
     LastRelease,
 )
@@ -27,7 +27,7 @@ _TYPES: Final = {kind.value: kind for kind in AcknowledgeType}
 
 
 def results_of(
-    lease: Lease, runs: Iterable[Run], error: AcknowledgeError | None
+    lease: Lease, runs: Iterable[Run], error: AcknowledgeFailure | None
 ) -> list[AcknowledgeResult]:
     """Return the results of runs of a lease, without gaps."""
     partition = lease.share_partition.partition
