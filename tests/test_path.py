@@ -11,7 +11,7 @@ import pytest
 
 ROOT: Final = Path(__file__).parent.parent
 PACKAGE: Final = ROOT / "sharecons"
-MAX_FILES: Final = 35
+MAX_FILES: Final = 36
 
 PROGRAM: Final = """
 import sys

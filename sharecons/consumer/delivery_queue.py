@@ -353,7 +353,7 @@ class DeliveryQueue:
         )
         return False
 
-    def _count_processed(self, reader: Reader) -> None:
+    def _count_processed(self, reader: Reader | None) -> None:
         """Report to the prefetch control which delivered records were processed."""
         readers, records = self._readers.processing(reader)
         self._prefetch.on_requested(

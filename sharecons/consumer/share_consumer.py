@@ -14,13 +14,15 @@ from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.assignment import AssignmentWait
-from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
+from sharecons.consumer.delivery_queue import Acknowledged
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.group_setup import OffsetReset
 from sharecons.consumer.group_start import GroupStart
 from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
+from sharecons.consumer.pausable_queue import PausableQueue
+from sharecons.consumer.pausing import Pausing
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import (
     BatchIterator,
@@ -52,7 +54,12 @@ __all__ = ["ShareConsumer"]
 
 
 class ShareConsumer(
-    Acknowledging, AssignmentWait, FromProperties, Health, Generic[KeyT, ValueT]
+    Acknowledging,
+    AssignmentWait,
+    FromProperties,
+    Health,
+    Pausing,
+    Generic[KeyT, ValueT],
 ):
     """A member of a share group (KIP-932).
 
@@ -120,6 +127,8 @@ class ShareConsumer(
     Raises:
         ConfigurationError: an argument is invalid.
     """
+
+    _queue: PausableQueue
 
     def __init__(
         self,
@@ -280,6 +289,7 @@ class ShareConsumer(
 
     def _subscribe(self) -> None:
         self._queue.subscribed = bool(self._topics)
+        self._set_paused(self._queue.paused.intersection(self._topics))
         self._queue.keep_only(self._topics)
         self._member.subscribe(self._topics)
 
@@ -360,7 +370,7 @@ class ShareConsumer(
         """Create the objects that depend on the running event loop."""
         assert self._loop_guard is not None, "starting"
         self._recorder.clock = clock = running_clock()
-        self._queue = DeliveryQueue(
+        self._queue = PausableQueue(
             clock=clock,
             new_waiter=new_waiter,
             recorder=self._recorder,
