@@ -5,11 +5,15 @@ ended, the broker delivers the records again, and the lease is dropped when its 
 resumed.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from sharecons.consumer.delivery_queue import DeliveryQueue
+from sharecons.consumer.delivery_queue import Acknowledged, DeliveryQueue
+from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.readers import insert_lease
+from sharecons.metrics.recorder import MetricsRecorder
+from sharecons.net.group_configs import GroupConfigReader
+from sharecons.net.io.event_loop import Clock, Waiter
 from sharecons.protocol.acknowledge.leases import Lease
 
 __all__ = ["PausableQueue"]
@@ -22,8 +26,29 @@ class PausableQueue(DeliveryQueue):
         paused: the topics whose records are not delivered.
     """
 
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(**arguments)
+    # Spelled out, as mypyc does not pass `**arguments` to keyword-only parameters.
+    def __init__(
+        self,
+        *,
+        implicit: bool,
+        clock: Clock,
+        new_waiter: Callable[[], Waiter],
+        recorder: MetricsRecorder,
+        deserializers: Deserializers,
+        configs: GroupConfigReader,
+        on_acknowledged: Acknowledged | None,
+        check_caller: Callable[[], None],
+    ) -> None:
+        super().__init__(
+            implicit=implicit,
+            clock=clock,
+            new_waiter=new_waiter,
+            recorder=recorder,
+            deserializers=deserializers,
+            configs=configs,
+            on_acknowledged=on_acknowledged,
+            check_caller=check_caller,
+        )
         self.paused: frozenset[str] = frozenset()
         self._withheld: list[Lease] = []
         self._decoded: dict[Lease, list[Any]] = {}
