@@ -54,7 +54,7 @@ class PausableQueue(DeliveryQueue):
         self._decoded: dict[Lease, list[Any]] = {}
 
     def set_paused(self, topics: frozenset[str]) -> None:
-        """Withhold the leases of these topics, and deliver those of all others."""
+        """Withhold the leases of these topics; deliver the leases of all others."""
         self.paused = topics
         self._withhold()
         self._return_withheld()
