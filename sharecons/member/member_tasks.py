@@ -153,6 +153,11 @@ class MemberTasks:
         self._metadata_wakeup.set()
         self._on_membership_change()
 
+    def set_paused(self, topics: frozenset[str]) -> None:
+        """Fetch nothing from these topics of the subscription."""
+        self.metadata.paused = topics
+        self._leaders.update()
+
     async def commit(self) -> list[AcknowledgeResult]:
         """Send pending acknowledgements and return one result per offset range.
 

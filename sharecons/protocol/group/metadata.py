@@ -69,6 +69,7 @@ class Metadata:
         topic_codes: the error codes of the subscribed topics, by name.
         topic_errors: changes of topics' error codes; the caller empties it.
         has_new_topics: a missing subscribed topic has appeared; the caller resets it.
+        paused: topics of the subscription that are not fetched.
         requested_at: when the latest metadata of the subscription was requested.
     """
 
@@ -78,6 +79,7 @@ class Metadata:
         self.topic_errors: list[TopicError] = []
         self.has_new_topics = False
         self.finished = False
+        self.paused: frozenset[str] = frozenset()
         self.requested_at = -math.inf
         self._last_request_at = -math.inf
         self._leaders: dict[SharePartition, PartitionLeader] = {}
@@ -150,9 +152,11 @@ class Metadata:
     # Queries.
 
     def leaders(self) -> dict[int, frozenset[SharePartition]]:
-        """Return the assigned partitions by leader node, without those not known."""
+        """Return the partitions to fetch by leader node, without those not known."""
         led: dict[int, set[SharePartition]] = {}
         for share_partition in self._assigned:
+            if self.topic_names.get(share_partition.topic_id) in self.paused:
+                continue
             leader = self._leaders.get(share_partition)
             if leader is not None and leader.leader_id in self.brokers:
                 led.setdefault(leader.leader_id, set()).add(share_partition)
