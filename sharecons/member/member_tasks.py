@@ -151,6 +151,7 @@ class MemberTasks:
         self._errors.on_subscribed()
         self._membership_wakeup.set()
         self._metadata_wakeup.set()
+        self._leaders.update()
         self._on_membership_change()
 
     def set_paused(self, topics: frozenset[str]) -> None:

@@ -155,12 +155,20 @@ class Metadata:
         """Return the partitions to fetch by leader node, without those not known."""
         led: dict[int, set[SharePartition]] = {}
         for share_partition in self._assigned:
-            if self.topic_names.get(share_partition.topic_id) in self.paused:
+            if not self._is_fetched(share_partition.topic_id):
                 continue
             leader = self._leaders.get(share_partition)
             if leader is not None and leader.leader_id in self.brokers:
                 led.setdefault(leader.leader_id, set()).add(share_partition)
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
+
+    def _is_fetched(self, topic_id: TopicId) -> bool:
+        """Return whether a topic is subscribed and not paused, or not known yet.
+
+        The assignment contains other topics until the coordinator replaces it.
+        """
+        name = self.topic_names.get(topic_id)
+        return name is None or (name in self._subscribed and name not in self.paused)
 
     def leaderless(self) -> dict[str, int]:
         """Return by topic how many assigned partitions have no known leader.
