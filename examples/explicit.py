@@ -1,7 +1,6 @@
 """Acknowledge each record explicitly; Ctrl-C or SIGTERM leaves the group."""
 
 import os
-import signal
 
 import anyio
 
@@ -13,29 +12,22 @@ def valid(value: bytes | None) -> bool:
 
 
 async def main() -> None:
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(cancel_on_signal, tasks.cancel_scope)
-        async with ShareConsumer(
-            "orders",
-            group_id="explicit-billing",
-            bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-            acknowledgement="explicit",
-            auto_offset_reset="earliest",
-            on_acknowledged=report,
-        ) as consumer:
-            async for record in consumer:
-                if not valid(record.value):
-                    record.reject()  # cannot be processed: archive it
-                elif record.delivery_count == 1 and record.offset % 10 == 0:
-                    record.release()  # not now: deliver it again, to any member
-                else:
-                    record.accept()
-
-
-async def cancel_on_signal(scope: anyio.CancelScope) -> None:
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async for _ in signals:
-            scope.cancel()
+    async with ShareConsumer(
+        "orders",
+        group_id="explicit-billing",
+        bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
+        acknowledgement="explicit",
+        auto_offset_reset="earliest",
+        on_acknowledged=report,
+        handle_signals=True,
+    ) as consumer:
+        async for record in consumer:
+            if not valid(record.value):
+                record.reject()  # cannot be processed: archive it
+            elif record.delivery_count == 1 and record.offset % 10 == 0:
+                record.release()  # not now: deliver it again, to any member
+            else:
+                record.accept()
 
 
 def report(results: list[AcknowledgeResult]) -> None:

@@ -18,7 +18,7 @@ from sharecons.errors import (
     RequestTimedOutError,
     fresh,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 
 # Kafka 4.4's `Errors` whose exception is a RetriableException.
@@ -80,7 +80,7 @@ def test_fresh_of_an_exit_is_the_exit_itself():
 
 
 def test_results_raise_a_new_error_at_each_access():
-    results = Results({"a": Outcome(None, ConnectionFailedError("no broker"))})
+    results = Results({"a": Result(None, ConnectionFailedError("no broker"))})
 
     for access in (lambda: results["a"].value, results.check):
         for _ in range(3):

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 import pytest
 
 import sharecons
-from sharecons import AcknowledgeError, AcknowledgeResult, Batch, Record
+from sharecons import AcknowledgeFailure, AcknowledgeResult, Batch, Record
 
 ROOT = Path(__file__).parent.parent
 HOOKS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
@@ -83,7 +83,7 @@ def test_ack_methods_have_a_signature(kind: type, verb: str) -> None:
         ),
         (Batch, "lease records start"),
         (AcknowledgeResult, "topic partition first_offset last_offset type error"),
-        (AcknowledgeError, "code name message"),
+        (AcknowledgeFailure, "code name message"),
     ],
 )
 def test_classes_have_a_signature(kind: type, parameters: str) -> None:
@@ -93,7 +93,7 @@ def test_classes_have_a_signature(kind: type, parameters: str) -> None:
 def test_acknowledge_result_has_type_hints() -> None:
     hints = get_type_hints(AcknowledgeResult)
 
-    assert hints["error"] == AcknowledgeError | None
+    assert hints["error"] == AcknowledgeFailure | None
     assert hints["type"] is sharecons.AcknowledgeType
     assert hints["first_offset"] is int
 

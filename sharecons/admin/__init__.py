@@ -38,7 +38,7 @@ from sharecons.protocol.admin.models import (
     Topic,
     TopicPartitionInfo,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 
 __all__ = [
     "Broker",
@@ -57,7 +57,7 @@ __all__ = [
     "LogOffset",
     "NewTopic",
     "OffsetSpec",
-    "Outcome",
+    "Result",
     "Results",
     "ShareGroup",
     "ShareGroupAdmin",

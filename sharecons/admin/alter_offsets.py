@@ -15,7 +15,7 @@ from sharecons.protocol.admin.requests import (
     DeleteShareGroupOffsets,
     Reply,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 
 __all__ = [
@@ -78,7 +78,7 @@ async def alter_share_group_offsets(
     resolved = await _resolve(executor, existing)
     altered = await _send_alter(executor, group_id, resolved.found)
     results = {
-        key: Outcome(one.value, altered[key].error) if one.ok else one
+        key: Result(one.value, altered[key].error) if one.ok else one
         for key, one in resolved.items()
     }
     return _with_missing(offsets, missing, results)
@@ -158,11 +158,11 @@ def _ignore_unknown_topics(deleted: Deleted) -> Deleted:
 
 
 def _with_missing(
-    keys: Iterable[P], missing: Mapping[P, Error], results: Mapping[P, Outcome[V]]
+    keys: Iterable[P], missing: Mapping[P, Error], results: Mapping[P, Result[V]]
 ) -> Results[P, V]:
     return Results(
         {
-            key: Outcome(error=missing[key]) if key in missing else results[key]
+            key: Result(error=missing[key]) if key in missing else results[key]
             for key in keys
         }
     )
@@ -177,10 +177,10 @@ async def _resolve(
     beyond = [key for key, found in looked_up.found.items() if found.offset is None]
     ends = await list_offsets(executor, dict.fromkeys(beyond, OffsetSpec.LATEST), False)
 
-    def offset_of(key: TopicPartition, spec: int | OffsetSpec) -> Outcome[int]:
+    def offset_of(key: TopicPartition, spec: int | OffsetSpec) -> Result[int]:
         if not isinstance(spec, OffsetSpec):
-            return Outcome(spec)
+            return Result(spec)
         one = ends.get(key, looked_up[key])
-        return Outcome(None if one.error else one.value.offset, one.error)
+        return Result(None if one.error else one.value.offset, one.error)
 
     return Results({key: offset_of(key, spec) for key, spec in offsets.items()})

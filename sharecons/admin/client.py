@@ -28,7 +28,7 @@ from sharecons.protocol.admin.models import (
     SharePartitionState,
     StateSummary,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 
 if TYPE_CHECKING:
     # The record decoder and its codecs are loaded on first use, so that commands that
@@ -231,7 +231,7 @@ class ShareGroupAdmin(TopicMethods):
         changes: Mapping[str, str | int | bool | None],
         *,
         validate_only: bool = False,
-    ) -> Outcome[None]:
+    ) -> Result[None]:
         """Set configs of a group, all or none; None resets one to its default.
 
         Waits until the group's coordinator reports the new values.

@@ -25,7 +25,7 @@ from sharecons.protocol.admin.requests import (
     Resource,
     ResourceKind,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
@@ -70,7 +70,7 @@ async def _describe(
 
 async def alter_group_configs(
     executor: AdminExecutor, group_id: str, changes: ConfigChanges, validate_only: bool
-) -> Outcome[None]:
+) -> Result[None]:
     current = (await describe_group_configs(executor, (group_id,)))[group_id]
     current_values = {} if current.error else _values(current.value)
     brokers = await _broker_values(executor)
@@ -85,10 +85,10 @@ async def alter_group_configs(
     if reply.code != Code.NONE:
         action = "set the configs of"
         target = f"group {group_id!r}"
-        return Outcome(error=broker_error(action, target, reply.code, reply.message))
+        return Result(error=broker_error(action, target, reply.code, reply.message))
     if current.error is None and not validate_only:
         await _wait_until_applied(executor, group_id, values)
-    return Outcome(None)
+    return Result(None)
 
 
 async def _broker_values(executor: AdminExecutor) -> Mapping[str, str | None]:

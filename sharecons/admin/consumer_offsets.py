@@ -12,7 +12,7 @@ from sharecons.protocol.admin.requests import (
     ListConsumerGroupOffsets,
     Reply,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 
 __all__ = ["alter_consumer_group_offsets", "list_consumer_group_offsets"]
@@ -45,10 +45,10 @@ def _merge(reply: Reply[OffsetReplies]) -> Reply[OffsetReplies]:
     return merge_replies(reply.value)
 
 
-def _results(group_id: str, one: Outcome[OffsetReplies]) -> Outcome[Committed]:
+def _results(group_id: str, one: Result[OffsetReplies]) -> Result[Committed]:
     if one.error is not None:
-        return Outcome(error=one.error)
-    return Outcome(
+        return Result(error=one.error)
+    return Result(
         results_of(
             one.value,
             "fetch the offset of",
@@ -68,7 +68,7 @@ async def alter_consumer_group_offsets(
     committed = await _send_commit(executor, group_id, existing)
     return Results(
         {
-            key: Outcome(error=missing[key]) if key in missing else committed[key]
+            key: Result(error=missing[key]) if key in missing else committed[key]
             for key in offsets
         }
     )

@@ -22,7 +22,7 @@ from sharecons.protocol.admin.requests import (
     ListGroups,
     Reply,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 
 __all__ = [
@@ -132,7 +132,7 @@ async def delete_share_groups(
         return {key: _ignore_unknown_group(reply) for key, reply in response.items()}
 
     deleted = await executor.of_groups(described.found, action, send)
-    failed = {key: Outcome[None](error=e) for key, e in described.errors.items()}
+    failed = {key: Result[None](error=e) for key, e in described.errors.items()}
     return Results({key: failed.get(key) or deleted[key] for key in described})
 
 

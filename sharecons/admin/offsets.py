@@ -17,7 +17,7 @@ from sharecons.protocol.admin.requests import (
     ListShareGroupOffsets,
     Reply,
 )
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 
 __all__ = ["list_share_group_offsets"]
@@ -54,7 +54,7 @@ async def list_share_group_offsets(
     return with_lag.map(
         lambda found: Results(
             {
-                key: Outcome(error=missing[key]) if key in missing else found[key]
+                key: Result(error=missing[key]) if key in missing else found[key]
                 for key in wanted
             }
         )
@@ -67,10 +67,10 @@ def _merge(reply: Reply[OffsetReplies]) -> Reply[OffsetReplies]:
     return merge_replies(reply.value)
 
 
-def _results(group_id: str, one: Outcome[OffsetReplies]) -> Outcome[GroupOffsets]:
+def _results(group_id: str, one: Result[OffsetReplies]) -> Result[GroupOffsets]:
     if one.error is not None:
-        return Outcome(error=one.error)
-    return Outcome(
+        return Result(error=one.error)
+    return Result(
         results_of(
             one.value,
             ACTION,
@@ -80,8 +80,8 @@ def _results(group_id: str, one: Outcome[OffsetReplies]) -> Outcome[GroupOffsets
 
 
 async def _mark_unknown_groups(
-    executor: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
-) -> dict[str, Outcome[GroupOffsets]]:
+    executor: AdminExecutor, listed: Mapping[str, Result[GroupOffsets]]
+) -> dict[str, Result[GroupOffsets]]:
     """Set the errors of unknown groups; brokers return neither offsets nor errors."""
     empty = [
         key
@@ -92,19 +92,19 @@ async def _mark_unknown_groups(
         return dict(listed)
     described = await describe_share_groups(executor, empty)
     return {
-        key: Outcome(error=described[key].error)
+        key: Result(error=described[key].error)
         if key in described and is_code(described[key].error, Code.GROUP_ID_NOT_FOUND)
         else one
         for key, one in listed.items()
     }
 
 
-def _has_no_offset(offset: Outcome[GroupOffset]) -> bool:
+def _has_no_offset(offset: Result[GroupOffset]) -> bool:
     return offset.ok and offset.value.start_offset is None
 
 
 async def _add_lag(
-    executor: AdminExecutor, listed: Mapping[str, Outcome[GroupOffsets]]
+    executor: AdminExecutor, listed: Mapping[str, Result[GroupOffsets]]
 ) -> Results[str, GroupOffsets]:
     """Compute lags that the broker does not return (Kafka 4.1).
 
@@ -125,7 +125,7 @@ async def _add_lag(
     def compute(offsets: GroupOffsets) -> GroupOffsets:
         return Results(
             {
-                partition: Outcome(_compute_lag(offset.value, ends.get(partition)))
+                partition: Result(_compute_lag(offset.value, ends.get(partition)))
                 if offset.ok
                 else offset
                 for partition, offset in offsets.items()

@@ -7,7 +7,7 @@ from sharecons._record import DETACHED, TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.admin.requests import Reply
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 from sharecons.protocol.log_reader.log_slice import LogSlice
 from sharecons.protocol.log_reader.messages import (
@@ -61,8 +61,8 @@ async def read_log(
         }
 
     read = await executor.of_partitions(ids, ACTION, send)
-    missing: dict[TopicPartition, Outcome[LogSlice]] = {
-        key: Outcome(error=error) for key, error in named.errors.items()
+    missing: dict[TopicPartition, Result[LogSlice]] = {
+        key: Result(error=error) for key, error in named.errors.items()
     }
     return Results({key: missing.get(key) or read[key] for key in offsets})
 

@@ -10,7 +10,7 @@ from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import find_partition
 from sharecons.protocol.admin.models import SharePartitionState, StateSummary, Topic
 from sharecons.protocol.admin.requests import ReadState, ReadStateSummary, Reply
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 from sharecons.protocol.partitions import SharePartition
 
@@ -136,13 +136,13 @@ async def find_share_partitions(
 
 def _share_partition(
     key: TopicPartition, topics: Mapping[str, Reply[Topic]]
-) -> Outcome[SharePartition]:
+) -> Result[SharePartition]:
     code, message, placed = find_partition(topics, key)
     topic = topics[key.topic].value
     if placed is None or topic is None:
         what = f"{key.topic}-{key.partition}"
-        return Outcome(error=broker_error(ACTION, what, code, message))
-    return Outcome(SharePartition(topic.topic_id, key.partition))
+        return Result(error=broker_error(ACTION, what, code, message))
+    return Result(SharePartition(topic.topic_id, key.partition))
 
 
 def _with_unknown(
@@ -150,7 +150,7 @@ def _with_unknown(
 ) -> Results[TopicPartition, V]:
     return Results(
         {
-            key: read[key] if key in read else Outcome(error=one.error)
+            key: read[key] if key in read else Result(error=one.error)
             for key, one in named.items()
         }
     )

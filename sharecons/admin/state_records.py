@@ -21,7 +21,7 @@ from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.models import OffsetSpec
 from sharecons.protocol.admin.requests import coordinator_key
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.admin.state_records import StateKey
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.partitions import SharePartition
@@ -52,12 +52,12 @@ async def read_state_records(
     states = StateReplay()
     failed = await _replay(executor, group_id, set(state_partitions.values()), states)
 
-    def outcome(key: TopicPartition) -> Outcome[RecordedState | None]:
+    def outcome(key: TopicPartition) -> Result[RecordedState | None]:
         if (home := state_partitions.get(key)) is None:
-            return Outcome(error=named[key].error)
+            return Result(error=named[key].error)
         if home in failed:
-            return Outcome(error=failed[home])
-        return Outcome(states.state(StateKey(group_id, named[key].value)))
+            return Result(error=failed[home])
+        return Result(states.state(StateKey(group_id, named[key].value)))
 
     return Results({key: outcome(key) for key in named})
 

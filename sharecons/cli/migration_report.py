@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from sharecons._record import TopicPartition
-from sharecons.admin import Outcome, Results
+from sharecons.admin import Result, Results
 from sharecons.cli.output import write_line
 from sharecons.cli.tables import Column, Json, Row
 from sharecons.cli.tables import write as write_rows
@@ -106,7 +106,7 @@ def _row(migration: Migration, key: TopicPartition, results: MoveResults | None)
     }
 
 
-def _result(migration: Migration, move: Move, outcome: Outcome[int] | None) -> str:
+def _result(migration: Migration, move: Move, outcome: Result[int] | None) -> str:
     if outcome is not None:
         return "moved" if outcome.ok else "failed"
     if move.offset is None:

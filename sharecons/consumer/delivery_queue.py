@@ -32,6 +32,7 @@ class DeliveryQueue:
         clock, recorder: the buffer's.
         deserializers: are applied to each record.
         closed: no more records are delivered.
+        is_ending: the same, but delivered records can still be acknowledged.
         subscribed: the consumer has topics.
         new_waiter: makes what wakes a reader.
     """
@@ -48,7 +49,7 @@ class DeliveryQueue:
         self.buffer = buffer
         self.clock = buffer.clock
         self.recorder = buffer.recorder
-        self.closed = self.subscribed = False
+        self.closed = self.subscribed = self.is_ending = False
         self.deserializers = deserializers
         self.new_waiter = new_waiter
         self._implicit = implicit
@@ -223,6 +224,18 @@ class DeliveryQueue:
         """Handle another subscription, or none: buffered records can be gone."""
         self.subscribed = subscribed
         self._readers.interrupt()
+
+    def on_paused(self) -> None:
+        """Handle paused or resumed topics: buffered records can be gone, or back."""
+        self._readers.interrupt()
+        self.wake_next()
+
+    def end_loops(self) -> None:
+        """Deliver no more records; each reader's next request settles, then ends it."""
+        self.is_ending = True
+        self.buffer.keep_only(())
+        self._readers.interrupt()
+        self._readers.wake_all()
 
     def _note_undeserializable(
         self, reader: Reader, lease: Lease, record: Record

@@ -1,14 +1,17 @@
 """Starting and stopping a consumer, from any task of the application."""
 
+import signal
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
 from sharecons.config import validation
-from sharecons.errors import ConsumerStateError
+from sharecons.errors import ClosedError, ConsumerStateError
 from sharecons.member.share_member import ShareMember
 from sharecons.net.background import current_task
 from sharecons.net.io.event_loop import in_trio
+from sharecons.stop_signals import Listener, stop_on_signals
 
 __all__ = ["Lifecycle"]
 
@@ -27,19 +30,20 @@ class Lifecycle(ABC):
     def __init__(self) -> None:
         self._entered_by: object = None
         self._is_handed_over = False
+        self._handle_signals = False
+        self._signals = ExitStack()
+        self._signal_listener: Listener | None = None
+        self._is_start_stopped = False
+
+    # Implemented by the consumer.
 
     @abstractmethod
     def _use_member(self) -> None:
         """Set what the member calls, before it starts."""
 
-    async def _start(self) -> None:
-        if self._is_handed_over:
-            raise ConsumerStateError(
-                "the consumer belongs to a ShareWorker, which starts it; create "
-                "another ShareConsumer to read records yourself"
-            )
-        self._use_member()
-        await self._member.start()
+    @abstractmethod
+    def _end_loops(self) -> None:
+        """Fetch no more and end each loop at its next request."""
 
     def _check_readable(self) -> None:
         """Check that the application can read and acknowledge records.
@@ -91,6 +95,46 @@ class Lifecycle(ABC):
             )
         await self._start()
 
+    async def _start(self) -> None:
+        if self._is_handed_over:
+            raise ConsumerStateError(
+                "the consumer belongs to a ShareWorker, which starts it; create "
+                "another ShareConsumer to read records yourself"
+            )
+        self._use_member()
+        if self._handle_signals and self._member.state == "new":
+            await self._start_with_signals()
+        else:
+            await self._member.start()
+
+    # Signals.
+
+    async def _start_with_signals(self) -> None:
+        """Start; a signal can end the start, and then loops have no records."""
+        self._signal_listener = self._signals.enter_context(
+            stop_on_signals(self._member.group_id, self._on_stop_signal)
+        )
+        try:
+            await self._member.start()
+        except ClosedError:
+            if not self._is_start_stopped:
+                raise
+        finally:
+            if self._member.state != "open":
+                self._signals.close()
+
+    @property
+    def stop_signal(self) -> signal.Signals | None:
+        """The signal that has stopped the consumer (`handle_signals`), or None."""
+        listener = self._signal_listener
+        return None if listener is None else listener.received
+
+    def _on_stop_signal(self) -> None:
+        if self._member.state == "open":
+            self._end_loops()
+        elif self._member.cancel_start():
+            self._is_start_stopped = True
+
     # Stopping.
 
     async def __aexit__(
@@ -99,7 +143,7 @@ class Lifecycle(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self._member.close(10.0)
+        await self._close(10.0)
         if kind is None:
             self._member.raise_unreported_crash()
         if in_trio() and self._entered_by is not current_task():
@@ -129,5 +173,12 @@ class Lifecycle(ABC):
             WrongThreadError: this is not the event loop that it was started in.
         """
         validation.check_timeout(timeout)
-        await self._member.close(timeout)
+        await self._close(timeout)
         self._member.raise_unreported_crash()
+
+    async def _close(self, timeout: float) -> None:
+        try:
+            await self._member.close(timeout)
+        finally:
+            if self._member.state == "closed":
+                self._signals.close()

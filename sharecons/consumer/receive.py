@@ -20,6 +20,7 @@ from sharecons.record import KeyT, ValueT
 
 __all__ = [
     "BatchIterator",
+    "EndedLoop",
     "accept_passed_records",
     "next_record",
     "wait_for_lease",
@@ -55,7 +56,7 @@ async def _find_lease(
         await checkpoint()
         queue.end_pause()
         queue.check(reader)
-    while not queue.find_next(reader):
+    while not _find_next(queue, reader):
         woken = False
         try:
             woken = await queue.wait(reader, deadline)
@@ -68,6 +69,12 @@ async def _find_lease(
         queue.end_pause()
         queue.check(reader)
     return queue.buffer.lease
+
+
+def _find_next(queue: DeliveryQueue, reader: Reader) -> bool:
+    if queue.is_ending:
+        raise ClosedError("a signal has stopped the consumer: it returns no records")
+    return queue.find_next(reader)
 
 
 class LeaseReader(Protocol):
@@ -121,6 +128,17 @@ class BatchIterator(Generic[KeyT, ValueT]):
 
     def __del__(self) -> None:
         self._queue.remove_reader(self._reader)
+
+
+class EndedLoop:
+    """A loop without records: a signal stopped the consumer while it started."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Any:
+        await checkpoint()
+        raise StopAsyncIteration
 
 
 async def accept_passed_records(queue: DeliveryQueue, progress: AutoResetEvent) -> None:

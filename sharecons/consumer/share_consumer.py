@@ -1,18 +1,10 @@
 """`ShareConsumer`: a Kafka topic as a queue, one record or batch at a time.
 
-The path of a record:
-
-1. `member.leader_tasks` gets a request from `protocol.fetch.leader`;
-   `wire.share_fetch` encodes it, `net.connection` sends it, `wire.share_fetch` decodes
-   the response.
-2. `protocol.fetch.leader` makes leases of it; they go to `member.lease_buffer`.
-3. `records.batch` decodes a lease when `iterators` needs records.
-4. The record's methods acknowledge it in its lease; `protocol.acknowledge.batcher`
-   collects acknowledgements, and the leader's next request carries them.
+docs/traces.md has the path of a record through the modules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, Literal
+from typing import Generic, Literal, cast
 
 from anyio.abc import TaskGroup
 
@@ -23,26 +15,34 @@ from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
+from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
+from sharecons.consumer.pausing import Pausing
 from sharecons.consumer.polling import Poller
-from sharecons.consumer.receive import BatchIterator, accept_passed_records
+from sharecons.consumer.receive import (
+    BatchIterator,
+    EndedLoop,
+    accept_passed_records,
+)
 from sharecons.member.group_setup import OffsetReset
 from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
 from sharecons.metrics.catalog import MetricName
 from sharecons.net.cluster import Cluster
-from sharecons.net.io.event_loop import AutoResetEvent, new_waiter
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.fetch.settings import FetchSettings
-from sharecons.record import KeyT, Record, TopicPartition, ValueT
+from sharecons.record import KeyT, Record, ValueT
 from sharecons.version import VERSION
 
 __all__ = ["ShareConsumer"]
 
 
-class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
+class ShareConsumer(
+    Acknowledging, FromProperties, Health, Pausing, Generic[KeyT, ValueT]
+):
     """A member of a share group (KIP-932).
 
     Use it as an asynchronous context manager: entering it connects and joins the group.
@@ -97,6 +97,10 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
             stays None. A record that cannot be deserialized raises
             `DeserializationError` and is released unless you reject it. Any callback's
             KeyboardInterrupt and SystemExit are raised unchanged.
+        handle_signals: SIGTERM or Ctrl-C ends the loops at their next request, which
+            accepts as usual; other records are released. `poll` raises ClosedError.
+            A second signal has its usual effect. Start it in the main thread. With a
+            `ShareWorker`, the argument of the worker counts.
         security: TLS and SASL; plain TCP by default.
         connect_timeout: seconds to connect to a first broker, when entering. Addresses
             that fail are tried again until then.
@@ -125,6 +129,7 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
         on_acknowledged: Acknowledged | None = None,
         key_deserializer: Callable[[bytes], KeyT] | None = None,
         value_deserializer: Callable[[bytes], ValueT] | None = None,
+        handle_signals: bool = False,
         security: Security | None = None,
         connect_timeout: float = 10.0,
         request_timeout: float = 30.0,
@@ -136,6 +141,7 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
                 "acknowledgement", acknowledgement, validation.MODES
             )
         validation.check_choice("acquire_mode", acquire_mode, validation.ACQUIRE_MODES)
+        validation.check_bool("handle_signals", handle_signals)
         validation.check_count("max_records", max_records, 1)
         validation.check_count("min_bytes", min_bytes, 0)
         validation.check_count("max_bytes", max_bytes, 1)
@@ -171,7 +177,9 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
         self.on_acknowledged = on_acknowledged
         self._acknowledgement = acknowledgement
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
+        self._handle_signals = handle_signals
         self._progress = AutoResetEvent()
+        self._drain_due = AutoResetEvent()
 
     # Records.
 
@@ -187,6 +195,8 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
                 continue after it.
             Error: the error that ended the consumer; every later call raises it again.
         """
+        if self._is_start_stopped:
+            return cast("RecordIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
         return RecordIterator(self._queue, self._progress.set)
 
@@ -196,6 +206,8 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
         In implicit mode each batch is accepted when the next one is requested, except
         records that were acknowledged otherwise. Raises as the loop over records.
         """
+        if self._is_start_stopped:
+            return cast("BatchIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
         return BatchIterator(self._queue)
 
@@ -260,57 +272,6 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
         return self._member.topics
 
     @property
-    def assignment(self) -> frozenset[TopicPartition]:
-        """The assigned partitions; other members can have them as well."""
-        return self._member.assignment
-
-    async def assigned(self) -> frozenset[TopicPartition]:
-        """Wait until partitions are assigned, and return them.
-
-        Records that are written to these partitions from now on belong to the group,
-        even if it is new and starts at the end (`auto_offset_reset="latest"`), and even
-        if nothing was read yet. This takes about a second after joining, and up to
-        `max_wait` more while a loop waits for records. Partitions can be added later.
-        After `subscribe` this waits until all partitions are of the new topics; not
-        each of these topics has partitions then.
-
-        It waits as long as no partition is assigned, for example until a topic is
-        created: use `anyio.fail_after`. Cancelling it changes nothing. Several tasks
-        can call it at any time, beside loops.
-
-        Raises:
-            AuthorizationError, BrokerError: a topic or partition cannot be read. Loops
-                raise the error as well.
-            ClosedError, NotSubscribedError, ConsumerStateError: it cannot be read now.
-            Error: the error that ended the consumer.
-        """
-        return await self._member.assigned()
-
-    @property
-    def missing_topics(self) -> frozenset[str]:
-        """The topics of the subscription that do not exist, by the latest metadata."""
-        return self._member.missing_topics
-
-    @property
-    def connected(self) -> bool:
-        """True while heartbeats are accepted, and `problems` has no rejected fetch.
-
-        False before the first heartbeat is accepted, after a failure, when one is
-        overdue by a heartbeat interval, without topics, and once the consumer closes.
-        """
-        return self._member.is_connected
-
-    @property
-    def problems(self) -> tuple[str, ...]:
-        """The problems that last now and are logged as warnings."""
-        return self._member.problems
-
-    @property
-    def seconds_since_heartbeat(self) -> float | None:
-        """Seconds since the group coordinator last accepted a heartbeat, or None."""
-        return self._member.seconds_since_heartbeat
-
-    @property
     def group_id(self) -> str:
         """The share group."""
         return self._member.group_id
@@ -350,6 +311,15 @@ class ShareConsumer(Acknowledging, FromProperties, Generic[KeyT, ValueT]):
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
         tasks.start_soon(accept_passed_records, self._queue, self._progress)
+        tasks.start_soon(self._drain_when_due)
+
+    def _end_loops(self) -> None:
+        self._queue.end_loops()
+        self._drain_due.set()
+
+    async def _drain_when_due(self) -> None:
+        await self._drain_due.wait_until(FOREVER)
+        await self._member.drain()
 
     def __repr__(self) -> str:
         topics = ", ".join(self._member.topics)

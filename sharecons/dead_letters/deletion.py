@@ -15,7 +15,7 @@ from sharecons.dead_letters.reader import (
     read_records,
 )
 from sharecons.errors import ConfigurationError, Error
-from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.admin.results import Result
 from sharecons.worker.dead_letter_headers import read_origin
 
 __all__ = ["NotRedrivenError", "check_redriven", "delete_letters", "plan_deletion"]
@@ -128,9 +128,9 @@ async def delete_letters(
     errors = {key.partition: error for key, error in deleted.errors.items()}
     return Results(
         {
-            partition: Outcome(each)
+            partition: Result(each)
             if (error := errors.get(partition)) is None
-            else Outcome(error=error)
+            else Result(error=error)
             for partition, each in planned.items()
         }
     )

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 import anyio
 
 from sharecons._record import Record, TopicPartition
-from sharecons.admin import LogOffset, OffsetSpec, Outcome, ShareGroupAdmin
+from sharecons.admin import LogOffset, OffsetSpec, Result, ShareGroupAdmin
 from sharecons.errors import BrokerError, Error, RequestTimedOutError
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
@@ -66,7 +66,7 @@ async def fetch_sources(
 
 
 async def _log_starts(
-    admin: ShareGroupAdmin, slices: Mapping[TopicPartition, Outcome[LogSlice]]
+    admin: ShareGroupAdmin, slices: Mapping[TopicPartition, Result[LogSlice]]
 ) -> Mapping[TopicPartition, LogOffset]:
     """Look up the starts of the logs that do not have the offset."""
     keys = [
@@ -82,7 +82,7 @@ async def _log_starts(
 def _sources(
     key: TopicPartition,
     offsets: Sequence[int],
-    one: Outcome[LogSlice],
+    one: Result[LogSlice],
     log_start: LogOffset | None,
 ) -> dict[Position, Source]:
     """Return the sources that a response settles."""
@@ -110,7 +110,7 @@ def _sources(
 def _beyond_end(
     key: TopicPartition,
     offsets: Sequence[int],
-    one: Outcome[LogSlice],
+    one: Result[LogSlice],
     log_start: LogOffset | None,
 ) -> dict[Position, Source]:
     """Return the sources whose offsets the log does not have yet."""

@@ -18,7 +18,7 @@ from sharecons.admin import (
     ConfigEntry,
     GroupOffset,
     OffsetSpec,
-    Outcome,
+    Result,
     Results,
     ShareGroup,
     ShareGroupAdmin,
@@ -244,7 +244,7 @@ class Collector:
             return await self._admin.read_state(group_id, keys)
         except Error as error:
             # If raised, it would cancel the requests for other groups.
-            return Results({key: Outcome(error=error) for key in keys})
+            return Results({key: Result(error=error) for key in keys})
 
     async def _with_oldest(
         self, snapshots: dict[str, ExportedGroup], errors: _Errors

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import anyio
 
 from sharecons._record import TopicPartition
-from sharecons.admin import ConfigEntry, Features, Outcome, ShareGroupAdmin, Topic
+from sharecons.admin import ConfigEntry, Features, Result, ShareGroupAdmin, Topic
 from sharecons.admin.config_validation import DEAD_LETTER_PREFIX
 from sharecons.errors import Error
 from sharecons.inspection.diagnosis.dead_letter_checks import (
@@ -25,17 +25,17 @@ async def read_broker_configs(
     admin: ShareGroupAdmin,
     node_ids: Iterable[int],
     names: Iterable[str] = (DEAD_LETTER_PREFIX, DEAD_LETTER_CREATE),
-) -> dict[int, Outcome[Entries]]:
+) -> dict[int, Result[Entries]]:
     """Read configs of each broker, by default for dead letters: brokers can differ."""
-    configs: dict[int, Outcome[Entries]] = {}
+    configs: dict[int, Result[Entries]] = {}
 
     async def read(node_id: int) -> None:
         try:
-            configs[node_id] = Outcome(
+            configs[node_id] = Result(
                 await admin.describe_broker_configs(*names, node_id=node_id)
             )
         except Error as error:
-            configs[node_id] = Outcome(error=error)
+            configs[node_id] = Result(error=error)
 
     async with anyio.create_task_group() as tasks:
         for node_id in node_ids:
@@ -47,7 +47,7 @@ async def read_dead_letter_facts(
     admin: ShareGroupAdmin,
     topic: str,
     *,
-    brokers: Mapping[int, Outcome[Entries]],
+    brokers: Mapping[int, Result[Entries]],
     features: Mapping[int, Features],
 ) -> DeadLetterFacts:
     """Read a dead-letter topic; errors are in the result."""

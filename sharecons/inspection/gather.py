@@ -8,7 +8,7 @@ import anyio
 from sharecons._record import TopicPartition
 from sharecons.admin import LogOffset, OffsetSpec, Results, ShareGroupAdmin
 from sharecons.errors import Error
-from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.admin.results import Result
 
 __all__ = ["gather", "log_bounds", "outcome_of"]
 
@@ -20,10 +20,10 @@ Offsets = Results[TopicPartition, LogOffset]
 
 async def gather(
     first: Awaitable[A], second: Awaitable[B]
-) -> tuple[Outcome[A], Outcome[B]]:
+) -> tuple[Result[A], Result[B]]:
     """Await both concurrently; an error of one does not cancel the other."""
-    one: list[Outcome[A]] = []
-    two: list[Outcome[B]] = []
+    one: list[Result[A]] = []
+    two: list[Result[B]] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_wait, first, one)
         tasks.start_soon(_wait, second, two)
@@ -42,15 +42,15 @@ async def log_bounds(
     return starts.value, ends.value
 
 
-def outcome_of(results: Outcome[Results[str, A]], name: str) -> Outcome[A]:
+def outcome_of(results: Result[Results[str, A]], name: str) -> Result[A]:
     """Return the outcome of one name, or the error of all."""
     if results.error is not None:
-        return Outcome(error=results.error)
+        return Result(error=results.error)
     return results.value[name]
 
 
-async def _wait(awaitable: Awaitable[A], into: list[Outcome[A]]) -> None:
+async def _wait(awaitable: Awaitable[A], into: list[Result[A]]) -> None:
     try:
-        into.append(Outcome(await awaitable))
+        into.append(Result(await awaitable))
     except Error as error:
-        into.append(Outcome(error=error))
+        into.append(Result(error=error))

@@ -11,7 +11,7 @@ from sharecons.admin import (
     ConfigEntry,
     GroupOffset,
     LogOffset,
-    Outcome,
+    Result,
     Results,
     ShareGroup,
     ShareGroupAdmin,
@@ -149,12 +149,12 @@ async def inspect_group(
     )
     at = time.time()
 
-    def inside(key: TopicPartition) -> Outcome[PartitionInspection]:
+    def inside(key: TopicPartition) -> Result[PartitionInspection]:
         if (error := wanted[key].error or states[key].error) is not None:
-            return Outcome(error=error)
+            return Result(error=error)
         read = states[key].value
         log_start, end = ends.get(key, (None, None))
-        return Outcome(
+        return Result(
             PartitionInspection(
                 start_offset=read.state.start_offset,
                 log_start_offset=log_start,
@@ -218,7 +218,7 @@ def _wanted(
         keys = sorted(set(partitions))
     return Results(
         {
-            key: Outcome(error=_unknown_partition_error(group_id, key, known))
+            key: Result(error=_unknown_partition_error(group_id, key, known))
             for key in keys
         }
     )
@@ -302,7 +302,7 @@ def _forbidden_error(
 
 
 def _configs(
-    configs: Outcome[Results[str, Mapping[str, ConfigEntry]]], group_id: str
+    configs: Result[Results[str, Mapping[str, ConfigEntry]]], group_id: str
 ) -> tuple[Mapping[str, ConfigEntry], tuple[Error, ...]]:
     """Return the group's configs; without them some findings are not made."""
     if configs.error is not None:

@@ -9,7 +9,7 @@ from sharecons.admin import (
     ClusterDescription,
     ConfigEntry,
     Features,
-    Outcome,
+    Result,
     ShareGroupAdmin,
     Topic,
 )
@@ -75,14 +75,14 @@ async def check_cluster(
 
 async def _features(
     admin: ShareGroupAdmin, cluster: ClusterDescription
-) -> dict[int, Outcome[Features]]:
-    features: dict[int, Outcome[Features]] = {}
+) -> dict[int, Result[Features]]:
+    features: dict[int, Result[Features]] = {}
 
     async def send(node_id: int) -> None:
         try:
-            features[node_id] = Outcome(await admin.describe_features(node_id=node_id))
+            features[node_id] = Result(await admin.describe_features(node_id=node_id))
         except Error as error:
-            features[node_id] = Outcome(error=error)
+            features[node_id] = Result(error=error)
 
     async with anyio.create_task_group() as tasks:
         for node_id in cluster.brokers:
@@ -93,7 +93,7 @@ async def _features(
 async def _internal_topics(
     admin: ShareGroupAdmin,
     cluster: ClusterDescription,
-    known: Mapping[str, Outcome[Topic]],
+    known: Mapping[str, Result[Topic]],
 ) -> list[Check]:
     names = [each.replication_factor for each in INTERNAL.values()]
     topic_configs, broker_configs = await gather(
@@ -114,11 +114,11 @@ async def _internal_topics(
     ]
 
 
-def _has_share_groups(features: dict[int, Outcome[Features]]) -> bool:
+def _has_share_groups(features: dict[int, Result[Features]]) -> bool:
     return any(each.ok and each.value.share_version for each in features.values())
 
 
-def _topic(name: str, described: Outcome[Topic]) -> Iterator[Check]:
+def _topic(name: str, described: Result[Topic]) -> Iterator[Check]:
     yield check_topic(name, described)
     if described.ok:
         allowed = described.value.authorized_operations
@@ -128,7 +128,7 @@ def _topic(name: str, described: Outcome[Topic]) -> Iterator[Check]:
 async def _groups(
     admin: ShareGroupAdmin,
     group_ids: tuple[str, ...],
-    features: dict[int, Outcome[Features]],
+    features: dict[int, Result[Features]],
 ) -> list[Check]:
     described, configs = await gather(
         admin.describe_share_groups(*group_ids, authorized_operations=True),
@@ -154,7 +154,7 @@ async def _dead_letters(
     admin: ShareGroupAdmin,
     group_id: str,
     configs: Mapping[str, ConfigEntry],
-    features: dict[int, Outcome[Features]],
+    features: dict[int, Result[Features]],
 ) -> list[Check]:
     settings = dead_letter_settings(configs)
     if settings is None or settings.topic is None:

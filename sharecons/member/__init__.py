@@ -8,9 +8,10 @@ group, and `skipped_records` counts what a new group never receives.
 `member_tasks` runs the state machines of `sharecons.protocol`: `drive` runs one
 machine, `leader_tasks` one per partition leader, `ack_dispatcher` passes on the results
 of acknowledgements, and `listener` receives all events. `lease_buffer` holds leases
-until they are delivered, `lease_decoder` decodes them, `record_taker` takes their
-records in one task, and `unprocessed` counts what remains. `group_configs` follows the
-configs of the group. `stored_error` is what ended the member. `error_reports`,
+until they are delivered, `pausable_buffer` withholds paused topics,
+`lease_decoder` decodes them, `record_taker` takes their records in one task, and
+`unprocessed` counts what remains. `group_configs` follows the configs of the group.
+`stored_error` is what ended the member. `error_reports`,
 `archive_warnings`, `member_log`, `fetch_problems`, `unassigned_watch` and
 `log_messages` report.
 """

@@ -23,7 +23,7 @@ from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.acknowledge.results import summarize
 from sharecons.protocol.fetch.demand import FetchDemand
 
-__all__ = ["Acknowledged", "BufferListener", "LeaseBuffer"]
+__all__ = ["Acknowledged", "BufferListener", "LeaseBuffer", "insert_lease"]
 
 Acknowledged = Callable[[list[AcknowledgeResult]], object]
 """The application's callback for results of acknowledgements."""
@@ -78,6 +78,7 @@ class LeaseBuffer:
         self.delivered = DeliveredLeases(clock)
         self._fetch_sizes: dict[Lease, FetchSize] = {}
         self._ready: deque[Lease] = deque()
+        self._kept_topics: frozenset[str] | None = None  # None: all
         self._errors: deque[Exception] = deque()
         self._fatal_error: StoredError | None = None
         self._log = get_logger(__name__)
@@ -96,8 +97,9 @@ class LeaseBuffer:
             return
         fetch_size = FetchSize(self.recorder, len(leases))
         for lease in leases:
-            _insert_lease(self._ready, lease)
+            insert_lease(self._ready, lease)
             self._fetch_sizes[lease] = fetch_size
+        self._release_others(leases)  # a fetch was in flight when the topics changed
         self.listener.on_ready()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
@@ -247,9 +249,18 @@ class LeaseBuffer:
         return self.records[start:stop]
 
     def keep_only(self, topics: Collection[str]) -> None:
-        """Deliver records of these topics only; release buffered records of others."""
-        dropped = [each for each in self._unprocessed() if each.topic not in topics]
-        for lease in dropped:
+        """Deliver records of these topics only from now on.
+
+        Records of others are released: buffered ones now, later ones as they arrive.
+        """
+        self._kept_topics = frozenset(topics)
+        self._release_others(self._unprocessed())
+
+    def _release_others(self, leases: Sequence[Lease]) -> None:
+        kept = self._kept_topics
+        for lease in leases:
+            if kept is None or lease.topic in kept:
+                continue
             lease.release_remaining()
             if lease is self.lease:
                 self._drop_lease()
@@ -303,7 +314,7 @@ class LeaseBuffer:
         report_unprocessed(unprocessed, self.recorder, self.configs, self._log)
 
 
-def _insert_lease(ready: deque[Lease], lease: Lease) -> None:
+def insert_lease(ready: deque[Lease], lease: Lease) -> None:
     """Insert a lease behind those with as many deliveries.
 
     Records on their last delivery are delivered first: releasing them unprocessed

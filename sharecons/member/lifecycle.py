@@ -119,6 +119,18 @@ class Lifecycle(ABC):
                 "another ShareConsumer"
             )
 
+    def cancel_start(self) -> bool:
+        """Close a member that is starting; return whether it was.
+
+        `start` then raises ClosedError.
+        """
+        if self.state != "starting":
+            return False
+        self.state = "closed"
+        if self._starting is not None:
+            self._starting.cancel()
+        return True
+
     # Stopping.
 
     async def close(self, timeout: float, *, leave: bool = True) -> None:
@@ -139,14 +151,12 @@ class Lifecycle(ABC):
         ):
             return
         self.check_caller()
-        if self.state in ("new", "starting"):
+        if self.state == "new":
             self.state = "closed"
-            if self._starting is not None:
-                self._starting.cancel()
         elif self.state == "open":
             self.state = "closing"
             await self._close_within(timeout, leave=leave)
-        elif self._background is not None:
+        elif not self.cancel_start() and self._background is not None:
             with anyio.move_on_after(timeout, shield=True) as limit:
                 await self._background.wait()
             if limit.cancelled_caught:

@@ -151,7 +151,13 @@ class MemberTasks:
         self._errors.on_subscribed()
         self._membership_wakeup.set()
         self._metadata_wakeup.set()
+        self._leaders.update()
         self._on_membership_change()
+
+    def set_paused(self, topics: frozenset[str]) -> None:
+        """Fetch nothing from these topics of the subscription."""
+        self.metadata.paused = topics
+        self._leaders.update()
 
     async def commit(self) -> list[AcknowledgeResult]:
         """Send pending acknowledgements and return one result per offset range.

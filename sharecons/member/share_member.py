@@ -12,6 +12,7 @@ from sharecons.member.group_start import CheckBeforeJoining, connect_and_check
 from sharecons.member.lease_buffer import Acknowledged, BufferListener, LeaseBuffer
 from sharecons.member.lifecycle import Lifecycle
 from sharecons.member.member_tasks import MemberTasks
+from sharecons.member.pausable_buffer import PausableBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.stored_error import StoredError
 from sharecons.metrics.recorder import MetricsRecorder
@@ -62,7 +63,7 @@ class ShareMember(Lifecycle):
         configs: the configs of the group, once the member has connected.
     """
 
-    buffer: LeaseBuffer
+    buffer: PausableBuffer
     demand: FetchDemand
     configs: GroupConfigReader
 
@@ -87,8 +88,20 @@ class ShareMember(Lifecycle):
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Replace the topics; release buffered records of others."""
         self.topics = topics
+        if self.paused:
+            self.set_paused(self.paused.intersection(topics))
         self.buffer.keep_only(topics)
         self._started.subscribe(topics)
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The topics of the subscription that are not fetched now."""
+        return frozenset() if self._tasks is None else self.buffer.paused
+
+    def set_paused(self, topics: frozenset[str]) -> None:
+        """Fetch nothing from these topics, and withhold their buffered records."""
+        self.buffer.set_paused(topics)
+        self._started.set_paused(topics)
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -255,7 +268,7 @@ class ShareMember(Lifecycle):
         """Create the objects that depend on the running event loop."""
         self.recorder.clock = clock = running_clock()
         self.configs = GroupConfigReader(self.group_id, delivery_limit)
-        self.buffer = LeaseBuffer(clock, self.recorder, self.configs)
+        self.buffer = PausableBuffer(clock, self.recorder, self.configs)
         self.buffer.on_acknowledged = self._on_acknowledged
         self._tasks = tasks = MemberTasks(
             self.settings.fetch,

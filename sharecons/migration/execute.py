@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from sharecons._record import TopicPartition
-from sharecons.admin import CommittedOffset, Outcome, Results, ShareGroupAdmin
+from sharecons.admin import CommittedOffset, Result, Results, ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.migration.models import Direction, Migration
 from sharecons.migration.offset_migration import changed_since
@@ -42,7 +42,7 @@ async def carry_out(admin: ShareGroupAdmin, planned: Migration) -> Moved:
     done = await _write_and_verify(admin, planned, wanted) if wanted else {}
     return Results(
         {
-            key: Outcome(error=rejected[key]) if key in rejected else done[key]
+            key: Result(error=rejected[key]) if key in rejected else done[key]
             for key in planned.offsets
         }
     )
@@ -50,7 +50,7 @@ async def carry_out(admin: ShareGroupAdmin, planned: Migration) -> Moved:
 
 async def _write_and_verify(
     admin: ShareGroupAdmin, planned: Migration, wanted: Mapping[TopicPartition, int]
-) -> Mapping[TopicPartition, Outcome[int]]:
+) -> Mapping[TopicPartition, Result[int]]:
     written = await _write(admin, planned, wanted)
     failed = tuple(written.errors)
     if not failed:
@@ -58,7 +58,7 @@ async def _write_and_verify(
     # A response might have been lost: the target's offsets show what was done.
     current = await _target_offsets(admin, planned, failed)
     return {
-        key: Outcome(wanted[key]) if current.get(key) == wanted[key] else one
+        key: Result(wanted[key]) if current.get(key) == wanted[key] else one
         for key, one in written.items()
     }
 
@@ -73,7 +73,7 @@ async def _write(
     commits = {key: CommittedOffset(offset=offset) for key, offset in wanted.items()}
     written = await admin.alter_consumer_group_offsets(planned.target, commits)
     return Results(
-        {key: Outcome(wanted[key], one.error) for key, one in written.items()}
+        {key: Result(wanted[key], one.error) for key, one in written.items()}
     )
 
 

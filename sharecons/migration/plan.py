@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from sharecons._record import TopicPartition
-from sharecons.admin import Outcome, Results, ShareGroupAdmin
+from sharecons.admin import Result, Results, ShareGroupAdmin
 from sharecons.migration.groups import GroupPair, describe_pair
 from sharecons.migration.models import (
     Direction,
@@ -117,12 +117,12 @@ async def _with_other_partitions(admin: ShareGroupAdmin, known: Positions) -> Po
         return known
     described = await admin.describe_topics(*names)
     more = {
-        TopicPartition(name, number): Outcome[GroupPosition | None](None)
+        TopicPartition(name, number): Result[GroupPosition | None](None)
         for name, topic in described.found.items()
         for number in topic.partitions
     }
     gone = {
-        key: Outcome[GroupPosition | None](error=described[key.topic].error)
+        key: Result[GroupPosition | None](error=described[key.topic].error)
         for key in known
         if described[key.topic].error is not None
     }
@@ -145,12 +145,12 @@ async def _moves(
     logs = await log_bounds(admin, found)
     reset = await _offset_reset(admin, pair, target, found)
 
-    def decided(key: TopicPartition) -> Outcome[Move]:
+    def decided(key: TopicPartition) -> Result[Move]:
         error = sources[key].error or targets[key].error or logs[key].error
         if error is not None:
-            return Outcome(error=error)
+            return Result(error=error)
         log: LogBounds = logs[key].value
-        return Outcome(
+        return Result(
             plan_move(
                 found[key],
                 targets[key].value,
@@ -170,7 +170,7 @@ async def target_positions(
     """Read the positions of the target; None for all if it does not exist."""
     keys = tuple(partitions)
     if pair.target is None or not keys:
-        return Results({key: Outcome(None) for key in keys})
+        return Results({key: Result(None) for key in keys})
     read_positions = POSITIONS[pair.direction][1]
     return await read_positions(admin, pair.target.group_id, keys)
 

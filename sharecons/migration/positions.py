@@ -8,7 +8,7 @@ from sharecons.admin import (
     GroupOffset,
     LogOffset,
     OffsetSpec,
-    Outcome,
+    Result,
     Results,
     ShareGroupAdmin,
     SharePartitionState,
@@ -44,7 +44,7 @@ async def share_positions(
     """Read a share group's positions; None as `partitions` means all it has."""
     listed = await admin.list_share_group_offsets(group_id, partitions=partitions)
     if is_code(listed[group_id].error, Code.GROUP_ID_NOT_FOUND):
-        return Results({key: Outcome(None) for key in partitions or ()})
+        return Results({key: Result(None) for key in partitions or ()})
     offsets = listed[group_id].value
     started = [
         key for key, one in offsets.found.items() if one.start_offset is not None
@@ -55,9 +55,9 @@ async def share_positions(
     )
     return Results(
         {
-            key: Outcome(error=one.error)
+            key: Result(error=one.error)
             if one.error
-            else Outcome(_share_position(one.value, states.get(key), counts.get(key)))
+            else Result(_share_position(one.value, states.get(key), counts.get(key)))
             for key, one in offsets.items()
         }
     )
@@ -118,8 +118,8 @@ async def log_bounds(
     return Results({key: _log(starts[key], ends[key]) for key in keys})
 
 
-def _log(start: Outcome[LogOffset], end: Outcome[LogOffset]) -> Outcome[LogBounds]:
+def _log(start: Result[LogOffset], end: Result[LogOffset]) -> Result[LogBounds]:
     error = start.error or end.error
     if error is not None:
-        return Outcome(error=error)
-    return Outcome(LogBounds(start=start.value.offset or 0, end=end.value.offset or 0))
+        return Result(error=error)
+    return Result(LogBounds(start=start.value.offset or 0, end=end.value.offset or 0))

@@ -6,11 +6,14 @@
 loops with a virtual clock.
 """
 
+from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from sharecons.testing.broker.embedded import EmbeddedBroker
+    from sharecons.testing.broker.placement import RequestError
+    from sharecons.testing.broker.settings.validation import SettingError
     from sharecons.testing.broker.snapshots import (
         GroupSnapshot,
         MemberSnapshot,
@@ -28,13 +31,21 @@ __all__ = [
     "OffsetState",
     "PartitionSnapshot",
     "RecordSnapshot",
+    "RequestError",
+    "SettingError",
 ]
+
+_MODULES: Final[Mapping[str, str]] = {
+    "EmbeddedBroker": "embedded",
+    "RequestError": "placement",
+    "SettingError": "settings.validation",
+}
 
 
 def __getattr__(name: str) -> object:
     # pytest imports this package at each start, for its plugin: the broker and its
     # codec are imported at their first use.
     if name in __all__:
-        module = "embedded" if name == "EmbeddedBroker" else "snapshots"
+        module = _MODULES.get(name, "snapshots")
         return getattr(import_module(f"sharecons.testing.broker.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -38,5 +38,4 @@ The shell around them:
 - `locks`: renews locks.
 - `group_settings`: follows the configs of the group.
 - `failure_log`: log lines of failed attempts.
-- `signals`: SIGTERM and SIGINT.
 """

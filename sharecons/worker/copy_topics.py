@@ -17,7 +17,7 @@ from sharecons.errors import (
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import Topic
 from sharecons.protocol.admin.requests import CreateTopic
-from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.admin.results import Result
 from sharecons.protocol.codes import Code
 
 __all__ = [
@@ -69,11 +69,11 @@ class SourceTopic(NamedTuple):
         return None if value is None else int(value)
 
 
-def is_missing(described: Outcome[Topic]) -> bool:
+def is_missing(described: Result[Topic]) -> bool:
     return is_code(described.error, Code.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def rights_error(topic: CopyTopic, described: Outcome[Topic]) -> Error | None:
+def rights_error(topic: CopyTopic, described: Result[Topic]) -> Error | None:
     """Return the error if this client is not allowed to use a topic, or None."""
     needed = ("READ", "WRITE") if topic.is_retry else ("WRITE",)
     if is_code(described.error, Code.TOPIC_AUTHORIZATION_FAILED):

@@ -17,6 +17,7 @@ from sharecons.errors import ConsumerStateError
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.record import KeyT, Record, TopicPartition, ValueT
+from sharecons.stop_signals import stop_on_signals
 from sharecons.worker.arguments import (
     check_consumer,
     check_hooks,
@@ -38,7 +39,6 @@ from sharecons.worker.origins import origin_of_record
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
 from sharecons.worker.runner import Runner
-from sharecons.worker.signals import stop_on_signals
 from sharecons.worker.start_checks import StartChecks
 from sharecons.worker.stats import WorkerStats
 

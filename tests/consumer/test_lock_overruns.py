@@ -75,7 +75,7 @@ async def test_late_acknowledgement_is_explained(broker, warnings):
     assert "orders-0, offsets 0-0" in warning
     assert HINT in warning
     assert "AcknowledgeResult(" not in warning
-    assert "AcknowledgeError(" not in warning
+    assert "AcknowledgeFailure(" not in warning
 
 
 async def test_slow_handler_in_implicit_mode_is_explained(broker, warnings):

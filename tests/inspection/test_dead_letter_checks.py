@@ -6,7 +6,7 @@ from sharecons.admin import (
     ConfigEntry,
     FeatureRange,
     Features,
-    Outcome,
+    Result,
     Topic,
     TopicPartitionInfo,
 )
@@ -26,10 +26,10 @@ NAME = "errors.deadletterqueue.topic.name"
 COPY = "errors.deadletterqueue.copy.record.enable"
 PREFIX = "errors.deadletterqueue.topic.name.prefix"
 OK, WARN, FAIL = Verdict
-FORBIDDEN = Outcome(
+FORBIDDEN = Result(
     error=AuthorizationError("no right", code=31, name="CLUSTER_AUTHORIZATION_FAILED")
 )
-MISSING = Outcome(
+MISSING = Result(
     error=BrokerError("gone", code=Code.UNKNOWN_TOPIC_OR_PARTITION, name="UNKNOWN")
 )
 
@@ -42,7 +42,7 @@ def entries(**values):
 
 
 def broker(prefix="dlq.", create="false"):
-    return Outcome(entries(**{PREFIX: prefix, DEAD_LETTER_CREATE: create}))
+    return Result(entries(**{PREFIX: prefix, DEAD_LETTER_CREATE: create}))
 
 
 def features(finalized, supported=2):
@@ -54,7 +54,7 @@ def features(finalized, supported=2):
 
 def topic(leader=1, operations=frozenset(("READ", "DESCRIBE"))):
     one = TopicPartitionInfo(leader=leader, leader_epoch=0, replicas=(1,), in_sync=(1,))
-    return Outcome(
+    return Result(
         Topic(
             name="dlq.orders",
             topic_id=bytes(16),
@@ -66,7 +66,7 @@ def topic(leader=1, operations=frozenset(("READ", "DESCRIBE"))):
 
 
 def topic_configs(enable="true", policy="delete"):
-    return Outcome(entries(**{DEAD_LETTER_ENABLE: enable, "cleanup.policy": policy}))
+    return Result(entries(**{DEAD_LETTER_ENABLE: enable, "cleanup.policy": policy}))
 
 
 def check(name="dlq.orders", *, copy=False, **facts):

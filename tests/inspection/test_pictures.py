@@ -11,7 +11,7 @@ from rich.console import Console
 from sharecons._record import TopicPartition
 from sharecons.admin import (
     DeliveryState,
-    Outcome,
+    Result,
     Results,
     ShareGroup,
     SharePartitionState,
@@ -63,9 +63,9 @@ def inside(start, *batches, end):
 
 def group(*insides, topic="orders", errors=(), facts=FACTS):
     contents = {TopicPartition(topic, n): each for n, each in enumerate(insides)}
-    outcomes = {key: Outcome(each) for key, each in contents.items()}
+    outcomes = {key: Result(each) for key, each in contents.items()}
     outcomes |= {
-        TopicPartition("lost", n): Outcome(error=e) for n, e in enumerate(errors)
+        TopicPartition("lost", n): Result(error=e) for n, e in enumerate(errors)
     }
     return GroupInspection(
         group=ShareGroup(

@@ -6,7 +6,7 @@ from sharecons.admin import (
     ConfigEntry,
     FeatureRange,
     Features,
-    Outcome,
+    Result,
     ShareGroupAdmin,
     Topic,
     TopicPartitionInfo,
@@ -41,7 +41,7 @@ def features(share_version, share_fetch=(1, 2), supported=True):
     apis = {}
     if share_fetch:
         apis[78] = FeatureRange(lowest=share_fetch[0], highest=share_fetch[1])
-    return Outcome(
+    return Result(
         Features(
             finalized=only(share_version) if share_version else {},
             supported=only(1) if supported else {},
@@ -86,7 +86,7 @@ def test_one_old_broker_among_others_is_named():
 
 
 def a_topic(replicas=(1, 2, 3), in_sync=(1, 2, 3), leader=1):
-    return Outcome(
+    return Result(
         Topic(
             name="orders",
             topic_id=bytes(16),
@@ -104,7 +104,7 @@ def a_topic(replicas=(1, 2, 3), in_sync=(1, 2, 3), leader=1):
 
 
 def gone(code=3):
-    return Outcome(error=BrokerError("there is none", code=code, name="NONE"))
+    return Result(error=BrokerError("there is none", code=code, name="NONE"))
 
 
 def configs(**values):
@@ -112,7 +112,7 @@ def configs(**values):
         name: ConfigEntry(name=name, value=str(value), source="STATIC_BROKER_CONFIG")
         for name, value in values.items()
     }
-    return Outcome(entries)
+    return Result(entries)
 
 
 def check_state_topic(described, *, brokers=3, factor=3, min_isr=1):
@@ -192,7 +192,7 @@ def test_group_of_another_type_fails():
 )
 def test_unsuitable_defaults_are_warnings(name, value, expected):
     entry = ConfigEntry(name=name, value=value, source="DEFAULT_CONFIG")
-    (check,) = check_configs("billing", Outcome({name: entry}))
+    (check,) = check_configs("billing", Result({name: entry}))
 
     assert expected is check.verdict
 

@@ -6,13 +6,13 @@ from sharecons.member.ack_dispatcher import AckDispatcher
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
     ResultLog,
 )
 from sharecons.record import ACCEPT
 
-ERROR = AcknowledgeError(121, "INVALID_RECORD_STATE", "not yours")
+ERROR = AcknowledgeFailure(121, "INVALID_RECORD_STATE", "not yours")
 
 
 class Listener:

@@ -10,7 +10,7 @@ import pytest
 from sharecons.metrics import METRICS, MetricName
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder, PollTimes
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
 )
 from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
@@ -21,7 +21,7 @@ from tests.protocol.message_factories import fetch_response, partition_response
 
 P0: Final = SharePartition(UUID(int=1), 0)
 P1: Final = SharePartition(UUID(int=1), 1)
-NOT_ACQUIRED: Final = AcknowledgeError(121, "INVALID_RECORD_STATE", "not acquired")
+NOT_ACQUIRED: Final = AcknowledgeFailure(121, "INVALID_RECORD_STATE", "not acquired")
 
 
 def response(*acquired: tuple[int, int], throttle: float = 0.0) -> ShareFetchResponse:

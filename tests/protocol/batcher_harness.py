@@ -4,7 +4,7 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
-from sharecons.protocol.acknowledge.result_log import AcknowledgeError, ResultLog
+from sharecons.protocol.acknowledge.result_log import AcknowledgeFailure, ResultLog
 from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.codes import Code
 from sharecons.protocol.partitions import SharePartition
@@ -69,7 +69,7 @@ class BatcherHarness:
     def respond(
         self,
         *partitions: PartitionResponse,
-        error: AcknowledgeError | None = None,
+        error: AcknowledgeFailure | None = None,
         renewed_until: float = 0.0,
         now: float = 0.0,
     ) -> None:

@@ -4,21 +4,21 @@ import pytest
 
 from sharecons.errors import AuthorizationError, BrokerError, Error
 from sharecons.protocol.admin.broker_errors import broker_error, is_code
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 
 ERROR = Error("no")
 
 
 def test_outcome_returns_its_value_or_raises_its_error():
-    assert 5 == Outcome(5).value
-    assert Outcome(None).ok
+    assert 5 == Result(5).value
+    assert Result(None).ok
     with pytest.raises(Error, match="no"):
-        _ = Outcome(error=ERROR).value
+        _ = Result(error=ERROR).value
 
 
 def test_results_are_separated_into_values_and_errors():
-    results = Results({"a": Outcome(1), "b": Outcome(error=ERROR)})
+    results = Results({"a": Result(1), "b": Result(error=ERROR)})
 
     assert {"a": 1} == results.found
     assert {"b": ERROR} == results.errors
@@ -30,14 +30,14 @@ def test_results_are_separated_into_values_and_errors():
 
 
 def test_check_returns_results_without_errors():
-    results = Results({"a": Outcome(1)})
+    results = Results({"a": Result(1)})
 
     assert results is results.check()
-    assert results == Results({"a": Outcome(1)})
+    assert results == Results({"a": Result(1)})
 
 
 def test_common_error_is_the_error_of_all_keys():
-    assert ERROR is Results({"a": Outcome(error=ERROR)}).common_error
+    assert ERROR is Results({"a": Result(error=ERROR)}).common_error
     assert Results({}).common_error is None
 
 

@@ -5,7 +5,7 @@ import pytest
 from sharecons.protocol import error_actions
 from sharecons.protocol.acknowledge.ack_batches import MAX_PASSED_OVER
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
 )
 from sharecons.protocol.acknowledge.results import join_results
@@ -16,7 +16,9 @@ from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
 from tests.protocol.batcher_harness import INVALID_STATE, BatcherHarness, accepted
 from tests.protocol.message_factories import P0, P1, TOPIC, partition_response
 
-UNKNOWN_ERROR = AcknowledgeError(Code.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR", "")
+UNKNOWN_ERROR = AcknowledgeFailure(
+    Code.UNKNOWN_SERVER_ERROR, "UNKNOWN_SERVER_ERROR", ""
+)
 
 
 # The contents of a request.
@@ -320,7 +322,7 @@ def test_error_has_the_brokers_message():
         )
     )
 
-    error = AcknowledgeError(INVALID_STATE, "INVALID_RECORD_STATE", "not yours")
+    error = AcknowledgeFailure(INVALID_STATE, "INVALID_RECORD_STATE", "not yours")
     expected = AcknowledgeResult(TOPIC, 0, 0, 0, ACCEPT, error)
     assert [expected] == harness.result_log.results
 

@@ -15,7 +15,7 @@ from sharecons.protocol.admin.fanout import (
     part_results,
 )
 from sharecons.protocol.admin.requests import PartialReply, Reply
-from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.admin.results import Result
 from sharecons.protocol.codes import Code
 
 
@@ -170,9 +170,9 @@ def test_merged_reply_is_retriable_if_one_part_is():
 
 def test_part_results_have_the_common_error_or_their_own():
     error = BrokerError("no", code=68, name="NON_EMPTY_GROUP")
-    all_failed = part_results(Outcome(error=error), ["x", "y"], "set", str)
+    all_failed = part_results(Result(error=error), ["x", "y"], "set", str)
     replied = {"x": succeeded(), "y": failed(Code.UNKNOWN_TOPIC_OR_PARTITION)}
-    separate = part_results(Outcome(replied), ["x", "y", "z"], "set", str)
+    separate = part_results(Result(replied), ["x", "y", "z"], "set", str)
 
     assert error is all_failed.common_error
     assert separate["x"].ok

@@ -11,7 +11,7 @@ from sharecons._record import TopicPartition
 from sharecons.errors import AuthorizationError, BrokerError, ConnectionFailedError
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.models import GroupOffset, Topic, TopicPartitionInfo
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 from sharecons.spark import watch
 from sharecons.spark.batch import BatchQuery
@@ -41,7 +41,7 @@ def topic(name, leaders, allowed=None):
         )
         for number, leader in enumerate(leaders)
     }
-    return Outcome(
+    return Result(
         Topic(
             name=name,
             topic_id=ID,
@@ -53,7 +53,7 @@ def topic(name, leaders, allowed=None):
 
 
 def no_topic(code):
-    return Outcome(error=broker_error("describe", "topic", code, None))
+    return Result(error=broker_error("describe", "topic", code, None))
 
 
 def test_topics_are_classified_by_their_description():

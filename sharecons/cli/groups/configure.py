@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final
 
-from sharecons.admin import ConfigEntry, Outcome, ShareGroupAdmin
+from sharecons.admin import ConfigEntry, Result, ShareGroupAdmin
 from sharecons.admin.config_validation import (
     DEAD_LETTER_CONFIGS,
     DEAD_LETTER_TOPIC,
@@ -55,14 +55,14 @@ async def configure(admin: ShareGroupAdmin, request: Request) -> ExitCode:
 
 async def _alter_configs(
     admin: ShareGroupAdmin, group: str, request: Request
-) -> Outcome[None]:
+) -> Result[None]:
     try:
         return await admin.alter_group_configs(
             group, request.configs, validate_only=request.dry_run
         )
     except ConfigurationError as error:
         # A value can be valid for one group and not for another.
-        return Outcome(error=error)
+        return Result(error=error)
 
 
 def _select_entries(

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sharecons.admin import ListedGroup, Outcome, Results, ShareGroupAdmin
+from sharecons.admin import ListedGroup, Result, Results, ShareGroupAdmin
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups.output import finish, group_ids, status_text, write_note
 from sharecons.cli.groups.request import Request
@@ -49,14 +49,14 @@ async def _predict_results(
     )
 
 
-def _predict_outcome(group: str, listed: ListedGroup | None) -> Outcome[None]:
+def _predict_outcome(group: str, listed: ListedGroup | None) -> Result[None]:
     if listed is None:
         code = Code.GROUP_ID_NOT_FOUND
     elif listed.state not in ("Empty", "Dead"):
         code = Code.NON_EMPTY_GROUP
     else:
-        return Outcome()
-    return Outcome(error=broker_error("delete", f"group {group!r}", code, None))
+        return Result()
+    return Result(error=broker_error("delete", f"group {group!r}", code, None))
 
 
 async def delete_offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from sharecons._record import TopicPartition
-from sharecons.admin import OffsetSpec, Outcome, Results, ShareGroupAdmin
+from sharecons.admin import OffsetSpec, Result, Results, ShareGroupAdmin
 from sharecons.cli.groups.output import write_note
 from sharecons.cli.groups.targets import Target, ToCurrent, ToFile, ToOffset, ToSpec
 
@@ -58,20 +58,20 @@ async def _clamp_to_logs(
     """Limit offsets to the range of their logs, as Kafka's tool does."""
     firsts = await admin.list_offsets(wanted.keys(), OffsetSpec.EARLIEST)
     ends = await _log_ends(admin, wanted.keys())
-    offsets: dict[TopicPartition, Outcome[int]] = {}
+    offsets: dict[TopicPartition, Result[int]] = {}
     low: list[TopicPartition] = []
     high: list[TopicPartition] = []
     for key, offset in wanted.items():
         error = firsts[key].error or ends[key].error
         if error is not None:
-            offsets[key] = Outcome(error=error)
+            offsets[key] = Result(error=error)
             continue
         first, end = firsts[key].value.offset or 0, ends[key].value
         if offset < first:
             low.append(key)
         elif offset > end:
             high.append(key)
-        offsets[key] = Outcome(min(max(offset, first), end))
+        offsets[key] = Result(min(max(offset, first), end))
     if low:
         _note_partitions(
             "the log starts at a higher offset, which is used instead", low
@@ -93,7 +93,7 @@ async def _keep_current(
             "the group has no start offset, so the log end offset is used", new
         )
     return Results(
-        {key: ends[key] if key in ends else Outcome(current[key]) for key in partitions}
+        {key: ends[key] if key in ends else Result(current[key]) for key in partitions}
     )
 
 

@@ -19,7 +19,7 @@ from sharecons.errors import Error
 from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import ConfigEntry, FeatureRange, Features, Topic
-from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.admin.results import Result
 from sharecons.protocol.codes import Code
 
 __all__ = [
@@ -84,10 +84,10 @@ class DeadLetterFacts:
         topic_configs: its configs.
     """
 
-    brokers: Mapping[int, Outcome[Entries]]
+    brokers: Mapping[int, Result[Entries]]
     features: Mapping[int, Features]
-    topic: Outcome[Topic]
-    topic_configs: Outcome[Entries]
+    topic: Result[Topic]
+    topic_configs: Result[Entries]
 
 
 def dead_letter_settings(entries: Entries) -> DeadLetterSettings | None:
@@ -173,7 +173,7 @@ def _name_problem(what: str, name: str) -> Check | None:
 
 
 def _prefix_problem(
-    what: str, name: str, brokers: Mapping[int, Outcome[Entries]]
+    what: str, name: str, brokers: Mapping[int, Result[Entries]]
 ) -> Check | None:
     for node_id, configs in brokers.items():
         if configs.error is not None:
@@ -216,7 +216,7 @@ def _topic(
         yield _rights(name, topic.authorized_operations)
 
 
-def _missing(what: str, name: str, brokers: Mapping[int, Outcome[Entries]]) -> Check:
+def _missing(what: str, name: str, brokers: Mapping[int, Result[Entries]]) -> Check:
     create = (
         f"kafka-topics.sh --bootstrap-server … --create --topic {name} --config "
         f"{DEAD_LETTER_ENABLE}=true"
@@ -248,7 +248,7 @@ def _leader_problem(what: str, topic: Topic) -> Check | None:
 
 
 def _config_problem(
-    what: str, name: str, settings: DeadLetterSettings, configs: Outcome[Entries]
+    what: str, name: str, settings: DeadLetterSettings, configs: Result[Entries]
 ) -> Check | None:
     if configs.error is not None:
         return warn(

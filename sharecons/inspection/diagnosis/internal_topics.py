@@ -10,7 +10,7 @@ from typing import Final
 
 from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
 from sharecons.protocol.admin.models import ConfigEntry, Topic
-from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.admin.results import Result
 
 __all__ = [
     "OFFSETS_TOPIC",
@@ -64,10 +64,10 @@ class InternalTopicFacts:
         broker_configs: the configs of each broker, by node id.
     """
 
-    described: Outcome[Topic]
-    topic_configs: Outcome[Entries]
+    described: Result[Topic]
+    topic_configs: Result[Entries]
     brokers: int
-    broker_configs: Mapping[int, Outcome[Entries]]
+    broker_configs: Mapping[int, Result[Entries]]
 
 
 def check_internal_topic(topic: InternalTopic, facts: InternalTopicFacts) -> Check:
@@ -148,7 +148,7 @@ def _check_existing(
     return ok(internal.check, f"{count} partitions, {replicas} replicas")
 
 
-def _number(configs: Outcome[Entries], name: str) -> int | None:
+def _number(configs: Result[Entries], name: str) -> int | None:
     """Return a config as a number; None if it is unknown."""
     entry = configs.value.get(name) if configs.ok else None
     return None if entry is None or not entry.value else int(entry.value)

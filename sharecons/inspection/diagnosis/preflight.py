@@ -15,7 +15,7 @@ from sharecons.protocol.admin.models import (
     ShareGroup,
     Topic,
 )
-from sharecons.protocol.admin.results import Outcome
+from sharecons.protocol.admin.results import Result
 
 __all__ = [
     "check_configs",
@@ -38,7 +38,7 @@ def check_reachable(cluster: ClusterDescription) -> Check:
     return ok("cluster", f"{brokers}, cluster id {cluster.cluster_id}")
 
 
-def check_features(brokers: Mapping[int, Outcome[Features]]) -> Iterator[Check]:
+def check_features(brokers: Mapping[int, Result[Features]]) -> Iterator[Check]:
     """Check the API versions of all brokers, and that share groups are enabled."""
     features = {node: each.value for node, each in brokers.items() if each.ok}
     for node, one in brokers.items():
@@ -95,7 +95,7 @@ def _feature(features: Features) -> Check:
     )
 
 
-def check_topic(name: str, described: Outcome[Topic]) -> Check:
+def check_topic(name: str, described: Result[Topic]) -> Check:
     """Check a topic that the group will consume."""
     what = f"topic {name}"
     if described.error is not None:
@@ -114,7 +114,7 @@ def check_topic(name: str, described: Outcome[Topic]) -> Check:
     return ok(what, "1 partition" if count == 1 else f"{count} partitions")
 
 
-def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> Check:
+def check_group(name: str, described: Result[ShareGroup], kind: str | None) -> Check:
     """Check a group id; `kind` is the type of the listed group with this id, if any."""
     what = f"group {name}"
     if described.ok:
@@ -133,7 +133,7 @@ def check_group(name: str, described: Outcome[ShareGroup], kind: str | None) -> 
 
 
 def check_configs(
-    name: str, described: Outcome[Mapping[str, ConfigEntry]]
+    name: str, described: Result[Mapping[str, ConfigEntry]]
 ) -> Iterator[Check]:
     """Check the configs of a group, including unsuitable defaults."""
     what = f"configs of {name}"

@@ -20,7 +20,7 @@ from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.ranges import ranges_of
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
 )
 from sharecons.protocol.acknowledge.results import results_of
@@ -101,7 +101,7 @@ class AckBatch:
             waiter.outstanding += 1
         return self
 
-    def results(self, error: AcknowledgeError | None) -> list[AcknowledgeResult]:
+    def results(self, error: AcknowledgeFailure | None) -> list[AcknowledgeResult]:
         return results_of(self.lease, self.runs, error)
 
     def split_in_half(self) -> "list[AckBatch]":

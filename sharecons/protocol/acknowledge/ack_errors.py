@@ -4,7 +4,7 @@ from typing import Final
 
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
-from sharecons.protocol.acknowledge.result_log import AcknowledgeError
+from sharecons.protocol.acknowledge.result_log import AcknowledgeFailure
 from sharecons.protocol.codes import Code
 
 __all__ = [
@@ -15,7 +15,7 @@ __all__ = [
     "session_lost_error",
 ]
 
-MISSING_IN_RESPONSE: Final = AcknowledgeError(
+MISSING_IN_RESPONSE: Final = AcknowledgeFailure(
     Code.UNKNOWN_SERVER_ERROR,
     "UNKNOWN_SERVER_ERROR",
     "the response does not contain the partition: whether the acknowledgement was "
@@ -23,17 +23,17 @@ MISSING_IN_RESPONSE: Final = AcknowledgeError(
 )
 
 
-SESSION_CLOSING: Final = AcknowledgeError(
+SESSION_CLOSING: Final = AcknowledgeFailure(
     Code.SHARE_SESSION_NOT_FOUND,
     Code.SHARE_SESSION_NOT_FOUND.name,
     "the session is being closed: the record is released, not renewed",
 )
 
 
-def reacquired_error(reason: str) -> AcknowledgeError:
+def reacquired_error(reason: str) -> AcknowledgeFailure:
     """Return the error for a late acknowledgement of a record acquired again."""
     code = Code.INVALID_RECORD_STATE
-    return AcknowledgeError(
+    return AcknowledgeFailure(
         code,
         code.name,
         f"{reason}; this consumer has acquired the record again meanwhile, and its "
@@ -41,10 +41,10 @@ def reacquired_error(reason: str) -> AcknowledgeError:
     )
 
 
-def session_lost_error(lock_scope: LockScope) -> AcknowledgeError:
+def session_lost_error(lock_scope: LockScope) -> AcknowledgeFailure:
     """Return the error for the locks of a session that has ended."""
     code = lock_scope.code
-    return AcknowledgeError(
+    return AcknowledgeFailure(
         code,
         code.name,
         f"{lock_scope.reason}; the broker releases unacknowledged records",

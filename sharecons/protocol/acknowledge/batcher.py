@@ -37,7 +37,7 @@ from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.redelivered_leases import RedeliveredLeases
 from sharecons.protocol.acknowledge.redeliveries import Redeliveries
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
     ResultLog,
 )
@@ -166,7 +166,7 @@ class AckBatcher:
         self,
         partitions: Sequence[PartitionResponse],
         *,
-        error: AcknowledgeError | None,
+        error: AcknowledgeFailure | None,
         renewed_until: float,
         now: float,
     ) -> None:
@@ -193,7 +193,7 @@ class AckBatcher:
 
     def fail_sent(self, code: int, message: str, now: float) -> None:
         """Fail the last request's acknowledgements with the error of its response."""
-        error = AcknowledgeError(code, code_name(code), message)
+        error = AcknowledgeFailure(code, code_name(code), message)
         self.on_response((), error=error, renewed_until=0.0, now=now)
 
     def resend(self) -> None:
@@ -245,7 +245,7 @@ class AckBatcher:
             for batch in batches:
                 self._finish(batch, None, renewed_until)
             return
-        error = AcknowledgeError(
+        error = AcknowledgeFailure(
             code, code_name(code), response.acknowledge_message or ""
         )
         match action_for(error_actions.ACKNOWLEDGE, code):
@@ -277,7 +277,7 @@ class AckBatcher:
                 self._fail([reacquired], reacquired_error(reason))
 
     def _on_rejected(
-        self, batches: list[AckBatch], error: AcknowledgeError, now: float
+        self, batches: list[AckBatch], error: AcknowledgeFailure, now: float
     ) -> None:
         for batch in batches:
             batch.rejected = True
@@ -290,7 +290,7 @@ class AckBatcher:
             self.result_log.overrun_count += batch.record_count
             reason = lock_overrun(batch.lease, batch.deadline, now)
             message = f"{reason} ({error.message})" if error.message else reason
-            self._fail(batches, AcknowledgeError(error.code, error.name, message))
+            self._fail(batches, AcknowledgeFailure(error.code, error.name, message))
             return
         parts = batch.split_in_half()
         if not parts:
@@ -310,12 +310,12 @@ class AckBatcher:
         in_flight = (batch for batches in self._in_flight.values() for batch in batches)
         return [*self._queued, *in_flight]
 
-    def _fail(self, batches: Sequence[AckBatch], error: AcknowledgeError) -> None:
+    def _fail(self, batches: Sequence[AckBatch], error: AcknowledgeFailure) -> None:
         for batch in batches:
             self._finish(batch, error, 0.0)
 
     def _finish(
-        self, batch: AckBatch, error: AcknowledgeError | None, renewed_until: float
+        self, batch: AckBatch, error: AcknowledgeFailure | None, renewed_until: float
     ) -> None:
         results: list[AcknowledgeResult] = []
         limit = self.result_log.delivery_limit

@@ -6,10 +6,10 @@ from typing import NamedTuple, Optional, final
 from sharecons._record import AcknowledgeType
 from sharecons.protocol.acknowledge.damaged_records import DamagedRecords
 
-__all__ = ["AcknowledgeError", "AcknowledgeResult", "LastRelease", "ResultLog"]
+__all__ = ["AcknowledgeFailure", "AcknowledgeResult", "LastRelease", "ResultLog"]
 
 
-class AcknowledgeError(NamedTuple):
+class AcknowledgeFailure(NamedTuple):
     """Why an acknowledgement was not applied.
 
     Attributes:
@@ -39,7 +39,7 @@ class AcknowledgeResult(NamedTuple):
     last_offset: int
     type: AcknowledgeType
     # mypyc keeps the annotation of a union as `type`, unless it is written like this.
-    error: "Optional[AcknowledgeError]"  # noqa: UP045
+    error: "Optional[AcknowledgeFailure]"  # noqa: UP045
 
 
 class LastRelease(NamedTuple):

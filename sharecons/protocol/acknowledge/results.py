@@ -6,7 +6,7 @@ from typing import Final
 from sharecons._record import AcknowledgeType
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import (
-    AcknowledgeError,
+    AcknowledgeFailure,
     AcknowledgeResult,
 )
 from sharecons.protocol.acknowledge.runs import GAP, Run
@@ -19,7 +19,7 @@ _TYPES: Final = {kind.value: kind for kind in AcknowledgeType}
 
 
 def results_of(
-    lease: Lease, runs: Iterable[Run], error: AcknowledgeError | None
+    lease: Lease, runs: Iterable[Run], error: AcknowledgeFailure | None
 ) -> list[AcknowledgeResult]:
     """Return the results of runs of a lease, without gaps."""
     partition = lease.share_partition.partition

@@ -24,7 +24,7 @@ from sharecons.errors import Error, ProtocolError, RequestTimedOutError
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.models import Topic, TopicPartitionInfo
 from sharecons.protocol.admin.requests import PartialReply, Reply
-from sharecons.protocol.admin.results import Outcome, Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code, code_name
 
 __all__ = [
@@ -95,9 +95,9 @@ def results_of(
     """Convert replies to results; None is a valid value."""
     return Results(
         {
-            part: Outcome(reply.value)
+            part: Result(reply.value)
             if reply.code == Code.NONE
-            else Outcome(
+            else Result(
                 error=broker_error(action, name_of(part), reply.code, reply.message)
             )
             for part, reply in replies.items()
@@ -106,17 +106,17 @@ def results_of(
 
 
 def part_results(
-    whole: Outcome[Mapping[P, Reply[V]]],
+    whole: Result[Mapping[P, Reply[V]]],
     keys: Iterable[P],
     action: str,
     name_of: Callable[[P], str],
 ) -> Results[P, V]:
     """Return the results of parts; an error of the whole is the error of each."""
     if whole.error is not None:
-        return Results({key: Outcome(error=whole.error) for key in keys})
+        return Results({key: Result(error=whole.error) for key in keys})
     replied = results_of(whole.value, action, name_of)
     missing = ProtocolError(f"cannot {action}: the response is incomplete")
-    return Results({key: replied.get(key, Outcome(error=missing)) for key in keys})
+    return Results({key: replied.get(key, Result(error=missing)) for key in keys})
 
 
 def find_partition(
@@ -157,7 +157,7 @@ class FanOut(Generic[K, V]):
         self._last_errors: dict[K, str] = {}
         self._causes: dict[K, Error] = {}
         self._partial_values: dict[K, V] = {}
-        self._outcomes: dict[K, Outcome[V]] = {}
+        self._outcomes: dict[K, Result[V]] = {}
 
     @property
     def finished(self) -> bool:
@@ -199,7 +199,7 @@ class FanOut(Generic[K, V]):
         if route is not None:
             self._retry(key, reply, route)
         elif reply.code == Code.NONE:
-            self._finish(key, Outcome(reply.value))
+            self._finish(key, Result(reply.value))
         else:
             self.fail(
                 key,
@@ -210,7 +210,7 @@ class FanOut(Generic[K, V]):
 
     def fail(self, key: K, error: Error) -> None:
         """End a key with an error."""
-        self._finish(key, Outcome(error=error))
+        self._finish(key, Result(error=error))
 
     def on_connection_error(self, keys: Iterable[K], error: Error) -> None:
         """Handle a connection error: keep the keys pending and drop their routes."""
@@ -227,9 +227,9 @@ class FanOut(Generic[K, V]):
         """End pending keys at the deadline, with their partial value or last error."""
         for key in tuple(self._pending):
             if key in self._partial_values:
-                self._finish(key, Outcome(self._partial_values[key]))
+                self._finish(key, Result(self._partial_values[key]))
             else:
-                self._finish(key, Outcome(error=self._timeout_error(key, timeout)))
+                self._finish(key, Result(error=self._timeout_error(key, timeout)))
 
     def _retry(self, key: K, reply: Reply[V], route: RetryRoute) -> None:
         if route is RetryRoute.LOOK_UP:
@@ -250,6 +250,6 @@ class FanOut(Generic[K, V]):
         error.__cause__ = self._causes.get(key)
         return error
 
-    def _finish(self, key: K, outcome: Outcome[V]) -> None:
+    def _finish(self, key: K, outcome: Result[V]) -> None:
         self._pending.pop(key, None)
         self._outcomes[key] = outcome

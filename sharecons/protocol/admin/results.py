@@ -9,7 +9,7 @@ from typing import Generic, TypeVar, cast, final
 
 from sharecons.errors import Error, fresh
 
-__all__ = ["Outcome", "Results"]
+__all__ = ["Result", "Results"]
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -17,7 +17,7 @@ V = TypeVar("V")
 
 
 @final
-class Outcome(Generic[T]):
+class Result(Generic[T]):
     """Either a value or an error.
 
     Attributes:
@@ -43,7 +43,7 @@ class Outcome(Generic[T]):
         return cast("T", self._value)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Outcome):
+        if not isinstance(other, Result):
             return NotImplemented
         return self._value == other._value and self.error is other.error
 
@@ -51,30 +51,30 @@ class Outcome(Generic[T]):
 
     def __repr__(self) -> str:
         what = self._value if self.error is None else self.error
-        return f"Outcome({what!r})"
+        return f"Result({what!r})"
 
 
 @final
-class Results(Mapping[K, Outcome[V]]):
-    """The outcome of each key of a request, in the order of the request.
+class Results(Mapping[K, Result[V]]):
+    """The result of each key of a request, in the order of the request.
 
     `results[key].value` returns a value or raises its error. `found` has only the
     values, `errors` only the errors.
     """
 
-    __slots__ = ("_outcomes",)
+    __slots__ = ("_results",)
 
-    def __init__(self, outcomes: Mapping[K, Outcome[V]]) -> None:
-        self._outcomes = dict(outcomes)
+    def __init__(self, results: Mapping[K, Result[V]]) -> None:
+        self._results = dict(results)
 
-    def __getitem__(self, key: K) -> Outcome[V]:
-        return self._outcomes[key]
+    def __getitem__(self, key: K) -> Result[V]:
+        return self._results[key]
 
     def __iter__(self) -> Iterator[K]:
-        return iter(self._outcomes)
+        return iter(self._results)
 
     def __len__(self) -> int:
-        return len(self._outcomes)
+        return len(self._results)
 
     @property
     def found(self) -> dict[K, V]:
@@ -108,12 +108,10 @@ class Results(Mapping[K, Outcome[V]]):
         """Return results with `change` applied to each value, and the same errors."""
         return Results(
             {
-                key: Outcome(
-                    change(one.value) if one.error is None else None, one.error
-                )
+                key: Result(change(one.value) if one.error is None else None, one.error)
                 for key, one in self.items()
             }
         )
 
     def __repr__(self) -> str:
-        return f"Results({self._outcomes!r})"
+        return f"Results({self._results!r})"

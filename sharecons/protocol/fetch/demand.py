@@ -148,6 +148,10 @@ class FetchDemand:
         self._prefetch.on_delivered(count, now)
         self._wake()
 
+    def on_returned(self, count: int) -> None:
+        """Count records that are in the buffer again, after `on_dropped`."""
+        self._prefetch.on_acquired(count)
+
     def on_dropped(self, count: int) -> None:
         """Count records that leave the buffer without being delivered."""
         self._prefetch.on_dropped(count)

@@ -69,6 +69,7 @@ class Metadata:
         topic_codes: the error codes of the subscribed topics, by name.
         topic_errors: changes of topics' error codes; the caller empties it.
         has_new_topics: a missing subscribed topic has appeared; the caller resets it.
+        paused: topics of the subscription that are not fetched.
         requested_at: when the latest metadata of the subscription was requested.
     """
 
@@ -78,6 +79,7 @@ class Metadata:
         self.topic_errors: list[TopicError] = []
         self.has_new_topics = False
         self.finished = False
+        self.paused: frozenset[str] = frozenset()
         self.requested_at = -math.inf
         self._last_request_at = -math.inf
         self._leaders: dict[SharePartition, PartitionLeader] = {}
@@ -150,13 +152,23 @@ class Metadata:
     # Queries.
 
     def leaders(self) -> dict[int, frozenset[SharePartition]]:
-        """Return the assigned partitions by leader node, without those not known."""
+        """Return the partitions to fetch by leader node, without those not known."""
         led: dict[int, set[SharePartition]] = {}
         for share_partition in self._assigned:
+            if not self._is_fetched(share_partition.topic_id):
+                continue
             leader = self._leaders.get(share_partition)
             if leader is not None and leader.leader_id in self.brokers:
                 led.setdefault(leader.leader_id, set()).add(share_partition)
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
+
+    def _is_fetched(self, topic_id: TopicId) -> bool:
+        """Return whether a topic is subscribed and not paused, or not known yet.
+
+        The assignment contains other topics until the coordinator replaces it.
+        """
+        name = self.topic_names.get(topic_id)
+        return name is None or (name in self._subscribed and name not in self.paused)
 
     def leaderless(self) -> dict[str, int]:
         """Return by topic how many assigned partitions have no known leader.

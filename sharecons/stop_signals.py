@@ -1,11 +1,12 @@
-"""SIGTERM and SIGINT: the first stops all workers, the second cancels their handlers.
+"""SIGTERM and SIGINT: one signal stops all workers and consumers of the process.
 
-While a worker runs in the main thread, one function receives the signals and passes
-them to each worker of the process, whatever its thread and its event loop. Python calls
-signal handlers in the main thread only, and only there they can be installed.
+While one of them runs in the main thread, one function receives the signals and passes
+them to each of them, whatever its thread and its event loop. Python calls signal
+handlers in the main thread only, and only there they can be installed. A second signal
+cancels the handlers of workers; if only consumers run, it has its usual effect.
 
 The handlers that were installed before are called as well, and are installed again
-after the last worker. They belong to the application, or to a server such as uvicorn.
+after the last of them. They belong to the application, or to a server such as uvicorn.
 asyncio passes signals to the callbacks of `loop.add_signal_handler` by the wakeup file
 descriptor, which is not replaced here if there is one.
 """
@@ -24,7 +25,7 @@ from typing import Any, Final, final
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import call_soon_function, in_trio
 
-__all__ = ["SIGNALS", "stop_on_signals"]
+__all__ = ["SIGNALS", "Listener", "stop_on_signals"]
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -36,49 +37,63 @@ _log = get_logger(__name__)
 
 @contextmanager
 def stop_on_signals(
-    group: str, stop: Callable[[], None], stop_now: Callable[[], None]
-) -> Iterator[None]:
+    group: str,
+    stop: Callable[[], None],
+    stop_now: Callable[[], None] | None = None,
+) -> Iterator["Listener"]:
     """Call `stop` at the first signal and `stop_now` at the second, in the event loop.
 
-    If the process has received a signal that other workers are stopping for, the calls
-    follow immediately. `group` is for the log.
+    If the process has received a signal that others are stopping for, the calls follow
+    immediately. Without `stop_now` the second signal has its usual effect, unless
+    another listener has one. `group` is for the log.
     """
     listener = Listener(group, stop, stop_now)
     _dispatcher.add(listener)
     try:
-        yield
+        yield listener
     finally:
         _dispatcher.remove(listener)
 
 
 @final
 class Listener:
-    """One worker, created in its event loop."""
+    """One worker or consumer, created in its event loop.
+
+    Attributes:
+        received: the signal that called an action last, or None.
+        has_second_action: a second signal calls an action.
+    """
 
     def __init__(
-        self, group: str, stop: Callable[[], None], stop_now: Callable[[], None]
+        self,
+        group: str,
+        stop: Callable[[], None],
+        stop_now: Callable[[], None] | None,
     ) -> None:
         self.is_in_main_thread = _in_main_thread()
+        self.received: signal.Signals | None = None
+        self.has_second_action = stop_now is not None
         self._group = group
-        self._actions = (stop, stop_now)
+        self._actions = (stop,) if stop_now is None else (stop, stop_now)
         self._call_soon = call_soon_function()
         self._acted = 0
         self._removed = False
 
-    def notify(self, count: int, name: str) -> None:
-        """Report that `count` signals were received; `name` is the name of the last.
+    def notify(self, count: int, last: signal.Signals) -> None:
+        """Report that `count` signals were received, and the last of them.
 
         A signal handler, or any other thread, can call this.
         """
         with suppress(RuntimeError):  # its event loop is closed
-            self._call_soon(partial(self._act, count, name))
+            self._call_soon(partial(self._act, count, last))
 
-    def _act(self, count: int, name: str) -> None:
+    def _act(self, count: int, last: signal.Signals) -> None:
         actions = self._actions[self._acted : count]
         if self._removed or not actions:
             return
         self._acted = count
-        _log.info("signal received", signal=name, group=self._group)
+        self.received = last
+        _log.info("signal received", signal=last.name, group=self._group)
         for action in actions:
             action()
 
@@ -89,7 +104,7 @@ class Listener:
 
 @final
 class SignalDispatcher:
-    """Receives the signals of the process for all workers.
+    """Receives the signals of the process for all listeners.
 
     The signal handler takes no lock: the main thread could hold it.
     """
@@ -101,12 +116,12 @@ class SignalDispatcher:
         self._handler = self._on_signal  # each access to the method makes an object
         self._wakeup: LoopWakeup | None = None
         self._count = 0
-        self._last = ""
+        self._last = signal.SIGTERM
 
     def add(self, listener: Listener) -> None:
-        """Pass signals to this worker."""
+        """Pass signals to this listener."""
         if listener.is_in_main_thread and not self._has_listeners_in_main_thread():
-            self._uninstall()  # what a worker that ended in another thread has left
+            self._uninstall()  # what one that was removed in another thread has left
         with self._lock:
             self._listeners = (*self._listeners, listener)
         if listener.is_in_main_thread and not self._previous:
@@ -125,7 +140,7 @@ class SignalDispatcher:
             self._uninstall()
 
     def forget(self) -> None:
-        """Restore the signal handlers in a forked process, which has no workers yet."""
+        """Restore the signal handlers in a forked process, which has no listeners."""
         self._lock = threading.Lock()
         self._listeners = ()
         self._count = 0
@@ -136,6 +151,12 @@ class SignalDispatcher:
 
     def _has_listeners_in_main_thread(self) -> bool:
         return any(each.is_in_main_thread for each in self._listeners)
+
+    def _has_usual_effect(self) -> bool:
+        """Return whether this signal is a second one that no listener handles."""
+        return self._count > 0 and not any(
+            each.has_second_action for each in self._listeners
+        )
 
     def _install(self) -> None:
         for number in SIGNALS:
@@ -168,13 +189,14 @@ class SignalDispatcher:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         previous = self._previous.get(number)
-        if not self._has_listeners_in_main_thread():
-            # The last worker ended in another thread: its coroutine was never finished.
+        # The last listener can have ended in another thread, if its coroutine was never
+        # finished.
+        if self._has_usual_effect() or not self._has_listeners_in_main_thread():
             self._uninstall()
             signal.raise_signal(number)
             return
         self._count += 1
-        self._last = signal.Signals(number).name
+        self._last = signal.Signals(number)
         for listener in self._listeners:
             listener.notify(self._count, self._last)
         if callable(previous) and not _interrupts(previous):

@@ -1,4 +1,4 @@
-"""Signals reach every worker of the process, and the application's own handlers."""
+"""Signals reach all workers and consumers, and the application's own handlers."""
 
 import asyncio
 import os
@@ -13,7 +13,7 @@ import pytest
 import uvicorn
 from anyio import to_thread
 
-from sharecons.worker.signals import SIGNALS, stop_on_signals
+from sharecons.stop_signals import SIGNALS, stop_on_signals
 from tests.waiting import until
 
 pytestmark = [
@@ -199,6 +199,38 @@ async def test_worker_that_starts_after_an_end_in_another_thread_is_not_stopped(
 
     assert ["stop"] == first.calls == second.calls
     assert descriptor == wakeup_descriptor()
+
+
+async def test_second_signal_has_its_usual_effect_without_a_second_action() -> None:
+    received: list[int] = []
+
+    def handle(number: int, frame: object) -> None:
+        received.append(number)
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, handle)
+    stops = Stops()
+    with stop_on_signals("billing", partial(stops._call, "stop")) as listener:
+        send(signal.SIGTERM)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        assert handle is signal.getsignal(signal.SIGTERM)
+        await until(lambda: bool(stops.calls))
+
+    assert [signal.SIGTERM] == received
+    assert signal.SIGTERM is listener.received
+    assert signal.default_int_handler is signal.getsignal(signal.SIGINT)
+
+
+async def test_second_signal_cancels_workers_beside_a_consumer() -> None:
+    consumer, worker = Stops(), Stops()
+    with stop_on_signals("billing", partial(consumer._call, "stop")):
+        with worker.listening():
+            send()
+            send(signal.SIGINT)
+            await until(lambda: len(worker.calls) == 2)
+
+    assert ["stop"] == consumer.calls
 
 
 async def test_default_handlers_are_restored() -> None:

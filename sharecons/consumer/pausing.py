@@ -1,0 +1,57 @@
+"""`pause` and `resume`: topics from which a consumer takes no records for a while."""
+
+from collections.abc import Iterable
+
+from sharecons.config import validation
+from sharecons.consumer.delivery_queue import DeliveryQueue
+from sharecons.consumer.lifecycle import Lifecycle
+from sharecons.errors import ConfigurationError
+
+__all__ = ["Pausing"]
+
+
+class Pausing(Lifecycle):
+    """Pauses and resumes topics of the subscription."""
+
+    _queue: DeliveryQueue
+
+    def pause(self, *topics: str | Iterable[str]) -> None:
+        """Fetch and return no more records of these topics, until `resume`.
+
+        The subscription and the assignment stay, and heartbeats continue. Records that
+        a loop has received can still be acknowledged. Records that were fetched and
+        not returned wait for `resume` while their locks last; then the broker delivers
+        them again, which uses up a delivery. Topics, not partitions, are paused, as the
+        group assigns the partitions. Without names nothing changes.
+
+        Raises:
+            ConfigurationError: a topic is not in the subscription.
+            ClosedError, ConsumerStateError: the consumer is not open.
+        """
+        self._check_readable()
+        names = validation.check_topics(topics)
+        for name in names:
+            if name not in self._member.topics:
+                raise ConfigurationError(
+                    f"cannot pause topic {name!r}: it is not in the subscription; "
+                    "call subscribe() first"
+                )
+        self._set_paused(self._member.paused.union(names))
+
+    def resume(self, *topics: str | Iterable[str]) -> None:
+        """Fetch and return records of these topics again; wakes waiting loops.
+
+        Topics that are not paused, and no names, change nothing. Raises as `pause`.
+        """
+        self._check_readable()
+        names = validation.check_topics(topics)
+        self._set_paused(self._member.paused.difference(names))
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The topics that are paused."""
+        return self._member.paused
+
+    def _set_paused(self, topics: frozenset[str]) -> None:
+        self._member.set_paused(topics)
+        self._queue.on_paused()
