@@ -252,6 +252,7 @@ class BatchWriter:
             )
             for write in writes
         ]
+        outcomes: Sequence[object] = ()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(producer.run)
             outcomes = await producer.send_each(records)
