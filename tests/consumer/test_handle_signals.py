@@ -152,7 +152,10 @@ def test_signal_during_the_start_ends_the_loop_before_a_record(loop: str) -> Non
         printed, errors, code = program.end()
 
     assert ["started", "stopped by SIGINT"] == printed
-    assert ("", 0) == (errors, code)
+    assert 0 == code
+    # A warning that no broker responds can come before the signal.
+    assert not errors or errors.startswith("no broker reached yet")
+    assert 1 >= len(errors.splitlines())
 
 
 def test_second_sigterm_ends_the_process(orders: EmbeddedBroker, loop: str) -> None:
