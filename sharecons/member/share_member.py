@@ -25,12 +25,12 @@ from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.reported_errors import fetch_error, topic_error
 from sharecons.record import TopicPartition
 
-__all__ = ["HURRY", "LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "ShareMember"]
+__all__ = ["LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "SHORT_SETTLE_TIMEOUT", "ShareMember"]
 
 SETTLE_TIMEOUT: Final = 3.0
 """Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
 
-HURRY: Final = 0.55
+SHORT_SETTLE_TIMEOUT: Final = 0.55
 """The same if nothing must be acknowledged, or if the member must end immediately.
 Longer than `max_wait`, as a fetch in flight delays what follows on its connection."""
 
@@ -220,21 +220,23 @@ class ShareMember(Lifecycle):
         """Close, as `close`, within seconds even if brokers do not respond.
 
         SETTLE_TIMEOUT limits the last acknowledgements, if there are any, and
-        LEAVE_TIMEOUT the leave. Cancelling this calls `hurry`.
+        LEAVE_TIMEOUT the leave. Cancelling this calls `shorten_close`.
         """
         if self.state == "open":
             self._started.leave_timeout = LEAVE_TIMEOUT
-            self._limit_settling(SETTLE_TIMEOUT if self._started.flush() else HURRY)
+            self._limit_settling(
+                SETTLE_TIMEOUT if self._started.flush() else SHORT_SETTLE_TIMEOUT
+            )
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._hurry_when_cancelled)
+            tasks.start_soon(self._shorten_close_when_cancelled)
             await self.close(SETTLE_TIMEOUT + LEAVE_TIMEOUT)
             tasks.cancel_scope.cancel()
 
-    def hurry(self) -> None:
+    def shorten_close(self) -> None:
         """Make a close that follows or is in progress end within a second."""
         if self.state in ("open", "closing"):
             self._started.leave_timeout = LEAVE_TIMEOUT
-            self._limit_settling(HURRY)
+            self._limit_settling(SHORT_SETTLE_TIMEOUT)
 
     @property
     def settling_deadline(self) -> float:
@@ -245,11 +247,11 @@ class ShareMember(Lifecycle):
         settling = self._started.settling
         settling.deadline = min(settling.deadline, anyio.current_time() + timeout)
 
-    async def _hurry_when_cancelled(self) -> None:
+    async def _shorten_close_when_cancelled(self) -> None:
         try:
             await anyio.sleep_forever()
         finally:
-            self.hurry()
+            self.shorten_close()
 
     # Implementation of `Lifecycle`.
 

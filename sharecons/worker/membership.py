@@ -108,7 +108,7 @@ class WorkerMembership:
         try:
             yield True
         except anyio.get_cancelled_exc_class():
-            self.hurry()
+            self.shorten_close()
             raise
         finally:
             await member.close_soon()
@@ -144,9 +144,9 @@ class WorkerMembership:
         if self._starting is not None:
             self._starting.cancel()
 
-    def hurry(self) -> None:
+    def shorten_close(self) -> None:
         """Close within a second, even if brokers do not respond."""
-        self._member.hurry()
+        self._member.shorten_close()
 
     @property
     def settling_deadline(self) -> float:

@@ -153,7 +153,7 @@ class Runner:
                     await self._shutdown.finish()
                 tasks.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
-            self._access.hurry()
+            self._access.shorten_close()
             raise
         finally:
             await self._executor.finish()  # records that were taken meanwhile

@@ -269,7 +269,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         """
         self._stop_requested = True
         self._access.cancel_start()
-        self._access.hurry()
+        self._access.shorten_close()
         if self._runner is not None:
             self._runner.stop_now()
 

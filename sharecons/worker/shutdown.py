@@ -12,7 +12,7 @@ from typing import Final
 
 import anyio
 
-from sharecons.member.share_member import HURRY
+from sharecons.member.share_member import SHORT_SETTLE_TIMEOUT
 from sharecons.net.io.event_loop import Clock
 from sharecons.worker.executor import Executor
 from sharecons.worker.group_settings import GroupSettings
@@ -110,11 +110,11 @@ class Shutdown:
         """Write the dead letters of last deliveries that no handler has received.
 
         They wait in the consumer, or a fetch in flight returns them. Cancelling this
-        has no effect; brokers have up to HURRY seconds to respond.
+        has no effect; brokers have up to SHORT_SETTLE_TIMEOUT seconds to respond.
         """
         if not self._has_dead_letters or self.has_drained:
             return
-        end = min(self._clock() + HURRY, self._access.settling_deadline)
+        end = min(self._clock() + SHORT_SETTLE_TIMEOUT, self._access.settling_deadline)
         with anyio.CancelScope(shield=True, deadline=end):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._taker.take_rest)

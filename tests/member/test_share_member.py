@@ -14,7 +14,11 @@ from sharecons.member.group_setup import OffsetReset
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_taker import RecordTaker
 from sharecons.member.settings import MemberSettings
-from sharecons.member.share_member import HURRY, LEAVE_TIMEOUT, ShareMember
+from sharecons.member.share_member import (
+    LEAVE_TIMEOUT,
+    SHORT_SETTLE_TIMEOUT,
+    ShareMember,
+)
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import running_clock
 from sharecons.protocol.acknowledge.leases import Lease
@@ -185,10 +189,10 @@ async def test_close_soon_ends_in_time_if_brokers_do_not_respond() -> None:
         await user.take(3)
         for api in ("ShareFetch", "ShareAcknowledge", "ShareGroupHeartbeat"):
             broker.faults.on(api, times=None).lose()
-        user.member.hurry()
+        user.member.shorten_close()
         clock = running_clock()
         before = clock()
 
         await user.member.close_soon()
 
-        assert clock() - before <= HURRY + LEAVE_TIMEOUT + 0.1
+        assert clock() - before <= SHORT_SETTLE_TIMEOUT + LEAVE_TIMEOUT + 0.1
