@@ -28,7 +28,7 @@ The shell around them:
 - `start_checks`: checks the group and the topics before the first record is taken.
 - `runner`: one run of a worker.
 - `membership`: starts and closes the member.
-- `taking`: takes records from the member.
+- `take_loop`: takes records from the member.
 - `slots`: the tasks that call handlers.
 - `threads`: threads that call plain functions, even if they do not end.
 - `self_cancel`: undoes a cancellation that a handler has caused itself.

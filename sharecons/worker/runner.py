@@ -33,7 +33,7 @@ from sharecons.worker.options import WorkerOptions
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import WorkerStats
-from sharecons.worker.taking import Taker
+from sharecons.worker.take_loop import TakeLoop
 from sharecons.worker.threads import ThreadLog
 
 __all__ = ["Runner"]
@@ -101,7 +101,7 @@ class Runner:
         self._locks = LockKeeper(
             machine.scheduler, machine.renewals, clock, self._lose, self._hold_too_long
         )
-        self._taker = Taker(
+        self._take_loop = TakeLoop(
             access,
             machine.scheduler,
             clock,
@@ -118,7 +118,7 @@ class Runner:
             machine,
             self._executor,
             self._settings,
-            self._taker,
+            self._take_loop,
             clock,
             wake=self._wake,
         )
@@ -180,7 +180,7 @@ class Runner:
         ):
             tasks.start_soon(run)
         tasks.start_soon(
-            self._settings.follow, lambda: tasks.start_soon(self._taker.run)
+            self._settings.follow, lambda: tasks.start_soon(self._take_loop.run)
         )
 
     def stop(self) -> None:
@@ -248,7 +248,7 @@ class Runner:
     async def _start_calls(self, handlers: TaskGroup) -> None:
         while not (self._shutdown.is_requested and self._shutdown.has_drained):
             self._slots.start_calls(handlers)
-            self._taker.room.set()
+            self._take_loop.wake()
             # A slot that ends a call takes what is due by itself.
             due = FOREVER if self._slots.are_busy else self._machine.next_due()
             await self._wakeup.wait_until(due)
@@ -265,7 +265,7 @@ class Runner:
             errors = await self._handler([item.argument for item in call.items])
             now = self._clock()
             seconds = now - began
-            self._taker.pace.on_call_ended(seconds)
+            self._take_loop.pace.on_call_ended(seconds)
             self._execute(self._machine.on_results(call, errors, now, seconds))
         finally:
             self._machine.on_call_ended(call)

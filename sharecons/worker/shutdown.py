@@ -19,7 +19,7 @@ from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
-from sharecons.worker.taking import Taker
+from sharecons.worker.take_loop import TakeLoop
 
 __all__ = ["Shutdown"]
 
@@ -47,7 +47,7 @@ class Shutdown:
         machine: WorkerMachine,
         executor: Executor,
         settings: GroupSettings,
-        taker: Taker,
+        take_loop: TakeLoop,
         clock: Clock,
         *,
         wake: Callable[[], None],
@@ -58,7 +58,7 @@ class Shutdown:
         self._machine = machine
         self._executor = executor
         self._settings = settings
-        self._taker = taker
+        self._take_loop = take_loop
         self._clock = clock
         self._wake = wake
         self._requested = anyio.Event()
@@ -117,7 +117,7 @@ class Shutdown:
         end = min(self._clock() + SHORT_SETTLE_TIMEOUT, self._access.settling_deadline)
         with anyio.CancelScope(shield=True, deadline=end):
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._taker.take_rest)
+                tasks.start_soon(self._take_loop.take_rest)
                 await self._access.drain()
                 tasks.cancel_scope.cancel()
         await self._executor.finish()

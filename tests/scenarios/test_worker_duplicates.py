@@ -94,7 +94,7 @@ def setup(embedded_kafka: Kafka, tmp_path: Path) -> Iterator[Setup]:
     setup.processes.kill_all()
 
 
-async def test_record_spilled_and_not_accepted_is_a_recognisable_duplicate(
+async def test_record_moved_and_not_accepted_is_a_recognisable_duplicate(
     setup: Setup,
 ) -> None:
     setup.queue.produce([b"%d" % FAILS_ONCE_LATER, b"0", b"20", b"40"])

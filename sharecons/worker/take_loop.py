@@ -1,4 +1,4 @@
-"""Takes records from the consumer, if they can start or must be kept locked."""
+"""The loop that takes records, if they can start or must be kept locked."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -12,25 +12,24 @@ from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.membership import WorkerMembership
 
-__all__ = ["Taker"]
+__all__ = ["TakeLoop"]
 
 POLL_TIMEOUT: Final = 1.0
 REST_AT_A_TIME: Final = 100
 ERROR_PAUSE: Final = 0.2
-"""Seconds until records are taken again after an error of the consumer."""
+"""Seconds until records are taken again after an error that does not end the member."""
 
 
-class Taker:
+class TakeLoop:
     """Takes records in a task.
 
     Args:
         add: is called with records.
         locks: renews the locks of the records.
-        on_fatal_error: is called with the error that ended the consumer.
+        on_fatal_error: is called with the error that ended the member.
 
     Attributes:
         pace: must be called with the durations of handlers.
-        room: set this when more records could start.
     """
 
     def __init__(
@@ -55,11 +54,15 @@ class Taker:
         )
         self._on_fatal_error = on_fatal_error
         self.pace = self._demand.pace
-        self.room = AutoResetEvent()
+        self._wakeup = AutoResetEvent()
         self._log = get_logger(__name__, group=access.group_id)
 
+    def wake(self) -> None:
+        """Take more records if more can start now."""
+        self._wakeup.set()
+
     async def run(self) -> None:
-        """Take records until cancelled, or until an error has ended the consumer."""
+        """Take records until cancelled, or until an error has ended the member."""
         while not self._access.has_failed:
             now = self._clock()
             count = self._scheduler.capacity(now)
@@ -68,19 +71,19 @@ class Taker:
                 await self._take(POLL_TIMEOUT, count)
                 continue
             until = self._demand.handlers_busy_until
-            await self.room.wait_until(until if now < until else FOREVER)
+            await self._wakeup.wait_until(until if now < until else FOREVER)
             if self._locks.renews and self._must_take_buffered():
                 await self._take(0.0, self._access.buffered)
 
     async def take_rest(self) -> None:
-        """Take what the consumer has, until cancelled or the consumer has failed."""
+        """Take what the member has, until cancelled or the member has failed."""
         while not self._access.has_failed:
             await self._take(POLL_TIMEOUT, REST_AT_A_TIME)
 
     def _must_take_buffered(self) -> bool:
-        """Return whether records wait in the consumer for handlers that are slow.
+        """Return whether records wait in the member for handlers that are slow.
 
-        The worker then holds them, because the consumer does not renew their locks.
+        The worker then holds them, because the member does not renew their locks.
         """
         now = self._clock()
         if self._scheduler.capacity(now) or not self._access.buffered:
@@ -94,7 +97,7 @@ class Taker:
             if self._access.has_failed:
                 self._on_fatal_error(error)
                 return
-            # Others go on: a damaged batch, a topic without permission to read.
+            # The loop goes on: a damaged batch, a topic without permission to read.
             self._log.error("records not received", error=str(error))
             if not isinstance(error, RecordsError):
                 await anyio.sleep(ERROR_PAUSE)
