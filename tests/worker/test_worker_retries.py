@@ -103,6 +103,7 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
     assert [("orders", 0, 50), ("orders", 0, 50)] == origins
 
 
+@pytest.mark.slow("fetches for more than a virtual minute")
 @pytest.mark.parametrize(("window_after", "moved"), [(2000, 0), (100, 1)])
 async def test_window_that_changes_is_followed_within_a_minute(
     broker: EmbeddedBroker, window_after: int, moved: int
