@@ -28,14 +28,7 @@ class Pausing(Lifecycle):
             ConfigurationError: a topic is not in the subscription.
             ClosedError, ConsumerStateError: the consumer is not open.
         """
-        self._check_readable()
-        names = validation.check_topics(topics)
-        for name in names:
-            if name not in self._member.topics:
-                raise ConfigurationError(
-                    f"cannot pause topic {name!r}: it is not in the subscription; "
-                    "call subscribe() first"
-                )
+        names = self._subscribed("pause", topics)
         self._set_paused(self._member.paused.union(names))
 
     def resume(self, *topics: str | Iterable[str]) -> None:
@@ -43,14 +36,27 @@ class Pausing(Lifecycle):
 
         Topics that are not paused, and no names, change nothing. Raises as `pause`.
         """
-        self._check_readable()
-        names = validation.check_topics(topics)
+        names = self._subscribed("resume", topics)
         self._set_paused(self._member.paused.difference(names))
 
     @property
     def paused(self) -> frozenset[str]:
         """The topics that are paused."""
         return self._member.paused
+
+    def _subscribed(
+        self, verb: str, topics: Iterable[str | Iterable[str]]
+    ) -> tuple[str, ...]:
+        """Return the names of topics; raises as `pause`."""
+        self._check_readable()
+        names = validation.check_topics(topics)
+        for name in names:
+            if name not in self._member.topics:
+                raise ConfigurationError(
+                    f"cannot {verb} topic {name!r}: it is not in the subscription; "
+                    "call subscribe() first"
+                )
+        return names
 
     def _set_paused(self, topics: frozenset[str]) -> None:
         self._member.set_paused(topics)

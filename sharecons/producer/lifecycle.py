@@ -5,6 +5,7 @@ returns to new.
 """
 
 import logging
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Final, Literal, Self
 
@@ -35,7 +36,7 @@ RELEASE_TIMEOUT: Final = 5.0
 _log = logging.getLogger(__name__)
 
 
-class ProducerLifecycle:
+class ProducerLifecycle(ABC):
     """`async with`, `start`, `stop` and `aclose` of a producer.
 
     The background task depends on no task of the application (`net.background`). If it
@@ -52,9 +53,9 @@ class ProducerLifecycle:
         self._loop_guard: LoopGuard | None = None
         self._running: IdempotentProducer | None = None
 
+    @abstractmethod
     def _new_producer(self, brokers: BrokerPool) -> IdempotentProducer:
-        """Return the producer to run; the subclass implements this."""
-        raise NotImplementedError
+        """Return the producer to run."""
 
     # Starting.
 

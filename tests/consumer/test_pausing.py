@@ -191,7 +191,7 @@ async def test_closing_releases_the_withheld_records(broker: EmbeddedBroker) -> 
     assert 0 == acquired(broker)
 
 
-async def test_pause_of_a_topic_outside_of_the_subscription_is_an_error(
+async def test_topic_outside_of_the_subscription_is_an_error(
     broker: EmbeddedBroker,
 ) -> None:
     consumer = consuming(broker)
@@ -200,5 +200,9 @@ async def test_pause_of_a_topic_outside_of_the_subscription_is_an_error(
         with pytest.raises(ConfigurationError, match="'other': it is not in the sub"):
             consumer.pause("orders", "other")
         assert frozenset() == consumer.paused
+        consumer.pause("orders")
+        with pytest.raises(ConfigurationError, match="cannot resume topic 'order': it"):
+            consumer.resume("order")
+        assert {"orders"} == consumer.paused
     with pytest.raises(ClosedError):
         consumer.resume("orders")
