@@ -25,7 +25,13 @@ from importlib import import_module
 from typing import Any, Final, TypeVar
 
 import pytest
-from confluent_kafka import ElectionType, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    ElectionType,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 from kio.schema.alter_client_quotas.v1 import request as quota
 from kio.schema.alter_client_quotas.v1.response import AlterClientQuotasResponse
 from kio.schema.alter_partition_reassignments.v0 import request as reassignment
@@ -256,6 +262,63 @@ class Admin:
         allowance = _allowance(confluent.AclBindingFilter, topic)
         self._client.delete_acls([allowance])[allowance].result(TIMEOUT)
         self._until(f"{topic} is shown", lambda at: _is_readable(at, topic))
+
+    @contextmanager
+    def denied_group(self, group: str) -> Iterator[None]:
+        """Deny all operations on a group to all clients."""
+        denial = (confluent.AclOperation.ALL, confluent.AclPermissionType.DENY)
+        where = (confluent.ResourceType.GROUP, group)
+        with self._acl(where, denial):
+            self._until(f"{group} is denied", lambda at: _is_group_denied(at, group))
+            yield
+        self._until(f"{group} is allowed", lambda at: not _is_group_denied(at, group))
+
+    @contextmanager
+    def denied_cluster(
+        self, operation: confluent.AclOperation, topic: str
+    ) -> Iterator[None]:
+        """Deny CREATE or DELETE on the cluster to all clients.
+
+        `topic` is a denied topic that does not exist: responses for it show that the
+        rule is in force. Once the cluster has an ACL, every operation needs one: the
+        first allows all.
+        """
+        everything = (confluent.AclOperation.ALL, confluent.AclPermissionType.ALLOW)
+        denial = (operation, confluent.AclPermissionType.DENY)
+        where = (confluent.ResourceType.BROKER, "kafka-cluster")
+        with self._acl(where, everything), self._acl(where, denial):
+            until_true(
+                lambda: self._is_cluster_denied(operation, topic), what="the denial"
+            )
+            yield
+        until_true(
+            lambda: not self._is_cluster_denied(operation, topic), what="its end"
+        )
+
+    @contextmanager
+    def _acl(self, where: tuple[Any, str], rule: tuple[Any, Any]) -> Iterator[None]:
+        # The result only says that the controller has written the rule.
+        literal = confluent.ResourcePatternType.LITERAL
+        which = (*where, literal, "User:ANONYMOUS", "*", *rule)
+        binding = confluent.AclBinding(*which)
+        self._client.create_acls([binding])[binding].result(TIMEOUT)
+        try:
+            yield
+        finally:
+            acls = confluent.AclBindingFilter(*which)
+            self._client.delete_acls([acls])[acls].result(TIMEOUT)
+
+    def _is_cluster_denied(self, operation: confluent.AclOperation, topic: str) -> bool:
+        if operation is confluent.AclOperation.CREATE:
+            new = confluent.NewTopic(topic, 1, 1)
+            (result,) = self._client.create_topics([new], validate_only=True).values()
+        else:
+            (result,) = self._client.delete_topics([topic]).values()
+        error = result.exception(TIMEOUT)
+        return (
+            isinstance(error, KafkaException)
+            and error.args[0].code() == KafkaError.TOPIC_AUTHORIZATION_FAILED
+        )
 
     def _settings(self) -> dict[str, Any]:
         # Errors are raised. librdkafka would also log that brokers are unreachable
@@ -519,6 +582,13 @@ def _literal(topic: str) -> tuple[Any, ...]:
 def _is_denied(address: Address, topic: str) -> bool:
     (found,) = _metadata(address, topic).topics
     return found.error_code is ErrorCode.topic_authorization_failed
+
+
+def _is_group_denied(address: Address, group: str) -> bool:
+    request = FindCoordinatorRequest(coordinator_keys=(group,))
+    response = send_request(address, request, FindCoordinatorResponse)
+    found = response.coordinators[0]
+    return found.error_code is ErrorCode.group_authorization_failed
 
 
 def _is_readable(address: Address, topic: str) -> bool:

@@ -1,8 +1,6 @@
 """Creating and deleting topics, on both Kafkas."""
 
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import anyio
 import pytest
@@ -113,9 +111,9 @@ async def test_no_topics_are_an_empty_result(admin):
 
 async def test_missing_rights_are_authorization_errors(admin, kafka, name):
     kafka.admin.deny_topic(name)
-    with cluster_denied(kafka, confluent.AclOperation.CREATE):
+    with kafka.admin.denied_cluster(confluent.AclOperation.CREATE, name):
         created = await admin.create_topics(NewTopic(name))
-    with cluster_denied(kafka, confluent.AclOperation.DELETE):
+    with kafka.admin.denied_cluster(confluent.AclOperation.DELETE, name):
         deleted = await admin.delete_topics(name)
     kafka.admin.allow_topic(name)
 
@@ -123,30 +121,6 @@ async def test_missing_rights_are_authorization_errors(admin, kafka, name):
         assert isinstance(outcome.error, AuthorizationError)
         assert "TOPIC_AUTHORIZATION_FAILED" == code_of(outcome)
         assert repr(name) in str(outcome.error)
-
-
-@contextmanager
-def cluster_denied(kafka, operation: confluent.AclOperation) -> Iterator[None]:
-    """Deny one operation on the cluster to all clients.
-
-    Once the cluster has an ACL, every operation needs one: the first allows all.
-    """
-    client = kafka.admin._client
-    everything = (confluent.AclOperation.ALL, confluent.AclPermissionType.ALLOW)
-    denial = (operation, confluent.AclPermissionType.DENY)
-    for acl in (everything, denial):
-        binding = confluent.AclBinding(*CLUSTER, *acl)
-        client.create_acls([binding])[binding].result(20)
-    yield
-    for acl in (denial, everything):
-        binding = confluent.AclBindingFilter(*CLUSTER, *acl)
-        client.delete_acls([binding])[binding].result(20)
-
-
-CLUSTER = (
-    *(confluent.ResourceType.BROKER, "kafka-cluster"),
-    *(confluent.ResourcePatternType.LITERAL, "User:ANONYMOUS", "*"),
-)
 
 
 # On the embedded broker.

@@ -7,18 +7,8 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from sharecons.cli import exit_codes
 from sharecons.cli.exit_codes import ExitCode
@@ -26,7 +16,6 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
 from tests.broker.clients import new_name
 from tests.cli.run_cli import run_cli
-from tests.waiting import until_true
 
 NOON = ["--to-datetime", "noon"]
 
@@ -192,30 +181,10 @@ def test_closed_pipe_exits_without_message():
     process.stderr.close()
 
 
-@contextmanager
-def denied_group(kafka, group):
-    """Deny all operations on a group to all clients."""
-    admin = AdminClient({"bootstrap.servers": kafka.bootstrap_servers, "log_level": 0})
-    which = (ResourceType.GROUP, group, ResourcePatternType.LITERAL)
-    what = ("User:ANONYMOUS", "*", AclOperation.ALL, AclPermissionType.DENY)
-    binding = AclBinding(*which, *what)
-    admin.create_acls([binding])[binding].result(20)
-    try:
-        yield
-    finally:
-        filtered = AclBindingFilter(*which, *what)
-        admin.delete_acls([filtered])[filtered].result(20)
-
-
-def is_denied(group, where):
-    return run_cli("groups", "offsets", group, *where).code == ExitCode.FORBIDDEN
-
-
 def test_denied_group_exits_with_forbidden(any_kafka):
     group = new_name("secret-group")
     where = ("--bootstrap-server", any_kafka.bootstrap_servers)
-    with denied_group(any_kafka, group):
-        until_true(lambda: is_denied(group, where), what="the denial")
+    with any_kafka.admin.denied_group(group):
         results = [
             run_cli("groups", *action, *where)
             for action in (

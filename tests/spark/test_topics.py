@@ -327,13 +327,10 @@ def test_forbidden_group_is_an_authorization_error(any_kafka, acl_queries, way):
     orders = admin.create_topic()
     admin.produce(orders, [b"x"] * 5)
     group = acl_queries.group
-    where = (confluent.ResourceType.GROUP, group, confluent.ResourcePatternType.LITERAL)
-    who = ("User:ANONYMOUS", "*", confluent.AclOperation.READ)
-    denial = confluent.AclBinding(*where, *who, confluent.AclPermissionType.DENY)
-    client = confluent.AdminClient({"bootstrap.servers": admin.bootstrap_servers})
-    client.create_acls([denial])[denial].result(30)
-
-    with pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"):
+    with (
+        admin.denied_group(group),
+        pytest.raises(AuthorizationError, match="GROUP_AUTHORIZATION_FAILED"),
+    ):
         acl_queries.read(way, orders, **SKIP)
 
 
