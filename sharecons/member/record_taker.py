@@ -26,10 +26,17 @@ class RecordTaker:
         buffer: has the records, which are not deserialized.
         on_locks_lost: is called when locks of taken records can be lost: `Record.held`
             is then False for these records.
+        on_changed: is called when `take` would return or raise immediately.
     """
 
-    def __init__(self, buffer: LeaseBuffer, on_locks_lost: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        buffer: LeaseBuffer,
+        on_locks_lost: Callable[[], None],
+        on_changed: Callable[[], None] | None = None,
+    ) -> None:
         self._on_locks_lost = on_locks_lost
+        self._on_changed = on_changed
         self._buffer = buffer
         self._clock = buffer.clock
         self._changed = AutoResetEvent()
@@ -40,6 +47,8 @@ class RecordTaker:
 
     def on_ready(self) -> None:
         self._changed.set()
+        if self._on_changed is not None:
+            self._on_changed()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> None:
         self._on_locks_lost()
@@ -49,10 +58,10 @@ class RecordTaker:
             self._on_locks_lost()
 
     def on_failed(self) -> None:
-        self._changed.set()
+        self.on_ready()
 
     def on_closing(self) -> None:
-        self._changed.set()
+        self.on_ready()
 
     # Called by the task.
 

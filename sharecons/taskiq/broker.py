@@ -65,7 +65,7 @@ class ShareGroupBroker(AsyncBroker):
             default "earliest", so that tasks sent before the first worker run.
             None leaves the group unchanged.
         max_records: tasks that a worker process fetches at a time, even if taskiq's
-            receiver has room for fewer. The others wait in this process, and their
+            receiver can run fewer. The others wait in this process, and their
             locks are renewed.
         max_lock_time: seconds after its delivery for which a task's lock is renewed. A
             task that runs longer is delivered again.

@@ -4,10 +4,10 @@ A worker process holds a task's record from its delivery to its acknowledgement.
 the receiver takes it, the task is ready, or it waits until it is due. Delayed tasks
 come first when they are due, as they are older.
 
-The receiver requests one task at a time, when it has room for it; the room is not known
-otherwise. If it requests one while n tasks run, it has room for n + 1, and so at least
-for the difference to the tasks that run later. No more are fetched than that, since a
-task that waits in this process cannot run in another one.
+The receiver requests one task at a time, when it can run it; its capacity is not known
+otherwise. If it requests one while n tasks run, its capacity is at least n + 1. No more
+tasks are fetched than it can run, since a task that waits in this process cannot run in
+another one.
 """
 
 import heapq
@@ -17,7 +17,7 @@ from typing import Final, final
 
 from sharecons.worker.machine.item import ItemState, WorkItem
 
-__all__ = ["MAX_DELAYED", "HeldTasks", "ReceiverRoom"]
+__all__ = ["MAX_DELAYED", "HeldTasks", "ReceiverCapacity"]
 
 MAX_DELAYED: Final = 1000
 """The number of delayed tasks above which no more records are taken: half of the
@@ -95,8 +95,8 @@ class HeldTasks:
 
 
 @final
-class ReceiverRoom:
-    """How many tasks the receiver has room for, as far as it has shown.
+class ReceiverCapacity:
+    """How many tasks the receiver can run, as far as its requests have shown.
 
     Attributes:
         running: tasks that it has received and not ended.
@@ -112,7 +112,7 @@ class ReceiverRoom:
         return max(0, self._shown - self.running)
 
     def restart(self) -> None:
-        """Forget the room of the previous receiver."""
+        """Forget the capacity of the previous receiver."""
         self._shown = 1
 
     def on_requested(self) -> None:

@@ -1,8 +1,8 @@
 """Takes records for taskiq's receiver, keeps their locks, and acknowledges them.
 
-Records are fetched only when the receiver requests a message, and no more than it has
-room for. What a fetch brings beyond that (with several brokers, each can return some)
-is taken from the consumer's buffer soon, so that its locks are renewed.
+Records are fetched only when the receiver requests a message, and no more than it
+can run. What a fetch brings beyond that (with several brokers, each can return some)
+is taken from the member's buffer immediately, so that its locks are renewed.
 
 Each record that is taken has one of these ends: accepted by its message's `ack`,
 released, rejected since it has no value, or lost with its lock. It is released if the
@@ -34,8 +34,8 @@ from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_taker import RecordTaker
 from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
-from sharecons.net.io.event_loop import AutoResetEvent, running_clock
-from sharecons.taskiq.held_tasks import HeldTasks, ReceiverRoom
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
+from sharecons.taskiq.held_tasks import HeldTasks, ReceiverCapacity
 from sharecons.taskiq.messages import delay_left
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.item import WorkItem
@@ -45,8 +45,6 @@ __all__ = ["TaskSource"]
 
 POLL_TIMEOUT: Final = 1.0
 CLOSE_TIMEOUT: Final = 10.0
-CHECK_INTERVAL: Final = 0.25
-"""Seconds between two looks at the consumer's buffer."""
 
 
 class TaskSource:
@@ -70,7 +68,7 @@ class TaskSource:
         self._max_delay = max_delay
         self._min_fetch = self._member.settings.fetch.max_records
         self._tasks = HeldTasks()
-        self._room = ReceiverRoom()
+        self._capacity = ReceiverCapacity()
         self._renewals = RenewalSchedule(max_lock_time)
         self._taking = False
         self._wanted = AutoResetEvent()
@@ -81,7 +79,9 @@ class TaskSource:
         self._log = get_logger(__name__, group=consumer.group_id)
 
     def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
-        self._taker = RecordTaker(buffer, self._locks.on_locks_lost)
+        self._taker = RecordTaker(
+            buffer, self._locks.on_locks_lost, on_changed=self._wanted.set
+        )
         return self._taker
 
     async def start(self) -> None:
@@ -128,7 +128,7 @@ class TaskSource:
                 "another receiver listens to this broker; create a broker for each"
             )
         self._taking = True
-        self._room.restart()
+        self._capacity.restart()
 
     def stop_taking(self) -> None:
         """Take no more records; release records that the receiver has not taken."""
@@ -142,7 +142,7 @@ class TaskSource:
         Cancelling this loses nothing.
         """
         self._is_requested = True
-        self._room.on_requested()
+        self._capacity.on_requested()
         try:
             while True:
                 if self._failure is not None:
@@ -156,7 +156,7 @@ class TaskSource:
             self._is_requested = False
 
     def _message(self, item: WorkItem) -> AckableMessage:
-        self._room.on_given()
+        self._capacity.on_given()
         return _Message(data=item.record.value, ack=_Acknowledgement(self, item))
 
     def accept(self, item: WorkItem) -> None:
@@ -181,7 +181,7 @@ class TaskSource:
         A task that has returned can acknowledge later (ack type "manual"), until its
         lock ends: it is not renewed any more.
         """
-        self._room.on_ended()
+        self._capacity.on_ended()
         if item.is_done:
             return
         if error is None:
@@ -196,7 +196,7 @@ class TaskSource:
 
     def on_discarded(self, item: WorkItem) -> None:
         """Handle the end of a message that no task has handled."""
-        self._room.on_ended()
+        self._capacity.on_ended()
         self.drop(item)
 
     def drop(self, item: WorkItem) -> None:
@@ -227,8 +227,7 @@ class TaskSource:
             records: list[Any] = []
             try:
                 if fetch:
-                    room = max(self._min_fetch, self._room.free)
-                    self._member.demand.up_to(room)
+                    self._member.demand.up_to(max(self._min_fetch, self._capacity.free))
                 if count := self._member.buffer.count or int(fetch):
                     timeout = POLL_TIMEOUT if fetch else 0.0
                     records = await self._taker.take(count, timeout=timeout)
@@ -239,7 +238,7 @@ class TaskSource:
             for record in records:
                 self._add(record)
             if not records and not fetch:
-                await self._wanted.wait_until(self._clock() + CHECK_INTERVAL)
+                await self._wanted.wait_until(FOREVER)
 
     def _must_fetch(self) -> bool:
         waiting = self._taking and self._is_requested
@@ -273,6 +272,7 @@ class TaskSource:
     def _forget(self, item: WorkItem) -> None:
         self._tasks.remove(item)
         self._renewals.remove(item)
+        self._wanted.set()  # no longer full
 
     def _acknowledge(self, record: Any, acknowledge: Callable[[], None]) -> None:
         """Call a method of the record; log it if the record is no longer held."""

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 
 
-from sharecons.taskiq import KEY_LABEL
+from sharecons.taskiq import KEY_LABEL, held_tasks
 from sharecons.testing import EmbeddedBroker, OffsetState, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.taskiq.running import (
@@ -171,3 +171,20 @@ async def test_lock_lost_with_the_connection_makes_ack_a_logged_no_op(
 
     assert tasks.ended == [1, 1]
     assert "task not acknowledged: its lock is lost" in caplog.text
+
+
+async def test_delayed_tasks_with_lost_locks_are_received_again(
+    kafka, monkeypatch
+) -> None:
+    monkeypatch.setattr(held_tasks, "MAX_DELAYED", 2)  # these two are all it takes
+    broker = make_broker(kafka)
+    tasks = Tasks(broker)
+
+    async with receiving(broker):
+        for number in (1, 2):
+            await tasks.note.kicker().with_labels(delay=60).kiq(number)
+        await until(lambda: acquired(kafka) == 2)
+        kafka.stop_broker(1)
+        kafka.start_broker(1)
+        assert 0 == acquired(kafka)
+        await until(lambda: acquired(kafka) == 2, within=5.0)

@@ -10,7 +10,7 @@ pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.taskiq.held_tasks import MAX_DELAYED, HeldTasks, ReceiverRoom
+from sharecons.taskiq.held_tasks import MAX_DELAYED, HeldTasks, ReceiverCapacity
 from sharecons.worker.machine.item import WorkItem
 
 
@@ -81,20 +81,20 @@ def test_every_task_is_given_or_removed_once(data: st.DataObject) -> None:
 
 
 @given(st.integers(1, 20), st.lists(st.integers(0, 20), max_size=60))
-def test_room_is_never_more_than_the_receiver_has(capacity, ends) -> None:
-    room, running = ReceiverRoom(), 0
+def test_capacity_never_exceeds_that_of_the_receiver(capacity, ends) -> None:
+    shown, running = ReceiverCapacity(), 0
     most = 0
     for ending in ends:
         for _ in range(min(ending, running)):
-            room.on_ended()
+            shown.on_ended()
             running -= 1
         while running < capacity:
-            room.on_requested()
-            assert 1 <= room.free <= capacity - running
-            room.on_given()
+            shown.on_requested()
+            assert 1 <= shown.free <= capacity - running
+            shown.on_given()
             running += 1
             if ending % 3:
                 break
         most = max(most, running)
-        assert room.running == running
-        assert room.free == most - running
+        assert shown.running == running
+        assert shown.free == most - running
