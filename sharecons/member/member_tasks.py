@@ -26,7 +26,7 @@ from sharecons.member.log_messages import STALLED
 from sharecons.member.member_log import MemberLog
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
-from sharecons.net.connection import Connection, ReconnectingConnection
+from sharecons.net.connection import Connection, SharedConnection
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
@@ -115,7 +115,7 @@ class MemberTasks:
         self._stopped = False
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
-        self._any_broker = ReconnectingConnection(self._connect_any)
+        self._any_broker = SharedConnection(self._connect_any)
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
@@ -141,7 +141,7 @@ class MemberTasks:
         self._listener.configs.start(tasks, self.send_to_any)
 
     async def send_to_any(self, request: Any) -> Any:
-        """Send a request to any broker; raises as `ReconnectingConnection.send`."""
+        """Send a request to any broker; raises as `SharedConnection.send`."""
         return await self._any_broker.send(request, self._request_timeout)
 
     def subscribe(self, topics: tuple[str, ...]) -> None:
@@ -246,7 +246,7 @@ class MemberTasks:
     # The tasks.
 
     async def _run_membership(self) -> None:
-        connections: dict[Endpoint, ReconnectingConnection] = {}  # one, or none
+        connections: dict[Endpoint, SharedConnection] = {}  # one, or none
 
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
@@ -257,7 +257,7 @@ class MemberTasks:
             assert coordinator is not None, "heartbeats follow a look-up"
             if coordinator not in connections:
                 await close_all()
-                connections[coordinator] = ReconnectingConnection(
+                connections[coordinator] = SharedConnection(
                     partial(self._cluster.connect, coordinator)
                 )
             connection = connections[coordinator]

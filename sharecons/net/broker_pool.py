@@ -20,7 +20,7 @@ from sharecons.errors import (
     UnsupportedVersionError,
 )
 from sharecons.net.cluster import Cluster
-from sharecons.net.connection import Connection, ReconnectingConnection
+from sharecons.net.connection import Connection, SharedConnection
 from sharecons.protocol.admin.models import Broker
 from sharecons.protocol.admin.requests import (
     CoordinatorKind,
@@ -83,8 +83,8 @@ class BrokerPool:
         self._cluster = cluster
         self._connect_timeout = connect_timeout
         self._brokers: dict[int, Broker] = {}
-        self._connections: dict[Broker, ReconnectingConnection] = {}
-        self._any_connection = ReconnectingConnection(self._connect_any)
+        self._connections: dict[Broker, SharedConnection] = {}
+        self._any_connection = SharedConnection(self._connect_any)
         self.reached = False
         self._connect_timeout_now = ATTEMPT_TIMEOUT
         self._node_timeout = ATTEMPT_TIMEOUT
@@ -173,7 +173,7 @@ class BrokerPool:
 
         Raises:
             BrokerError: no broker has that id; BROKER_NOT_AVAILABLE.
-            Others as `ReconnectingConnection.send`.
+            Others as `SharedConnection.send`.
         """
         broker = self._brokers.get(node_id)
         if broker is None:
@@ -181,9 +181,7 @@ class BrokerPool:
             text = f"the cluster has no broker with id {node_id}"
             raise BrokerError(text, code=code, name=code.name)
         if broker not in self._connections:
-            self._connections[broker] = ReconnectingConnection(
-                partial(self._connect, broker)
-            )
+            self._connections[broker] = SharedConnection(partial(self._connect, broker))
         # Connecting must end before the call: its error says which address failed.
         self._node_timeout = min(ATTEMPT_TIMEOUT, 0.9 * deadline.left)
         return await self._connections[broker].send(request, deadline.attempt_timeout)

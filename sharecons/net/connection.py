@@ -26,7 +26,7 @@ from sharecons.wire.api_versions import VersionRange
 from sharecons.wire.codec import frames, registry
 from sharecons.wire.codec.api import Api, Frame
 
-__all__ = ["Connection", "ReconnectingConnection"]
+__all__ = ["Connection", "ReconnectingConnection", "SharedConnection"]
 
 SOFTWARE: Final = "sharecons"
 
@@ -266,7 +266,7 @@ class Connection:
 class ReconnectingConnection:
     """A connection that is opened by the first request, and again after a failure.
 
-    Concurrent requests take turns. `send` raises as `Connection.open` and
+    One task uses it; see `SharedConnection`. `send` raises as `Connection.open` and
     `Connection.send`; after an error, the next `send` connects again.
     """
 
@@ -274,7 +274,6 @@ class ReconnectingConnection:
         self._connect = connect
         self._connection: Connection | None = None
         self._closed = False
-        self._lock = anyio.Lock()
 
     @property
     def is_open(self) -> bool:
@@ -285,22 +284,13 @@ class ReconnectingConnection:
 
         For callers that measure how long a response takes.
         """
-        async with self._lock:
-            await self._connected()
+        await self._connected()
 
     async def send(self, request: Any, timeout: float) -> Any:
-        try:
-            # Usually free: `acquire` takes as long as encoding a request.
-            self._lock.acquire_nowait()
-        except anyio.WouldBlock:
-            await self._lock.acquire()
-        try:
-            connection = self._connection
-            if self._closed or connection is None or connection.closed:
-                connection = await self._connected()
-            return await connection.send(request, timeout)
-        finally:
-            self._lock.release()
+        connection = self._connection
+        if self._closed or connection is None or connection.closed:
+            connection = await self._connected()
+        return await connection.send(request, timeout)
 
     async def _connected(self) -> Connection:
         if self._closed:
@@ -331,3 +321,19 @@ class ReconnectingConnection:
         self._closed = True
         if self._connection is not None:
             await self._connection.aclose()
+
+
+class SharedConnection(ReconnectingConnection):
+    """A `ReconnectingConnection` of several tasks, whose requests take turns."""
+
+    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+        super().__init__(connect)
+        self._lock = anyio.Lock()
+
+    async def open(self) -> None:
+        async with self._lock:
+            await super().open()
+
+    async def send(self, request: Any, timeout: float) -> Any:
+        async with self._lock:
+            return await super().send(request, timeout)

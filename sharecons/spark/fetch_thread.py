@@ -15,7 +15,7 @@ from anyio.from_thread import BlockingPortal
 
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.cluster import CONNECT_TIMEOUT, Cluster
-from sharecons.net.connection import Connection, ReconnectingConnection
+from sharecons.net.connection import Connection, SharedConnection
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.protocol.log_reader.reader import (
     FetchedSlice,
@@ -97,7 +97,7 @@ class _Fetcher:
         self._reader = reader
         self._cluster = cluster
         self._timeout = request_timeout
-        self._connections: dict[int | None, ReconnectingConnection] = {}
+        self._connections: dict[int | None, SharedConnection] = {}
         self._events: deque[ReadEvent] = deque()
         self._queued_bytes = 0  # of all that waits
         self._arrived = anyio.Event()
@@ -155,10 +155,10 @@ class _Fetcher:
         if self._events:
             self._arrived.set()
 
-    def _connection(self, node_id: int | None) -> ReconnectingConnection:
+    def _connection(self, node_id: int | None) -> SharedConnection:
         connection = self._connections.get(node_id)
         if connection is None:
-            connection = self._connections[node_id] = ReconnectingConnection(
+            connection = self._connections[node_id] = SharedConnection(
                 lambda: self._connect(node_id)
             )
         return connection

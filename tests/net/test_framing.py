@@ -9,6 +9,7 @@ from sharecons.wire.codec import frames
 from sharecons.wire.codec.frames import FRAME_LIMIT, FrameBuffer
 
 MEGABYTE = 1 << 20
+FIRST = frames.FIRST_SIZE
 MAX_CHUNKS = 12
 """The maximum number of chunks of a frame, since each one takes time to draw."""
 
@@ -30,7 +31,9 @@ def feed(buffer, data):
     return found
 
 
-@pytest.mark.parametrize("size", [4, 5, 4091, 4092, 4093, 4096, 5000, 3 * MEGABYTE])
+@pytest.mark.parametrize(
+    "size", [4, 5, 4096, 4097, FIRST - 4, FIRST - 3, FIRST + 1, 3 * MEGABYTE]
+)
 def test_a_frame_of_any_size(size):
     content = bytes(range(251)) * (size // 251 + 1)
     content = content[:size]
@@ -57,6 +60,16 @@ def test_consecutive_frames_in_chunks_of_any_size(contents, data):
         assert [content] == got
 
 
+@pytest.mark.parametrize("cut", [1, 4, 5, FIRST - 1, FIRST, FIRST + 1])
+def test_large_frame_in_two_chunks(cut):
+    buffer = FrameBuffer()
+    content = bytes(range(251)) * 600
+    data = framed(content)
+
+    assert [] == feed(buffer, data[:cut])
+    assert [content] == feed(buffer, data[cut:])
+
+
 def test_writable_is_never_empty_during_a_frame():
     buffer = FrameBuffer()
     for byte in framed(b"y" * 5000):
@@ -64,7 +77,7 @@ def test_writable_is_never_empty_during_a_frame():
         feed(buffer, bytes((byte,)))
 
 
-@pytest.mark.parametrize("size", [50, 5000])
+@pytest.mark.parametrize("size", [50, 5000, 2 * FIRST])
 def test_frame_with_a_view_is_not_overwritten(size):
     buffer = FrameBuffer()
     (first,) = feed(buffer, framed(b"a" * size))
@@ -75,6 +88,20 @@ def test_frame_with_a_view_is_not_overwritten(size):
     feed(buffer, framed(b"c" * size))
 
     assert b"a" * 10 == part
+
+
+def test_response_of_many_small_records_takes_one_read():
+    buffer = FrameBuffer()
+    frame = framed(b"x" * 100_000)
+
+    assert len(buffer.writable()) >= len(frame)
+
+
+@pytest.mark.parametrize("size", [4097, 2 * FIRST])
+def test_records_of_a_large_frame_are_not_copied_out_of_it(size):
+    (frame,) = feed(FrameBuffer(), framed(b"x" * size))
+
+    assert isinstance(frame, memoryview)
 
 
 def test_large_length_allocates_only_what_arrives():

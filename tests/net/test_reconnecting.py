@@ -7,7 +7,7 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError, ProtocolError, RequestTimedOutError
 from sharecons.net.cluster import Cluster
-from sharecons.net.connection import ReconnectingConnection
+from sharecons.net.connection import ReconnectingConnection, SharedConnection
 from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.partitions import Endpoint
 from tests.net.interrupts import interruptions
@@ -147,7 +147,7 @@ async def test_concurrent_requests_take_turns():
 
     async with anyio.create_task_group() as tasks:
         connections = Connections(tasks, serve)
-        connection = ReconnectingConnection(connections.connect)
+        connection = SharedConnection(connections.connect)
         async with anyio.create_task_group() as senders:
             for _ in range(5):
                 senders.start_soon(connection.send, REQUEST, 1.0)

@@ -303,6 +303,17 @@ async def test_timeout_of_an_exchange_does_not_end_the_next_one(pair):
             assert b"response" == await transport.exchange(b"question", timeout)
 
 
+async def test_timeout_of_an_exchange_does_not_end_an_idle_connection(pair):
+    transport, peer = pair
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(respond, peer, b"question", framed(b"response"))
+        await transport.exchange(b"question", 0.05)
+    with anyio.move_on_after(0.1):  # real time: until the timeout has passed
+        await transport.idle(anyio.sleep_forever, pytest.fail)
+
+    await exchanged(transport, peer)
+
+
 async def test_transport_can_be_closed_after_a_cancelled_exchange(pair):
     transport, peer = pair
     with anyio.move_on_after(0.01) as scope:

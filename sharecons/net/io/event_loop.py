@@ -43,6 +43,8 @@ class AutoResetEvent:
         self._waiter: Waiter | None = None
 
     def set(self) -> None:
+        if self._is_set:
+            return
         if self._waiter is not None:
             self._waiter.wake()  # raises if the event loop is closed
         self._is_set = True
@@ -210,7 +212,8 @@ class LoopGuard:
 
     def __init__(self, owner: str) -> None:
         self._owner = owner
-        self._loop = _running_loop()
+        self._running_loop = _running_loop_function()
+        self._loop = self._running_loop()
 
     def check(self) -> None:
         """Check that the caller runs in that event loop.
@@ -218,7 +221,11 @@ class LoopGuard:
         Raises:
             WrongThreadError: it runs in another event loop, or in a thread without one.
         """
-        if _running_loop() is not self._loop:
+        try:
+            running_loop = self._running_loop()
+        except RuntimeError:
+            running_loop = None
+        if running_loop is not self._loop:
             owner = self._owner
             raise WrongThreadError(
                 f"the {owner} was called outside of the event loop that it was started "
@@ -230,12 +237,14 @@ class LoopGuard:
             )
 
 
-def _running_loop() -> object:
-    """Return what identifies the event loop of this thread; None if none runs."""
+def _running_loop_function() -> Callable[[], object]:
+    """Return a function that returns what identifies the event loop of its thread.
+
+    It raises RuntimeError in a thread in which no event loop of the same library runs.
+    """
     if in_trio():
-        token: Any = sys.modules["trio"].lowlevel.current_trio_token()
-        return token
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
+        current_token: Callable[[], object] = sys.modules[
+            "trio"
+        ].lowlevel.current_trio_token
+        return current_token
+    return asyncio.get_running_loop

@@ -5,7 +5,6 @@ asyncio that takes 4.2 ms of CPU time; receiving into the final buffer takes 0.8
 """
 
 import asyncio
-import math
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -18,6 +17,7 @@ from aiohappyeyeballs import start_connection
 
 from sharecons.errors import ProtocolError
 from sharecons.net.io.event_loop import in_trio
+from sharecons.net.io.exchange_timeout import ExchangeTimeout
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.net.io.name_lookup import look_up
 from sharecons.protocol.partitions import Endpoint
@@ -78,6 +78,7 @@ class ProtocolTransport(asyncio.BufferedProtocol):
         self._waiter: asyncio.Future[Frame] | None = None
         self._error: Exception | None = None
         self._on_lost: OnLost | None = None
+        self._timeout = ExchangeTimeout(self._loop, self._on_timeout)
 
     @classmethod
     async def from_socket(
@@ -102,17 +103,12 @@ class ProtocolTransport(asyncio.BufferedProtocol):
         # Writes all that the socket accepts, before other tasks run.
         self._transport.write(data)
         self._waiter = waiter = self._loop.create_future()
-        # A cancel scope takes five times as long as a timer.
-        timer = None
-        if timeout != math.inf:
-            timer = self._loop.call_later(timeout, self._fail, TimeoutError())
+        self._timeout.start(timeout)
         try:
             frame: Frame = await waiter
             return frame
         finally:
             self._waiter = None
-            if timer is not None:
-                timer.cancel()
 
     async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         if self._error is not None:
@@ -126,10 +122,15 @@ class ProtocolTransport(asyncio.BufferedProtocol):
     async def aclose(self) -> None:
         self._fail(anyio.ClosedResourceError())
 
+    def _on_timeout(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._fail(TimeoutError())
+
     def _fail(self, error: Exception) -> None:
         """End the connection and the pending exchange with an error."""
         if self._error is None:
             self._error = error
+            self._timeout.cancel()
             self._transport.abort()
             if self._on_lost is not None:
                 self._on_lost(error)

@@ -143,8 +143,13 @@ FRAME_LIMIT: Final = 256 << 20
 """Longest response in bytes: max_bytes (8 MiB by default) is a soft limit, and one
 record batch can exceed it."""
 
-FIRST_SIZE: Final = 4 << 10
-"""Bytes received before the frame's length is known. Responses without records fit."""
+FIRST_SIZE: Final = 128 << 10
+"""Bytes received before the frame's length is known. 500 records of 200 bytes fit: a
+second look at the socket takes longer than copying them."""
+
+SMALL_SIZE: Final = 4 << 10
+"""The length up to which a frame is bytes. Reading bytes is faster than reading a
+memoryview, but the records of a larger frame would be copied out of bytes."""
 
 PREALLOCATION_LIMIT: Final = 16 << 20
 """Largest buffer allocated from the length alone. It grows as more bytes arrive."""
@@ -154,7 +159,8 @@ PREALLOCATION_LIMIT: Final = 16 << 20
 class FrameBuffer:
     """The frames of one connection, one after the other.
 
-    Small frames are copied. Large ones are received into memory of their own.
+    Frames that fit in FIRST_SIZE are copied. Longer ones are received into memory of
+    their own.
     """
 
     __slots__ = ("_first", "_length", "_received", "_writable")
@@ -193,20 +199,20 @@ class FrameBuffer:
         received = self._received
         if received < frames.LENGTH_SIZE:
             return None
-        # Reading bytes is faster than reading a memoryview.
-        first = self._first[:received].tobytes()
-        length = frames.frame_length(first, FRAME_LIMIT)
+        prefix = self._first[: frames.LENGTH_SIZE].tobytes()
+        length = frames.frame_length(prefix, FRAME_LIMIT)
         size = frames.LENGTH_SIZE + length
-        if size > FIRST_SIZE:
-            start = first[frames.LENGTH_SIZE :]
-            self._length, self._received = length, len(start)
-            self._writable = memoryview(bytearray(min(length, PREALLOCATION_LIMIT)))
-            self._writable[: len(start)] = start
         if received < size:
+            if size > FIRST_SIZE:
+                start = self._first[frames.LENGTH_SIZE : received]
+                self._length, self._received = length, len(start)
+                self._writable = memoryview(bytearray(min(length, PREALLOCATION_LIMIT)))
+                self._writable[: len(start)] = start
             return None
         frames.check_no_extra_bytes(received - frames.LENGTH_SIZE, length)
         self._begin()
-        return first[frames.LENGTH_SIZE :]
+        frame = self._first[frames.LENGTH_SIZE : size].tobytes()
+        return frame if length <= SMALL_SIZE else memoryview(frame)
 
     def _grow(self) -> None:
         """Enlarge the buffer of a frame longer than PREALLOCATION_LIMIT."""

@@ -1,0 +1,97 @@
+"""One timer for the timeouts of all exchanges of a connection."""
+
+import asyncio
+import math
+
+import pytest
+
+from sharecons.net.io.exchange_timeout import ExchangeTimeout
+from sharecons.testing import virtual_time
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend():
+    return virtual_time.backend("asyncio")
+
+
+class Bench:
+    """A timeout, and the seconds after which it called its function."""
+
+    def __init__(self):
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        self.calls = []
+        self.timeout = ExchangeTimeout(
+            loop, lambda: self.calls.append(pytest.approx(loop.time() - began))
+        )
+
+
+async def test_exchange_that_takes_too_long_times_out():
+    bench = Bench()
+    bench.timeout.start(2.0)
+    await asyncio.sleep(10.0)
+
+    assert [2.0] == bench.calls
+
+
+async def test_timeout_of_the_last_exchange_counts():
+    bench = Bench()
+    for _ in range(3):
+        bench.timeout.start(2.0)
+        await asyncio.sleep(1.0)
+    await asyncio.sleep(10.0)
+
+    assert [4.0] == bench.calls
+
+
+async def test_exchange_with_a_shorter_timeout_times_out_earlier():
+    bench = Bench()
+    bench.timeout.start(30.0)
+    bench.timeout.start(2.0)
+    await asyncio.sleep(100.0)
+
+    assert [2.0] == bench.calls
+
+
+async def test_exchange_without_a_timeout_does_not_time_out():
+    bench = Bench()
+    bench.timeout.start(2.0)
+    bench.timeout.start(math.inf)
+    await asyncio.sleep(100.0)
+
+    assert [] == bench.calls
+
+
+async def test_exchange_after_one_without_a_timeout_times_out():
+    bench = Bench()
+    bench.timeout.start(math.inf)
+    bench.timeout.start(2.0)
+    await asyncio.sleep(100.0)
+
+    assert [2.0] == bench.calls
+
+
+async def test_cancelled_timeout_starts_again():
+    bench = Bench()
+    bench.timeout.start(2.0)
+    bench.timeout.cancel()
+    await asyncio.sleep(10.0)
+    assert [] == bench.calls
+
+    bench.timeout.start(2.0)
+    await asyncio.sleep(10.0)
+    assert [12.0] == bench.calls
+
+
+async def test_many_exchanges_set_one_timer(monkeypatch):
+    loop = asyncio.get_running_loop()
+    timers = []
+    bench = Bench()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "call_at", lambda when, call: timers.append(when))
+        for _ in range(100):
+            bench.timeout.start(2.0)
+
+    assert 1 == len(timers)
