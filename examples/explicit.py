@@ -25,7 +25,7 @@ async def main() -> None:
             if not valid(record.value):
                 record.reject()  # cannot be processed: archive it
             elif record.delivery_count == 1 and record.offset % 10 == 0:
-                record.release()  # not now: deliver it again, to any member
+                record.release(after=0.5)  # not now: deliver it again, to any member
             else:
                 record.accept()
 

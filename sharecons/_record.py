@@ -8,7 +8,7 @@ acknowledgement batcher sends it to the broker (KIP-932, "Acknowledging delivery
 import enum
 from math import inf
 from types import GenericAlias
-from typing import Any, Final, NamedTuple, final
+from typing import Any, Final, NamedTuple, final, overload
 
 from mypy_extensions import mypyc_attr
 
@@ -70,6 +70,9 @@ class AckTarget:
     def acknowledge(self, offset: int, kind: AcknowledgeType) -> None:
         raise NotImplementedError
 
+    def release_later(self, offset: int, after: object) -> None:
+        raise NotImplementedError
+
     def deadline_of(self, offset: int) -> float:
         raise NotImplementedError
 
@@ -92,6 +95,9 @@ class _Detached(AckTarget):
             "does not belong to a consumer (it was unpickled or made by hand); "
             "acknowledge the record that the consumer returned"
         )
+
+    def release_later(self, offset: int, after: object) -> None:
+        self.acknowledge(offset, RELEASE)
 
     def deadline_of(self, offset: int) -> float:
         return -inf
@@ -193,6 +199,7 @@ class Record:
         The acknowledgement is sent shortly after, or with the next fetch; `commit()`
         waits for the broker's response. Calling `accept()` again changes nothing;
         `release()` or `reject()` replaces the acknowledgement while it is not yet sent.
+        A release with a delay is not sent before the delay has passed.
 
         Raises:
             LockLostError: the lock was lost with its connection; the record will be
@@ -203,12 +210,35 @@ class Record:
         """
         self._ack_target.acknowledge(self.offset, ACCEPT)
 
-    def release(self) -> None:
+    @overload
+    def release(self) -> None: ...
+
+    @overload
+    def release(self, *, after: float | None) -> None: ...
+
+    def release(self, *, after: Any = None) -> None:
         """Return the record to the broker, to be delivered again.
 
-        This uses up one of its deliveries. Raises the same errors as `accept()`.
+        This uses up one of its deliveries.
+
+        Args:
+            after: seconds until the release, at most 3600; None releases now. Brokers
+                have no delays: until then the consumer keeps the record's lock, and
+                renews it (Kafka 4.2). The record uses up a place in the partition's
+                window of records in flight. Meanwhile `held` is False, and another
+                call replaces the delayed release. `commit()` does not wait for it;
+                closing the consumer releases the record. Where locks cannot be
+                renewed, it is released when its lock ends, if that is earlier.
+
+        Raises:
+            ConfigurationError: `after` is no number from 0 to 3600.
+            The same errors as `accept()`. With `after`, RecordStateError if a
+            release was sent.
         """
-        self._ack_target.acknowledge(self.offset, RELEASE)
+        if after is None:
+            self._ack_target.acknowledge(self.offset, RELEASE)
+        else:
+            self._ack_target.release_later(self.offset, after)
 
     def reject(self) -> None:
         """Archive the record, because it cannot be processed.

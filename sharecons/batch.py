@@ -1,7 +1,7 @@
 """Records of one partition that were delivered together."""
 
 from collections.abc import Iterator, Sequence
-from typing import Generic, final, overload
+from typing import Any, Generic, final, overload
 
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.record import AcknowledgeType, KeyT, Record, ValueT
@@ -56,12 +56,22 @@ class Batch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         """Mark the records as processed; see `Record.accept`."""
         self._acknowledge(AcknowledgeType.ACCEPT)
 
-    def release(self) -> None:
+    @overload
+    def release(self) -> None: ...
+
+    @overload
+    def release(self, *, after: float | None) -> None: ...
+
+    def release(self, *, after: Any = None) -> None:
         """Return the records to the broker, to be delivered again.
 
-        See `Record.release`.
+        Args:
+            after: seconds until the release; see `Record.release`.
         """
-        self._acknowledge(AcknowledgeType.RELEASE)
+        if after is None:
+            self._acknowledge(AcknowledgeType.RELEASE)
+        else:
+            self._lease.release_open_later(self._start, self._stop, after)
 
     def reject(self) -> None:
         """Archive the records; see `Record.reject`."""

@@ -1,14 +1,23 @@
 """Passing on the results of acknowledgements, in a task."""
 
-from typing import Protocol, final
+from typing import Final, Protocol, final
 
 from sharecons.log import get_logger
 from sharecons.member.archive_warnings import ArchiveWarnings
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
+from sharecons.net.io.event_loop import FOREVER
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 
 __all__ = ["AckDispatcher", "AckListener"]
+
+EARLY: Final = (
+    "records released before their delay has passed, because their locks are not "
+    "renewed; raise share.record.lock.duration.ms, or release with a shorter delay"
+)
+
+EARLY_INTERVAL: Final = 60.0
+"""Seconds between two warnings about early releases."""
 
 
 class AckListener(Protocol):
@@ -37,9 +46,10 @@ class AckDispatcher:
         self._recorder = recorder
         self._listener = listener
         self._configs = listener.configs
-        self._archive_warnings = ArchiveWarnings(
-            get_logger(__name__), recorder, self._configs
-        )
+        self._log = get_logger(__name__)
+        self._archive_warnings = ArchiveWarnings(self._log, recorder, self._configs)
+        self._has_read_renewals = False
+        self._next_early_warning = -FOREVER
         self._configs.subscribe(self._follow_configs)
         self._follow_configs()
         result_log.has_listener = listener.has_ack_callback
@@ -54,10 +64,29 @@ class AckDispatcher:
         if result_log.archived:
             archived, result_log.archived = result_log.archived, []
             self._archive_warnings.on_released(archived, result_log.clock)
+        if result_log.needs_renewals:
+            result_log.needs_renewals = False
+            self._read_renewals()
+        if result_log.early_releases:
+            self._warn_early()
         if results:
             self._recorder.on_acknowledge_results(results, result_log.clock())
             self._listener.on_ack_results(results)
         return bool(results)
 
+    def _read_renewals(self) -> None:
+        """Read once, before the next regular reading, whether the group renews."""
+        if not self._has_read_renewals and self._configs.renews is None:
+            self._configs.claim(lambda: None)
+        self._has_read_renewals = True
+
+    def _warn_early(self) -> None:
+        now = self._result_log.clock()
+        if now >= self._next_early_warning:
+            self._next_early_warning = now + EARLY_INTERVAL
+            self._log.warning(EARLY, records=self._result_log.early_releases)
+            self._result_log.early_releases = 0
+
     def _follow_configs(self) -> None:
         self._result_log.delivery_limit = self._configs.delivery_limit
+        self._result_log.renews = self._configs.renews is not False

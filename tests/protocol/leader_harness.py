@@ -37,7 +37,7 @@ class LeaderHarness:
         self.now = 0.0
         self.prefetch = Prefetch(500)
         self.prefetch.waiting_readers = 1
-        self.result_log = ResultLog(lambda: None, lambda: 0.0)
+        self.result_log = ResultLog(lambda: None, lambda: self.now)
         self.batcher = AckBatcher(lambda: None, self.result_log)
         known = {
             field.name: getattr(SETTINGS, field.name) for field in fields(SETTINGS)

@@ -39,9 +39,13 @@ class RecordingOwner:
         self.result_log = ResultLog(lambda: None, lambda: self.now)
         self.notifications = 0
         self.late_acks: list[Run] = []
+        self.delays: list[tuple[list[int], float]] = []
 
     def on_acknowledged(self, lease: Lease) -> None:
         self.notifications += 1
+
+    def on_delayed(self, lease: Lease, offsets: Sequence[int], due: float) -> None:
+        self.delays.append((list(offsets), due))
 
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
         self.late_acks += runs

@@ -55,6 +55,8 @@ async def deserialized() -> None:
     async with consumer:
         async for batch in consumer.batches():
             assert_type(batch, Batch[str, bytes])
+            batch.release(after=1)
+            batch[0].release(after=0.5)
             assert_type(batch[0].key, str | None)
             assert_type([record.value for record in batch], list[bytes | None])
 

@@ -6,9 +6,11 @@ Theory of operation
 -------------------
 The state is one byte: open, or an acknowledge type that is pending, sent or settled. An
 acknowledgement during a renewal in flight has a state of its own; it becomes pending
-with the response to the renewal. The states are a bytearray: `re` and `bytes.translate`
-find and change runs in C, so a lease of 1,200 records costs about the same as one of
-12.
+with the response to the renewal. A record with a delayed release is in DELAYED until
+the release is pending, and in RENEW_DELAYED while a renewal is pending that keeps its
+lock; it can be acknowledged in another way until then. The states are a bytearray:
+`re` and `bytes.translate` find and change runs in C, so a lease of 1,200 records costs
+about the same as one of 12.
 
 A loop that acknowledges explicitly mostly repeats the type of the record before. This
 run is kept as two numbers until the states are read: `extend_run` is the only call per
@@ -19,11 +21,22 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final, final
 
-from sharecons._record import RENEW, AcknowledgeType
+from sharecons._record import RELEASE, RENEW, AcknowledgeType
 
-__all__ = ["AFTER_RENEWAL", "FAILED", "KIND", "LOST", "SENT", "AckStates"]
+__all__ = [
+    "AFTER_RENEWAL",
+    "DELAYED",
+    "FAILED",
+    "KIND",
+    "LOST",
+    "RENEW_DELAYED",
+    "SENT",
+    "AckStates",
+]
 
 OPEN: Final = 0x00
+DELAYED: Final = 0x05
+RENEW_DELAYED: Final = 0x06
 SENT: Final = 0x10
 SETTLED: Final = 0x20
 AFTER_RENEWAL: Final = 0x40
@@ -35,10 +48,10 @@ LOST: Final = SETTLED
 FAILED: Final = 0x80
 """With a type: the lock was lost before the broker applied the acknowledgement."""
 
-_PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+")
+_PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+|\x06+")
 _LOST_RUNS: Final = re.compile(rb"\x20+")
 _LOST: Final = re.compile(rb"[\x20\x81-\x84]")
-_RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x44]+")
+_RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x45]+")
 
 
 def _table(changes: Iterable[tuple[int, int]]) -> bytes:
@@ -66,19 +79,37 @@ _SET_PENDING: Final[Mapping[int, bytes]] = {
         if kind != RENEW
     },
 }
-_SET_SENT: Final = _table((kind, SENT | kind) for kind in _KINDS)
+_RELEASE_DELAYED: Final = _table(
+    [
+        (DELAYED, RELEASE),
+        (RENEW_DELAYED, RELEASE),
+        (AFTER_RENEWAL | DELAYED, AFTER_RENEWAL | RELEASE),
+    ]
+)
+_DELAYED_STATES: Final = bytes([DELAYED, RENEW_DELAYED, AFTER_RENEWAL | DELAYED])
+_SET_SENT: Final = _table(
+    [
+        *((kind, SENT | kind) for kind in _KINDS),
+        (RENEW_DELAYED, AFTER_RENEWAL | DELAYED),
+    ]
+)
 # A renewed record is open again; a type that waited for the renewal is pending.
 _SETTLE: Final = _table(
     [
         *((SENT | kind, SETTLED | kind) for kind in _KINDS),
         (SENT | RENEW, OPEN),
-        *((AFTER_RENEWAL | kind, kind) for kind in _KINDS),
+        *((AFTER_RENEWAL | kind, kind) for kind in (*_KINDS, DELAYED)),
     ]
 )
 _ABANDON: Final = _table(
-    (state | kind, FAILED | kind if kind in _TERMINAL else LOST)
-    for state in (OPEN, SENT, AFTER_RENEWAL)
-    for kind in (0, *_KINDS)
+    [
+        *(
+            (state | kind, FAILED | kind if kind in _TERMINAL else LOST)
+            for state in (OPEN, SENT, AFTER_RENEWAL)
+            for kind in (0, *_KINDS)
+        ),
+        *((state, FAILED | RELEASE) for state in _DELAYED_STATES),
+    ]
 )
 _FAIL_SETTLED: Final = _table((SETTLED | kind, FAILED | kind) for kind in _KINDS)
 _SETTLED: Final = bytes(
@@ -123,6 +154,21 @@ class AckStates:
         if kind != RENEW:
             self._run_kind = kind
             self._run_start = self._run_stop = index + 1
+
+    def delay(self, index: int) -> bool:
+        """Delay a release that was not sent; return False if it was sent or lost."""
+        state = self._current_states[index]
+        if state == RELEASE:
+            self._states[index] = DELAYED
+        elif state == AFTER_RENEWAL | RELEASE:
+            self._states[index] = AFTER_RENEWAL | DELAYED
+        else:
+            return False
+        return True
+
+    def release_delayed(self) -> None:
+        """Set all delayed releases pending, or after their renewals."""
+        self._states = self._current_states.translate(_RELEASE_DELAYED)
 
     def set_pending_if_open(self, part: slice, kind: AcknowledgeType) -> bool:
         """Set the open records of a part pending; return whether there were any."""
@@ -199,8 +245,14 @@ class AckStates:
         """Return the runs to send, each of one type."""
         if len(self._states) == 1:
             # For a single record the search would take most of the time.
-            return [(0, 1)] if OPEN < self._current_states[0] < SENT else []
+            state = self._current_states[0]
+            return [(0, 1)] if OPEN < state < SENT and state != DELAYED else []
         return [found.span() for found in _PENDING_RUNS.finditer(self._current_states)]
+
+    def kind_at(self, index: int) -> int:
+        """Return the acknowledge type that is sent for a pending record."""
+        state = self._current_states[index]
+        return RENEW.value if state == RENEW_DELAYED else state
 
     def lost_runs(self, part: slice) -> list[tuple[int, int]]:
         """Return the runs of a part whose locks were lost before an acknowledgement."""

@@ -32,6 +32,7 @@ from sharecons.protocol.acknowledge.ack_errors import (
 )
 from sharecons.protocol.acknowledge.archived import archived_by
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
+from sharecons.protocol.acknowledge.delayed_releases import DelayedReleases
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.redelivered_leases import RedeliveredLeases
@@ -69,6 +70,7 @@ class AckBatcher:
         self.result_log = result_log
         self._leases: dict[Lease, None] = {}
         self._redelivered = RedeliveredLeases()
+        self._delayed = DelayedReleases(result_log)
         self._uncollected: list[Lease] = []
         self._queued: list[AckBatch] = []
         self._in_flight: dict[SharePartition, list[AckBatch]] = {}
@@ -103,6 +105,11 @@ class AckBatcher:
         """True if a release must be sent; call `collect` first."""
         return any(batch.has_releases for batch in self._queued)
 
+    @property
+    def next_delay_check(self) -> float:
+        """When to call `update_delays`; infinity without delayed releases."""
+        return self._delayed.next_check
+
     # Calls of leases.
 
     def add_lease(self, lease: Lease) -> None:
@@ -114,6 +121,10 @@ class AckBatcher:
             return
         self._wake()  # this can raise
         self._uncollected.append(lease)
+
+    def on_delayed(self, lease: Lease, offsets: Sequence[int], due: float) -> None:
+        self._delayed.add(lease, offsets, due, self.result_log.clock())
+        self._wake()  # this can raise
 
     def reject_late_ack(self, lease: Lease, runs: Sequence[Run]) -> None:
         self.result_log.results += results_of(
@@ -131,6 +142,15 @@ class AckBatcher:
         if waiter is not None:
             for batch in self._all_batches():
                 batch.add_waiters((waiter,))
+
+    def update_delays(self, now: float) -> None:
+        """Release the records whose delay has passed, and renew the locks of others."""
+        if now >= self._delayed.next_check:
+            self._delayed.update(now, renewable=self.renewable)
+
+    def release_delayed(self) -> None:
+        """Release all records whose releases are delayed, before their delay ends."""
+        self._delayed.release_all()
 
     def update_release_pauses(self, now: float) -> bool:
         """Pause partitions whose records are released again and again.
@@ -208,6 +228,7 @@ class AckBatcher:
         self.needs_backoff = False
         error = session_lost_error(lock_scope)
         leases = dict.fromkeys([*self._leases, *self._uncollected])
+        leases |= dict.fromkeys(self._delayed.clear())
         self._leases = {}
         self._uncollected = []
         failed: list[AckBatch] = []

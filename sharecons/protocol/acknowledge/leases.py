@@ -15,45 +15,34 @@ earlier and implicit acknowledgements are reported as failed.
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Final, Protocol, final
+from typing import Final, final
 
 from sharecons._record import RELEASE, RENEW, AcknowledgeType, AckTarget
 from sharecons.protocol.acknowledge import verb_errors
 from sharecons.protocol.acknowledge.ack_states import (
     AFTER_RENEWAL,
+    DELAYED,
     FAILED,
     KIND,
     LOST,
+    RENEW_DELAYED,
     SENT,
     AckStates,
 )
+from sharecons.protocol.acknowledge.lease_owner import LeaseOwner
 from sharecons.protocol.acknowledge.lock_scope import LockScope
 from sharecons.protocol.acknowledge.record_offsets import (
     NO_OFFSETS,
     RecordOffsets,
     record_offsets,
 )
-from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.acknowledge.runs import GAP, Run, coalesce, group_by_deadline
 from sharecons.protocol.partitions import SharePartition
 
-__all__ = ["Lease", "LeaseOwner"]
+__all__ = ["Lease"]
 
 NO_LOCK: Final = -math.inf  # the deadline of locks that ended with their session
 _NONE: Final = AckStates(0)  # of leases that are not decoded yet
-
-
-class LeaseOwner(Protocol):
-    """The owner of leases, which sends their acknowledgements."""
-
-    result_log: ResultLog
-    renewable: bool
-
-    def on_acknowledged(self, lease: "Lease") -> None:
-        """Note that the lease has pending acknowledgements."""
-
-    def reject_late_ack(self, lease: "Lease", runs: Sequence[Run]) -> None:
-        """Report acknowledgements made after the session ended as failed."""
 
 
 @final
@@ -104,7 +93,7 @@ class Lease(AckTarget):
         payload: bytes | memoryview,
         deadline: float,
         lock_scope: LockScope,
-        owner: LeaseOwner,
+        owner: "LeaseOwner[Lease]",
         lock_duration: float = 0.0,
     ) -> None:
         self.topic = topic
@@ -245,6 +234,29 @@ class Lease(AckTarget):
             what = self._describe(offset)
             raise verb_errors.already_settled(kind, what, state & KIND)
 
+    def release_later(self, offset: int, after: object) -> None:
+        """Release one record after a delay in seconds; see `Record.release`."""
+        delay = verb_errors.check_delay(after)
+        self.acknowledge(offset, RELEASE)
+        if delay and not self._delay([self._offsets.index(offset)], delay):
+            raise verb_errors.already_settled(RELEASE, self._describe(offset), RELEASE)
+
+    def release_open_later(self, start: int, stop: int, after: object) -> None:
+        """Release the open records after a delay; raises as `acknowledge_open`."""
+        delay = verb_errors.check_delay(after)
+        indexes = [each for each in range(start, stop) if self._states.is_open(each)]
+        self.acknowledge_open(start, stop, RELEASE)
+        if delay:
+            self._delay(indexes, delay)
+
+    def _delay(self, indexes: list[int], delay: float) -> bool:
+        """Delay releases that are not sent; return whether there were any."""
+        unsent = [index for index in indexes if self._states.delay(index)]
+        if unsent:
+            offsets = [self._offsets.offset(index) for index in unsent]
+            self._owner.on_delayed(self, offsets, self.result_log.clock() + delay)
+        return bool(unsent)
+
     def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
         """Acknowledge the open records, renewed ones too, from `start` to `stop`.
 
@@ -280,7 +292,7 @@ class Lease(AckTarget):
         self.is_queued = False
         runs, self._extra = self._extra, []
         for start, stop in self._states.pending_runs():
-            runs += self._offsets.runs(start, stop, self._states[start])
+            runs += self._offsets.runs(start, stop, self._states.kind_at(start))
         groups = self._by_deadline(runs)
         self._states.set_sent()
         return groups
@@ -300,6 +312,7 @@ class Lease(AckTarget):
 
     def abandon(self) -> list[Run]:
         """Settle all records, as the locks are lost; return the unsent runs."""
+        self._states.release_delayed()
         unsent = [run for _, runs in self.take_runs() for run in runs]
         self._drop_payload()
         self._states.abandon()
@@ -311,6 +324,22 @@ class Lease(AckTarget):
             start, stop = self._offsets.bounds(first, last)
             if start < stop:
                 self._states.fail_settled(start, stop)
+
+    # Calls of the batcher about delayed releases.
+
+    def delayed_state(self, offset: int) -> int:
+        """Return DELAYED, RENEW_DELAYED while it is renewed, or 0 if it is neither."""
+        state = self._states[self._offsets.index(offset)]
+        if state == AFTER_RENEWAL | DELAYED:
+            return RENEW_DELAYED
+        return state if state in (DELAYED, RENEW_DELAYED) else 0
+
+    def renew_delayed(self, offsets: Iterable[int]) -> None:
+        """Renew the locks of records in DELAYED."""
+        self._has_renewals = True
+        for offset in offsets:
+            self._states[self._offsets.index(offset)] = RENEW_DELAYED
+        self._notify_owner()
 
     @property
     def _name(self) -> str:

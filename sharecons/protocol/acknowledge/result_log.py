@@ -74,6 +74,10 @@ class ResultLog:
         overrun_count: records acknowledged after their locks had ended; reset by the
             caller.
         delivery_limit: the group's delivery limit; 0 if not known.
+        renews: the group allows renewals, as far as that is known.
+        needs_renewals: `renews` decides about a delayed release; reset by the caller.
+        early_releases: delayed releases that were sent early, as their locks could not
+            be renewed; reset by the caller.
         advice: what helps if processing takes longer than the lock.
         archived: releases that have archived their records; emptied by the caller.
         damaged: the damaged records that were released.
@@ -88,8 +92,11 @@ class ResultLog:
         "closed",
         "damaged",
         "delivery_limit",
+        "early_releases",
         "has_listener",
+        "needs_renewals",
         "overrun_count",
+        "renews",
         "results",
         "this_thread",
         "thread",
@@ -111,6 +118,9 @@ class ResultLog:
         self.overrun_count = 0
         self.advice = "call renew() or raise share.record.lock.duration.ms"
         self.delivery_limit = 0
+        self.renews = True
+        self.needs_renewals = False
+        self.early_releases = 0
         self.archived: list[LastRelease] = []
         self.damaged = DamagedRecords()
         self.wake = wake

@@ -1,8 +1,11 @@
 """The errors of a record's verbs: accept, release, reject and renew."""
 
+from typing import Final
+
 from sharecons._record import AcknowledgeType
 from sharecons.errors import (
     ClosedError,
+    ConfigurationError,
     LockLostError,
     RecordStateError,
     UnsupportedVersionError,
@@ -10,13 +13,36 @@ from sharecons.errors import (
 )
 
 __all__ = [
+    "MAX_DELAY",
     "already_settled",
+    "check_delay",
     "closed",
     "lock_lost",
     "not_held",
     "not_renewable",
     "wrong_thread",
 ]
+
+
+MAX_DELAY: Final = 3600.0
+"""The longest delay of a release, in seconds: its record uses up the window of its
+partition, and a renewal twice per lock duration, for as long."""
+
+
+def check_delay(after: object) -> float:
+    """Return the delay of a release.
+
+    Raises:
+        ConfigurationError: it is no number of seconds from 0 to MAX_DELAY.
+    """
+    if isinstance(after, bool) or not isinstance(after, int | float):
+        raise ConfigurationError(f"after must be a number of seconds, not {after!r}")
+    if not 0 <= after <= MAX_DELAY:
+        raise ConfigurationError(
+            f"after must be between 0 and {MAX_DELAY:,} seconds, not {after!r}; for "
+            "longer delays use a ShareWorker with retry topics"
+        )
+    return float(after)
 
 
 def already_settled(

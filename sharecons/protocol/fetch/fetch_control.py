@@ -187,7 +187,9 @@ class FetchControl:
         """Return the seconds until another request might have to be sent."""
         if not self._prefetch.waiting_readers:
             return 0.0
-        return self._prefetch.next_ack() - now if self._batcher.has_open else math.inf
+        if self._batcher.has_open:
+            return self._prefetch.next_ack() - now
+        return self._batcher.next_delay_check - now
 
     # Responses.
 

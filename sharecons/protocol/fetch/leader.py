@@ -161,6 +161,7 @@ class Leader:
         at_once = self._linger.urgent or due == math.inf or batcher.has_uncollected
         if self._closing or (at_once and batcher.has_pending):
             due = now
+        due = min(due, batcher.next_delay_check)
         if self.partitions:
             due = min(due, self._fetch_due(now))
         if self._starts.pending:
@@ -246,6 +247,7 @@ class Leader:
     def _choose_request(self, now: float) -> Request | None:
         if self._closing:
             return self._closing_request(now)
+        self.batcher.update_delays(now)
         if self._must_reopen(now):
             return self._builder.build_acknowledge(now, closing=True)
         if self.batcher.update_release_pauses(now):
@@ -287,6 +289,7 @@ class Leader:
             self._finish("the consumer was closed")
             return None
         # Closing the session releases renewed records.
+        self.batcher.release_delayed()
         self.batcher.fail_renewals()
         return self._builder.build_acknowledge(now, closing=True)
 

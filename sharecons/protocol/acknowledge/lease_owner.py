@@ -1,0 +1,28 @@
+"""What leases call: the interface of their owner, an acknowledgement batcher."""
+
+from collections.abc import Sequence
+from typing import Protocol, TypeVar
+
+from sharecons.protocol.acknowledge.result_log import ResultLog
+from sharecons.protocol.acknowledge.runs import Run
+
+__all__ = ["LeaseOwner"]
+
+LeaseT = TypeVar("LeaseT", contravariant=True)
+"""`leases.Lease`, whose module imports this one."""
+
+
+class LeaseOwner(Protocol[LeaseT]):
+    """The owner of leases, which sends their acknowledgements."""
+
+    result_log: ResultLog
+    renewable: bool
+
+    def on_acknowledged(self, lease: LeaseT) -> None:
+        """Note that the lease has pending acknowledgements."""
+
+    def on_delayed(self, lease: LeaseT, offsets: Sequence[int], due: float) -> None:
+        """Note that these records are to be released at a later time."""
+
+    def reject_late_ack(self, lease: LeaseT, runs: Sequence[Run]) -> None:
+        """Report acknowledgements made after the session ended as failed."""
