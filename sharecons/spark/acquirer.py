@@ -51,8 +51,8 @@ class LedgerWriter(Protocol):
         ...
 
     @property
-    def is_full(self) -> bool:
-        """True while acquiring should pause until Spark has planned more batches."""
+    def room(self) -> int:
+        """How many offsets can be acquired before Spark plans another batch."""
         ...
 
 
@@ -247,16 +247,19 @@ class Acquirer:
             await self._write_acquired()
 
     def _request_more(self, member: ShareMember) -> None:
-        """Let the member fetch more, unless the ledger is full.
+        """Let the member fetch what the ledger has room for.
 
         Acquired offsets are written immediately, so there is no pace to measure. A
         write takes about as long as a fetch, whatever their size, so few and large
         fetches leave more CPU to Spark (a third less here).
         """
-        if self.ledger_writer.is_full:
+        room = self.ledger_writer.room
+        max_records = self.config.settings.max_records
+        if room <= 0:
             member.demand.nothing()
         else:
-            member.demand.rounds(self.config.settings.max_records)
+            # Whole batches would exceed a small room by up to a batch per leader.
+            member.demand.rounds(min(room, max_records), exact=room < max_records)
 
     async def _write_acquired(self) -> None:
         async with self._write_lock:

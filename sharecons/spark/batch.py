@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from math import inf
 from typing import Final
 
@@ -19,6 +20,9 @@ from sharecons.spark.store import Store
 __all__ = ["BatchQuery"]
 
 CHECK_INTERVAL: Final = 0.5
+
+DEFAULT_AHEAD: Final = 1_000_000
+"""maxOffsetsAhead of a batch, which reads all current records."""
 
 _log = get_logger(__name__)
 
@@ -115,26 +119,36 @@ class BatchQuery:
             self._check_not_trimmed(ledger, unfinished)
         begin = ledger.end
         load = self._store.begin_load(self._load_id, self._start_position(ledger))
-        driver = self._create_driver(self._options, self._store, ledger)
+        limit = self._options.max_offsets_per_trigger
+        rest = None if limit is None else max(0, limit - load.acquired)
+        ahead = rest if rest is not None else self._options.max_offsets_ahead
+        driver = self._create_driver(
+            replace(
+                self._options,
+                max_offsets_ahead=DEFAULT_AHEAD if ahead is None else ahead,
+                min_offsets_per_trigger=None,
+            ),
+            self._store,
+            ledger,
+        )
+        driver.mark_planned(begin)
         try:
             driver.start()
-            self._acquire(driver, begin, load.acquired)
+            self._acquire(driver, begin, rest)
             # Leaving writes the last acquired records, which belong to this batch.
             driver.leave_group()
             return self._store.complete_load(self._load_id)
         finally:
             driver.stop()
 
-    def _acquire(self, driver: Driver, end: int, acquired: int) -> None:
-        """Acquire up to the current ends of the topics or the limit, in whole fetches.
+    def _acquire(self, driver: Driver, end: int, max_offsets: int | None) -> None:
+        """Acquire up to the current ends of the topics, or `max_offsets`.
 
         Args:
             end: the end of the ledger.
-            acquired: offsets that this load() has acquired before.
+            max_offsets: the driver's limit, or None for no limit.
         """
-        limit = inf
-        if self._options.max_offsets_per_trigger is not None:
-            limit = end - acquired + self._options.max_offsets_per_trigger
+        limit = inf if max_offsets is None else end + max_offsets
         idle_timeout = IdleTimeout(
             self._options.idle_timeout, driver.target.expected_end
         )
@@ -146,7 +160,8 @@ class BatchQuery:
             if (driver.target.is_reached or is_expired) and driver.can_finish():
                 break
             end = driver.wait_beyond(end, CHECK_INTERVAL)
-            driver.mark_planned(end)
+            if max_offsets is None:
+                driver.mark_planned(end)
 
     def _ranges_of_load(self, ledger: Ledger, load: Load) -> list[AcquiredRange]:
         self._check_not_trimmed(ledger, load)

@@ -14,17 +14,17 @@ from typing import Final
 
 import anyio
 from anyio.from_thread import BlockingPortal
-from anyio.to_thread import run_sync
 
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ClosedError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
 from sharecons.net.cluster import Cluster
-from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
+from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.spark.acquirer import Acquirer, MemberConfig
-from sharecons.spark.errors import LedgerError, LedgerTakenError
+from sharecons.spark.ahead_limit import AheadLimit
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.ledger_store import LedgerStore
+from sharecons.spark.ledger_tasks import keep_removing_entries, watch_ownership
 from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.watch import GroupWatch
 
@@ -32,7 +32,6 @@ __all__ = ["Driver"]
 
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
-LEDGER_CHECK_INTERVAL: Final = 5.0
 PARENT_CHECK_INTERVAL: Final = 1.0
 TOPICS_TIMEOUT: Final = 60.0
 RESTART_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
@@ -45,8 +44,7 @@ class Driver:
     """The member and the ledger of one query; the methods are called by Spark's thread.
 
     Args:
-        max_offsets_ahead: pause acquiring while this many offsets of the ledger are not
-            planned.
+        ahead: limits the offsets of the ledger that are in no batch.
         allow_topic_loss: topics that are missing, deleted or recreated are no error.
     """
 
@@ -58,15 +56,14 @@ class Driver:
         ledger: Ledger,
         store: LedgerStore,
         *,
-        max_offsets_ahead: int,
+        ahead: AheadLimit,
         allow_topic_loss: bool,
     ) -> None:
         self._admin = admin
         self._ledger = ledger
         self._store = store
-        self._max_offsets_ahead = max_offsets_ahead
+        self._ahead = ahead
         self._allow_topic_loss = allow_topic_loss
-        self._planned_until = ledger.end
         self._changed = threading.Condition()
         self._write_lock = threading.Lock()
         self._trimmed = AutoResetEvent()
@@ -106,8 +103,13 @@ class Driver:
         """Note that Spark has planned up to a position, and acquire more."""
         with self._changed:
             self._reset_idle_if_full()
-            self._planned_until = max(self._planned_until, position)
+            self._ahead.on_planned(position, time.monotonic())
         self._run_in_member_thread(self._acquirer.wake)
+
+    def mark_finished(self, position: int) -> None:
+        """Note that the batches up to a position have finished."""
+        with self._changed:
+            self._ahead.on_finished(position, time.monotonic())
 
     def trim(self, position: int) -> None:
         """Drop the positions before this one: their batches are committed."""
@@ -144,8 +146,18 @@ class Driver:
         return new
 
     @property
+    def room(self) -> int:
+        return self._ahead.room(self._ledger.end)
+
+    @property
     def is_full(self) -> bool:
-        return self._ledger.end - self._planned_until >= self._max_offsets_ahead
+        """True while acquiring pauses until Spark has planned more batches."""
+        return self.room <= 0
+
+    @property
+    def max_offsets_ahead(self) -> int:
+        """How many offsets of the ledger can be in no batch now."""
+        return self._ahead.size
 
     # The member.
 
@@ -256,8 +268,17 @@ class Driver:
             raise ClosedError("the source was stopped; start the query again")
 
     def stats(self) -> Mapping[str, int]:
-        """Return the counts of the member, and the group's lag (-1 if unknown)."""
-        return {**self._acquirer.snapshot(), "lag": self._watch.group_lag.lag}
+        """Return the counts of the member, and the records that are not processed.
+
+        Each of these is in the `lag` of the group (-1 if unknown), or in the `backlog`:
+        the offsets of the ledger that no batch has finished.
+        """
+        with self._changed:
+            return {
+                **self._acquirer.snapshot(),
+                "lag": self._watch.group_lag.lag_at(self._ledger.end),
+                "backlog": self._ledger.end - self._ahead.finished_until,
+            }
 
     def request_stop(self) -> None:
         """Make the member accept its records and leave the group; does not wait."""
@@ -295,9 +316,9 @@ class Driver:
                 self._notify()
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(self._watch.keep_refreshing, self._acquirer.fail)
-                    tasks.start_soon(self._watch_ledger)
+                    tasks.start_soon(watch_ownership, self._store, self._acquirer.fail)
+                    tasks.start_soon(keep_removing_entries, self._store, self._trimmed)
                     tasks.start_soon(self._watch_parent)
-                    tasks.start_soon(self._keep_removing_entries)
                     try:
                         await self._keep_acquiring()
                     finally:
@@ -320,30 +341,6 @@ class Driver:
             assert self._stop_event is not None, "running"
             with anyio.move_on_after(delay):
                 await self._stop_event.wait()
-
-    async def _watch_ledger(self) -> None:
-        """End the member when another driver has taken the ledger over.
-
-        On a storage without locks both run until the older one notices. They share a
-        member id, so each removes the other from the group again and again.
-        """
-        while True:
-            await anyio.sleep(LEDGER_CHECK_INTERVAL)
-            try:
-                await run_sync(self._store.check_ownership)
-            except LedgerTakenError as error:
-                self._acquirer.fail(error)
-                return
-            except LedgerError as error:
-                # Harmless: the next write notices another driver.
-                _log.warning("the ledger could not be checked", reason=str(error))
-
-    async def _keep_removing_entries(self) -> None:
-        """Remove trimmed entries, at first the entries of the previous driver."""
-        while True:
-            while await run_sync(self._store.remove_old_entries):
-                pass
-            await self._trimmed.wait_until(FOREVER)
 
     async def _watch_parent(self) -> None:
         """Stop the member when Spark's process has ended.

@@ -8,6 +8,7 @@ from sharecons.config.validation import parse_bootstrap
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.spark.acquirer import MemberConfig
+from sharecons.spark.ahead_limit import AheadLimit
 from sharecons.spark.driver import Driver
 from sharecons.spark.hadoop_conf import check_location
 from sharecons.spark.ledger import Ledger
@@ -77,7 +78,12 @@ def create_driver(options: SourceOptions, store: Store, ledger: Ledger) -> Drive
         _create_admin(options),
         ledger,
         store,
-        max_offsets_ahead=options.max_offsets_ahead,
+        ahead=AheadLimit(
+            ledger.begin,
+            fixed=options.max_offsets_ahead,
+            max_offsets=options.max_offsets_per_trigger,
+            min_offsets=options.min_offsets_per_trigger,
+        ),
         allow_topic_loss=not options.fail_on_data_loss,
     )
 

@@ -8,6 +8,7 @@ from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.protocol.admin.models import GroupOffset, OffsetSpec
+from sharecons.spark.ledger import Ledger
 
 __all__ = ["GroupLag", "read_group_lag", "read_log_bounds"]
 
@@ -21,10 +22,12 @@ class GroupLag:
     Attributes:
         topic_ids: the topic ids of the ledger when the offsets were requested. If a
             topic has another id now, its offsets here are of the old topic.
+        ledger_end: the end of the ledger when the offsets were requested.
     """
 
     offsets: Mapping[TopicPartition, GroupOffset] = field(default_factory=dict)
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    ledger_end: int = 0
 
     @property
     def lag(self) -> int:
@@ -33,6 +36,14 @@ class GroupLag:
         if not lags or len(lags) < len(self.offsets):
             return -1
         return sum(lags)
+
+    def lag_at(self, ledger_end: int) -> int:
+        """Return the lag without the offsets that were entered since; -1 if unknown.
+
+        They are in the ledger, and would count twice.
+        """
+        lag = self.lag
+        return lag if lag < 0 else max(0, lag - (ledger_end - self.ledger_end))
 
     @property
     def start_offsets(self) -> Mapping[TopicPartition, int]:
@@ -44,19 +55,19 @@ class GroupLag:
 
 
 async def read_group_lag(
-    admin: ShareGroupAdmin, group_id: str, topic_ids: Mapping[str, bytes]
+    admin: ShareGroupAdmin, group_id: str, ledger: Ledger
 ) -> GroupLag:
     """Read the group's offsets from its coordinator; empty if it returns an error.
 
     They are for the progress, and to drop redeliverable ranges from the ledger.
     """
-    requested_ids = dict(topic_ids)
+    topic_ids, ledger_end = dict(ledger.topics), ledger.end
     try:
         listed = (await admin.list_share_group_offsets(group_id))[group_id].value
     except Error as error:
         _log.debug("group offsets unavailable", group=group_id, reason=str(error))
         return GroupLag()
-    return GroupLag(offsets=listed.found, topic_ids=requested_ids)
+    return GroupLag(offsets=listed.found, topic_ids=topic_ids, ledger_end=ledger_end)
 
 
 async def read_log_bounds(

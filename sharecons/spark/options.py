@@ -25,7 +25,7 @@ class SourceOptions:
 
     Attributes:
         max_offsets_ahead: acquiring pauses while this many offsets of the ledger are
-            not planned by Spark.
+            not planned by Spark; None: it follows the batches.
         security: the `kafka.*` options for TLS and SASL, without that prefix. They are
             passed to tasks as text, since TLS contexts cannot be pickled.
     """
@@ -45,7 +45,7 @@ class SourceOptions:
     ending_position: int | None = None
     load_id: str | None = None
     idle_timeout: float = 10.0
-    max_offsets_ahead: int = 1_000_000
+    max_offsets_ahead: int | None = None
     offset_reset: str | None = None
     client_id: str = "sharecons-spark"
     client_rack: str | None = None

@@ -66,6 +66,7 @@ class StreamQuery:
     ) -> dict[str, Any]:
         """Return where a batch from `start` ends; `start` itself if it must wait."""
         position = self._position(start)
+        self._driver.mark_finished(position)
         if self._target is None:
             ledger_end = self._driver.wait_beyond(position, POLL_TIMEOUT)
             overdue = self._clock() - self._last_trigger >= self._max_delay
@@ -137,7 +138,7 @@ class StreamQuery:
     ) -> int:
         """Wait until a batch is complete, and return the ledger's end for this run."""
         driver, timeout = self._driver, self._idle_timeout
-        size = self._options.max_offsets_ahead
+        size = driver.max_offsets_ahead
         if max_offsets is not None:
             size = min(max_offsets, size)
         growth = BatchGrowth(position, size)

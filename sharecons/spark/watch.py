@@ -152,7 +152,7 @@ class GroupWatch:
             )
 
     async def _read_group_lag(self) -> GroupLag:
-        return await read_group_lag(self._admin, self._group_id, self._ledger.topics)
+        return await read_group_lag(self._admin, self._group_id, self._ledger)
 
     def apply_lag(self, group_lag: GroupLag) -> None:
         """Apply the group's offsets to the ledger and the target.

@@ -88,6 +88,16 @@ def test_rounds_are_due_without_a_request_while_nothing_is_buffered() -> None:
     assert bench.due(1.0) == math.inf
 
 
+def test_exact_rounds_request_no_whole_batches() -> None:
+    bench = Bench()
+    bench.demand.rounds(400, exact=True)
+    assert bench.limit() == 400
+    assert not bench.prefetch.takes_whole_batches(leaders=1)
+
+    bench.demand.rounds(400)
+    assert bench.prefetch.takes_whole_batches(leaders=1)
+
+
 def test_request_wakes_the_leaders() -> None:
     bench = Bench()
 

@@ -40,6 +40,7 @@ def options(broker, tmp_path):
                 "ledgerLocation": str(tmp_path / "ledger"),
                 # Stopping waits for the fetch that the broker holds.
                 "kafka.fetch.max.wait.ms": "50",
+                "maxOffsetsAhead": "1000000",
             }
             | more
         )
@@ -432,7 +433,7 @@ os._exit(0)
 def test_idle_driver_notices_a_newer_one_on_a_storage_without_locks(
     broker, options, start_driver, monkeypatch
 ):
-    monkeypatch.setattr("sharecons.spark.driver.LEDGER_CHECK_INTERVAL", 0.2)
+    monkeypatch.setattr("sharecons.spark.ledger_tasks.LEDGER_CHECK_INTERVAL", 0.2)
     monkeypatch.setattr(
         "sharecons.spark.local_storage.LocalStorage.lock", lambda *_: None
     )

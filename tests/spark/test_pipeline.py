@@ -39,6 +39,7 @@ def batch_stats(batch=0, **more):
             "quarantined": 3,
             "redelivered": 2,
             "lag": 0,
+            "backlog": 0,
             "latency_p50": 0.5,
             "latency_p90": 0.9,
             "latency_p99": 1.5,

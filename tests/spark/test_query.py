@@ -33,6 +33,8 @@ class FakeDriver:
         self.now = 100.0
         self.arrivals = []
         self.planned_to = 0
+        self.finished_to = 0
+        self.max_offsets_ahead = 1_000_000
         self.left = 0
         self.stopped = 0
         self.store = None
@@ -102,6 +104,9 @@ class FakeDriver:
 
     def mark_planned(self, position):
         self.planned_to = position
+
+    def mark_finished(self, position):
+        self.finished_to = position
 
     def trim(self, position):
         self.ledger.trim(position)
@@ -229,6 +234,17 @@ def test_commit_trims_the_ledger():
     assert driver.begin == 40
 
 
+def test_batches_before_the_requested_one_have_finished():
+    driver = FakeDriver()
+    driver.acquire(100)
+    query = stream(driver)
+
+    latest(query, 0, max_offsets=30)
+    assert driver.finished_to == 0
+    latest(query, 30, max_offsets=30)
+    assert driver.finished_to == 30
+
+
 def test_progress_has_the_ledgers_end_and_the_stats():
     driver = FakeDriver()
     driver.acquire(10)
@@ -279,8 +295,9 @@ def test_available_now_runs_a_batch_at_max_offsets():
 def test_available_now_batch_is_limited_by_max_offsets_ahead():
     driver = FakeDriver(missing=100)
     driver.arrivals = arrivals_every(0.04, 5, 20)
+    driver.max_offsets_ahead = 50
 
-    assert run_available_now(driver, maxOffsetsAhead="50") == [50, 100]
+    assert run_available_now(driver) == [50, 100]
 
 
 def test_available_now_batch_grows_for_a_limited_time():

@@ -50,13 +50,18 @@ class FetchDemand:
             self._prefetch.set_allowance(count)
         self._set_suspended(not count)
 
-    def rounds(self, count: int) -> None:
+    def rounds(self, count: int, *, exact: bool = False) -> None:
         """Fetch `count` records whenever none are buffered, without a request.
 
         For a user that takes all that has arrived, and prefers few large fetches. Only
         `nothing` and `rounds` can follow.
+
+        Args:
+            count: the records of one round, divided among the partition leaders.
+            exact: brokers acquire no more than that (since Kafka 4.2), instead of whole
+                batches.
         """
-        self._prefetch.set_rounds(count)
+        self._prefetch.set_rounds(count, exact=exact)
         self._set_suspended(False)
 
     def nothing(self) -> None:

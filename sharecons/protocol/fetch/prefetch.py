@@ -203,13 +203,13 @@ class Prefetch:
         self._max_records = records
         self._is_exact = False
 
-    def set_rounds(self, records: int) -> None:
+    def set_rounds(self, records: int, *, exact: bool) -> None:
         """Fetch `records` whenever none are buffered, as if a reader always waited.
 
         For an application that takes all records as they arrive.
         """
         self._max_records = self.allowance = records
-        self._is_exact = self.overlaps = False
+        self._is_exact, self.overlaps = exact, False
         self.waiting_readers = 1
 
     def restart(self) -> None:

@@ -123,7 +123,10 @@ class Run:
             self._write_parquet(rows, "rows", batch, *self._rows.partition_by)
             self._write_parquet(select_quarantined(cached), "quarantine", batch)
             seconds = time.monotonic() - began
-            self._write_stats(measure_batch(cached, batch, self._lag(), seconds))
+            lag, backlog = self._lag_and_backlog()
+            self._write_stats(
+                measure_batch(cached, batch, lag=lag, backlog=backlog, seconds=seconds)
+            )
         except Exception:
             if self._stop_requested:
                 # Spark would match the message with a regular expression, for which a
@@ -155,10 +158,11 @@ class Run:
             .parquet(self._settings.path("runs"))
         )
 
-    def _lag(self) -> int:
+    def _lag_and_backlog(self) -> tuple[int, int]:
+        """Return the figures of the last progress, -1 for unknown ones."""
         progress = self._query.lastProgress
         if not progress or not progress.sources:
-            return -1
+            return -1, -1
         # JSON null if the query was stopped before its first progress.
         latest = json.loads(progress.sources[0].latestOffset or "null") or {}
-        return int(latest.get("lag", -1))
+        return int(latest.get("lag", -1)), int(latest.get("backlog", -1))

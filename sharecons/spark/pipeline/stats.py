@@ -13,8 +13,8 @@ QUANTILES = (0.5, 0.9, 0.99)
 
 SCHEMA = (
     "batch BIGINT, at TIMESTAMP, rows BIGINT, quarantined BIGINT, redelivered BIGINT, "
-    "lag BIGINT, latency_p50 DOUBLE, latency_p90 DOUBLE, latency_p99 DOUBLE, "
-    "seconds DOUBLE"
+    "lag BIGINT, backlog BIGINT, latency_p50 DOUBLE, latency_p90 DOUBLE, "
+    "latency_p99 DOUBLE, seconds DOUBLE"
 )
 
 
@@ -25,7 +25,9 @@ class BatchStats:
     The latency of a record is the time from its timestamp to its batch, in seconds.
 
     Attributes:
-        lag: the group's lag at the end of the previous batch; -1 if unknown.
+        lag: the group's lag when the previous batch was planned; -1 if unknown.
+        backlog: the offsets of the ledger that no batch had finished then; -1 if
+            unknown.
         seconds: the time for writing the batch.
     """
 
@@ -35,6 +37,7 @@ class BatchStats:
     quarantined: int
     redelivered: int
     lag: int
+    backlog: int
     latency_p50: float
     latency_p90: float
     latency_p99: float
@@ -46,7 +49,7 @@ class BatchStats:
 
 
 def measure_batch(
-    validated: DataFrame, batch: int, lag: int, seconds: float
+    validated: DataFrame, batch: int, *, lag: int, backlog: int, seconds: float
 ) -> BatchStats:
     """Return the statistics of one batch, in one pass over its validated records."""
     latency = sql.unix_millis(sql.current_timestamp()) - sql.unix_millis("timestamp")
@@ -66,6 +69,7 @@ def measure_batch(
         quarantined=found["quarantined"],
         redelivered=found["redelivered"],
         lag=lag,
+        backlog=backlog,
         latency_p50=p50,
         latency_p90=p90,
         latency_p99=p99,
