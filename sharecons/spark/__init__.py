@@ -15,7 +15,7 @@ modules, in reading order:
 - The acquired offsets: `ledger`, `loads`; `ledger_store`, `store`,
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
-- Tasks: `tasks`, `fetching`, `fetch_thread`, `arrow`.
+- Tasks: `tasks`, `pickling`, `fetching`, `fetch_thread`, `arrow`.
 
 `pipeline` is a program that uses the source.
 """
