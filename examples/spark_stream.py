@@ -13,8 +13,6 @@ import tempfile
 
 from pyspark.sql import SparkSession
 
-from sharecons.spark import ShareGroupDataSource
-
 
 def start_session() -> SparkSession:
     builder = SparkSession.builder.appName("billing")
@@ -28,7 +26,6 @@ def start_session() -> SparkSession:
 def main() -> None:
     spark = start_session()
     spark.sparkContext.setLogLevel("ERROR")
-    spark.dataSource.register(ShareGroupDataSource)
 
     with tempfile.TemporaryDirectory() as directory:
         orders = (

@@ -56,7 +56,6 @@ NAME: Final = "sharegroup"
 class ShareGroupDataSource(DataSource):
     """A Spark data source that reads from a Kafka share group (KIP-932).
 
-        spark.dataSource.register(ShareGroupDataSource)
         (spark.readStream.format("sharegroup")
             .option("kafka.bootstrap.servers", "localhost:9092")
             .option("subscribe", "orders")

@@ -269,3 +269,20 @@ print("ends", flush=True)
 
     assert printed == "ends\n"
     assert process.returncode == 0
+
+
+@pytest.mark.slow("starts a process that imports pyspark")
+def test_source_that_spark_registers_imports_sharecons_on_first_use():
+    program = (
+        "import sys\n"
+        "from pyspark_sharecons import DefaultSource\n"
+        "print(DefaultSource.name(), 'sharecons' in sys.modules)\n"
+        f"print(type(DefaultSource({NEEDED!r})).__name__)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True)
+
+    assert ended.stdout.decode().split() == [
+        "sharegroup",
+        "False",
+        "ShareGroupDataSource",
+    ]
