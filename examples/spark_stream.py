@@ -1,4 +1,11 @@
-"""A share group as a stream of Spark's, on the console; needs sharecons[spark]."""
+"""A share group as a stream of Spark's, on the console; needs sharecons[spark].
+
+    python examples/spark_stream.py
+    spark-submit --master spark://master:7077 examples/spark_stream.py
+
+Without spark-submit it runs on this machine. docs/spark.md shows how the executors of a
+cluster get sharecons.
+"""
 
 import os
 import sys
@@ -6,18 +13,21 @@ import tempfile
 
 from pyspark.sql import SparkSession
 
-from sharecons.spark import ShareGroupDataSource
 
-# Workers run this Python.
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+def start_session() -> SparkSession:
+    builder = SparkSession.builder.appName("billing")
+    # spark-submit sets this variable, the master, and the Python of workers.
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        builder = builder.master("local[2]")
+    return builder.getOrCreate()
 
 
 def main() -> None:
-    spark = SparkSession.builder.master("local[2]").getOrCreate()
+    spark = start_session()
     spark.sparkContext.setLogLevel("ERROR")
-    spark.dataSource.register(ShareGroupDataSource)
 
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as directory:
         orders = (
             spark.readStream.format("sharegroup")
             .option(
@@ -27,14 +37,14 @@ def main() -> None:
             .option("subscribe", "orders")
             .option("kafka.share.group.id", "spark-billing")
             .option("kafka.share.auto.offset.reset", "earliest")
-            # Both would be kept, of course, were this more than an example.
-            .option("ledgerLocation", f"{place}/ledger")
+            # A real program keeps the ledger and the checkpoint.
+            .option("ledgerLocation", f"{directory}/ledger")
             .load()
             .selectExpr("cast(value as string) as job", "partition", "offset")
         )
         query = (
             orders.writeStream.format("console")
-            .option("checkpointLocation", f"{place}/checkpoint")
+            .option("checkpointLocation", f"{directory}/checkpoint")
             .option("numRows", 100)
             .trigger(availableNow=True)
             .start()

@@ -7,7 +7,7 @@ SHARECONS_TEST_LOOPS=asyncio no test on trio, where a run is about something els
 Without these, tests marked `thorough` are left out. On a real Kafka tests run on
 asyncio only, except those marked `both_loops`: which loop waits for a socket does not
 depend on the broker, so trio is tested on the embedded one. Tests with a Spark session
-run on one broker, the real one if there is one.
+or a Spark cluster run on one broker, the real one if there is one.
 
 The embedded broker behaves like Kafka EMBEDDED. On another version, comparisons of the
 two (tests/broker) are left out, except those marked `newer_kafka`.
@@ -29,6 +29,7 @@ ASYNCIO_ONLY: Final = os.environ.get("SHARECONS_TEST_LOOPS") == "asyncio"
 LOOPS: Final = ("anyio_backend", "virtual_clock")  # fixtures
 CLUSTERS: Final = {"kafka3", "any_kafka3", "real_kafka3"}  # fixtures
 SPARK: Final = Path(__file__).parent / "spark"
+SPARKS: Final = {"spark", "spark_cluster"}  # fixtures
 COMPARISONS: Final = Path(__file__).parent / "broker"
 
 KAFKAS: Final = 2
@@ -84,7 +85,7 @@ def _is_left_out(item: pytest.Item) -> bool:
     has = item.get_closest_marker
     if has("thorough") and not THOROUGH:
         return True
-    if "spark" in getattr(item, "fixturenames", ()) and _is_repeated(item):
+    if _uses_spark(item) and _is_repeated(item):
         return True
     if _is_on_trio(item):
         if ASYNCIO_ONLY:
@@ -104,6 +105,10 @@ def _is_repeated(item: pytest.Item) -> bool:
     call = getattr(item, "callspec", None)
     on_embedded = call is not None and call.params.get("any_kafka") == "embedded"
     return on_embedded and BROKERS == "both" and not THOROUGH
+
+
+def _uses_spark(item: pytest.Item) -> bool:
+    return bool(SPARKS & set(getattr(item, "fixturenames", ())))
 
 
 def _is_on_trio(item: pytest.Item) -> bool:
@@ -140,7 +145,7 @@ def _in_order_of_start(items: list[pytest.Item]) -> list[pytest.Item]:
 def _group_of(item: pytest.Item, modules: dict[Path, int]) -> str | None:
     """Return the group of a test; None if any process can run it."""
     fixtures = set(getattr(item, "fixturenames", ()))
-    if "spark" in fixtures:
+    if _uses_spark(item):
         return "spark"
     if item.get_closest_marker("kafka"):
         if fixtures & CLUSTERS:

@@ -1,11 +1,8 @@
 """A Spark data source for share groups: `spark.readStream.format("sharegroup")`.
 
-    from sharecons.spark import ShareGroupDataSource
-
-    spark.dataSource.register(ShareGroupDataSource)
-
-The user's manual is docs/spark.md. The extra `spark` installs pyspark and pyarrow. The
-modules, in reading order:
+Spark finds it by itself, by the module `pyspark_sharecons`. The user's manual is
+docs/spark.md. The extra `spark` installs pyspark and pyarrow. The modules, in reading
+order:
 
 - Spark's calls: `source`, `schema`, `options`, `ledger_options`, `hadoop_conf`.
 - Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
@@ -15,7 +12,7 @@ modules, in reading order:
 - The acquired offsets: `ledger`, `loads`; `ledger_store`, `ledger_tasks`, `store`,
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
-- Tasks: `tasks`, `fetching`, `fetch_thread`, `arrow`.
+- Tasks: `tasks`, `pickling`, `fetching`, `fetch_thread`, `arrow`.
 
 `pipeline` is a program that uses the source.
 """

@@ -15,8 +15,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, Self
 from uuid import uuid4
 
 from pyspark.sql.datasource import (
@@ -37,6 +37,7 @@ from pyspark.sql.types import StructType
 from sharecons.errors import ConfigurationError
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.options import SourceOptions, read_options
+from sharecons.spark.pickling import Reduced, reduce_for_workers
 from sharecons.spark.query_link import open_query
 from sharecons.spark.schema import check_schema, source_schema
 from sharecons.spark.shared_query import Query
@@ -55,7 +56,6 @@ NAME: Final = "sharegroup"
 class ShareGroupDataSource(DataSource):
     """A Spark data source that reads from a Kafka share group (KIP-932).
 
-        spark.dataSource.register(ShareGroupDataSource)
         (spark.readStream.format("sharegroup")
             .option("kafka.bootstrap.servers", "localhost:9092")
             .option("subscribe", "orders")
@@ -70,6 +70,9 @@ class ShareGroupDataSource(DataSource):
         super().__init__(options)
         # Spark creates one instance per load(), and pickles it into the plan.
         self._load_id = uuid4().hex
+
+    def __reduce__(self) -> Reduced[Self]:
+        return reduce_for_workers(type(self), self.__dict__)
 
     @classmethod
     def name(cls) -> str:
@@ -171,12 +174,11 @@ class ShareGroupStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
             stop_on_sigterm(self._query)
         return self._query
 
-    def __getstate__(self) -> Mapping[str, Any]:
-        return {
-            "_options": options_for_tasks(self._options),
-            "_load_id": None,
-            "_query": None,
-        }
+    def __reduce__(self) -> Reduced[Self]:
+        options = options_for_tasks(self._options)
+        return reduce_for_workers(
+            type(self), {"_options": options, "_load_id": None, "_query": None}
+        )
 
 
 class InvalidStreamReader(ShareGroupStreamReader):
@@ -196,8 +198,8 @@ class InvalidStreamReader(ShareGroupStreamReader):
     def open_query(self) -> Query:
         raise ConfigurationError(self._reason)
 
-    def __getstate__(self) -> Mapping[str, Any]:
-        return {"_reason": self._reason, "_query": None}
+    def __reduce__(self) -> Reduced[Self]:
+        return reduce_for_workers(type(self), {"_reason": self._reason, "_query": None})
 
 
 class ShareGroupBatchReader(DataSourceReader):
@@ -220,8 +222,11 @@ class ShareGroupBatchReader(DataSourceReader):
         assert isinstance(partition, RangesPartition), "from partitions()"
         return read_partition(partition, self._options)
 
-    def __getstate__(self) -> Mapping[str, Any]:
-        return {"_options": options_for_tasks(self._options), "load_id": self.load_id}
+    def __reduce__(self) -> Reduced[Self]:
+        options = options_for_tasks(self._options)
+        return reduce_for_workers(
+            type(self), {"_options": options, "load_id": self.load_id}
+        )
 
 
 def default_limit(options: SourceOptions) -> ReadLimit:

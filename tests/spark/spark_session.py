@@ -76,15 +76,12 @@ def session(master=MASTER):
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
-        from sharecons.spark.source import ShareGroupDataSource
-
         spark = (
             SparkSession.builder.master(master)
             .config("spark.sql.shuffle.partitions", "1")
             .config("spark.log.level", "ERROR")
             .getOrCreate()
         )
-        spark.dataSource.register(ShareGroupDataSource)
     return spark
 
 

@@ -2,7 +2,6 @@
 
 import gc
 import json
-import pickle
 import signal
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
+from pyspark import cloudpickle
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
@@ -25,6 +25,7 @@ from sharecons.spark import ShareGroupDataSource
 from sharecons.spark.options import read_options
 from sharecons.spark.source import InvalidStreamReader, default_limit
 from sharecons.spark.tasks import RangesPartition
+from sharecons.version import VERSION
 
 NEEDED = {
     "kafka.bootstrap.servers": "localhost:9092",
@@ -78,7 +79,7 @@ def test_schema_that_differs_in_nullability_is_accepted():
 @pytest.mark.parametrize("name", ["startingPosition", "colour"])
 def test_stream_with_invalid_options_raises_at_each_call(name):
     made = ShareGroupDataSource(NEEDED | {name: "5"})
-    copy = pickle.loads(pickle.dumps(made.streamReader(source().schema())))
+    copy = cloudpickle.loads(cloudpickle.dumps(made.streamReader(source().schema())))
 
     for call in (
         copy.initialOffset,
@@ -142,7 +143,7 @@ def test_default_limit_follows_the_options(options, limit):
 def test_reader_is_picklable_without_broker_and_ledger():
     made = reader()
 
-    copy = pickle.loads(pickle.dumps(made))
+    copy = cloudpickle.loads(cloudpickle.dumps(made))
     assert isinstance(copy, SupportsTriggerAvailableNow)
     copy.stop()
 
@@ -175,14 +176,48 @@ def test_other_errors_are_reported_after_a_stop(monkeypatch, capsys):
 def test_tasks_do_not_get_credentials_of_the_ledger():
     made = source(**{"ledger.secret": "s3cret"})
     for one in (made.streamReader(made.schema()), made.reader(made.schema())):
-        assert b"s3cret" not in pickle.dumps(one)
+        assert b"s3cret" not in cloudpickle.dumps(one)
+
+
+def unpickle_without(modules, made):
+    """Unpickle an object in a Python that cannot import some modules.
+
+    Returns the last line that it prints.
+    """
+    program = (
+        "import sys\n"
+        f"sys.modules.update(dict.fromkeys({modules!r}))\n"
+        "from pyspark import cloudpickle\n"
+        "cloudpickle.loads(sys.stdin.buffer.read())\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        input=cloudpickle.dumps(made),
+        capture_output=True,
+    )
+    assert ended.returncode == 1
+    return ended.stderr.decode().splitlines()[-1]
+
+
+@pytest.mark.slow("starts a process that imports pyspark")
+@pytest.mark.parametrize("missing", ["sharecons", "sharecons.spark.source"])
+def test_worker_without_sharecons_says_what_to_install_where(missing):
+    made = source()
+    for one in (made, made.reader(made.schema()), made.streamReader(made.schema())):
+        line = unpickle_without([missing], one)
+
+        assert line.startswith(
+            f"ImportError: the Python of this worker ({sys.executable}"
+        )
+        assert f"install sharecons[arrow] {VERSION} there" in line
 
 
 def load_id(**options):
     """Return the load id that each unpickled copy of a plan has."""
-    made = pickle.loads(pickle.dumps(source(**options)))
+    made = cloudpickle.loads(cloudpickle.dumps(source(**options)))
     ids = {
-        pickle.loads(pickle.dumps(made)).reader(made.schema()).load_id for _ in range(2)
+        cloudpickle.loads(cloudpickle.dumps(made)).reader(made.schema()).load_id
+        for _ in range(2)
     }
     (only,) = ids
     return only
@@ -234,3 +269,20 @@ print("ends", flush=True)
 
     assert printed == "ends\n"
     assert process.returncode == 0
+
+
+@pytest.mark.slow("starts a process that imports pyspark")
+def test_source_that_spark_registers_imports_sharecons_on_first_use():
+    program = (
+        "import sys\n"
+        "from pyspark_sharecons import DefaultSource\n"
+        "print(DefaultSource.name(), 'sharecons' in sys.modules)\n"
+        f"print(type(DefaultSource({NEEDED!r})).__name__)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True)
+
+    assert ended.stdout.decode().split() == [
+        "sharegroup",
+        "False",
+        "ShareGroupDataSource",
+    ]

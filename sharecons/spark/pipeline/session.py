@@ -9,7 +9,6 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from sharecons.errors import ConfigurationError
-from sharecons.spark.source import ShareGroupDataSource
 
 __all__ = ["qualify_location", "start_session"]
 
@@ -41,7 +40,6 @@ def start_session(*, verbose: bool) -> SparkSession:
     if not verbose:
         builder = builder.config("spark.ui.showConsoleProgress", "false")
     spark = builder.getOrCreate()
-    spark.dataSource.register(ShareGroupDataSource)
     if not verbose:
         _silence(spark)
     return spark
