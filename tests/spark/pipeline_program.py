@@ -1,11 +1,15 @@
-"""The pipeline program, killed at a chosen point.
+"""The pipeline program, killed or interrupted at a chosen point.
 
 `python -m tests.spark.pipeline_program POINT:N ARGUMENT...` kills itself, with Spark,
-when it reaches a point of `POINTS` (or `DELTA_POINTS`) for the Nth time.
+when it reaches a point of `POINTS` (or `DELTA_POINTS`) for the Nth time. At a point of
+`INTERRUPTS` it sends itself SIGINT.
 """
 
+import os
+import signal
 import sys
 
+from sharecons.spark.pipeline import program
 from sharecons.spark.pipeline.__main__ import main
 from sharecons.spark.pipeline.batch_writer import BatchWriter
 from sharecons.spark.pipeline.delta_sink import DeltaSink
@@ -33,9 +37,18 @@ DELTA_POINTS = {
     "published": (BatchWriter, "publish", "after"),
 }
 
+INTERRUPTS = {"Spark started": (program, "start_session", "after")}
+
+
+def interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
 
 if __name__ == "__main__":
     point, _, times = sys.argv[1].partition(":")
-    points = DELTA_POINTS if "delta" in sys.argv else POINTS
-    kill_at(*points[point], int(times))
+    if point in INTERRUPTS:
+        kill_at(*INTERRUPTS[point], int(times), interrupt)
+    else:
+        points = DELTA_POINTS if "delta" in sys.argv else POINTS
+        kill_at(*points[point], int(times))
     sys.exit(main(sys.argv[2:]))
