@@ -48,6 +48,7 @@ ALLOWED: Final = {
     },
     # Other libraries have no public way.
     "cli/groups/arguments.py": {"command._actions", "parser._actions"},
+    "spark/pipeline/files.py": {"spark._jsc", "spark._jvm"},
     "spark/pipeline/session.py": {"spark._jsc", "spark._jvm"},
     "spark/remote_storage.py": {"self._files._strip_protocol"},
 }

@@ -65,13 +65,13 @@ def kill_at(owner, name, when, times, kill=kill_program):
     method = getattr(owner, name)
     left = times
 
-    def killing(self, *args, **kwargs):
+    def killing(*args, **kwargs):
         nonlocal left
         left -= 1
         if not left and when == "before":
             kill()
-        result = method(self, *args, **kwargs)
-        if name == "latest_offset" and result == args[0]:
+        result = method(*args, **kwargs)
+        if name == "latest_offset" and result == args[1]:
             left += 1  # there was no new offset
         elif left <= 0:
             kill()

@@ -43,6 +43,15 @@ def _modules():
     return directory
 
 
+@cache
+def _submit_arguments():
+    from tests.spark.delta import HAS_DELTA, delta_jars
+
+    return (
+        f"--jars {delta_jars()} {SUBMIT_ARGUMENTS}" if HAS_DELTA else SUBMIT_ARGUMENTS
+    )
+
+
 def environment():
     """Return the environment variables of Spark and its workers.
 
@@ -54,7 +63,7 @@ def environment():
         "PYTHONSAFEPATH": "1",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        "PYSPARK_SUBMIT_ARGS": SUBMIT_ARGUMENTS,
+        "PYSPARK_SUBMIT_ARGS": _submit_arguments(),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
 
@@ -76,10 +85,15 @@ def session(master=MASTER):
         warnings.simplefilter("ignore")
         from pyspark.sql import SparkSession
 
+        from sharecons.spark.pipeline.session import DELTA
+        from tests.spark.delta import HAS_DELTA
+
+        settings = DELTA if HAS_DELTA else {}
         spark = (
             SparkSession.builder.master(master)
             .config("spark.sql.shuffle.partitions", "1")
             .config("spark.log.level", "ERROR")
+            .config(map=settings)
             .getOrCreate()
         )
     return spark

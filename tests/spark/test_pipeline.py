@@ -30,11 +30,14 @@ SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
 NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
 
 
-def batch_stats(batch=0, **more):
+def batch_stats(number=0, **more):
     return BatchStats(
         **{
-            "batch": batch,
+            "batch": f"0123abcd-{number}",
+            "number": number,
+            "run": "0123456789ab",
             "at": datetime.now(UTC),
+            "bytes": 100_000,
             "rows": 1000,
             "quarantined": 3,
             "redelivered": 2,

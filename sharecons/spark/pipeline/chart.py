@@ -35,7 +35,7 @@ def draw_chart(batches: Sequence[BatchStats]) -> str:
         ("p50", MEDIAN): [b.latency_p50 for b in batches],
         ("p99", TAIL): [b.latency_p99 for b in batches],
     }
-    ids = [b.batch for b in batches]
+    ids = [b.number for b in batches]
     lower = TOP + HEIGHT + GAP
     height = lower + HEIGHT + GAP + BOTTOM
     return (

@@ -1,6 +1,12 @@
-"""The error for a value that cannot become a row."""
+"""The pipeline's errors."""
 
-__all__ = ["InvalidValueError"]
+from sharecons.errors import Error
+
+__all__ = ["InvalidValueError", "PublishError"]
+
+
+class PublishError(Error):
+    """The files of a batch cannot be moved to their place."""
 
 
 class InvalidValueError(Exception):

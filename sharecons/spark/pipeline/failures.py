@@ -14,6 +14,7 @@ from pyspark.errors import PySparkException
 from sharecons import errors
 from sharecons.errors import Error
 from sharecons.spark import errors as spark_errors
+from sharecons.spark.pipeline import errors as pipeline_errors
 
 __all__ = ["FAILED", "INVALID", "Failure", "explain"]
 
@@ -86,7 +87,7 @@ def _first_line(error: BaseException, text: str) -> str:
 
 _CLASSES: Final = {
     name: kind
-    for module in (errors, spark_errors)
+    for module in (errors, spark_errors, pipeline_errors)
     for name, kind in vars(module).items()
     if isinstance(kind, type) and issubclass(kind, Error)
 }

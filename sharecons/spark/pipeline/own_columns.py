@@ -1,4 +1,4 @@
-"""The columns that the pipeline adds to rows, and checks for name conflicts.
+"""The columns that the pipeline adds to rows, and checks of column names.
 
 By default Spark ignores the case of column names, and so do most readers of Parquet. So
 two names that differ only in case are in conflict.
@@ -9,9 +9,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from pyspark.sql.types import StructType
+
 from sharecons.errors import ConfigurationError
 
-__all__ = ["ORIGIN", "OwnColumns", "check_different", "partition_columns"]
+__all__ = [
+    "ORIGIN",
+    "OwnColumns",
+    "check_different",
+    "key_columns",
+    "partition_columns",
+]
 
 ORIGIN: Final = ("topic", "partition", "offset", "timestamp", "deliveryCount")
 """Columns of the source with the origin of a row."""
@@ -106,12 +114,34 @@ def partition_columns(
     return tuple(_find_column(name, requested, names) for name in requested)
 
 
-def _find_column(name: str, requested: Sequence[str], names: dict[str, str]) -> str:
+def key_columns(requested: Sequence[str], schema: StructType) -> tuple[str, ...]:
+    """Return the columns of a key, in the case of the schema.
+
+    Raises:
+        ConfigurationError: a column does not exist, is requested twice, or can be null.
+    """
+    names = {name.lower(): name for name in schema.names}
+    found = [_find_column(name, requested, names, "--merge-by") for name in requested]
+    for field in schema:
+        if field.name in found and field.nullable:
+            raise ConfigurationError(
+                f"--merge-by {field.name}: the column can be null, and null equals no "
+                "other value; declare it NOT NULL in --schema"
+            )
+    return tuple(found)
+
+
+def _find_column(
+    name: str,
+    requested: Sequence[str],
+    names: dict[str, str],
+    option: str = "--partition-by",
+) -> str:
     if name.lower() not in names:
         raise ConfigurationError(
-            f"--partition-by {name}: there is no such column; choose from "
+            f"{option} {name}: there is no such column; choose from "
             f"{', '.join(names.values())}"
         )
     if [each.lower() for each in requested].count(name.lower()) > 1:
-        raise ConfigurationError(f"--partition-by {name} is repeated; remove one")
+        raise ConfigurationError(f"{option} {name} is repeated; remove one")
     return names[name.lower()]

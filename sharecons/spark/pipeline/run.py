@@ -3,16 +3,15 @@
 import json
 import threading
 import time
-import uuid
 from typing import Any, Final
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as sql
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark.pipeline.settings import Settings
-from sharecons.spark.pipeline.stats import SCHEMA, BatchStats, measure_batch
-from sharecons.spark.pipeline.validation import Rows, select_quarantined, validate
+from sharecons.spark.pipeline.sinks import open_writer
+from sharecons.spark.pipeline.stats import UNKNOWN, BatchStats, Waiting
+from sharecons.spark.pipeline.validation import Rows, validate
 
 __all__ = ["Run"]
 
@@ -36,16 +35,17 @@ class Run:
         batches: the statistics of the batches that were written.
 
     Raises:
-        ConfigurationError: the schema, or the name of a column, is invalid.
+        ConfigurationError: the schema, or the name of a column, is invalid; or the rows
+            of earlier runs have another layout.
     """
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
         self.batches: list[BatchStats] = []
-        self._name = uuid.uuid4().hex[:12]
         self._spark = spark
         self._settings = settings
         zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
         self._rows = Rows.from_settings(settings, zone)
+        self._writer = open_writer(spark, settings, self._rows)
         self._query: Any = None
         self._started = threading.Event()
         self._stop_requested = False
@@ -104,65 +104,32 @@ class Run:
         }
         return self._spark.readStream.format("sharegroup").options(**options).load()
 
-    def _write_batch(self, frame: DataFrame, batch: int) -> None:
-        """Write one batch.
-
-        After a failure Spark replays it, and its directories are overwritten with the
-        same rows.
-        """
+    def _write_batch(self, frame: DataFrame, number: int) -> None:
+        """Write one batch; after a failure Spark calls this again for it."""
         # Spark can call this before `start` has the query.
         self._started.wait()
         if self._stop_requested:
             # Returning would tell Spark that the batch was written.
             self._is_batch_refused.set()
             raise StoppedError
-        began = time.monotonic()
-        cached = frame.persist()
         try:
-            rows = self._rows.select(cached)
-            self._write_parquet(rows, "rows", batch, *self._rows.partition_by)
-            self._write_parquet(select_quarantined(cached), "quarantine", batch)
-            seconds = time.monotonic() - began
-            lag, backlog = self._lag_and_backlog()
-            self._write_stats(
-                measure_batch(cached, batch, lag=lag, backlog=backlog, seconds=seconds)
+            # A new checkpoint counts from 0 again, and is another query.
+            stats = self._writer.write(
+                frame, query=str(self._query.id), number=number, waiting=self._waiting()
             )
+            self.batches.append(stats)
         except Exception:
             if self._stop_requested:
                 # Spark would match the message with a regular expression, for which a
                 # stack trace is too long: its thread would end with a stack overflow.
                 raise StoppedError from None
             raise
-        finally:
-            cached.unpersist()
 
-    def _write_parquet(self, frame: DataFrame, name: str, batch: int, *by: str) -> None:
-        column = self._rows.own.batch
-        (
-            # A new checkpoint counts from 0 again, and is another query.
-            frame.withColumn(column, sql.lit(f"{self._query.id[:8]}-{batch}"))
-            .write.mode("overwrite")
-            .option("partitionOverwriteMode", "dynamic")
-            .partitionBy(*by, column)
-            .parquet(self._settings.path(name))
-        )
-
-    def _write_stats(self, stats: BatchStats) -> None:
-        self.batches.append(stats)
-        (
-            self._spark.createDataFrame([stats.as_row()], SCHEMA)
-            .withColumn("run", sql.lit(self._name))
-            .coalesce(1)
-            .write.mode("append")
-            .partitionBy("run")
-            .parquet(self._settings.path("runs"))
-        )
-
-    def _lag_and_backlog(self) -> tuple[int, int]:
-        """Return the figures of the last progress, -1 for unknown ones."""
+    def _waiting(self) -> Waiting:
+        """Return the figures of the last progress."""
         progress = self._query.lastProgress
         if not progress or not progress.sources:
-            return -1, -1
+            return UNKNOWN
         # JSON null if the query was stopped before its first progress.
         latest = json.loads(progress.sources[0].latestOffset or "null") or {}
-        return int(latest.get("lag", -1)), int(latest.get("backlog", -1))
+        return Waiting(int(latest.get("lag", -1)), int(latest.get("backlog", -1)))

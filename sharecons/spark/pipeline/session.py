@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from sharecons.errors import ConfigurationError
 
-__all__ = ["qualify_location", "start_session"]
+__all__ = ["DELTA", "qualify_location", "start_session"]
 
 SILENCED_LOGGERS: Final = (
     "org.apache.spark.sql.execution.streaming",
@@ -26,12 +26,25 @@ SILENCED_LOGGERS: Final = (
 pipeline reports itself."""
 
 
-def start_session(*, verbose: bool) -> SparkSession:
+DELTA: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": (
+        "org.apache.spark.sql.delta.catalog.DeltaCatalog"
+    ),
+}
+"""Spark's settings for Delta tables."""
+
+
+def start_session(*, sink: str, verbose: bool) -> SparkSession:
     """Start Spark, or join the session of spark-submit.
 
     Args:
+        sink: "delta" needs Delta's jars and settings, which are checked.
         verbose: do not change Spark's log levels. Without this, loggers that repeat
             the pipeline's error messages are off.
+
+    Raises:
+        ConfigurationError: Spark has no Delta.
     """
     _use_this_python()
     # Spark warns if pandas 3 is installed; the pipeline does not use pandas.
@@ -39,10 +52,27 @@ def start_session(*, verbose: bool) -> SparkSession:
     builder = SparkSession.builder.appName("sharecons pipeline")
     if not verbose:
         builder = builder.config("spark.ui.showConsoleProgress", "false")
+    if sink == "delta":
+        for name, value in DELTA.items():
+            builder = builder.config(name, value)
     spark = builder.getOrCreate()
+    if sink == "delta":
+        _check_delta(spark)
     if not verbose:
         _silence(spark)
     return spark
+
+
+def _check_delta(spark: Any) -> None:
+    try:
+        spark._jvm.org.apache.spark.util.Utils.classForName(
+            DELTA["spark.sql.extensions"], False, False
+        )
+    except Exception as error:
+        raise ConfigurationError(
+            f"--sink delta: Spark {spark.version} has no Delta; start the pipeline "
+            "with --packages, as in docs/spark.md"
+        ) from error
 
 
 def _use_this_python() -> None:

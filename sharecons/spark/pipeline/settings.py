@@ -1,14 +1,19 @@
 """The command line of the pipeline."""
 
 import argparse
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
+from typing import Any, Final
 
 from sharecons.spark.pipeline.framing import ConfluentFraming
 from sharecons.spark.pipeline.timestamps import UNITS
 
 __all__ = ["Settings", "parse_arguments"]
+
+PROGRAM: Final = "python -m sharecons.spark.pipeline"
+REQUEUE: Final = "requeue"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,21 +21,27 @@ class Settings:
     """The settings of one run.
 
     Attributes:
+        requeues: whether to decode the records in quarantine, instead of a topic.
         schema: DDL for JSON, or an Avro schema in JSON.
         into: the directory, or its URL, for rows and all other files.
         partition_by: columns; empty for the day of the record's timestamp.
+        sink: "parquet" or "delta".
+        merge_by: the columns of the key of a Delta table; empty to append all rows.
         prefix: the prefix of the pipeline's own columns; see `own_columns`.
         every: the interval of batches; None to end once everything was read.
         options: options of the source.
     """
 
-    bootstrap_servers: str
-    topics: tuple[str, ...]
-    group: str
+    requeues: bool = False
+    bootstrap_servers: str = ""
+    topics: tuple[str, ...] = ()
+    group: str = ""
     schema: str
     into: str
     format: str = "json"
+    sink: str = "parquet"
     partition_by: tuple[str, ...] = ()
+    merge_by: tuple[str, ...] = ()
     prefix: str | None = None
     timestamp_unit: str | None = None
     rounds: bool = False
@@ -46,25 +57,45 @@ class Settings:
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> Settings:
     """Parse the command line; exit with an error message if it is invalid."""
-    parser = _parser()
-    parsed = parser.parse_args(arguments)
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    requeues = given[:1] == [REQUEUE]
+    parser = _requeue_parser() if requeues else _parser()
+    parsed = parser.parse_args(given[1:] if requeues else given)
+    source: dict[str, Any] = {} if requeues else _source(parsed)
     return Settings(
-        bootstrap_servers=parsed.bootstrap_servers,
-        topics=tuple(parsed.topic),
-        group=parsed.group,
+        requeues=requeues,
+        **source,
         schema=parsed.schema,
         into=parsed.into,
         format=parsed.format,
+        sink=parsed.sink,
         partition_by=tuple(parsed.partition_by),
+        merge_by=_merge_by(parser, parsed),
         prefix=parsed.prefix,
         timestamp_unit=parsed.timestamp_unit,
         rounds=parsed.round,
         framing=_framing(parser, parsed),
-        every=parsed.every,
         options=dict(parsed.option),
-        picture=parsed.picture,
         verbose=parsed.verbose,
     )
+
+
+def _source(parsed: argparse.Namespace) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": parsed.bootstrap_servers,
+        "topics": tuple(parsed.topic),
+        "group": parsed.group,
+        "every": parsed.every,
+        "picture": parsed.picture,
+    }
+
+
+def _merge_by(
+    parser: argparse.ArgumentParser, parsed: argparse.Namespace
+) -> tuple[str, ...]:
+    if parsed.merge_by and parsed.sink != "delta":
+        parser.error("--merge-by is for --sink delta; add that option")
+    return tuple(parsed.merge_by)
 
 
 def _framing(
@@ -79,14 +110,39 @@ def _framing(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m sharecons.spark.pipeline",
-        description="Read records of a share group. Write valid records to Parquet as "
-        "typed rows, and the others to quarantine, with the reason.",
+        prog=PROGRAM,
+        description="Read records of a share group. Write valid records as typed rows, "
+        "and the others to quarantine, with the reason.",
+        epilog=f"{PROGRAM} {REQUEUE} --help: decode records in quarantine again",
     )
     add = parser.add_argument
     add("--bootstrap-servers", default="localhost:9092", metavar="HOST:PORT")
     add("--topic", action="append", required=True, help="repeat it for more topics")
     add("--group", required=True, help="the share group")
+    add(
+        "--every",
+        metavar="INTERVAL",
+        help="run as a service, with one batch per interval ('10 seconds'), until "
+        "SIGTERM or Ctrl-C; without it, end once all current records were read",
+    )
+    add("--picture", metavar="FILE", help="write a chart of the batches to this SVG")
+    _add_common(parser)
+    return parser
+
+
+def _requeue_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"{PROGRAM} {REQUEUE}",
+        description="Decode the records in quarantine again, after the schema or the "
+        "options were corrected. Records that are valid now become rows; the others "
+        "stay in quarantine.",
+    )
+    _add_common(parser)
+    return parser
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
     add(
         "--schema",
         required=True,
@@ -123,6 +179,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--into", required=True, metavar="DIR", help="a directory, or its URL")
     add(
+        "--sink",
+        choices=("parquet", "delta"),
+        default="parquet",
+        help="files of Parquet, or Delta tables (%(default)s)",
+    )
+    add(
+        "--merge-by",
+        action="append",
+        default=[],
+        metavar="COLUMN",
+        help="delta: keep the latest row for each value of this column; repeat it for "
+        "a key of several columns",
+    )
+    add(
         "--partition-by",
         action="append",
         default=[],
@@ -136,12 +206,6 @@ def _parser() -> argparse.ArgumentParser:
         "_offset, _timestamp, _deliveryCount, batch, day)",
     )
     add(
-        "--every",
-        metavar="INTERVAL",
-        help="run as a service, with one batch per interval ('10 seconds'), until "
-        "SIGTERM or Ctrl-C; without it, end once all current records were read",
-    )
-    add(
         "--option",
         action="append",
         default=[],
@@ -149,9 +213,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="NAME=VALUE",
         help="option of the source, as in docs/spark.md; repeat it for more options",
     )
-    add("--picture", metavar="FILE", help="write a chart of the batches to this SVG")
     add("--verbose", action="store_true", help="show Spark's log, and complete errors")
-    return parser
 
 
 def _text_or_file(text: str) -> str:

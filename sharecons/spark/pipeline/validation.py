@@ -20,6 +20,7 @@ from sharecons.spark.pipeline.decoding import Decoding, decode_column, decoder_o
 from sharecons.spark.pipeline.own_columns import (
     OwnColumns,
     check_different,
+    key_columns,
     partition_columns,
 )
 from sharecons.spark.pipeline.settings import Settings
@@ -34,12 +35,14 @@ class Rows:
     Attributes:
         own: the names of the pipeline's own columns.
         partition_by: the columns to partition by.
+        merge_by: the columns of the key by which rows are merged.
         decoding: the settings for decoding values.
         schema: the columns of the schema.
     """
 
     own: OwnColumns
     partition_by: tuple[str, ...]
+    merge_by: tuple[str, ...]
     decoding: Decoding
     schema: spark.StructType
 
@@ -63,9 +66,13 @@ class Rows:
         own = OwnColumns(settings.prefix)
         own.check(schema.names)
         _check_nested(schema, "--schema")
-        by = partition_columns(settings.partition_by, schema.names, own)
+        key = key_columns(settings.merge_by, schema)
+        # Merged rows have no natural day: a later record replaces an earlier one.
+        is_whole = key and not settings.partition_by
+        requested = settings.partition_by
+        by = () if is_whole else partition_columns(requested, schema.names, own)
         _check_partitions(schema, by)
-        return cls(own, by, decoding, schema)
+        return cls(own, by, key, decoding, schema)
 
     def select(self, validated: DataFrame) -> DataFrame:
         """Return the rows: the columns of the schema, and the origin of each row."""

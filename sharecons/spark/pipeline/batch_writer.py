@@ -1,0 +1,232 @@
+"""Writes batches: stages the files of a batch, commits it, and publishes it.
+
+    staging/BATCH.RUN/   the staged files of one batch
+    commits/BATCH.json   the commit file
+    layout.json          the layout of rows, from the first batch on
+
+A driver can be killed at any point. Before the commit file exists, nothing of the batch
+is visible, and a replay stages it again. Afterwards the batch is published from its
+staged files, by this driver or the next one. Every step of publishing can be repeated.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sql
+
+from sharecons.spark.pipeline.commits import KEPT_COMMITS, Commit, CommitLog
+from sharecons.spark.pipeline.errors import PublishError
+from sharecons.spark.pipeline.files import Files
+from sharecons.spark.pipeline.stats import UNKNOWN, BatchStats, Waiting, measure_batch
+from sharecons.spark.pipeline.tables import QUARANTINE, ROWS, Quarantined, Sink
+from sharecons.spark.pipeline.validation import Rows, select_quarantined, validate
+
+__all__ = ["BatchWriter"]
+
+STAGING: Final = "staging"
+
+REQUEUE: Final = "requeue"
+"""The name of the query whose batches are records from quarantine."""
+
+FILE_BYTES: Final = 64 << 20
+"""Bytes of values for each file: few files, but enough for several cores."""
+
+
+class BatchWriter:
+    """Writes the batches of one run.
+
+    Args:
+        run: an id of this run.
+        on_commit: is called before the first batch becomes visible.
+        requeues: whether this run requeues; then a pipeline can run beside it.
+    """
+
+    def __init__(
+        self,
+        files: Files,
+        commits: CommitLog,
+        sink: Sink,
+        rows: Rows,
+        *,
+        run: str,
+        on_commit: Callable[[], None],
+        requeues: bool = False,
+    ) -> None:
+        self._files = files
+        self._commits = commits
+        self._sink = sink
+        self._rows = rows
+        self._run = run
+        self._on_commit = on_commit
+        self._requeues = requeues
+        self._has_recovered = False
+
+    def write(
+        self, validated: DataFrame, *, query: str, number: int, waiting: Waiting
+    ) -> BatchStats:
+        """Write one batch, or publish it if it was staged before.
+
+        Args:
+            validated: the validated records of the batch.
+            query: the id of the query.
+            number: the number of the batch in the query.
+            waiting: for the statistics.
+        """
+        if not self._has_recovered:
+            self.recover()
+            self._has_recovered = True
+        commit = self._commits.find(_batch_id(query, number))
+        if commit is None:
+            commit = self._stage(validated, query=query, number=number, waiting=waiting)
+            commit = self.commit(commit)
+        self.publish(commit)
+        self._remove_old_commits(query, number)
+        return commit.stats
+
+    def requeue(self) -> BatchStats | None:
+        """Write the records in quarantine again; those that are valid become rows.
+
+        Returns:
+            The counts of new rows, and of records that stay in quarantine; None if the
+            quarantine is empty.
+
+        Raises:
+            PublishError: another requeue has run at the same time.
+        """
+        self.recover()
+        done = [b for b in self._commits.list_batches() if b.startswith(REQUEUE)]
+        number = max((int(batch.rpartition("-")[2]) for batch in done), default=-1) + 1
+        found = self._sink.read_quarantine()
+        if found is None:
+            return None
+        again = found.frame.drop("reason", self._rows.own.batch)
+        commit = self._stage(
+            validate(again, self._rows),
+            query=REQUEUE,
+            number=number,
+            waiting=UNKNOWN,
+            source=found,
+        )
+        if not commit.stats.rows:
+            self._files.remove(commit.staging)
+            return commit.stats
+        counts = self.commit(commit)
+        if counts.staging != commit.staging:
+            self._files.remove(commit.staging)
+            raise PublishError(
+                "another requeue has run at the same time; look at its result, and run "
+                "this one again"
+            )
+        self.publish(commit)
+        self._remove_old_commits(REQUEUE, number)
+        return commit.stats
+
+    # Staging.
+
+    def _stage(
+        self,
+        validated: DataFrame,
+        *,
+        query: str,
+        number: int,
+        waiting: Waiting,
+        source: Quarantined | None = None,
+    ) -> Commit:
+        began = time.monotonic()
+        batch = _batch_id(query, number)
+        staging = f"{STAGING}/{batch}.{self._run}"
+        cached = validated.persist()
+        try:
+            stats = measure_batch(
+                cached, batch=batch, number=number, run=self._run, waiting=waiting
+            )
+            files = self._stage_tables(cached, stats, staging)
+        finally:
+            cached.unpersist()
+        return Commit(
+            batch=batch,
+            number=number,
+            query=query,
+            staging=staging,
+            files=files,
+            stats=replace(stats, seconds=time.monotonic() - began),
+            removed=source.removed if source else (),
+            replaced=source.replaced if source else (),
+        )
+
+    def _stage_tables(
+        self, cached: DataFrame, stats: BatchStats, staging: str
+    ) -> dict[str, dict[str, str]]:
+        """Write the files of a batch; return their final names, by table."""
+        by = self._rows.partition_by if self._sink.stages_partitions else ()
+        quarantined = select_quarantined(cached)
+        files: dict[str, dict[str, str]] = {}
+        for table, frame, count, columns in (
+            (ROWS, self._rows.select(cached), stats.rows, by),
+            (QUARANTINE, quarantined, stats.quarantined, ()),
+        ):
+            if count:
+                share = count / (stats.rows + stats.quarantined)
+                parts = math.ceil(stats.bytes * share / FILE_BYTES)
+                named = frame.withColumn(self._rows.own.batch, sql.lit(stats.batch))
+                directory = f"{staging}/{table}"
+                self._write_files(named.coalesce(max(1, parts)), directory, columns)
+                files[table] = self._final_names(directory, table, stats.batch)
+        return files
+
+    def _write_files(self, frame: DataFrame, directory: str, by: Iterable[str]) -> None:
+        writer = frame.write.mode("overwrite").partitionBy(*by)
+        writer.parquet(self._files.url(directory))
+
+    def _final_names(self, staged: str, table: str, batch: str) -> dict[str, str]:
+        names: dict[str, str] = {}
+        for number, name in enumerate(self._files.list_files(staged)):
+            directory, _, _ = f"{table}/{name}".rpartition("/")
+            names[f"{staged}/{name}"] = f"{directory}/{batch}-{number:05}.parquet"
+        return names
+
+    # Committing and publishing.
+
+    def commit(self, commit: Commit) -> Commit:
+        """Create the commit file; return the commit that counts."""
+        self._on_commit()
+        return self._commits.add(commit)
+
+    def publish(self, commit: Commit) -> None:
+        """Make a committed batch visible, and remove what was staged."""
+        if self._files.exists(commit.staging):
+            self._sink.publish(commit)
+        is_new = commit.stats.run == self._run
+        self._sink.publish_stats(commit.stats, query=commit.query, is_new=is_new)
+        self._files.remove(commit.staging)
+
+    def recover(self) -> None:
+        """Publish the rest of committed batches; remove what was staged in vain.
+
+        A pipeline and a requeue can run at the same time, so each recovers its own.
+        """
+        for name in self._files.list_directories(STAGING):
+            batch = name.partition(".")[0]
+            if batch.startswith(REQUEUE) != self._requeues:
+                continue
+            commit = self._commits.find(batch)
+            if commit is not None and commit.staging == f"{STAGING}/{name}":
+                self.publish(commit)
+            else:
+                self._files.remove(f"{STAGING}/{name}")
+
+    def _remove_old_commits(self, query: str, number: int) -> None:
+        prefix = _batch_id(query, 0).removesuffix("0")
+        for batch in self._commits.list_batches():
+            if not batch.startswith(prefix):
+                continue
+            if int(batch.removeprefix(prefix)) < number - KEPT_COMMITS:
+                self._commits.remove(batch)
+
+
+def _batch_id(query: str, number: int) -> str:
+    return f"{query[:8]}-{number}"
