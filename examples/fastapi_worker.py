@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 import anyio
 from fastapi import FastAPI, Request, Response
 
-from sharecons import Producer, Record, ShareConsumer, ShareWorker
+from sharecons import Producer, Record, ShareWorker
 
 # uvicorn configures its own loggers only.
 logging.basicConfig(
@@ -46,16 +46,13 @@ async def run(worker: ShareWorker) -> None:
 
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    consumer = ShareConsumer(
+    # uvicorn handles signals, and then ends the lifespan.
+    app.state.worker = worker = ShareWorker(
         "orders",
+        charge,
         group_id="billing",
         bootstrap_servers=SERVERS,
         auto_offset_reset="earliest",
-    )
-    # uvicorn handles signals, and then ends the lifespan.
-    app.state.worker = worker = ShareWorker(
-        consumer,
-        charge,
         dead_letter="orders.dead",
         create_topics=True,
         shutdown_grace=10,
@@ -80,6 +77,6 @@ async def add_order(order: str, request: Request) -> dict[str, int]:
 
 @app.get("/health")
 async def health(request: Request, response: Response) -> dict[str, bool]:
-    connected = request.app.state.worker.consumer.connected
+    connected = request.app.state.worker.connected
     response.status_code = 200 if connected else 503
     return {"connected": connected}

@@ -4,7 +4,8 @@
 
 Public:
 
-- `share_worker`: the worker.
+- `share_worker`: the worker, with `lifecycle` (runs it) and `health` (its state).
+- `settings`: the keyword arguments of a worker, with their types.
 - `handlers`: handlers of one record or of many.
 - `hooks`: functions that are called around handlers.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.

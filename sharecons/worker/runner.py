@@ -12,7 +12,6 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
@@ -46,7 +45,7 @@ class Runner:
     """The state of a running worker.
 
     Args:
-        consumer: is started, and closed by the caller after `run`.
+        access: the member is started, and closed by the caller after `run`.
         producer: writes retries and dead letters; the caller runs it.
 
     Attributes:
@@ -55,21 +54,19 @@ class Runner:
 
     def __init__(
         self,
-        consumer: ShareConsumer[Any, Any],
         access: WorkerMembership,
         producer: IdempotentProducer,
         handler: HandlerCall,
         hooks: HookRunner,
         options: WorkerOptions,
     ) -> None:
-        self._consumer = consumer
         self._access = access
         self._handler = handler
         self._hooks = hooks
         self._clock = clock = running_clock()
-        self._log = get_logger(__name__, group=consumer.group_id)
+        self._log = get_logger(__name__, group=access.group_id)
         self._failures = FailureLog(self._log, clock)
-        self._copy_log = CopyLog(consumer.group_id)
+        self._copy_log = CopyLog(access.group_id)
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
@@ -88,7 +85,7 @@ class Runner:
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
             machine,
-            CopyWriter(producer, consumer.group_id),
+            CopyWriter(producer, access.group_id),
             hooks,
             self._failures,
             self._copy_log,
@@ -215,7 +212,7 @@ class Runner:
             if (error := self._access.fatal_error) is not None:
                 self._on_fatal_error(error)
             await self._executor.move_waiting()
-            assignment = self._consumer.assignment
+            assignment = self._access.member.assignment
             self._execute(self._machine.on_assignment(assignment, self._clock()))
 
     def _flush_logs(self, *, at_end: bool = False) -> None:

@@ -1,25 +1,24 @@
 """The public worker: calls a handler for each record of a share group."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from typing import Any, Final, Generic, cast, get_args
+from typing import Any, Final, Generic, Unpack, cast, get_args
 
-import anyio
-
+from sharecons.config.callables import check_callback
+from sharecons.config.properties import Properties
 from sharecons.config.validation import (
     check_bool,
     check_choice,
     check_count,
     check_number,
 )
-from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.errors import ConsumerStateError
+from sharecons.consumer.deserializers import Deserializers
+from sharecons.member.lease_buffer import Acknowledged
+from sharecons.member.settings import MemberSettings
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
-from sharecons.record import KeyT, Record, TopicPartition, ValueT
-from sharecons.stop_signals import stop_on_signals
+from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import (
-    check_consumer,
+    check_consumed,
     check_hooks,
     check_lock_time,
     check_offset_reset,
@@ -32,6 +31,7 @@ from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import BatchHandler, handler_call
 from sharecons.worker.hooks import HookRunner, WorkerHooks
+from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.settings import HandlerSettings, OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
@@ -39,8 +39,8 @@ from sharecons.worker.origins import origin_of_record
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
 from sharecons.worker.runner import Runner
+from sharecons.worker.settings import MemberOptions, check_names
 from sharecons.worker.start_checks import StartChecks
-from sharecons.worker.stats import WorkerStats
 
 __all__ = ["ShareWorker"]
 
@@ -48,24 +48,37 @@ MIB: Final = 1 << 20
 MIN_TIMEOUT: Final = 0.001
 
 
-class ShareWorker(Generic[KeyT, ValueT]):
+PROPERTIES_WITHOUT_EFFECT: Final = {
+    "share.acknowledgement.mode": (
+        "a worker accepts a record when its handler has returned"
+    )
+}
+
+
+class ShareWorker(WorkerLifecycle, Generic[KeyT, ValueT]):
     """Calls a handler for each record of a share group.
+
+        worker = ShareWorker("orders", charge, group_id="billing")
+        await worker.run()
 
     A record is accepted when its handler returns. If it raises, the retry policy
     decides: the record waits, still locked, for its next attempt, or it is written to
     the dead-letter queue, or rejected without one. docs/worker.md explains all of it.
 
     Args:
-        consumer: a consumer that is not started; the worker starts and closes it, and
-            acknowledges its records.
+        topics: the names of topics, or one name.
         handler: a function with a record as its argument: a coroutine function, or a
             plain function, which runs in a thread and cannot be cancelled. Or a
             `BatchHandler`.
+        group_id: the share group. An id that is not in use makes a new group.
+        key_deserializer, value_deserializer: plain functions, bytes to objects; None
+            stays None.
         concurrency: how many handlers run at a time.
         timeout: seconds for one call of the handler; then it is cancelled, and the
             attempt has failed with a TimeoutError. A thread cannot be cancelled: it
             takes a slot until it ends, see docs/worker.md.
-        max_bytes: no more records are taken while those held have as many bytes.
+        max_held_bytes: no more records are taken while the records that the worker
+            holds have this many bytes.
         retry: how often, and after which delays, a failed record is tried again.
         retry_topics: where records wait that would stall their partition. The worker
             consumes these topics too. Without any, such records are released, which
@@ -92,19 +105,27 @@ class ShareWorker(Generic[KeyT, ValueT]):
         stop_on_error: the first exception of a handler, other than Retry, Reject and
             DeadLetter, stops the worker, and `run` raises it.
         hooks: called around handlers; objects with the methods of `WorkerHooks`.
+        on_acknowledged: called with the results (`AcknowledgeResult`) of
+            acknowledgements: whether a broker has confirmed an outcome. A plain
+            function; what it raises is logged.
+        settings: how the worker connects, joins its group and fetches; `MemberOptions`
+            has their names.
 
     Raises:
-        ConfigurationError: an argument is invalid.
+        ConfigurationError: an argument is invalid or unknown.
     """
 
     def __init__(
         self,
-        consumer: ShareConsumer[KeyT, ValueT],
+        topics: str | Iterable[str],
         handler: Callable[[Record[KeyT, ValueT]], object] | BatchHandler[KeyT, ValueT],
         *,
+        group_id: str,
+        key_deserializer: Callable[[bytes], KeyT] | None = None,
+        value_deserializer: Callable[[bytes], ValueT] | None = None,
         concurrency: int = 10,
         timeout: float | None = None,
-        max_bytes: int = 64 * MIB,
+        max_held_bytes: int = 64 * MIB,
         retry: RetryPolicy | None = None,
         retry_topics: Iterable[RetryTopic] = (),
         dead_letter: DeadLetterQueue | str | None = None,
@@ -116,10 +137,12 @@ class ShareWorker(Generic[KeyT, ValueT]):
         handle_signals: bool = True,
         stop_on_error: bool = False,
         hooks: Sequence[WorkerHooks] = (),
+        on_acknowledged: Acknowledged | None = None,
+        **settings: Unpack[MemberOptions],
     ) -> None:
-        check_consumer(consumer)
+        check_names("ShareWorker", settings, ShareWorker.__init__)
         check_count("concurrency", concurrency, 1)
-        check_count("max_bytes", max_bytes, 1)
+        check_count("max_held_bytes", max_held_bytes, 1)
         check_number("max_lock_time", max_lock_time, 0.0, 365 * DAY)
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
         check_choice(
@@ -135,25 +158,33 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_bool("stop_on_error", stop_on_error)
         check_retry(retry)
         policy = retry if retry is not None else RetryPolicy()
-        topics = RetryTopics(check_retry_topics(retry_topics))
-        check_lock_time(max_lock_time, timeout, topics)
-        topics.check_delays(policy.longest_delays())
+        retries = RetryTopics(check_retry_topics(retry_topics))
+        check_lock_time(max_lock_time, timeout, retries)
+        retries.check_delays(policy.longest_delays())
         queue = dead_letter_queue(dead_letter)
         dead_topic = None if queue is None else queue.topic
-        check_topics_differ(consumer.subscription, topics.names, dead_topic)
-        check_offset_reset(consumer, topics)
-        self.consumer = consumer
+        check_callback("on_acknowledged", on_acknowledged)
+        member = MemberSettings.of(group_id=group_id, **settings)
+        consumed = check_consumed(topics)
+        check_topics_differ(consumed, retries.names, dead_topic)
+        check_offset_reset(member, retries)
+        access = WorkerMembership(
+            member,
+            (*consumed, *sorted(retries.names)),
+            Deserializers(key_deserializer, value_deserializer),
+        )
+        access.member.on_acknowledged = on_acknowledged
+        super().__init__(access, handle_signals=handle_signals)
         self._handler = handler_call(handler, timeout)
         self._hooks = HookRunner(check_hooks(hooks))
-        self._handle_signals = handle_signals
         self._create_topics = create_topics
         self._options = WorkerOptions(
             concurrency=concurrency,
-            max_bytes=max_bytes,
+            max_bytes=max_held_bytes,
             shutdown_grace=shutdown_grace,
             handler=HandlerSettings(
                 retry=policy,
-                retry_topics=topics,
+                retry_topics=retries,
                 dead_letter=dead_topic,
                 on_deserialization_error=on_deserialization_error,
                 key_order=key_order,
@@ -162,71 +193,61 @@ class ShareWorker(Generic[KeyT, ValueT]):
             ),
         )
         self._dead_letter = queue
-        self._access = WorkerMembership(consumer, sorted(topics.names))
-        self._runner: Runner | None = None
-        self._started = False
-        self._stop_requested = False
 
-    async def run(self) -> None:
-        """Process records until `stop` is called or a signal arrives; call it once.
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Properties,
+        topics: str | Iterable[str],
+        handler: Callable[[Record[KeyT, ValueT]], object] | BatchHandler[KeyT, ValueT],
+        *,
+        key_deserializer: Callable[[bytes], KeyT] | None = None,
+        value_deserializer: Callable[[bytes], ValueT] | None = None,
+        **arguments: Any,
+    ) -> "ShareWorker[KeyT, ValueT]":
+        """Return a worker with the settings of a Kafka properties file.
 
-        Cancelling this releases the records that are not settled.
+        Properties without an effect are logged as warnings. docs/consumer.md has the
+        table of all properties.
+
+        Args:
+            properties: the path of the file, or properties by name.
+            arguments: arguments of `ShareWorker`, which override the file.
 
         Raises:
-            Error: the error that ended the consumer, or why it cannot start.
-            ConsumerStateError: it was called before.
-            Exception: what a handler raised, with `stop_on_error`.
+            ConfigurationError: the file cannot be read, or a property is invalid,
+                missing, or impossible in a share group; the message has the line.
         """
-        if self._started:
-            raise ConsumerStateError(
-                "the worker ran already; create another ShareWorker and ShareConsumer"
-            )
-        self._started = True
-        with ExitStack() as stack:
-            if self._handle_signals:
-                group = self.consumer.group_id
-                stack.enter_context(stop_on_signals(group, self.stop, self.stop_now))
-            try:
-                failure = await self._run()
-            finally:
-                self._access.on_ended()
-        if failure is not None:
-            raise failure
+        # Imported here: programs that pass arguments do not need it.
+        from sharecons.config.properties.member_arguments import load_arguments
 
-    async def _run(self) -> Exception | None:
-        """Return what ended the run, so that task groups do not wrap it in a group."""
-        try:
-            if self._stop_requested:
-                return None
-            async with BrokerPool(self._access.cluster) as brokers:
-                self._check_before_joining(brokers)
-                async with self._access.running() as has_started:
-                    if self._stop_requested or not has_started:
-                        return None
-                    return await self._run_started(brokers)
-        except Exception as error:  # noqa: BLE001 (raised by the caller)
-            return error
+        given = {
+            "key_deserializer": key_deserializer,
+            "value_deserializer": value_deserializer,
+            **arguments,
+        }
+        create = cast("Callable[..., ShareWorker[KeyT, ValueT]]", cls)
+        loaded = load_arguments(properties, given, PROPERTIES_WITHOUT_EFFECT)
+        return create(topics, handler, **loaded)
 
-    async def _run_started(self, brokers: BrokerPool) -> Exception | None:
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
-            producer = IdempotentProducer(brokers)
-            self._runner = Runner(
-                cast("ShareConsumer[Any, Any]", self.consumer),
-                self._access,
-                producer,
-                self._handler,
-                self._hooks,
-                self._options,
-            )
-            # Dead letters are written even if the run is cancelled.
-            producing = anyio.CancelScope(shield=True)
-            tasks.start_soon(_run_in, producing, producer)
-            try:
-                failure = await self._runner.run()
-            finally:
-                producing.cancel()
-        return failure
+    @property
+    def concurrency(self) -> int:
+        """How many handlers run at a time."""
+        return self._options.concurrency
+
+    @property
+    def shutdown_grace(self) -> float:
+        """Seconds for handlers to finish when the worker stops."""
+        return self._options.shutdown_grace
+
+    @property
+    def dead_letter_topics(self) -> tuple[str, ...]:
+        """The topics of the dead-letter queues, sorted."""
+        dead = self._options.handler.dead_letter
+        return () if dead is None else (dead,)
+
+    def _prepare(self) -> None:
+        """Do nothing: the constructor has checked everything."""
 
     def _check_before_joining(self, brokers: BrokerPool) -> None:
         checks = StartChecks(
@@ -238,50 +259,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         )
         self._access.check_before_joining(checks.run)
 
-    async def assigned(self) -> frozenset[TopicPartition]:
-        """Wait until the worker has started and has partitions, and return these.
-
-        Another task calls `run`. Records that are written from now on are processed,
-        even if a new group starts at the end. See `ShareConsumer.assigned`.
-
-        Raises:
-            ClosedError: the worker has ended.
-            Others as `ShareConsumer.assigned`.
-        """
-        return await self._access.wait_until_assigned()
-
-    def stop(self) -> None:
-        """Fetch no more; `run` returns once the records fetched until now are settled.
-
-        Before the worker has started, it takes no records, and `run` returns. Handlers
-        have `shutdown_grace` seconds, then they are cancelled, and their records are
-        released. Call this in the worker's event loop.
-        """
-        self._stop_requested = True
-        self._access.cancel_start()
-        if self._runner is not None:
-            self._runner.stop()
-
-    def stop_now(self) -> None:
-        """Cancel all handlers and release their records; `run` returns.
-
-        It returns within a second, even if brokers do not respond.
-        """
-        self._stop_requested = True
-        self._access.cancel_start()
-        self._access.shorten_close()
-        if self._runner is not None:
-            self._runner.stop_now()
-
-    @property
-    def _handler_failed(self) -> bool:
-        """True if `run` raises what a handler raised."""
-        return self._runner is not None and self._runner.handler_failed
-
-    @property
-    def stats(self) -> WorkerStats:
-        """The counts of what the worker has done, and of what it does now."""
-        return WorkerStats() if self._runner is None else self._runner.stats
+    def _new_runner(self, producer: IdempotentProducer) -> Runner:
+        return Runner(self._access, producer, self._handler, self._hooks, self._options)
 
     def origin(self, record: Record[KeyT, ValueT]) -> Origin:
         """Return which record of the source topic this is.
@@ -294,9 +273,4 @@ class ShareWorker(Generic[KeyT, ValueT]):
             state = read_retry_state(record.headers)
             if state is not None:
                 return state.origin
-        return origin_of_record(record, self.consumer.group_id)
-
-
-async def _run_in(scope: anyio.CancelScope, producer: IdempotentProducer) -> None:
-    with scope:
-        await producer.run()
+        return origin_of_record(record, self.group_id)

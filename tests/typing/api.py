@@ -9,7 +9,6 @@ from sharecons import (
     AcknowledgeResult,
     AcknowledgeType,
     Batch,
-    BatchHandler,
     Error,
     Producer,
     ProducerRecord,
@@ -22,6 +21,7 @@ from sharecons import (
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
 from sharecons.worker.handlers import HandlerBatch
+from sharecons.worker.settings import WorkerSettings
 from sharecons.worker.stats import WorkerStats
 
 
@@ -100,16 +100,13 @@ async def of_bytes(record: Record[bytes, bytes]) -> None: ...
 
 
 def workers() -> None:
-    consumer = ShareConsumer("t", group_id="g", key_deserializer=bytes.decode)
-    worker = ShareWorker(consumer, charge, concurrency=100)
+    settings: WorkerSettings = {"concurrency": 100, "bootstrap_servers": "a:9092"}
+    worker = ShareWorker(
+        "t", charge, group_id="g", key_deserializer=bytes.decode, **settings
+    )
     assert_type(worker, ShareWorker[str, bytes])
-    assert_type(worker.consumer, ShareConsumer[str, bytes])
     assert_type(worker.stats, WorkerStats)
-    ShareWorker(consumer, charge_in_thread)
-    ShareWorker(consumer, BatchHandler(write, max_records=10))
-    ShareWorker(consumer, lambda record: assert_type(record.key, str | None))
-    ShareWorker(consumer, of_bytes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ShareWorker(consumer, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(worker.assignment, frozenset[TopicPartition])
 
 
 def not_deserialized(error: DeserializationError) -> None:

@@ -15,7 +15,6 @@ from sharecons import (
     DeadLetterQueue,
     Record,
     RetryPolicy,
-    ShareConsumer,
     ShareWorker,
 )
 from sharecons.testing import EmbeddedBroker
@@ -175,7 +174,9 @@ async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
     new_worker = GUIDE.program(
         "new_worker", ShareWorker=ShareWorker, RetryPolicy=RetryPolicy
     )
-    worker = new_worker(consumer_of(broker), handle)
+    worker = new_worker(
+        handle, bootstrap_servers=broker.bootstrap_servers, network=broker.network
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         await until(lambda: len(received_from) == 3)
@@ -273,7 +274,6 @@ async def test_test_of_a_worker_passes(share_broker: EmbeddedBroker) -> None:
         anyio=anyio,
         DeadLetter=DeadLetter,
         DeadLetterQueue=DeadLetterQueue,
-        ShareConsumer=ShareConsumer,
         ShareWorker=ShareWorker,
     )
 
@@ -287,13 +287,3 @@ def test_table_of_the_window_is_what_the_worker_allows() -> None:
 
     assert 9 == len(numbers)
     assert [rate * wait for rate, wait in numbers] == [USABLE * DEFAULT_WINDOW] * 9
-
-
-def consumer_of(broker: EmbeddedBroker) -> ShareConsumer[Any, Any]:
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        network=broker.network,
-    )
