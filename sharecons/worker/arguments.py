@@ -1,7 +1,7 @@
 """Validation of a worker's arguments; every error message names the argument."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final, cast
 
 from sharecons.config.callables import why_nothing_runs
@@ -27,18 +27,18 @@ __all__ = [
 HOOKS: Final = ("before", "after", "on_failure")
 
 
-def check_consumed(topics: object) -> tuple[str, ...]:
+def check_consumed(*topics: object) -> tuple[str, ...]:
     """Return the names of the topics of a handler.
 
     Raises:
         ConfigurationError: there is none, or a name is invalid.
     """
-    if type(topics).__name__ == "ShareConsumer":
+    if any(type(each).__name__ == "ShareConsumer" for each in topics):
         raise ConfigurationError(
             "topics must be names of topics, not a ShareConsumer: a worker makes its "
             "own member, with ShareWorker('orders', charge, group_id='billing')"
         )
-    names = check_topics([cast("Any", topics)])
+    names = check_topics(cast("Any", topics))
     if not names:
         raise ConfigurationError(
             "topics must be names of topics, but there are none; write 'orders'"
@@ -152,12 +152,13 @@ def _check_hook(name: str, hook: object) -> None:
 
 
 def check_topics_differ(
-    consumed: Iterable[str], retry_topics: Iterable[str], dead_letter: str | None
+    consumed: Iterable[str], retry_topics: Iterable[str], dead_letters: Iterable[str]
 ) -> None:
     """Check that no topic has two purposes.
 
     Args:
         consumed: the topics with handlers.
+        dead_letters: the topics of dead-letter queues.
 
     Raises:
         ConfigurationError: a topic occurs twice.
@@ -168,19 +169,19 @@ def check_topics_differ(
             f"the retry topic {name!r} is a topic that the worker consumes; "
             "name another topic: the worker consumes its retry topics by itself"
         )
-    if dead_letter in topics:
+    for name in sorted(topics.intersection(dead_letters)):
         raise ConfigurationError(
-            f"the dead-letter topic {dead_letter!r} is a topic that the worker "
+            f"the dead-letter topic {name!r} is a topic that the worker "
             "consumes, and would deliver its dead letters again; name another topic"
         )
-    if dead_letter in retries:
+    for name in sorted(retries.intersection(dead_letters)):
         raise ConfigurationError(
-            f"{dead_letter!r} is the dead-letter topic and a retry topic; name another "
+            f"{name!r} is the dead-letter topic and a retry topic; name another "
             "topic for one of them"
         )
 
 
-def check_offset_reset(settings: MemberSettings, retry_topics: RetryTopics) -> None:
+def check_offset_reset(settings: MemberSettings, retry_topics: Collection[str]) -> None:
     """Check that the worker does not let its group read retry topics from their end.
 
     Raises:

@@ -8,7 +8,6 @@ from typing import Any, Final
 import anyio
 
 from sharecons.config import validation
-from sharecons.consumer.deserializers import Deserializers
 from sharecons.errors import ClosedError, ConsumerStateError, Error
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.group_setup import OffsetReset
@@ -39,10 +38,8 @@ class WorkerMembership:
     Args:
         settings: how it connects, joins its group and fetches.
         topics: the topics of the subscription.
-        deserializers: the worker applies them.
 
     Attributes:
-        topics: the subscription.
         group_id: the share group.
         request_timeout: seconds to wait for one response.
         sets_earliest: the member sets the group's offset reset unless it has one.
@@ -58,14 +55,11 @@ class WorkerMembership:
         self,
         settings: MemberSettings,
         topics: Iterable[str],
-        deserializers: Deserializers,
     ) -> None:
         member = ShareMember(settings, validation.check_topics(topics))
-        self.topics: tuple[str, ...] = member.topics
         self.group_id: str = member.group_id
         self.request_timeout: float = settings.request_timeout
         self.cluster: Cluster = settings.cluster
-        self.deserializers: Deserializers = deserializers
         self.sets_earliest: bool = settings.offset_reset.is_default
         if self.sets_earliest:
             earliest = OffsetReset("earliest", is_default=True)
@@ -77,6 +71,10 @@ class WorkerMembership:
         self._start_or_end: anyio.Event | None = None
         self._ended: anyio.Event | None = None
         self._has_ended = False
+
+    def set_topics(self, topics: Iterable[str]) -> None:
+        """Replace the subscription, before the member starts."""
+        self.member.topics = validation.check_topics(topics)
 
     def set_member_id(self, name: str) -> None:
         """Set the member id, before the member starts.

@@ -22,7 +22,6 @@ from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
-from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.item import Call, WorkItem
@@ -56,12 +55,12 @@ class Runner:
         self,
         access: WorkerMembership,
         producer: IdempotentProducer,
-        handler: HandlerCall,
         hooks: HookRunner,
         options: WorkerOptions,
     ) -> None:
         self._access = access
-        self._handler = handler
+        (self._route,) = options.routes.routes
+        handler = self._route.call
         self._hooks = hooks
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=access.group_id)
@@ -70,12 +69,10 @@ class Runner:
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
-            options.handler,
+            self._route.settings,
             concurrency=options.concurrency,
             max_bytes=options.max_bytes,
             chance=random.random,
-            max_records=handler.max_records,
-            max_wait=handler.max_wait,
             reports_outcomes=bool(hooks),
         )
         self._slots = CallSlots(
@@ -259,7 +256,7 @@ class Runner:
             began = self._begin(call)
             if not call.items:
                 return
-            errors = await self._handler([item.argument for item in call.items])
+            errors = await self._route.call([item.argument for item in call.items])
             now = self._clock()
             seconds = now - began
             self._take_loop.pace.on_call_ended(seconds)
@@ -273,7 +270,7 @@ class Runner:
         actions = self._machine.on_call_begins(call, now)
         if actions:
             self._execute(actions)
-        if self._access.deserializers:
+        if self._route.deserializers:
             self._deserialize(call, now)
             now = self._clock()
         if self._hooks:
@@ -287,7 +284,7 @@ class Runner:
         for item in call.items:
             if item.argument is item.record:
                 try:
-                    item.argument = self._access.deserializers.apply(item.record)
+                    item.argument = self._route.deserializers.apply(item.record)
                 except DeserializationError as error:
                     errors.append((item, error))
         if errors:

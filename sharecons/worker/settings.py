@@ -3,9 +3,9 @@
 Editors and type checkers read them here; `Unpack` applies them to `ShareWorker`.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 from sharecons.config.not_given import NotGiven
 from sharecons.config.security import Security
@@ -18,11 +18,17 @@ from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic
 
-__all__ = ["HandlerOptions", "MemberOptions", "WorkerSettings", "check_names"]
+__all__ = [
+    "HandlerDefaults",
+    "HandlerOptions",
+    "MemberOptions",
+    "WorkerSettings",
+    "check_names",
+]
 
 
-class HandlerOptions(TypedDict, total=False):
-    """Settings of a handler; `ShareWorker` has the defaults of all its handlers.
+class HandlerDefaults(TypedDict, total=False):
+    """Settings of a worker for all its handlers, which each handler can have itself.
 
     Attributes:
         timeout: seconds for one call of the handler; then it is cancelled, and the
@@ -56,6 +62,19 @@ class HandlerOptions(TypedDict, total=False):
     key_order: bool
     max_lock_time: float
     stop_on_error: bool
+
+
+class HandlerOptions(HandlerDefaults, total=False):
+    """All keyword arguments of `Handler` except deserializers.
+
+    What is not given comes from the worker.
+
+    Attributes:
+        concurrency: how many calls of this handler run at a time; without it, only the
+            worker's concurrency limits them.
+    """
+
+    concurrency: int
 
 
 class MemberOptions(TypedDict, total=False):
@@ -100,11 +119,11 @@ class MemberOptions(TypedDict, total=False):
     network: Network | None
 
 
-class WorkerSettings(HandlerOptions, MemberOptions, total=False):
+class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
     """All keyword arguments of `ShareWorker` except group and deserializers.
 
     Attributes:
-        concurrency: how many handlers run at a time.
+        concurrency: how many calls run at a time, of all handlers.
         max_held_bytes: no more records are taken while the records that the worker
             holds have this many bytes.
         create_topics: create the retry topics and the dead-letter topics if they do not
@@ -141,24 +160,23 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 """Reasons by names that users of other classes know."""
 
 
-def check_names(
-    owner: str, given: Mapping[str, object], function: Callable[..., Any]
-) -> None:
+def check_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Check that every keyword argument exists.
 
     Args:
         owner: what is called, for the message.
-        given: arguments that `function` does not name.
-        function: has the other arguments by name.
+        given: the names of the arguments.
+        known: the names that exist.
 
     Raises:
         ConfigurationError: one does not; the message has the nearest name.
     """
-    known = [*MemberOptions.__annotations__, *(function.__kwdefaults__ or ())]
+    names = sorted(known)
     for name in given:
+        if name in names:
+            continue
         if reason := WITHOUT_EFFECT.get(name):
             raise ConfigurationError(f"{owner}: {name} {reason}")
-        if name not in MemberOptions.__annotations__:
-            close = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
-            raise ConfigurationError(f"{owner} has no argument {name}{hint}")
+        close = get_close_matches(name, names, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        raise ConfigurationError(f"{owner} has no argument {name}{hint}")

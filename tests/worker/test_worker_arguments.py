@@ -258,9 +258,10 @@ def test_topic_with_two_purposes_is_rejected_in_one_sentence(
 
 
 def test_name_of_a_topic_is_accepted_as_the_dead_letter_queue() -> None:
-    assert (
-        DeadLetterQueue("orders.dead") == worker(dead_letter="orders.dead")._dead_letter
-    )
+    created = worker(dead_letter="orders.dead")
+
+    assert ("orders.dead",) == created.dead_letter_topics
+    assert ("orders",) == created.subscription
 
 
 def test_object_with_the_methods_of_hooks_is_accepted() -> None:

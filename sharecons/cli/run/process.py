@@ -99,7 +99,7 @@ class _Process:
             group=worker.group_id,
             topics=", ".join(sorted(worker.subscription)),
             concurrency=worker.concurrency,
-            dead_letters=", ".join(worker.dead_letter_topics) or None,
+            dead_letter=", ".join(worker.dead_letter_topics) or None,
         )
         self._warn_of_grace()
         async with anyio.create_task_group() as tasks:
