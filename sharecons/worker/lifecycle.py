@@ -223,7 +223,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
         """
         await self._access.wait_until_ended()
 
-    # What it does.
+    # Counts.
 
     @property
     def stats(self) -> WorkerStats:
