@@ -73,7 +73,6 @@ class Writer:
             BatchHandler(self.write, max_records=500, max_wait=0.2),
             group_id="order-writers",
             bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-            auto_offset_reset="earliest",
             concurrency=2,
             dead_letter=DeadLetterQueue("orders.dead"),
         )

@@ -35,34 +35,27 @@ async def charge(record: Record) -> None:
     print("charged", (record.value or b"").decode(), flush=True)
 
 
-async def run(worker: ShareWorker) -> None:
-    try:
-        await worker.run()
-    except Exception:
-        # Without this, the app would go on to take orders that it does not charge.
-        log.exception("the worker has failed; the app ends")
-        signal.raise_signal(signal.SIGTERM)
-
-
 @asynccontextmanager
 async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    # uvicorn handles signals, and then ends the lifespan.
-    app.state.worker = worker = ShareWorker(
+    worker = ShareWorker(
         "orders",
         charge,
         group_id="billing",
         bootstrap_servers=SERVERS,
-        auto_offset_reset="earliest",
         dead_letter="orders.dead",
         create_topics=True,
         shutdown_grace=10,
+        # uvicorn handles signals, and then ends the lifespan.
         handle_signals=False,
     )
-    app.state.producer = producer = Producer(SERVERS)
-    async with anyio.create_task_group() as tasks, producer:
-        tasks.start_soon(run, worker)
-        yield
-        worker.stop()  # the block ends when the orders at work are charged
+    try:
+        async with worker, Producer(SERVERS) as producer:
+            app.state.worker, app.state.producer = worker, producer
+            yield
+    except Exception:
+        # Without this, the app would go on to take orders that it does not charge.
+        log.exception("the worker has failed; the app ends")
+        signal.raise_signal(signal.SIGTERM)
     print("closed", flush=True)
 
 

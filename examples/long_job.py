@@ -22,7 +22,6 @@ async def main(seconds: float) -> None:
         partial(convert, seconds),
         group_id="converters",
         bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-        auto_offset_reset="earliest",
         concurrency=os.cpu_count() or 1,
         # A job that hangs is cancelled after twice its time, and tried again.
         timeout=2 * seconds,

@@ -40,7 +40,6 @@ class Sender:
             self.send,
             group_id="webhook-senders",
             bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-            auto_offset_reset="earliest",
             concurrency=50,
             retry=RetryPolicy(
                 max_attempts=8, initial=first_delay, maximum=LONGEST_DELAY

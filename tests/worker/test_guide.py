@@ -1,5 +1,6 @@
 """The programs and the figures of docs/worker.md."""
 
+import json
 import re
 import sqlite3
 from collections import Counter
@@ -24,7 +25,7 @@ from sharecons.worker.machine.window import DEFAULT_WINDOW, USABLE
 from sharecons.worker.outcomes import Rejected, RetryAfter
 from tests.guides import Guide
 from tests.waiting import until
-from tests.worker.working import on_real_clock, settled, working
+from tests.worker.working import Handled, on_real_clock, settled, working
 
 GUIDE = Guide("worker.md")
 
@@ -157,6 +158,85 @@ def test_policy_depends_on_the_exception(error: Exception, delay: float | None) 
         assert isinstance(outcome, Rejected)
     else:
         assert RetryAfter(delay, 2, error) == outcome
+
+
+@pytest.mark.anyio
+async def test_handlers_of_topics_have_their_own_deserializers(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.create_topic("refunds")
+    broker.produce("orders", [b'{"customer": "ada"}', b"no JSON"])
+    broker.produce("refunds", [b"7"])
+    calls: list[Any] = []
+
+    async def called(what: Any) -> None:
+        calls.append(what)
+
+    new_worker = GUIDE.program(
+        "new_billing_worker", charge_customer=called, refund_customer=called
+    )
+    worker = new_worker(
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
+    )
+    async with worker:
+        await until(lambda: worker.stats.accepted == 2)
+        await until(lambda: worker.stats.dead_lettered == 1)
+
+    assert {"ada", 7} == {*calls}
+
+
+@pytest.mark.anyio
+async def test_decorated_functions_are_handlers(broker: EmbeddedBroker) -> None:
+    for topic in ("welcome", "goodbye", "opened", "mail.dead"):
+        broker.create_topic(topic)
+    broker.produce("welcome", [b'{"address": "ada"}'])
+    broker.produce("goodbye", [b'{"address": "bob"}'])
+    broker.produce("opened", [b"1", b"2"])
+    sent: list[tuple[str, str]] = []
+    counts: list[int] = []
+
+    async def send_mail(address: str, topic: str) -> None:
+        sent.append((address, topic))
+
+    async def count_opened(count: int) -> None:
+        counts.append(count)
+
+    new_worker = GUIDE.program(
+        "new_mail_worker",
+        ShareWorker=ShareWorker,
+        json=json,
+        send_mail=send_mail,
+        count_opened=count_opened,
+    )
+    worker = new_worker(
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
+    )
+    async with worker:
+        await until(lambda: worker.stats.accepted == 4)
+
+    assert [("ada", "welcome"), ("bob", "goodbye")] == sorted(sent)
+    assert 2 == sum(counts)
+
+
+@pytest.mark.anyio
+async def test_worker_runs_beside_a_server(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"1"])
+    worker = ShareWorker(
+        "orders",
+        Handled(),
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+    )
+
+    class Server:
+        async def serve(self) -> None:
+            assert worker.assignment
+            await until(lambda: worker.stats.accepted == 1)
+
+    await GUIDE.program("serve")(worker, Server())
+
+    assert not worker.connected
 
 
 @pytest.mark.anyio

@@ -1,6 +1,7 @@
 """Arguments of a worker with a wrong type or a conflict, before anything is started."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -274,3 +275,32 @@ def test_retry_topics_from_a_generator_are_accepted() -> None:
     created = worker(retry_topics=(each for each in [RETRY]))
 
     assert ("orders", "orders.retry") == created.subscription
+
+
+def test_properties_file_has_the_settings_of_the_member(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "bootstrap.servers=a:1\ngroup.id=billing\nmax.poll.records=7\n"
+        "share.acknowledgement.mode=explicit\n"
+    )
+
+    created = ShareWorker.from_properties(
+        file, "orders", Handled(), value_deserializer=int, concurrency=3
+    )
+
+    assert ("billing", ("orders",), 3) == (
+        created.group_id,
+        created.subscription,
+        created.concurrency,
+    )
+    assert 1 == caplog.text.count("property without an effect")
+    assert "share.acknowledgement.mode" in caplog.text
+    other = ShareWorker.from_properties(file, group_id="other")
+    assert ("other", ()) == (other.group_id, other.subscription)
+
+
+def test_properties_file_without_a_group_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"group\.id: missing"):
+        ShareWorker.from_properties({"bootstrap.servers": "a:1"}, "orders", Handled())
