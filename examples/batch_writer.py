@@ -20,7 +20,6 @@ from sharecons import (
     DeadLetter,
     DeadLetterQueue,
     HandlerBatch,
-    ShareConsumer,
     ShareWorker,
 )
 
@@ -70,13 +69,10 @@ class Writer:
     def __init__(self, database: Database) -> None:
         self._database = database
         self.worker: ShareWorker[bytes, bytes] = ShareWorker(
-            ShareConsumer(
-                "orders",
-                group_id="order-writers",
-                bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-                auto_offset_reset="earliest",
-            ),
+            "orders",
             BatchHandler(self.write, max_records=500, max_wait=0.2),
+            group_id="order-writers",
+            bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
             concurrency=2,
             dead_letter=DeadLetterQueue("orders.dead"),
         )

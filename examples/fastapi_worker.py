@@ -19,7 +19,7 @@ from contextlib import asynccontextmanager
 import anyio
 from fastapi import FastAPI, Request, Response
 
-from sharecons import Producer, Record, ShareConsumer, ShareWorker
+from sharecons import Producer, Record, ShareWorker
 
 # uvicorn configures its own loggers only.
 logging.basicConfig(
@@ -35,37 +35,27 @@ async def charge(record: Record) -> None:
     print("charged", (record.value or b"").decode(), flush=True)
 
 
-async def run(worker: ShareWorker) -> None:
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    worker = ShareWorker(
+        "orders",
+        charge,
+        group_id="billing",
+        bootstrap_servers=SERVERS,
+        dead_letter="orders.dead",
+        create_topics=True,
+        shutdown_grace=10,
+        # uvicorn handles signals, and then ends the lifespan.
+        handle_signals=False,
+    )
     try:
-        await worker.run()
+        async with worker, Producer(SERVERS) as producer:
+            app.state.worker, app.state.producer = worker, producer
+            yield
     except Exception:
         # Without this, the app would go on to take orders that it does not charge.
         log.exception("the worker has failed; the app ends")
         signal.raise_signal(signal.SIGTERM)
-
-
-@asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-    consumer = ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=SERVERS,
-        auto_offset_reset="earliest",
-    )
-    # uvicorn handles signals, and then ends the lifespan.
-    app.state.worker = worker = ShareWorker(
-        consumer,
-        charge,
-        dead_letter="orders.dead",
-        create_topics=True,
-        shutdown_grace=10,
-        handle_signals=False,
-    )
-    app.state.producer = producer = Producer(SERVERS)
-    async with anyio.create_task_group() as tasks, producer:
-        tasks.start_soon(run, worker)
-        yield
-        worker.stop()  # the block ends when the orders at work are charged
     print("closed", flush=True)
 
 
@@ -80,6 +70,6 @@ async def add_order(order: str, request: Request) -> dict[str, int]:
 
 @app.get("/health")
 async def health(request: Request, response: Response) -> dict[str, bool]:
-    connected = request.app.state.worker.consumer.connected
+    connected = request.app.state.worker.connected
     response.status_code = 200 if connected else 503
     return {"connected": connected}

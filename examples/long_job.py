@@ -13,18 +13,15 @@ from functools import partial
 
 import anyio
 
-from sharecons import Record, ShareConsumer, ShareWorker
+from sharecons import Record, ShareWorker
 
 
 async def main(seconds: float) -> None:
     worker = ShareWorker(
-        ShareConsumer(
-            "videos",
-            group_id="converters",
-            bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-            auto_offset_reset="earliest",
-        ),
+        "videos",
         partial(convert, seconds),
+        group_id="converters",
+        bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
         concurrency=os.cpu_count() or 1,
         # A job that hangs is cancelled after twice its time, and tried again.
         timeout=2 * seconds,

@@ -18,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from sharecons import DeadLetter, Record, RetryPolicy, ShareConsumer, ShareWorker
+from sharecons import DeadLetter, Record, RetryPolicy, ShareWorker
 
 PAYMENTS_URL = os.environ.get("PAYMENTS_URL", "http://localhost:8080/charges")
 CALL_TIMEOUT = float(os.environ.get("CALL_TIMEOUT", "10"))
@@ -47,16 +47,13 @@ async def charge(record: Record[bytes, Any]) -> None:
 
 
 def new_worker() -> ShareWorker[bytes, Any]:
-    consumer: ShareConsumer[bytes, Any] = ShareConsumer(
+    return ShareWorker(
         "orders",
+        charge,
         group_id="order-processors",
         bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
         # A value that is no JSON is a dead letter, and never reaches the handler.
         value_deserializer=json.loads,
-    )
-    return ShareWorker(
-        consumer,
-        charge,
         concurrency=20,
         timeout=CALL_TIMEOUT,
         retry=RetryPolicy(max_attempts=5, initial=FIRST_DELAY, maximum=60.0),

@@ -22,7 +22,6 @@ from sharecons import (
     Retry,
     RetryPolicy,
     RetryTopic,
-    ShareConsumer,
     ShareWorker,
 )
 
@@ -37,13 +36,10 @@ class Sender:
         self._client = client
         self._url = url
         self.worker: ShareWorker[bytes, bytes] = ShareWorker(
-            ShareConsumer(
-                "webhooks",
-                group_id="webhook-senders",
-                bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-                auto_offset_reset="earliest",
-            ),
+            "webhooks",
             self.send,
+            group_id="webhook-senders",
+            bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
             concurrency=50,
             retry=RetryPolicy(
                 max_attempts=8, initial=first_delay, maximum=LONGEST_DELAY

@@ -49,11 +49,13 @@ if TYPE_CHECKING:
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
     from sharecons.version import __version__ as __version__
     from sharecons.worker.dead_letters import DeadLetterQueue
+    from sharecons.worker.handler import Handler
     from sharecons.worker.handlers import BatchHandler, HandlerBatch
     from sharecons.worker.hooks import WorkerHooks
     from sharecons.worker.outcomes import DeadLetter, Reject, Retry
     from sharecons.worker.retry_policy import RetryPolicy
     from sharecons.worker.retry_topics import RetryTopic
+    from sharecons.worker.settings import HandlerOptions, WorkerSettings
     from sharecons.worker.share_worker import ShareWorker
 
 __all__ = [
@@ -79,7 +81,9 @@ __all__ = [
     "DeserializationError",
     "Error",
     "GroupError",
+    "Handler",
     "HandlerBatch",
+    "HandlerOptions",
     "LockLostError",
     "NotSubscribedError",
     "OutdatedPlanError",
@@ -103,6 +107,7 @@ __all__ = [
     "TopicPartition",
     "UnsupportedVersionError",
     "WorkerHooks",
+    "WorkerSettings",
     "WrongThreadError",
 ]
 
@@ -131,7 +136,9 @@ _MODULES: Final[Mapping[str, str]] = {
     "DeserializationError": "errors",
     "Error": "errors",
     "GroupError": "errors",
+    "Handler": "worker.handler",
     "HandlerBatch": "worker.handlers",
+    "HandlerOptions": "worker.settings",
     "LockLostError": "errors",
     "NotSubscribedError": "errors",
     "OutdatedPlanError": "errors",
@@ -155,6 +162,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "TopicPartition": "record",
     "UnsupportedVersionError": "errors",
     "WorkerHooks": "worker.hooks",
+    "WorkerSettings": "worker.settings",
     "WrongThreadError": "errors",
     "__version__": "version",
 }

@@ -16,13 +16,6 @@ NAMED_TUPLE: Final = frozenset({"_replace", "_asdict", "_make", "_fields"})
 """Public methods of named tuples."""
 
 ALLOWED: Final = {
-    # The halves of one object, which its package keeps in two modules.
-    "consumer/handover.py": {
-        "consumer._acknowledgement",
-        "consumer._deserializers",
-        "consumer._is_handed_over",
-        "consumer._member",
-    },
     # A class or function that makes an object of its own class.
     "dead_letters/client.py": {"letters._set"},
     "net/connection.py": {"connection._handshake"},
@@ -39,13 +32,6 @@ ALLOWED: Final = {
     },
     # Transactions use the connections of the admin client that the application has.
     "dead_letters/batch_writer.py": {"self._admin._brokers"},
-    # `sharecons run` handles signals itself, and reads options for its log lines.
-    "cli/run/process.py": {
-        "self._worker._handle_signals",
-        "self._worker._handler_failed",
-        "self._worker._options",
-        "worker._options",
-    },
     # Other libraries have no public way.
     "cli/groups/arguments.py": {"command._actions", "parser._actions"},
     "spark/pipeline/files.py": {"spark._jsc", "spark._jvm"},

@@ -141,8 +141,12 @@ async def failing(broker: EmbeddedBroker, trace: Trace) -> None:
 
     broker.set_group_config("billing", {"share.partition.max.record.locks": 100})
     worker = ShareWorker(
-        consumer_of(broker),
+        "orders",
         handler,
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+        auto_offset_reset="earliest",
         retry=RetryPolicy(max_attempts=3, initial=0.2, maximum=100.0, jitter=0.0),
         retry_topics=[RetryTopic("orders.retry", 100.0)],
         dead_letter=DeadLetterQueue("orders.dead"),

@@ -4,6 +4,5 @@
 acknowledges by offset, `health` shows its state in the group, `pausing` pauses topics,
 `from_properties` reads a file of settings. The loops are in `iterators`, `receive` and
 `polling`; `delivery_queue` passes records to them, `readers` decides which loop gets
-records and accepts them implicitly, `deserializers` makes values of bytes. `handover`
-hands the member over to a worker.
+records and accepts them implicitly, `deserializers` makes values of bytes.
 """

@@ -1,22 +1,15 @@
 """Makes a consumer from a Kafka properties file."""
 
-from collections.abc import Callable, Iterable, Mapping
-from os import PathLike, fspath
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
-from sharecons.config.security import Security
-from sharecons.log import get_logger
+from sharecons.config.properties import Properties
 from sharecons.record import KeyT, ValueT
 
 if TYPE_CHECKING:
     from sharecons.consumer.share_consumer import ShareConsumer
 
-__all__ = ["FromProperties", "Properties"]
-
-Properties = str | PathLike[str] | Mapping[str, str]
-"""The path of a properties file, or properties by name."""
-
-_log = get_logger(__name__)
+__all__ = ["FromProperties"]
 
 
 class FromProperties:
@@ -50,39 +43,8 @@ class FromProperties:
             "value_deserializer": value_deserializer,
             **arguments,
         }
+        # Imported here: programs that pass arguments do not need it.
+        from sharecons.config.properties.member_arguments import load_arguments
+
         create = cast("Callable[..., ShareConsumer[KeyT, ValueT]]", cls)
-        return create(*topics, **_arguments(properties, given))
-
-
-def _arguments(
-    properties: Properties, given: Mapping[str, object]
-) -> Mapping[str, object]:
-    # Imported here: programs that pass arguments do not need them.
-    from sharecons.config.properties.consumer_properties import convert_properties
-    from sharecons.config.properties.errors import PropertyError
-    from sharecons.config.properties.security import build_security_parts
-    from sharecons.config.properties.sources import MergedProperties
-
-    merged = MergedProperties()
-    if isinstance(properties, Mapping):
-        merged.add(properties, dict.fromkeys(properties, "properties"))
-        where = "properties"
-    else:
-        merged.add_file(properties)
-        where = fspath(properties)
-    try:
-        found = convert_properties(merged.properties, given)
-        security = given.get("security")
-        if security is None:
-            context, credentials = build_security_parts(merged.properties)
-            if context is not None or credentials is not None:
-                security = Security(ssl_context=context, credentials=credentials)
-    except PropertyError as error:
-        raise merged.with_origin(error, where) from error
-    for warning in merged.warnings:
-        _log.warning("property without an effect", reason=warning)
-    for name, reason in found.warnings.items():
-        _log.warning(
-            "property without an effect", file=where, property=name, reason=reason
-        )
-    return {**found.arguments, "security": security}
+        return create(*topics, **load_arguments(properties, given))

@@ -29,7 +29,6 @@ class Lifecycle(ABC):
 
     def __init__(self) -> None:
         self._entered_by: object = None
-        self._is_handed_over = False
         self._handle_signals = False
         self._signals = ExitStack()
         self._signal_listener: Listener | None = None
@@ -48,15 +47,8 @@ class Lifecycle(ABC):
     def _check_readable(self) -> None:
         """Check that the application can read and acknowledge records.
 
-        Raises:
-            ConsumerStateError: it belongs to a worker.
-            Others as `ShareMember.check_open`.
+        Raises as `ShareMember.check_open`.
         """
-        if self._is_handed_over:
-            raise ConsumerStateError(
-                "the consumer belongs to a ShareWorker, which reads its records; "
-                "create another ShareConsumer to read records yourself"
-            )
         self._member.check_open()
 
     # Starting.
@@ -96,11 +88,6 @@ class Lifecycle(ABC):
         await self._start()
 
     async def _start(self) -> None:
-        if self._is_handed_over:
-            raise ConsumerStateError(
-                "the consumer belongs to a ShareWorker, which starts it; create "
-                "another ShareConsumer to read records yourself"
-            )
         self._use_member()
         if self._handle_signals and self._member.state == "new":
             await self._start_with_signals()

@@ -24,18 +24,14 @@ from sharecons.consumer.receive import (
     EndedLoop,
     accept_passed_records,
 )
-from sharecons.member.group_setup import OffsetReset
 from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
 from sharecons.metrics.catalog import MetricName
-from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.record import KeyT, Record, ValueT
-from sharecons.version import VERSION
 
 __all__ = ["ShareConsumer"]
 
@@ -66,14 +62,12 @@ class ShareConsumer(
             them.
         group_id: the share group. An id that is not in use makes a new group.
         bootstrap_servers: `host:port`, several with commas or as a sequence.
-        acknowledgement: "implicit" (the default) or "explicit". A `ShareWorker`
-            acknowledges by itself: omit it.
+        acknowledgement: "implicit" or "explicit".
         auto_offset_reset: sets the group's `share.auto.offset.reset` before joining:
             "earliest", "latest" or "by_duration:<ISO 8601>". None leaves the group
             unchanged; Kafka's default is latest, so that a new group's first run sees
             only what comes after it joined. If it is not given, the group is unchanged
-            as well, except with a `ShareWorker`: that sets earliest if the group has
-            no value of its own.
+            as well.
         max_records: maximum number of records in one round of fetches, softly: whole
             batches of producers come together. The consumer's own pace decides below:
             what it processes in 0.25 s, or in half of the lock duration (15 s by
@@ -99,8 +93,7 @@ class ShareConsumer(
             KeyboardInterrupt and SystemExit are raised unchanged.
         handle_signals: SIGTERM or Ctrl-C ends the loops at their next request, which
             accepts as usual; other records are released. `poll` raises ClosedError.
-            A second signal has its usual effect. Start it in the main thread. With a
-            `ShareWorker`, the argument of the worker counts.
+            A second signal has its usual effect. Start it in the main thread.
         security: TLS and SASL; plain TCP by default.
         connect_timeout: seconds to connect to a first broker, when entering. Addresses
             that fail are tried again until then.
@@ -116,7 +109,7 @@ class ShareConsumer(
         *topics: str | Iterable[str],
         group_id: str,
         bootstrap_servers: str | Sequence[str] = "localhost:9092",
-        acknowledgement: Literal["implicit", "explicit"] | NotGiven = NOT_GIVEN,
+        acknowledgement: Literal["implicit", "explicit"] = "implicit",
         auto_offset_reset: str | None | NotGiven = NOT_GIVEN,
         max_records: int = 2000,
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
@@ -136,42 +129,24 @@ class ShareConsumer(
         network: Network | None = None,
     ) -> None:
         super().__init__()
-        if acknowledgement is not NOT_GIVEN:
-            validation.check_choice(
-                "acknowledgement", acknowledgement, validation.MODES
-            )
-        validation.check_choice("acquire_mode", acquire_mode, validation.ACQUIRE_MODES)
+        validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
         validation.check_bool("handle_signals", handle_signals)
-        validation.check_count("max_records", max_records, 1)
-        validation.check_count("min_bytes", min_bytes, 0)
-        validation.check_count("max_bytes", max_bytes, 1)
-        hour = validation.HOUR
-        validation.check_number("max_wait", max_wait, 0, hour)
-        validation.check_number("connect_timeout", connect_timeout, 0.001, hour)
-        validation.check_number("request_timeout", request_timeout, 0.001, hour)
-        fetch = FetchSettings(
-            group_id=validation.check_group_id(group_id),
-            member_id=validation.member_id_of(member_id),
+        settings = MemberSettings.of(
+            group_id=group_id,
+            bootstrap_servers=bootstrap_servers,
+            auto_offset_reset=auto_offset_reset,
+            max_records=max_records,
+            acquire_mode=acquire_mode,
             max_wait=max_wait,
             min_bytes=min_bytes,
             max_bytes=max_bytes,
-            max_records=max_records,
-            record_limit=acquire_mode == "record_limit",
-        )
-        cluster = Cluster(
-            validation.parse_bootstrap(bootstrap_servers),
-            network,
-            client_id=validation.check_string("client_id", client_id),
-            software_version=VERSION,
+            client_id=client_id,
+            member_id=member_id,
+            client_rack=client_rack,
             security=security,
-        )
-        settings = MemberSettings(
-            fetch=fetch,
-            cluster=cluster,
-            offset_reset=OffsetReset.of(auto_offset_reset),
-            rack=validation.check_optional_name("client_rack", client_rack),
             connect_timeout=connect_timeout,
             request_timeout=request_timeout,
+            network=network,
         )
         self._member = ShareMember(settings, validation.check_topics(topics))
         self.on_acknowledged = on_acknowledged

@@ -4,7 +4,6 @@ from typing import Final
 
 import anyio
 
-from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.demo.clock import DemoClock
 from sharecons.demo.environment import Environment
 from sharecons.demo.job_tracker import DELIVERY_LIMIT, JobTracker
@@ -77,8 +76,9 @@ class DemoWorker(WorkerHooks):
         Raises:
             Error: the worker cannot join the group or fetch.
         """
-        consumer: ShareConsumer[bytes, bytes] = ShareConsumer(
+        worker: ShareWorker[bytes, bytes] = ShareWorker(
             self._environment.topic,
+            self.process,
             group_id=self._environment.group_id,
             bootstrap_servers=self._environment.bootstrap,
             # Acquires few records in advance, which a killed worker would lock.
@@ -86,10 +86,6 @@ class DemoWorker(WorkerHooks):
             client_id=f"sharecons-demo-{self.name}",
             on_acknowledged=self._on_acknowledged,
             network=self._network,
-        )
-        worker = ShareWorker(
-            consumer,
-            self.process,
             concurrency=CONCURRENT_JOBS,
             retry=RETRY,
             max_lock_time=MAX_LOCK_TIME,
@@ -97,7 +93,7 @@ class DemoWorker(WorkerHooks):
             hooks=[self],
         )
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._end_when_killed, consumer, tasks.cancel_scope)
+            tasks.start_soon(self._end_when_killed, worker, tasks.cancel_scope)
             await worker.run()
             tasks.cancel_scope.cancel()
 
@@ -109,10 +105,10 @@ class DemoWorker(WorkerHooks):
         self._clock.notify()
 
     async def _end_when_killed(
-        self, consumer: ShareConsumer[bytes, bytes], running: anyio.CancelScope
+        self, worker: ShareWorker[bytes, bytes], running: anyio.CancelScope
     ) -> None:
         await self._killed.wait()
-        self._environment.killed_members.append(consumer.member_id)
+        self._environment.killed_members.append(worker.member_id)
         running.cancel()
         with anyio.CancelScope(shield=True):
             await self._network.close()

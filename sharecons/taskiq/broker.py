@@ -17,9 +17,10 @@ from sharecons.config.validation import (
     check_topic,
     parse_bootstrap,
 )
-from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConsumerStateError, RequestTimedOutError
 from sharecons.log import get_logger
+from sharecons.member.settings import MemberSettings
+from sharecons.member.share_member import ShareMember
 from sharecons.net.background import Background
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
@@ -122,7 +123,7 @@ class ShareGroupBroker(AsyncBroker):
         self._source: TaskSource | None = None
         self._guard: LoopGuard | None = None
         self._sending = asyncio.Semaphore(MAX_SENDING)
-        self._new_consumer()  # checks the other arguments
+        self._new_member()  # checks the other arguments
 
     async def startup(self) -> None:
         """Start the producer, in a worker process also the consumer, then the rest.
@@ -244,7 +245,7 @@ class ShareGroupBroker(AsyncBroker):
     async def _start_consuming(self) -> TaskSource:
         if self._source is None:
             source = TaskSource(
-                self._new_consumer(),
+                self._new_member(),
                 max_lock_time=self._max_lock_time,
                 max_delay=self._max_delay,
             )
@@ -267,12 +268,10 @@ class ShareGroupBroker(AsyncBroker):
                 waited=f"{self._connect_timeout:g} s",
             )
 
-    def _new_consumer(self) -> ShareConsumer[bytes, bytes]:
-        return ShareConsumer(
-            self.topic,
+    def _new_member(self) -> ShareMember:
+        settings = MemberSettings.of(
             group_id=self.group_id,
             bootstrap_servers=self._servers,
-            acknowledgement="explicit",
             auto_offset_reset=self._offset_reset,
             max_records=self._max_records,
             acquire_mode="record_limit",
@@ -282,6 +281,7 @@ class ShareGroupBroker(AsyncBroker):
             security=self._security,
             network=self._network,
         )
+        return ShareMember(settings, (self.topic,))
 
     async def _stop(self) -> None:
         source, self._source = self._source, None

@@ -19,8 +19,6 @@ from typing import Any, Final
 from anyio.abc import TaskGroup
 from taskiq import AckableMessage
 
-from sharecons.consumer.handover import hand_over
-from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import (
     ClosedError,
     ConsumerStateError,
@@ -32,6 +30,7 @@ from sharecons.errors import (
 from sharecons.log import get_logger
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_taker import RecordTaker
+from sharecons.member.share_member import ShareMember
 from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
@@ -48,22 +47,22 @@ CLOSE_TIMEOUT: Final = 10.0
 
 
 class TaskSource:
-    """The consumer of one worker process.
+    """The member of one worker process.
 
     Args:
-        consumer: in explicit mode, not started; its member is used.
+        member: is not started; the source starts and closes it.
         max_lock_time: seconds for which the lock of a record is renewed.
         max_delay: seconds for which a delayed task is held at most.
     """
 
     def __init__(
         self,
-        consumer: ShareConsumer[bytes, bytes],
+        member: ShareMember,
         *,
         max_lock_time: float,
         max_delay: float,
     ) -> None:
-        self._member = hand_over(consumer).member
+        self._member = member
         self._member.new_listener = self._new_taker
         self._max_delay = max_delay
         self._min_fetch = self._member.settings.fetch.max_records
@@ -76,7 +75,7 @@ class TaskSource:
         self._is_requested = False
         self._failure: StoredError | None = None
         self._background: Background | None = None
-        self._log = get_logger(__name__, group=consumer.group_id)
+        self._log = get_logger(__name__, group=member.group_id)
 
     def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
         self._taker = RecordTaker(

@@ -4,7 +4,10 @@
 
 Public:
 
-- `share_worker`: the worker.
+- `share_worker`: the worker, with `lifecycle` (runs it), `health` (its state) and
+  `decorators` (registers functions).
+- `settings`: the keyword arguments of worker and handlers, with their types.
+- `handler`: a function with settings of its own.
 - `handlers`: handlers of one record or of many.
 - `hooks`: functions that are called around handlers.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
@@ -15,9 +18,11 @@ Public:
 
 Decisions, without I/O:
 
+- `registry`: the handlers of a worker until it starts.
 - `arguments`: whether the arguments of a worker are valid.
 - `copy_topics`: whether retry topics and the dead-letter topic are usable.
 - `machine`: the worker as a machine. Its package names its modules.
+- `routes`: which handler processes a record.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
 - `error_text`: texts of an application's exceptions.
 - `positions`: the position of a record.

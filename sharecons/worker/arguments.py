@@ -1,20 +1,20 @@
 """Validation of a worker's arguments; every error message names the argument."""
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, Final, cast
 
 from sharecons.config.callables import why_nothing_runs
-from sharecons.consumer.handover import settings_of
-from sharecons.consumer.share_consumer import ShareConsumer
+from sharecons.config.validation import check_topics
 from sharecons.errors import ConfigurationError
+from sharecons.member.settings import MemberSettings
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.hooks import WorkerHooks
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics
 
 __all__ = [
-    "check_consumer",
+    "check_consumed",
     "check_hooks",
     "check_lock_time",
     "check_offset_reset",
@@ -27,12 +27,23 @@ __all__ = [
 HOOKS: Final = ("before", "after", "on_failure")
 
 
-def check_consumer(consumer: object) -> None:
-    if not isinstance(consumer, ShareConsumer):
+def check_consumed(*topics: object) -> tuple[str, ...]:
+    """Return the names of the topics of a handler.
+
+    Raises:
+        ConfigurationError: there is none, or a name is invalid.
+    """
+    if any(type(each).__name__ == "ShareConsumer" for each in topics):
         raise ConfigurationError(
-            f"consumer must be a ShareConsumer that is not started, not {consumer!r}; "
-            "use ShareConsumer('orders', group_id='billing')"
+            "topics must be names of topics, not a ShareConsumer: a worker makes its "
+            "own member, with ShareWorker('orders', charge, group_id='billing')"
         )
+    names = check_topics(cast("Any", topics))
+    if not names:
+        raise ConfigurationError(
+            "topics must be names of topics, but there are none; write 'orders'"
+        )
+    return names
 
 
 def check_retry(retry: object) -> None:
@@ -141,12 +152,13 @@ def _check_hook(name: str, hook: object) -> None:
 
 
 def check_topics_differ(
-    consumed: Iterable[str], retry_topics: Iterable[str], dead_letter: str | None
+    consumed: Iterable[str], retry_topics: Iterable[str], dead_letters: Iterable[str]
 ) -> None:
     """Check that no topic has two purposes.
 
     Args:
-        consumed: the topics of the consumer's subscription.
+        consumed: the topics with handlers.
+        dead_letters: the topics of dead-letter queues.
 
     Raises:
         ConfigurationError: a topic occurs twice.
@@ -154,34 +166,32 @@ def check_topics_differ(
     topics, retries = set(consumed), set(retry_topics)
     for name in sorted(topics & retries):
         raise ConfigurationError(
-            f"the retry topic {name!r} is a topic that the consumer subscribes to; "
+            f"the retry topic {name!r} is a topic that the worker consumes; "
             "name another topic: the worker consumes its retry topics by itself"
         )
-    if dead_letter in topics:
+    for name in sorted(topics.intersection(dead_letters)):
         raise ConfigurationError(
-            f"the dead-letter topic {dead_letter!r} is a topic that the worker "
+            f"the dead-letter topic {name!r} is a topic that the worker "
             "consumes, and would deliver its dead letters again; name another topic"
         )
-    if dead_letter in retries:
+    for name in sorted(retries.intersection(dead_letters)):
         raise ConfigurationError(
-            f"{dead_letter!r} is the dead-letter topic and a retry topic; name another "
+            f"{name!r} is the dead-letter topic and a retry topic; name another "
             "topic for one of them"
         )
 
 
-def check_offset_reset(
-    consumer: ShareConsumer[Any, Any], retry_topics: RetryTopics
-) -> None:
-    """Check that the consumer does not let its group read retry topics from their end.
+def check_offset_reset(settings: MemberSettings, retry_topics: Collection[str]) -> None:
+    """Check that the worker does not let its group read retry topics from their end.
 
     Raises:
         ConfigurationError: its `auto_offset_reset` is latest.
     """
-    if retry_topics and settings_of(consumer).offset_reset.value == "latest":
+    if retry_topics and settings.offset_reset.value == "latest":
         raise ConfigurationError(
             'auto_offset_reset="latest" cannot be combined with retry_topics: the '
             "group would never receive copies that are written to a retry topic before "
-            'the group reads it; pass auto_offset_reset="earliest" to the consumer'
+            'the group reads it; pass auto_offset_reset="earliest"'
         )
 
 

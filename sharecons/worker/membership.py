@@ -8,15 +8,14 @@ from typing import Any, Final
 import anyio
 
 from sharecons.config import validation
-from sharecons.consumer.deserializers import Deserializers
-from sharecons.consumer.handover import hand_over
-from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.errors import ClosedError, Error
+from sharecons.errors import ClosedError, ConsumerStateError, Error
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.group_setup import OffsetReset
 from sharecons.member.group_start import CheckBeforeJoining
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_taker import RecordTaker
+from sharecons.member.settings import MemberSettings
+from sharecons.member.share_member import ShareMember
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.record import TopicPartition
@@ -31,49 +30,64 @@ ADVICE: Final = (
 
 
 class WorkerMembership:
-    """The member that a worker has taken over from a consumer.
+    """The member of a worker.
 
     It sets the group's offset reset to earliest, unless the application or the group
     has a value.
 
     Args:
-        topics: the member also subscribes to these.
+        settings: how it connects, joins its group and fetches.
+        topics: the topics of the subscription.
 
     Attributes:
-        topics: the subscription, with these.
         group_id: the share group.
         request_timeout: seconds to wait for one response.
         sets_earliest: the member sets the group's offset reset unless it has one.
-        cluster: opens connections with the consumer's settings.
-        deserializers: the consumer's; the worker applies them.
+        cluster: opens connections with the settings.
+        member: the member.
         on_locks_lost: set this; it is called when locks of records can be lost.
 
     Raises:
-        ConfigurationError: the consumer cannot be handed over, or has one of the
-            topics.
+        ConfigurationError: a topic's name is invalid, or occurs twice.
     """
 
     def __init__(
-        self, consumer: ShareConsumer[Any, Any], topics: Iterable[str]
+        self,
+        settings: MemberSettings,
+        topics: Iterable[str],
     ) -> None:
-        member, deserializers = hand_over(consumer)
-        member.topics = validation.check_topics((*member.topics, *topics))
-        settings = member.settings
-        self.topics: tuple[str, ...] = member.topics
+        member = ShareMember(settings, validation.check_topics(topics))
         self.group_id: str = member.group_id
         self.request_timeout: float = settings.request_timeout
         self.cluster: Cluster = settings.cluster
-        self.deserializers: Deserializers = deserializers
         self.sets_earliest: bool = settings.offset_reset.is_default
         if self.sets_earliest:
             earliest = OffsetReset("earliest", is_default=True)
             member.settings = replace(settings, offset_reset=earliest)
         self.on_locks_lost: Callable[[], None] = _ignore
         member.new_listener = self._new_taker
-        self._member = member
+        self.member = member
         self._starting: anyio.CancelScope | None = None
         self._start_or_end: anyio.Event | None = None
+        self._ended: anyio.Event | None = None
         self._has_ended = False
+
+    def set_topics(self, topics: Iterable[str]) -> None:
+        """Replace the subscription, before the member starts."""
+        self.member.topics = validation.check_topics(topics)
+
+    def set_member_id(self, name: str) -> None:
+        """Set the member id, before the member starts.
+
+        Raises:
+            ConfigurationError: the name is empty or not a str.
+            ConsumerStateError: the member has started.
+        """
+        if self.member.state != "new":
+            raise ConsumerStateError(
+                "the member id cannot be changed: the worker has started"
+            )
+        self.member.settings = self.member.settings.with_member_id(name)
 
     def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
         self._taker = RecordTaker(buffer, lambda: self.on_locks_lost())
@@ -86,7 +100,7 @@ class WorkerMembership:
 
         What this raises ends the start.
         """
-        self._member.check_before_joining = check
+        self.member.check_before_joining = check
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[bool]:
@@ -97,7 +111,7 @@ class WorkerMembership:
         Raises:
             Error: the member cannot start, or one of its tasks has failed.
         """
-        member = self._member
+        member = self.member
         with anyio.CancelScope() as self._starting:
             await member.start()
         if member.state != "open":
@@ -121,18 +135,27 @@ class WorkerMembership:
             ClosedError: the worker has ended.
             Others as `ShareMember.assigned`.
         """
-        while self._member.state in ("new", "starting") and not self._has_ended:
+        while self.member.state in ("new", "starting") and not self._has_ended:
             if self._start_or_end is None:
                 self._start_or_end = anyio.Event()
             await self._start_or_end.wait()
         if self._has_ended:
             raise ClosedError("the worker has ended; create another ShareWorker")
-        return await self._member.assigned()
+        return await self.member.assigned()
 
     def on_ended(self) -> None:
         """End calls that wait for the start: the worker has ended."""
         self._has_ended = True
         self._end_waits()
+        if self._ended is not None:
+            self._ended.set()
+
+    async def wait_until_ended(self) -> None:
+        """Wait until `on_ended` was called."""
+        if not self._has_ended:
+            # Not in the constructor, which can be called outside of an event loop.
+            self._ended = self._ended or anyio.Event()
+            await self._ended.wait()
 
     def _end_waits(self) -> None:
         if self._start_or_end is not None:
@@ -146,19 +169,28 @@ class WorkerMembership:
 
     def shorten_close(self) -> None:
         """Close within a second, even if brokers do not respond."""
-        self._member.shorten_close()
+        self.member.shorten_close()
 
     @property
     def settling_deadline(self) -> float:
         """When the member leaves the group, even if leaders do not respond."""
-        return self._member.settling_deadline
+        return self.member.settling_deadline
 
     async def drain(self) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        Records that are already acquired can still be taken meanwhile.
+        Records that are already acquired can still be taken meanwhile, including the
+        records of paused topics.
         """
-        await self._member.drain()
+        if self.member.paused:
+            self.member.buffer.set_paused(frozenset())
+            self._taker.on_ready()
+        await self.member.drain()
+
+    def set_paused(self, topics: frozenset[str]) -> None:
+        """Take no records of these topics; take the records of all others again."""
+        self.member.set_paused(topics)
+        self._taker.on_ready()
 
     # Its records.
 
@@ -169,13 +201,13 @@ class WorkerMembership:
     @property
     def has_failed(self) -> bool:
         """True if an error has ended the member."""
-        return self._member.buffer.has_failed
+        return self.member.buffer.has_failed
 
     @property
     def fatal_error(self) -> Error | None:
         """The error that has ended the member, or None."""
         try:
-            self._member.buffer.raise_fatal_error()
+            self.member.buffer.raise_fatal_error()
         except Error as error:
             return error
         return None
@@ -183,17 +215,17 @@ class WorkerMembership:
     @property
     def buffered(self) -> int:
         """How many records the member has acquired that were not taken."""
-        return self._member.buffer.count
+        return self.member.buffer.count
 
     @property
     def demand(self) -> FetchDemand:
         """How many records are fetched."""
-        return self._member.demand
+        return self.member.demand
 
     @property
     def configs(self) -> GroupConfigReader:
         """The configs of the group."""
-        return self._member.configs
+        return self.member.configs
 
 
 def _ignore() -> None:

@@ -12,7 +12,6 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
@@ -23,7 +22,6 @@ from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
-from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.item import Call, WorkItem
@@ -46,7 +44,7 @@ class Runner:
     """The state of a running worker.
 
     Args:
-        consumer: is started, and closed by the caller after `run`.
+        access: the member is started, and closed by the caller after `run`.
         producer: writes retries and dead letters; the caller runs it.
 
     Attributes:
@@ -55,30 +53,26 @@ class Runner:
 
     def __init__(
         self,
-        consumer: ShareConsumer[Any, Any],
         access: WorkerMembership,
         producer: IdempotentProducer,
-        handler: HandlerCall,
         hooks: HookRunner,
         options: WorkerOptions,
     ) -> None:
-        self._consumer = consumer
         self._access = access
-        self._handler = handler
+        (self._route,) = options.routes.routes
+        handler = self._route.call
         self._hooks = hooks
         self._clock = clock = running_clock()
-        self._log = get_logger(__name__, group=consumer.group_id)
+        self._log = get_logger(__name__, group=access.group_id)
         self._failures = FailureLog(self._log, clock)
-        self._copy_log = CopyLog(consumer.group_id)
+        self._copy_log = CopyLog(access.group_id)
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
-            options.handler,
+            self._route.settings,
             concurrency=options.concurrency,
             max_bytes=options.max_bytes,
             chance=random.random,
-            max_records=handler.max_records,
-            max_wait=handler.max_wait,
             reports_outcomes=bool(hooks),
         )
         self._slots = CallSlots(
@@ -88,7 +82,7 @@ class Runner:
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
             machine,
-            CopyWriter(producer, consumer.group_id),
+            CopyWriter(producer, access.group_id),
             hooks,
             self._failures,
             self._copy_log,
@@ -215,7 +209,7 @@ class Runner:
             if (error := self._access.fatal_error) is not None:
                 self._on_fatal_error(error)
             await self._executor.move_waiting()
-            assignment = self._consumer.assignment
+            assignment = self._access.member.assignment
             self._execute(self._machine.on_assignment(assignment, self._clock()))
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
@@ -262,7 +256,7 @@ class Runner:
             began = self._begin(call)
             if not call.items:
                 return
-            errors = await self._handler([item.argument for item in call.items])
+            errors = await self._route.call([item.argument for item in call.items])
             now = self._clock()
             seconds = now - began
             self._take_loop.pace.on_call_ended(seconds)
@@ -276,7 +270,7 @@ class Runner:
         actions = self._machine.on_call_begins(call, now)
         if actions:
             self._execute(actions)
-        if self._access.deserializers:
+        if self._route.deserializers:
             self._deserialize(call, now)
             now = self._clock()
         if self._hooks:
@@ -290,7 +284,7 @@ class Runner:
         for item in call.items:
             if item.argument is item.record:
                 try:
-                    item.argument = self._access.deserializers.apply(item.record)
+                    item.argument = self._route.deserializers.apply(item.record)
                 except DeserializationError as error:
                     errors.append((item, error))
         if errors:

@@ -1,110 +1,147 @@
-"""The public worker: calls a handler for each record of a share group."""
+"""The public worker: calls handlers for the records of a share group."""
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
-from typing import Any, Final, Generic, cast, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from typing import Any, Final, Unpack, cast, overload
 
-import anyio
-
-from sharecons.config.validation import (
-    check_bool,
-    check_choice,
-    check_count,
-    check_number,
-)
-from sharecons.consumer.share_consumer import ShareConsumer
-from sharecons.errors import ConsumerStateError
+from sharecons.config.callables import check_callback
+from sharecons.config.properties import Properties
+from sharecons.config.validation import check_bool, check_count, check_number
+from sharecons.errors import ConfigurationError, ConsumerStateError
+from sharecons.member.lease_buffer import Acknowledged
+from sharecons.member.settings import MemberSettings
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
-from sharecons.record import KeyT, Record, TopicPartition, ValueT
-from sharecons.stop_signals import stop_on_signals
-from sharecons.worker.arguments import (
-    check_consumer,
-    check_hooks,
-    check_lock_time,
-    check_offset_reset,
-    check_retry,
-    check_retry_topics,
-    check_topics_differ,
-    dead_letter_queue,
-)
+from sharecons.record import KeyT, Record, ValueT
+from sharecons.worker.arguments import check_consumed, check_hooks, check_retry_topics
 from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
-from sharecons.worker.handlers import BatchHandler, handler_call
+from sharecons.worker.decorators import HandlerDecorators
+from sharecons.worker.handler import (
+    Handler,
+    HandlerFunction,
+    OwnKeyT,
+    OwnValueT,
+    check_options,
+)
 from sharecons.worker.hooks import HookRunner, WorkerHooks
-from sharecons.worker.machine.settings import HandlerSettings, OnDeserializationError
+from sharecons.worker.lifecycle import WorkerLifecycle
+from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
+from sharecons.worker.registry import HandlerRegistry
 from sharecons.worker.retry_policy import DAY, RetryPolicy
-from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
+from sharecons.worker.retry_topics import RetryTopic, read_retry_state
 from sharecons.worker.runner import Runner
+from sharecons.worker.settings import MemberOptions, WorkerSettings, check_names
 from sharecons.worker.start_checks import StartChecks
-from sharecons.worker.stats import WorkerStats
 
 __all__ = ["ShareWorker"]
 
 MIB: Final = 1 << 20
-MIN_TIMEOUT: Final = 0.001
+
+PROPERTIES_WITHOUT_EFFECT: Final = {
+    "share.acknowledgement.mode": (
+        "a worker accepts a record when its handler has returned"
+    )
+}
+
+# No Iterable: to type checkers, a mapping of handlers with wrong types would be one.
+Topics = str | Sequence[str] | Set[str]
+AnyHandler = HandlerFunction[KeyT, ValueT] | Handler[KeyT, ValueT]
+Handlers = Mapping[str, AnyHandler[KeyT, ValueT]]
+"""Handlers by the names of topics."""
 
 
-class ShareWorker(Generic[KeyT, ValueT]):
-    """Calls a handler for each record of a share group.
+class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
+    """Calls handlers for the records of a share group.
+
+        worker = ShareWorker("orders", charge, group_id="billing")
+        await worker.run()
+
+    Several topics have a mapping, or functions with `@worker.handler("orders")`:
+
+        ShareWorker({"orders": charge, "refunds": refund}, group_id="billing")
 
     A record is accepted when its handler returns. If it raises, the retry policy
     decides: the record waits, still locked, for its next attempt, or it is written to
     the dead-letter queue, or rejected without one. docs/worker.md explains all of it.
 
     Args:
-        consumer: a consumer that is not started; the worker starts and closes it, and
-            acknowledges its records.
+        topics: the name of a topic, or names, for `handler`. Or a mapping of handlers
+            by topic.
         handler: a function with a record as its argument: a coroutine function, or a
             plain function, which runs in a thread and cannot be cancelled. Or a
-            `BatchHandler`.
-        concurrency: how many handlers run at a time.
-        timeout: seconds for one call of the handler; then it is cancelled, and the
-            attempt has failed with a TimeoutError. A thread cannot be cancelled: it
-            takes a slot until it ends, see docs/worker.md.
-        max_bytes: no more records are taken while those held have as many bytes.
-        retry: how often, and after which delays, a failed record is tried again.
-        retry_topics: where records wait that would stall their partition. The worker
-            consumes these topics too. Without any, such records are released, which
-            uses up a delivery.
-        dead_letter: where records are written after their last attempt: a
-            `DeadLetterQueue`, or the name of its topic. No topic that the worker
-            consumes.
-        create_topics: create the retry topics and the dead-letter topic if they do not
-            exist, with the retention and the partitions of the topics that are
-            consumed. Otherwise a missing topic is an error of `run`.
-        on_deserialization_error: what becomes of a record that a deserializer cannot
-            read: "dead_letter" (rejected without a dead-letter queue), "reject",
-            "release".
-        key_order: process records with one key one after the other. This holds in this
-            worker only: other members of the group can process records with the same
-            key at the same time. Such records never move to a retry topic.
-        max_lock_time: seconds for which a record's lock is renewed in all, with its
-            waits. Then its handler is cancelled, and the attempt has failed with a
-            TimeoutError.
-        shutdown_grace: seconds for handlers to finish when the worker stops.
-        handle_signals: stop on SIGTERM and SIGINT; a second one cancels the handlers.
-            They are received while a worker runs in the main thread. Earlier signal
-            handlers of the application are called as well, and are restored.
-        stop_on_error: the first exception of a handler, other than Retry, Reject and
-            DeadLetter, stops the worker, and `run` raises it.
-        hooks: called around handlers; objects with the methods of `WorkerHooks`.
+            `BatchHandler`, or a `Handler` with settings of its own.
+        group_id: the share group. An id that is not in use makes a new group.
+        key_deserializer, value_deserializer: plain functions, bytes to objects; None
+            stays None. Of all handlers that have none of their own.
+        settings: how the worker connects, joins its group and fetches; `MemberOptions`
+            has their names.
 
     Raises:
-        ConfigurationError: an argument is invalid.
+        ConfigurationError: an argument is invalid or unknown.
+
+    `WorkerSettings` describes the other arguments. A `Handler` can have these itself:
+    timeout, retry, retry_topics, dead_letter, on_deserialization_error, key_order,
+    max_lock_time, stop_on_error.
     """
+
+    @overload
+    def __init__(
+        self: "ShareWorker[bytes, bytes]",
+        topics: Topics | Handlers[bytes, bytes] | None = None,
+        handler: AnyHandler[bytes, bytes] | None = None,
+        *,
+        group_id: str,
+        **settings: Unpack[WorkerSettings],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "ShareWorker[OwnKeyT, bytes]",
+        topics: Topics | Handlers[OwnKeyT, bytes] | None = None,
+        handler: AnyHandler[OwnKeyT, bytes] | None = None,
+        *,
+        group_id: str,
+        key_deserializer: Callable[[bytes], OwnKeyT],
+        **settings: Unpack[WorkerSettings],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: "ShareWorker[bytes, OwnValueT]",
+        topics: Topics | Handlers[bytes, OwnValueT] | None = None,
+        handler: AnyHandler[bytes, OwnValueT] | None = None,
+        *,
+        group_id: str,
+        value_deserializer: Callable[[bytes], OwnValueT],
+        **settings: Unpack[WorkerSettings],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        topics: Topics | Handlers[KeyT, ValueT] | None = None,
+        handler: AnyHandler[KeyT, ValueT] | None = None,
+        *,
+        group_id: str,
+        key_deserializer: Callable[[bytes], KeyT],
+        value_deserializer: Callable[[bytes], ValueT],
+        **settings: Unpack[WorkerSettings],
+    ) -> None: ...
 
     def __init__(
         self,
-        consumer: ShareConsumer[KeyT, ValueT],
-        handler: Callable[[Record[KeyT, ValueT]], object] | BatchHandler[KeyT, ValueT],
+        topics: Any = None,
+        handler: Any = None,
         *,
+        group_id: str,
+        key_deserializer: Callable[[bytes], Any] | None = None,
+        value_deserializer: Callable[[bytes], Any] | None = None,
         concurrency: int = 10,
         timeout: float | None = None,
-        max_bytes: int = 64 * MIB,
+        max_held_bytes: int = 64 * MIB,
         retry: RetryPolicy | None = None,
         retry_topics: Iterable[RetryTopic] = (),
         dead_letter: DeadLetterQueue | str | None = None,
@@ -116,187 +153,184 @@ class ShareWorker(Generic[KeyT, ValueT]):
         handle_signals: bool = True,
         stop_on_error: bool = False,
         hooks: Sequence[WorkerHooks] = (),
+        on_acknowledged: Acknowledged | None = None,
+        **settings: Unpack[MemberOptions],
     ) -> None:
-        check_consumer(consumer)
+        known = (*MemberOptions.__annotations__, *WorkerSettings.__annotations__)
+        check_names("ShareWorker", settings, known)
         check_count("concurrency", concurrency, 1)
-        check_count("max_bytes", max_bytes, 1)
-        check_number("max_lock_time", max_lock_time, 0.0, 365 * DAY)
+        check_count("max_held_bytes", max_held_bytes, 1)
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
-        check_choice(
-            "on_deserialization_error",
-            on_deserialization_error,
-            get_args(OnDeserializationError),
-        )
-        if timeout is not None:
-            check_number("timeout", timeout, MIN_TIMEOUT, 365 * DAY)
         check_bool("create_topics", create_topics)
-        check_bool("key_order", key_order)
         check_bool("handle_signals", handle_signals)
-        check_bool("stop_on_error", stop_on_error)
-        check_retry(retry)
-        policy = retry if retry is not None else RetryPolicy()
-        topics = RetryTopics(check_retry_topics(retry_topics))
-        check_lock_time(max_lock_time, timeout, topics)
-        topics.check_delays(policy.longest_delays())
-        queue = dead_letter_queue(dead_letter)
-        dead_topic = None if queue is None else queue.topic
-        check_topics_differ(consumer.subscription, topics.names, dead_topic)
-        check_offset_reset(consumer, topics)
-        self.consumer = consumer
-        self._handler = handler_call(handler, timeout)
+        check_callback("on_acknowledged", on_acknowledged)
+        defaults = {
+            "key_deserializer": key_deserializer,
+            "value_deserializer": value_deserializer,
+            "timeout": timeout,
+            "retry": retry,
+            "retry_topics": check_retry_topics(retry_topics),
+            "dead_letter": dead_letter,
+            "on_deserialization_error": on_deserialization_error,
+            "key_order": key_order,
+            "max_lock_time": max_lock_time,
+            "stop_on_error": stop_on_error,
+        }
+        check_options(defaults)
         self._hooks = HookRunner(check_hooks(hooks))
-        self._handle_signals = handle_signals
+        member = MemberSettings.of(group_id=group_id, **settings)
+        self._registry = HandlerRegistry(defaults, member)
+        self._registry.add_all(_given_handlers(topics, handler))
+        access = WorkerMembership(member, self._registry.topics)
+        access.member.on_acknowledged = on_acknowledged
+        super().__init__(access, handle_signals=handle_signals)
+        self._concurrency = concurrency
+        self._max_held_bytes = max_held_bytes
+        self._shutdown_grace = shutdown_grace
         self._create_topics = create_topics
-        self._options = WorkerOptions(
-            concurrency=concurrency,
-            max_bytes=max_bytes,
-            shutdown_grace=shutdown_grace,
-            handler=HandlerSettings(
-                retry=policy,
-                retry_topics=topics,
-                dead_letter=dead_topic,
-                on_deserialization_error=on_deserialization_error,
-                key_order=key_order,
-                max_lock_time=max_lock_time,
-                stop_on_error=stop_on_error,
-            ),
-        )
-        self._dead_letter = queue
-        self._access = WorkerMembership(consumer, sorted(topics.names))
-        self._runner: Runner | None = None
-        self._started = False
-        self._stop_requested = False
 
-    async def run(self) -> None:
-        """Process records until `stop` is called or a signal arrives; call it once.
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Properties,
+        topics: Topics | Handlers[KeyT, ValueT] | None = None,
+        handler: AnyHandler[KeyT, ValueT] | None = None,
+        *,
+        key_deserializer: Callable[[bytes], KeyT] | None = None,
+        value_deserializer: Callable[[bytes], ValueT] | None = None,
+        **arguments: Any,
+    ) -> "ShareWorker[KeyT, ValueT]":
+        """Return a worker with the settings of a Kafka properties file.
 
-        Cancelling this releases the records that are not settled.
+        Properties without an effect are logged as warnings. docs/consumer.md has the
+        table of all properties.
+
+        Args:
+            properties: the path of the file, or properties by name.
+            arguments: arguments of `ShareWorker`, which override the file.
 
         Raises:
-            Error: the error that ended the consumer, or why it cannot start.
-            ConsumerStateError: it was called before.
-            Exception: what a handler raised, with `stop_on_error`.
+            ConfigurationError: the file cannot be read, or a property is invalid,
+                missing, or impossible in a share group; the message has the line.
         """
-        if self._started:
+        # Imported here: programs that pass arguments do not need it.
+        from sharecons.config.properties.member_arguments import load_arguments
+
+        given = {
+            "key_deserializer": key_deserializer,
+            "value_deserializer": value_deserializer,
+            **arguments,
+        }
+        create = cast("Callable[..., ShareWorker[KeyT, ValueT]]", cls)
+        loaded = load_arguments(properties, given, PROPERTIES_WITHOUT_EFFECT)
+        return create(topics, handler, **loaded)
+
+    @property
+    def concurrency(self) -> int:
+        """How many calls run at a time, of all handlers."""
+        return self._concurrency
+
+    @property
+    def shutdown_grace(self) -> float:
+        """Seconds for handlers to finish when the worker stops."""
+        return self._shutdown_grace
+
+    @property
+    def dead_letter_topics(self) -> tuple[str, ...]:
+        """The topics of the dead-letter queues of all handlers, sorted."""
+        return tuple(sorted(self._registry.routes.dead_letter_topics))
+
+    # Handlers.
+
+    def _add_handler(self, topics: tuple[str, ...], handler: Handler[Any, Any]) -> None:
+        if self._is_started:
             raise ConsumerStateError(
-                "the worker ran already; create another ShareWorker and ShareConsumer"
+                f"handler {handler.name} of {', '.join(topics)} is too late: handlers "
+                "are registered before the worker starts"
             )
-        self._started = True
-        with ExitStack() as stack:
-            if self._handle_signals:
-                group = self.consumer.group_id
-                stack.enter_context(stop_on_signals(group, self.stop, self.stop_now))
-            try:
-                failure = await self._run()
-            finally:
-                self._access.on_ended()
-        if failure is not None:
-            raise failure
+        self._registry.add(topics, handler)
+        self._access.set_topics(self._registry.topics)
 
-    async def _run(self) -> Exception | None:
-        """Return what ended the run, so that task groups do not wrap it in a group."""
-        try:
-            if self._stop_requested:
-                return None
-            async with BrokerPool(self._access.cluster) as brokers:
-                self._check_before_joining(brokers)
-                async with self._access.running() as has_started:
-                    if self._stop_requested or not has_started:
-                        return None
-                    return await self._run_started(brokers)
-        except Exception as error:  # noqa: BLE001 (raised by the caller)
-            return error
-
-    async def _run_started(self, brokers: BrokerPool) -> Exception | None:
-        failure: Exception | None = None
-        async with anyio.create_task_group() as tasks:
-            producer = IdempotentProducer(brokers)
-            self._runner = Runner(
-                cast("ShareConsumer[Any, Any]", self.consumer),
-                self._access,
-                producer,
-                self._handler,
-                self._hooks,
-                self._options,
-            )
-            # Dead letters are written even if the run is cancelled.
-            producing = anyio.CancelScope(shield=True)
-            tasks.start_soon(_run_in, producing, producer)
-            try:
-                failure = await self._runner.run()
-            finally:
-                producing.cancel()
-        return failure
-
-    def _check_before_joining(self, brokers: BrokerPool) -> None:
-        checks = StartChecks(
-            self._access,
-            brokers,
-            self._options.handler.retry_topics,
-            self._dead_letter,
-            create_topics=self._create_topics,
-        )
-        self._access.check_before_joining(checks.run)
-
-    async def assigned(self) -> frozenset[TopicPartition]:
-        """Wait until the worker has started and has partitions, and return these.
-
-        Another task calls `run`. Records that are written from now on are processed,
-        even if a new group starts at the end. See `ShareConsumer.assigned`.
-
-        Raises:
-            ClosedError: the worker has ended.
-            Others as `ShareConsumer.assigned`.
-        """
-        return await self._access.wait_until_assigned()
-
-    def stop(self) -> None:
-        """Fetch no more; `run` returns once the records fetched until now are settled.
-
-        Before the worker has started, it takes no records, and `run` returns. Handlers
-        have `shutdown_grace` seconds, then they are cancelled, and their records are
-        released. Call this in the worker's event loop.
-        """
-        self._stop_requested = True
-        self._access.cancel_start()
-        if self._runner is not None:
-            self._runner.stop()
-
-    def stop_now(self) -> None:
-        """Cancel all handlers and release their records; `run` returns.
-
-        It returns within a second, even if brokers do not respond.
-        """
-        self._stop_requested = True
-        self._access.cancel_start()
-        self._access.shorten_close()
-        if self._runner is not None:
-            self._runner.stop_now()
-
-    @property
-    def _handler_failed(self) -> bool:
-        """True if `run` raises what a handler raised."""
-        return self._runner is not None and self._runner.handler_failed
-
-    @property
-    def stats(self) -> WorkerStats:
-        """The counts of what the worker has done, and of what it does now."""
-        return WorkerStats() if self._runner is None else self._runner.stats
-
-    def origin(self, record: Record[KeyT, ValueT]) -> Origin:
+    def origin(self, record: Record[Any, Any]) -> Origin:
         """Return which record of the source topic this is.
 
         For a record of a retry topic, this is the one that failed before. A record that
         is delivered twice has the same topic, partition and offset here, even if it
         moved to a retry topic in between.
         """
-        if record.topic in self._options.handler.retry_topics.names:
+        if record.topic in self._registry.routes.retry_topics:
             state = read_retry_state(record.headers)
             if state is not None:
                 return state.origin
-        return origin_of_record(record, self.consumer.group_id)
+        return origin_of_record(record, self.group_id)
+
+    # One run.
+
+    def _prepare(self) -> None:
+        if not self._registry.routes.by_topic:
+            raise ConfigurationError(
+                "the worker has no handler: pass topics and a handler, as in "
+                "ShareWorker('orders', charge, ...), or register functions with "
+                "@worker.handler('orders') before it starts"
+            )
+
+    def _check_before_joining(self, brokers: BrokerPool) -> None:
+        checks = StartChecks(
+            self._access,
+            brokers,
+            self._registry.routes,
+            create_topics=self._create_topics,
+        )
+        self._access.check_before_joining(checks.run)
+
+    def _new_runner(self, producer: IdempotentProducer) -> Runner:
+        options = WorkerOptions(
+            concurrency=self._concurrency,
+            max_bytes=self._max_held_bytes,
+            shutdown_grace=self._shutdown_grace,
+            routes=self._registry.routes,
+        )
+        return Runner(self._access, producer, self._hooks, options)
 
 
-async def _run_in(scope: anyio.CancelScope, producer: IdempotentProducer) -> None:
-    with scope:
-        await producer.run()
+def _given_handlers(
+    topics: Any, handler: Any
+) -> list[tuple[tuple[str, ...], Handler[Any, Any]]]:
+    """Return the topics of each handler that the constructor has received.
+
+    Raises:
+        ConfigurationError: the arguments contradict each other, or one is invalid.
+    """
+    if isinstance(topics, Mapping):
+        if handler is not None:
+            raise ConfigurationError(
+                "handler cannot be given with a mapping, which has a handler for each "
+                "topic; omit the argument, or pass topics without handlers"
+            )
+        if not topics:
+            raise ConfigurationError(
+                "topics must be a mapping of handlers by topic, but it is empty; omit "
+                "it to register functions with @worker.handler"
+            )
+        return [
+            (check_consumed(topic), _as_handler(each)) for topic, each in topics.items()
+        ]
+    if topics is None and handler is None:
+        return []
+    if topics is None:
+        raise ConfigurationError(
+            "topics must be given with a handler: write ShareWorker('orders', charge, "
+            "group_id='billing')"
+        )
+    names = check_consumed(topics)
+    if handler is None:
+        raise ConfigurationError(
+            f"handler must be given with topics ({', '.join(names)}): write "
+            "ShareWorker('orders', charge, group_id='billing'), or omit the topics and "
+            "register functions with @worker.handler('orders')"
+        )
+    return [(names, _as_handler(handler))]
+
+
+def _as_handler(given: Any) -> Handler[Any, Any]:
+    return given if isinstance(given, Handler) else Handler(given)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from sharecons import ShareConsumer, ShareGroupAdmin, TopicPartition
+from sharecons import ShareGroupAdmin, TopicPartition
 from sharecons.dead_letters import (
     DeadLetterRecord,
     DeadLetters,
@@ -364,15 +364,13 @@ async def test_record_that_always_fails_is_redriven_up_to_the_limit(
         raise DeadLetter("it always fails")
 
     worker = ShareWorker(
-        ShareConsumer(
-            "orders",
-            group_id="billing",
-            bootstrap_servers=broker.bootstrap_servers,
-            auto_offset_reset="earliest",
-            max_wait=0.1,
-            network=broker.network,
-        ),
+        "orders",
         fail,
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        auto_offset_reset="earliest",
+        max_wait=0.1,
+        network=broker.network,
         dead_letter=DeadLetterQueue(DEAD),
         handle_signals=False,
     )

@@ -53,7 +53,13 @@ async def test_worker_of_a_group_of_another_type_leaves_no_config():
         await create_classic_group(broker, "classic")
 
         with pytest.raises(GroupError):
-            await ShareWorker(new_consumer(broker, "classic"), Handled()).run()
+            await ShareWorker(
+                "orders",
+                Handled(),
+                group_id="classic",
+                bootstrap_servers=broker.brokers[1],
+                network=broker.network,
+            ).run()
 
         assert RESET not in broker.cluster.configs.group_config("classic")
 

@@ -196,7 +196,7 @@ class History:
     def _note_last_deliveries(self, life: Life) -> None:
         """Note the records of a life that no other one receives after it is killed."""
         limit = self._delivery_limit
-        member = life.worker.consumer.member_id
+        member = life.worker.member_id
         try:
             group = self.broker.group(GROUP)
         except LookupError:

@@ -11,7 +11,6 @@ from sharecons import (
     DeadLetterQueue,
     RetryPolicy,
     RetryTopic,
-    ShareConsumer,
     ShareWorker,
     WorkerHooks,
 )
@@ -47,18 +46,16 @@ Options = dict[str, Any]
 
 
 def random_options(chance: random.Random) -> Options:
-    """Return arguments of a worker; `batch` and `consumer` are no arguments."""
+    """Return arguments of a worker; `batch` is no argument."""
     initial = chance.choice([0.01, 0.5, 5.0])
     timeout = chance.choice([None, 0.3, 2.0, 20.0])
     return {
         "batch": chance.choice([None, None, 3, 40]),
-        "consumer": {
-            "max_records": chance.choice([5, 100, 2000]),
-            "max_wait": chance.choice([0.1, 0.5]),
-            "request_timeout": chance.choice([5.0, 30.0]),
-        },
+        "max_records": chance.choice([5, 100, 2000]),
+        "max_wait": chance.choice([0.1, 0.5]),
+        "request_timeout": chance.choice([5.0, 30.0]),
         "concurrency": chance.choice([1, 3, 10, 50]),
-        "max_bytes": chance.choice([50, 2000, 64 << 20]),
+        "max_held_bytes": chance.choice([50, 2000, 64 << 20]),
         "timeout": timeout,
         "max_lock_time": chance.choice([61.0, 300.0, DAY]),
         "key_order": chance.random() < 0.3,
@@ -103,19 +100,6 @@ class Outcomes(WorkerHooks):
                 pass
 
 
-class NotingConsumer(ShareConsumer[Any, Any]):
-    """Notes the deliveries that a worker receives from its consumer."""
-
-    journal: Journal
-    life: int
-
-    async def poll(self, *arguments: Any, **options: Any) -> Any:
-        records = await super().poll(*arguments, **options)
-        for record in records:
-            self.journal.receive(delivery_of(self.life, record))
-        return records
-
-
 class Life:
     """One run of a worker.
 
@@ -148,32 +132,36 @@ class Life:
         self.network = AuditNetwork(broker, number, copies, on_sent)
         handlers = Handlers(journal, number, chance)
         batch = options["batch"]
-        arguments = {
-            name: value
-            for name, value in options.items()
-            if name not in ("batch", "consumer")
-        }
-        consumer = NotingConsumer(
+        self.worker: ShareWorker[Any, Any] = ShareWorker(
             SOURCE,
+            handlers.one
+            if batch is None
+            else BatchHandler(handlers.batch, max_records=batch),
             group_id=GROUP,
             bootstrap_servers=broker.bootstrap_servers,
             member_id=member,
             network=self.network,
-            **options["consumer"],
-        )
-        consumer.journal, consumer.life = journal, number
-        self.network.member_id = consumer.member_id
-        self.worker: ShareWorker[Any, Any] = ShareWorker(
-            consumer,
-            handlers.one
-            if batch is None
-            else BatchHandler(handlers.batch, max_records=batch),
             retry_topics=topics,
             dead_letter=DeadLetterQueue(DEAD),
             handle_signals=False,
             hooks=[Outcomes(number, journal)],
-            **arguments,
+            **{name: value for name, value in options.items() if name != "batch"},
         )
+        self.network.member_id = self.worker.member_id
+        self._note_received()
+
+    def _note_received(self) -> None:
+        """Note the deliveries that the worker receives from its member."""
+        access = self.worker._access
+        take = access.take
+
+        async def noting_take(*arguments: Any, **options: Any) -> Any:
+            records = await take(*arguments, **options)
+            for record in records:
+                self._journal.receive(delivery_of(self.number, record))
+            return records
+
+        access.take = noting_take  # type: ignore[method-assign]
 
     async def run(self) -> None:
         try:

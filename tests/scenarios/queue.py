@@ -5,7 +5,7 @@ from typing import Any
 
 import anyio
 
-from sharecons import Record, ShareConsumer
+from sharecons import Record, ShareConsumer, ShareWorker
 from tests.scenarios.embedded_admin import AnyAdmin
 
 __all__ = ["Queue", "offsets", "remaining_records", "take"]
@@ -30,6 +30,15 @@ class Queue:
     def consumer(self, **options: Any) -> ShareConsumer[Any, Any]:
         return ShareConsumer(
             self.topic,
+            group_id=self.group,
+            bootstrap_servers=self.admin.bootstrap_servers,
+            **{"network": self.admin.network, **options},
+        )
+
+    def worker(self, handler: Any, **options: Any) -> ShareWorker[Any, Any]:
+        return ShareWorker(
+            self.topic,
+            handler,
             group_id=self.group,
             bootstrap_servers=self.admin.bootstrap_servers,
             **{"network": self.admin.network, **options},

@@ -31,7 +31,6 @@ from sharecons import (
     Retry,
     RetryPolicy,
     RetryTopic,
-    ShareConsumer,
     ShareWorker,
     WorkerHooks,
 )
@@ -127,18 +126,15 @@ async def main(program: Program) -> None:
     if program.window is not None:
         window.USABLE = program.window / window.DEFAULT_WINDOW  # type: ignore[misc]
     handler = Handler(program)
-    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+    topics = [program.retry_topic] if program.retry_topic else []
+    queue = DeadLetterQueue(program.dead_letter) if program.dead_letter else None
+    handler.worker = ShareWorker(
         program.topic,
+        handler,
         group_id=program.group,
         bootstrap_servers=program.bootstrap,
         member_id=program.member,
         on_acknowledged=handler.log_accepted,
-    )
-    topics = [program.retry_topic] if program.retry_topic else []
-    queue = DeadLetterQueue(program.dead_letter) if program.dead_letter else None
-    handler.worker = ShareWorker(
-        consumer,
-        handler,
         concurrency=program.concurrency,
         # Kills count as attempts: they give up no record here.
         retry=RetryPolicy(

@@ -50,6 +50,20 @@ def new_consumer(broker: EmbeddedBroker, **options: Any) -> ShareConsumer[Any, A
     )
 
 
+def new_worker(
+    broker: EmbeddedBroker, handler: Any, **options: Any
+) -> ShareWorker[Any, Any]:
+    return ShareWorker(
+        "orders",
+        handler,
+        group_id=GROUP,
+        bootstrap_servers=broker.bootstrap_servers,
+        network=SlowNetwork(broker),
+        dead_letter=DEAD,
+        **options,
+    )
+
+
 async def test_release_of_an_ended_lock_keeps_the_next_delivery_locked(
     broker: EmbeddedBroker,
 ) -> None:
@@ -83,7 +97,7 @@ async def test_last_delivery_that_arrives_after_stop_now_is_a_dead_letter(
         await anyio.sleep_forever()
 
     for delivery in (1, 2):
-        worker = ShareWorker(new_consumer(broker), hang, dead_letter=DEAD)
+        worker = new_worker(broker, hang)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
             broker.faults.on("ShareFetch", times=None).delay(0.2)
@@ -106,8 +120,7 @@ async def test_dead_letters_that_are_not_confirmed_delay_the_end_once(
 
     broker.faults.on("ShareFetch", times=None).delay(0.2)
     for delivery in (1, 2):
-        consumer = new_consumer(broker, max_records=1)
-        worker = ShareWorker(consumer, hang, dead_letter=DEAD)
+        worker = new_worker(broker, hang, max_records=1)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
             await until(lambda count=delivery: [count] * 2 == delivery_counts(broker))
@@ -131,7 +144,7 @@ async def test_limit_that_is_lowered_makes_released_records_dead_letters(
         await anyio.sleep_forever()
 
     for delivery in (1, 2):
-        worker = ShareWorker(new_consumer(broker), hang, dead_letter=DEAD)
+        worker = new_worker(broker, hang)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
             await until(lambda count=delivery: [count] == delivery_counts(broker))

@@ -100,7 +100,14 @@ async def test_worker_processes_records_written_after_its_assignment(
     async def handle(record: Record[Any, Any]) -> None:
         handled.append(record.value)
 
-    worker = ShareWorker(consumer_of(admin, topic), handle, handle_signals=False)
+    worker: ShareWorker[Any, Any] = ShareWorker(
+        topic,
+        handle,
+        group_id=f"group-{topic}",
+        bootstrap_servers=admin.bootstrap_servers,
+        auto_offset_reset="latest",
+        handle_signals=False,
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         with anyio.fail_after(20):

@@ -17,7 +17,6 @@ from sharecons import (
     Retry,
     RetryPolicy,
     RetryTopic,
-    ShareWorker,
     WorkerHooks,
 )
 from sharecons.worker.dead_letter_headers import read_origin
@@ -139,11 +138,9 @@ class Run:
 
     def __init__(self, queues: Queues, journal: Journal) -> None:
         self._journal = journal
-        source = queues.source
-        consumer = source.consumer(on_acknowledged=journal.on_acknowledged)
-        self.worker: ShareWorker[Any, Any] = ShareWorker(
-            consumer,
+        self.worker = queues.source.worker(
             self._handle,
+            on_acknowledged=journal.on_acknowledged,
             concurrency=8,
             # Cancelled deliveries count as attempts: they give up no record here.
             retry=RetryPolicy(

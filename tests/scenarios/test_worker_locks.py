@@ -3,15 +3,14 @@
 On a virtual clock with the embedded broker, where ten minutes take no time.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 from typing import Any
 
 import anyio
 import pytest
 
-from sharecons import Record, ShareConsumer, ShareWorker
+from sharecons import Record, ShareWorker
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.pytest_plugin import SETTINGS
@@ -68,19 +67,17 @@ def without_renewals(broker: EmbeddedBroker) -> None:
 async def working(
     broker: EmbeddedBroker,
     handler: Any,
-    *,
-    consumer: Mapping[str, Any] = MappingProxyType({}),
     **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
-    un_entered: ShareConsumer[Any, Any] = ShareConsumer(
+    worker = ShareWorker(
         "jobs",
+        handler,
         group_id="workers",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         network=broker.network,
-        **consumer,
+        **options,
     )
-    worker = ShareWorker(un_entered, handler, **options)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         try:
@@ -121,8 +118,9 @@ async def test_handler_is_cancelled_when_the_broker_stalls(
     set_lock(broker, LONG_LOCK)
     broker.produce("jobs", [b"0", b"1"])
     handled = Handled(hang_at_first)
-    consumer = {"on_acknowledged": handled.on_acknowledged}
-    async with working(broker, handled, consumer=consumer, concurrency=2) as worker:
+    async with working(
+        broker, handled, on_acknowledged=handled.on_acknowledged, concurrency=2
+    ) as worker:
         await until(lambda: len(handled.deliveries) == 2, within=10)
         await anyio.sleep(1.5 * LONG_LOCK)  # the locks are renewed
         assert [] == handled.cancelled

@@ -67,17 +67,15 @@ class Setup:
             self.queue.topic = admin.create_topic(config=topics)
         self.dead = admin.create_topic(config=topics)
 
-    def worker(
-        self,
-        handler: Any,
-        *,
-        consumer: Mapping[str, Any] = MappingProxyType({}),
-        **options: Any,
-    ) -> ShareWorker[Any, Any]:
-        return ShareWorker(
-            self.queue.consumer(**{"max_wait": 0.1, **consumer}),
+    def worker(self, handler: Any, **options: Any) -> ShareWorker[Any, Any]:
+        return self.queue.worker(
             handler,
-            **{"dead_letter": DeadLetterQueue(self.dead), "retry": TWICE, **options},
+            **{
+                "max_wait": 0.1,
+                "dead_letter": DeadLetterQueue(self.dead),
+                "retry": TWICE,
+                **options,
+            },
         )
 
     @asynccontextmanager
@@ -220,10 +218,12 @@ async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
     def refuse(value: bytes) -> Any:
         raise ValueError("not an order")
 
-    consumer = {"value_deserializer": refuse}
     retry = RetryPolicy(max_attempts=9)
     async with setup.working(
-        Handled(), consumer=consumer, on_deserialization_error="release", retry=retry
+        Handled(),
+        value_deserializer=refuse,
+        on_deserialization_error="release",
+        retry=retry,
     ):
         await setup.wait_until_settled()
 
@@ -240,7 +240,7 @@ async def test_connection_cut_on_the_last_delivery_is_a_dead_letter(
     handled = Handled(hang)
     network = KillableNetwork(admin.network or TcpNetwork())
 
-    async with setup.working(handled, consumer={"network": network}) as worker:
+    async with setup.working(handled, network=network) as worker:
         for delivery in (1, 2):
             await until(lambda count=delivery: len(handled.calls) == count)
             await network.close()

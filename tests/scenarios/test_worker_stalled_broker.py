@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import Record, ShareWorker
+from sharecons import Record
 from sharecons.testing.kafka import KafkaCluster
 from tests.kafka_plugin import VERSION, Admin
 from tests.scenarios.handled import Handled
@@ -56,8 +56,9 @@ async def test_handlers_are_cancelled_before_their_locks_end(
             await anyio.sleep_forever()
 
     handled = Handled(hang_at_first)
-    consumer = queue.consumer(on_acknowledged=handled.on_acknowledged)
-    worker = ShareWorker(consumer, handled, concurrency=2)
+    worker = queue.worker(
+        handled, on_acknowledged=handled.on_acknowledged, concurrency=2
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         await until(lambda: len(handled.deliveries) == 2, within=20)

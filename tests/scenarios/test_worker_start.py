@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import DeadLetter, Record, RetryTopic, ShareConsumer, ShareWorker
+from sharecons import DeadLetter, Record, RetryTopic, ShareWorker
 from sharecons.admin import ConfigEntry, ShareGroupAdmin
 from sharecons.config.not_given import NOT_GIVEN
 from sharecons.errors import BrokerError, ConfigurationError
@@ -40,14 +40,15 @@ class Start:
         self.handled: list[bytes | None] = []
 
     def worker(self, reset: Any = NOT_GIVEN, **options: Any) -> ShareWorker[Any, Any]:
-        consumer: ShareConsumer[bytes, bytes] = ShareConsumer(
+        return ShareWorker(
             self.topic,
+            self.handle,
             group_id=self.group,
             bootstrap_servers=self.admin.bootstrap_servers,
             auto_offset_reset=reset,
             network=self.admin.network,
+            **options,
         )
-        return ShareWorker(consumer, self.handle, **options)
 
     async def handle(self, record: Record[bytes, bytes]) -> None:
         self.handled.append(record.value)
@@ -169,7 +170,7 @@ async def test_group_that_starts_at_the_end_logs_the_records_that_it_skips(
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
-            await until(lambda: bool(worker.consumer.assignment), within=30)
+            await until(lambda: bool(worker.assignment), within=30)
             worker.stop()
 
     line = "the group starts at the end of partitions that it has not read"
@@ -195,7 +196,7 @@ async def test_group_that_has_read_the_topic_logs_no_skipped_records(
     with caplog.at_level("INFO"), anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
-            await until(lambda: bool(worker.consumer.assignment), within=30)
+            await until(lambda: bool(worker.assignment), within=30)
             worker.stop()
 
     assert "that it has not read" not in caplog.text

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import anyio
 import pytest
 
-from sharecons import Record, Retry, RetryPolicy, RetryTopic, ShareConsumer, ShareWorker
+from sharecons import Record, Retry, RetryPolicy, RetryTopic, ShareWorker
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from tests.waiting import until
@@ -107,15 +107,17 @@ class Jobs:
 async def working(
     broker: EmbeddedBroker, jobs: Jobs, **options: Any
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
-    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+    policy = RetryPolicy(initial=DELAY, maximum=DELAY, jitter=0.0)
+    worker = ShareWorker(
         "jobs",
+        jobs.handle,
         group_id="workers",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         network=broker.network,
+        retry=policy,
+        **options,
     )
-    policy = RetryPolicy(initial=DELAY, maximum=DELAY, jitter=0.0)
-    worker = ShareWorker(consumer, jobs.handle, retry=policy, **options)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         try:
@@ -129,7 +131,7 @@ async def process(
 ) -> tuple[ShareWorker[Any, Any], int]:
     """Process all jobs; return the worker, and the records waiting after the writes."""
     async with working(broker, jobs, **options) as worker:
-        await until(lambda: worker.consumer.connected, within=10)
+        await until(lambda: worker.connected, within=10)
         await jobs.write(broker, rate)
         waiting = worker.stats.waiting
         await until(lambda: jobs.is_done, within=3 * DELAY, pause=STEP)

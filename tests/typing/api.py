@@ -11,13 +11,16 @@ from sharecons import (
     Batch,
     BatchHandler,
     Error,
+    Handler,
     Producer,
     ProducerRecord,
     Record,
     RecordPosition,
+    RetryPolicy,
     ShareConsumer,
     ShareWorker,
     TopicPartition,
+    WorkerSettings,
 )
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
@@ -101,17 +104,111 @@ async def write(batch: HandlerBatch[str, bytes]) -> None:
 async def of_bytes(record: Record[bytes, bytes]) -> None: ...
 
 
+class Order:
+    @classmethod
+    def from_json(cls, value: bytes) -> "Order":
+        return cls()
+
+
+async def charge_order(record: Record[bytes, Order]) -> None:
+    assert_type(record.value, Order | None)
+
+
+async def write_orders(batch: HandlerBatch[bytes, Order]) -> None: ...
+
+
+async def of_json(record: Record[bytes, Any]) -> None: ...
+
+
 def workers() -> None:
-    consumer = ShareConsumer("t", group_id="g", key_deserializer=bytes.decode)
-    worker = ShareWorker(consumer, charge, concurrency=100)
+    settings: WorkerSettings = {"concurrency": 100, "bootstrap_servers": "a:9092"}
+    worker = ShareWorker(
+        "t", charge, group_id="g", key_deserializer=bytes.decode, **settings
+    )
     assert_type(worker, ShareWorker[str, bytes])
-    assert_type(worker.consumer, ShareConsumer[str, bytes])
     assert_type(worker.stats, WorkerStats)
-    ShareWorker(consumer, charge_in_thread)
-    ShareWorker(consumer, BatchHandler(write, max_records=10))
-    ShareWorker(consumer, lambda record: assert_type(record.key, str | None))
-    ShareWorker(consumer, of_bytes)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    ShareWorker(consumer, 3)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    assert_type(worker.assignment, frozenset[TopicPartition])
+    assert_type(ShareWorker("t", of_bytes, group_id="g"), ShareWorker[bytes, bytes])
+    ShareWorker("t", charge_in_thread, group_id="g", key_deserializer=bytes.decode)
+    ShareWorker("t", of_json, group_id="g", value_deserializer=json.loads)
+    ShareWorker(
+        ["t", "u"],
+        BatchHandler(write, max_records=10),
+        group_id="g",
+        key_deserializer=bytes.decode,
+    )
+    ShareWorker("t", lambda record: len(record.key or b""), group_id="g")
+    orders = ShareWorker(
+        "t", charge_order, group_id="g", value_deserializer=Order.from_json
+    )
+    assert_type(orders, ShareWorker[bytes, Order])
+    ShareWorker("t", charge_order, group_id="g")  # type: ignore[arg-type]
+    ShareWorker("t", of_bytes, group_id="g", value_deserializer=int)  # type: ignore[misc]
+    ShareWorker("t", 3, group_id="g")  # type: ignore[call-overload]
+    ShareWorker("t", of_bytes, group_id="g", bootstrap_server="a:9092")  # type: ignore[call-overload]
+    ShareWorker("t", of_bytes, group_id="g", retry=3)  # type: ignore[call-overload]
+
+
+def handlers_by_topic() -> None:
+    worker = ShareWorker(
+        {
+            "bytes": of_bytes,
+            "orders": Handler(charge_order, value_deserializer=Order.from_json),
+            "batches": Handler(
+                BatchHandler(write_orders), value_deserializer=Order.from_json
+            ),
+            "keys": Handler(charge, key_deserializer=bytes.decode, concurrency=2),
+        },
+        group_id="g",
+    )
+    assert_type(worker, ShareWorker[bytes, bytes])
+    assert_type(Handler(of_bytes, retry=RetryPolicy()), Handler[bytes, bytes])
+    # With the worker's deserializer.
+    ShareWorker(
+        {"orders": charge_order, "more": Handler(charge_order, timeout=1.0)},
+        group_id="g",
+        value_deserializer=Order.from_json,
+    )
+    ShareWorker({"orders": charge_order}, group_id="g")  # type: ignore[dict-item]
+    ShareWorker({"orders": Handler(charge_order)}, group_id="g")  # type: ignore[arg-type]
+    Handler(charge_order, value_deserializer=int)  # type: ignore[misc]
+    Handler(charge_order, concurrency="2")  # type: ignore[call-overload]
+
+
+async def decorated() -> None:
+    worker = ShareWorker(group_id="g", retry=RetryPolicy())
+
+    @worker.handler("orders", "more", value_deserializer=Order.from_json)
+    async def handle(record: Record[bytes, Order]) -> int:
+        return record.offset
+
+    @worker.handler("batches", max_records=10, value_deserializer=Order.from_json)
+    def handle_many(batch: HandlerBatch[bytes, Order]) -> None: ...
+
+    @worker.handler("raw", dead_letter="dead")
+    async def handle_bytes(record: Record) -> None: ...
+
+    async def call(record: Record[bytes, Order]) -> None:
+        assert_type(await handle(record), int)
+
+    @worker.handler("a")  # type: ignore[arg-type]
+    async def wrong(record: Record[bytes, Order]) -> None: ...
+
+    @worker.handler("b", value_deserializer=int)  # type: ignore[arg-type]
+    async def wrong_too(record: Record[bytes, Order]) -> None: ...
+
+    worker.handler("c", dead_letters="dead")  # type: ignore[call-overload]
+
+    assert_type(worker.handler("d")(BatchHandler(of_batch)), BatchHandler[bytes, bytes])
+
+
+async def of_batch(batch: HandlerBatch[bytes, bytes]) -> None: ...
+
+
+async def lifecycle() -> None:
+    async with ShareWorker("t", of_bytes, group_id="g") as worker:
+        assert_type(worker, ShareWorker[bytes, bytes])
+        await worker.wait_stopped()
 
 
 def not_deserialized(error: DeserializationError) -> None:
@@ -125,5 +222,5 @@ def version() -> str:
 
 
 def wrong() -> None:
-    ShareConsumer("t")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    ShareConsumer("t", group_id="g", acknowledgement="maybe")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    ShareConsumer("t")  # type: ignore[call-arg]
+    ShareConsumer("t", group_id="g", acknowledgement="maybe")  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 """The programs and the figures of docs/worker.md."""
 
+import json
 import re
 import sqlite3
 from collections import Counter
@@ -15,7 +16,6 @@ from sharecons import (
     DeadLetterQueue,
     Record,
     RetryPolicy,
-    ShareConsumer,
     ShareWorker,
 )
 from sharecons.testing import EmbeddedBroker
@@ -25,7 +25,7 @@ from sharecons.worker.machine.window import DEFAULT_WINDOW, USABLE
 from sharecons.worker.outcomes import Rejected, RetryAfter
 from tests.guides import Guide
 from tests.waiting import until
-from tests.worker.working import on_real_clock, settled, working
+from tests.worker.working import Handled, on_real_clock, settled, working
 
 GUIDE = Guide("worker.md")
 
@@ -161,6 +161,85 @@ def test_policy_depends_on_the_exception(error: Exception, delay: float | None) 
 
 
 @pytest.mark.anyio
+async def test_handlers_of_topics_have_their_own_deserializers(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.create_topic("refunds")
+    broker.produce("orders", [b'{"customer": "ada"}', b"no JSON"])
+    broker.produce("refunds", [b"7"])
+    calls: list[Any] = []
+
+    async def called(what: Any) -> None:
+        calls.append(what)
+
+    new_worker = GUIDE.program(
+        "new_billing_worker", charge_customer=called, refund_customer=called
+    )
+    worker = new_worker(
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
+    )
+    async with worker:
+        await until(lambda: worker.stats.accepted == 2)
+        await until(lambda: worker.stats.dead_lettered == 1)
+
+    assert {"ada", 7} == {*calls}
+
+
+@pytest.mark.anyio
+async def test_decorated_functions_are_handlers(broker: EmbeddedBroker) -> None:
+    for topic in ("welcome", "goodbye", "opened", "mail.dead"):
+        broker.create_topic(topic)
+    broker.produce("welcome", [b'{"address": "ada"}'])
+    broker.produce("goodbye", [b'{"address": "bob"}'])
+    broker.produce("opened", [b"1", b"2"])
+    sent: list[tuple[str, str]] = []
+    counts: list[int] = []
+
+    async def send_mail(address: str, topic: str) -> None:
+        sent.append((address, topic))
+
+    async def count_opened(count: int) -> None:
+        counts.append(count)
+
+    new_worker = GUIDE.program(
+        "new_mail_worker",
+        ShareWorker=ShareWorker,
+        json=json,
+        send_mail=send_mail,
+        count_opened=count_opened,
+    )
+    worker = new_worker(
+        bootstrap_servers=broker.bootstrap_servers, network=broker.network
+    )
+    async with worker:
+        await until(lambda: worker.stats.accepted == 4)
+
+    assert [("ada", "welcome"), ("bob", "goodbye")] == sorted(sent)
+    assert 2 == sum(counts)
+
+
+@pytest.mark.anyio
+async def test_worker_runs_beside_a_server(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", [b"1"])
+    worker = ShareWorker(
+        "orders",
+        Handled(),
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+    )
+
+    class Server:
+        async def serve(self) -> None:
+            assert worker.assignment
+            await until(lambda: worker.stats.accepted == 1)
+
+    await GUIDE.program("serve")(worker, Server())
+
+    assert not worker.connected
+
+
+@pytest.mark.anyio
 async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
     topics = ["orders", "orders.retry.10s", "orders.retry.60s"]
     for topic in topics[1:]:
@@ -175,7 +254,9 @@ async def test_worker_consumes_its_retry_topics(broker: EmbeddedBroker) -> None:
     new_worker = GUIDE.program(
         "new_worker", ShareWorker=ShareWorker, RetryPolicy=RetryPolicy
     )
-    worker = new_worker(consumer_of(broker), handle)
+    worker = new_worker(
+        handle, bootstrap_servers=broker.bootstrap_servers, network=broker.network
+    )
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         await until(lambda: len(received_from) == 3)
@@ -273,7 +354,6 @@ async def test_test_of_a_worker_passes(share_broker: EmbeddedBroker) -> None:
         anyio=anyio,
         DeadLetter=DeadLetter,
         DeadLetterQueue=DeadLetterQueue,
-        ShareConsumer=ShareConsumer,
         ShareWorker=ShareWorker,
     )
 
@@ -287,13 +367,3 @@ def test_table_of_the_window_is_what_the_worker_allows() -> None:
 
     assert 9 == len(numbers)
     assert [rate * wait for rate, wait in numbers] == [USABLE * DEFAULT_WINDOW] * 9
-
-
-def consumer_of(broker: EmbeddedBroker) -> ShareConsumer[Any, Any]:
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        network=broker.network,
-    )

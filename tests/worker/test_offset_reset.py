@@ -26,14 +26,15 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
 def new_worker(
     broker: EmbeddedBroker, handler: Any, reset: Any = NOT_GIVEN, **options: Any
 ) -> ShareWorker[Any, Any]:
-    consumer = ShareConsumer(
+    return ShareWorker(
         "orders",
+        handler,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset=reset,
         network=broker.network,
+        **{"retry": QUICK, **options},
     )
-    return ShareWorker(consumer, handler, **{"retry": QUICK, **options})
 
 
 async def run_until_handled(
@@ -45,7 +46,7 @@ async def run_until_handled(
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
-            await until(lambda: bool(worker.consumer.assignment))
+            await until(lambda: bool(worker.assignment))
             await anyio.sleep(1.0)
             broker.produce("orders", [b"late"])
             await until(lambda: b"late" in handled.calls)

@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import DeadLetter, Record, RetryTopic, ShareConsumer, ShareWorker
+from sharecons import DeadLetter, Record, RetryTopic, ShareWorker
 from sharecons.config.not_given import NOT_GIVEN
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError
 from sharecons.testing import EmbeddedBroker
@@ -31,14 +31,15 @@ async def start_error(
 ) -> Exception:
     """Run a worker that must not start; return the error that `run` raises."""
     handled = Handled()
-    consumer = ShareConsumer(
+    worker = ShareWorker(
         "orders",
+        handled,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset=reset,
         network=broker.network,
+        **options,
     )
-    worker = ShareWorker(consumer, handled, **options)
     broker.produce("orders", [b"1"])
     with anyio.fail_after(30):
         with pytest.raises(Exception) as caught:
@@ -72,7 +73,7 @@ async def test_retry_topics_of_a_group_that_starts_at_the_end_are_an_error(
     error = await start_error(broker, retry_topics=RETRY)
 
     assert isinstance(error, ConfigurationError)
-    assert 'pass auto_offset_reset="earliest" to the consumer' in str(error)
+    assert 'pass auto_offset_reset="earliest"' in str(error)
     command = f"sharecons groups configure billing --set {RESET}=earliest"
     assert command in str(error)
 
@@ -96,18 +97,20 @@ async def test_retry_topics_without_the_right_to_set_the_reset_are_an_error(
 
 
 def test_retry_topics_with_a_reset_of_latest_are_an_error_of_the_constructor() -> None:
-    consumer = ShareConsumer("orders", group_id="billing", auto_offset_reset="latest")
-
     with pytest.raises(ConfigurationError, match="cannot be combined with retry_topi"):
-        ShareWorker(consumer, Handled(), retry_topics=RETRY)
+        ShareWorker(
+            "orders",
+            Handled(),
+            group_id="billing",
+            auto_offset_reset="latest",
+            retry_topics=RETRY,
+        )
 
 
 async def test_latest_without_retry_topics_is_accepted(broker: EmbeddedBroker) -> None:
     handled = Handled()
-    async with working(
-        broker, handled, consumer={"auto_offset_reset": "latest"}
-    ) as worker:
-        await until(lambda: bool(worker.consumer.assignment))
+    async with working(broker, handled, auto_offset_reset="latest") as worker:
+        await until(lambda: bool(worker.assignment))
         await anyio.sleep(1.0)
         broker.produce("orders", [b"late"])
         await until(lambda: handled.calls == [b"late"])
@@ -119,9 +122,9 @@ async def test_config_that_cannot_be_read_is_one_warning_and_the_worker_goes_on(
     forbid(broker, ("DESCRIBE_CONFIGS", "billing"))
     handled = Handled()
     async with working(
-        broker, handled, consumer={"auto_offset_reset": None}, retry_topics=RETRY
+        broker, handled, auto_offset_reset=None, retry_topics=RETRY
     ) as worker:
-        await until(lambda: bool(worker.consumer.assignment))
+        await until(lambda: bool(worker.assignment))
         await anyio.sleep(1.0)
         broker.produce("orders", [b"late"])
         await until(lambda: handled.calls == [b"late"])
@@ -231,7 +234,7 @@ async def test_configs_of_topics_that_cannot_be_read_are_no_error(
 async def test_missing_source_topic_is_no_error(broker: EmbeddedBroker) -> None:
     broker.delete_topic("orders")
     async with working(broker, Handled(), **TOPICS, retry=None) as worker:
-        await until(lambda: bool(worker.consumer.assignment))
+        await until(lambda: bool(worker.assignment))
         broker.create_topic("orders")
         broker.produce("orders", [b"1"])
         await until(lambda: worker.stats.accepted == 1)
@@ -247,7 +250,7 @@ async def test_brokers_that_do_not_respond_are_a_warning(
     async with working(
         broker,
         Handled(),
-        consumer={"request_timeout": 5.0},
+        request_timeout=5.0,
         dead_letter="orders.dead",
     ):
         await until(lambda: settled(broker, 1), within=25)
@@ -259,18 +262,19 @@ async def test_worker_that_is_cancelled_while_it_checks_has_not_joined(
     broker: EmbeddedBroker,
 ) -> None:
     broker.delete_topic("orders.dead")
-    consumer = ShareConsumer(
+    worker = ShareWorker(
         "orders",
+        Handled(),
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         network=broker.network,
+        dead_letter="orders.dead",
     )
-    worker = ShareWorker(consumer, Handled(), dead_letter="orders.dead")
     with anyio.move_on_after(0.5) as scope:
         await worker.run()
 
     assert scope.cancelled_caught
-    assert "ShareConsumer new" in repr(consumer)
+    assert not worker.connected
     assert not [each for each in broker.requests if each.api == "ShareGroupHeartbeat"]
 
 
@@ -292,7 +296,7 @@ async def test_missing_topics_are_created_like_the_source(
         async with working(
             broker, Handled(), create_topics=True, retry=None, **TOPICS
         ) as worker:
-            await until(lambda: bool(worker.consumer.assignment))
+            await until(lambda: bool(worker.assignment))
 
     assert 2 == caplog.text.count("topic created")
     for name in ("orders.dead", "orders.retry"):
@@ -313,7 +317,7 @@ async def test_existing_topics_are_unchanged_with_create_topics(
         async with working(
             broker, Handled(), create_topics=True, retry=None, **TOPICS
         ) as worker:
-            await until(lambda: bool(worker.consumer.assignment))
+            await until(lambda: bool(worker.assignment))
 
     assert "topic created" not in caplog.text
 
@@ -370,11 +374,11 @@ async def test_deleted_topic_is_one_warning_and_one_line_when_it_is_back(
     async with working(
         broker,
         fail,
-        consumer={"max_wait": 10.0},
+        max_wait=10.0,
         within=900.0,
         dead_letter="orders.dead",
     ) as worker:
-        await until(lambda: bool(worker.consumer.assignment))
+        await until(lambda: bool(worker.assignment))
         for _ in range(2):
             broker.delete_topic("orders.dead")
             broker.produce("orders", [b"x"] * 5)

@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.abc import TaskGroup
 
-from sharecons import ShareConsumer, ShareWorker
+from sharecons import ShareWorker
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
@@ -40,14 +40,15 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
 def new_worker(
     broker: EmbeddedBroker, handler: Any, *, topic: str = "orders", **options: Any
 ) -> ShareWorker[Any, Any]:
-    consumer = ShareConsumer(
+    return ShareWorker(
         topic,
+        handler,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         network=broker.network,
+        **options,
     )
-    return ShareWorker(consumer, handler, **options)
 
 
 @contextmanager
@@ -103,7 +104,7 @@ async def test_worker_without_an_assignment_ends_within_a_second(
 ) -> None:
     worker = new_worker(broker, Handled(), topic="nothing")
     async with ending(worker, how):
-        await until(lambda: worker.consumer.connected)
+        await until(lambda: worker.connected)
 
     assert () == broker.group("billing").members
 
@@ -114,7 +115,7 @@ async def test_worker_without_records_ends_within_a_second(
 ) -> None:
     worker = new_worker(broker, Handled())
     async with ending(worker, how):
-        await until(lambda: worker.consumer.assignment)
+        await until(lambda: worker.assignment)
 
     assert () == broker.group("billing").members
 
@@ -125,7 +126,7 @@ async def test_worker_whose_coordinator_does_not_respond_leaves_within_a_second(
 ) -> None:
     worker = new_worker(broker, Handled())
     async with ending(worker, how):
-        await until(lambda: worker.consumer.assignment)
+        await until(lambda: worker.assignment)
         broker.faults.on("ShareGroupHeartbeat", times=None).stall()
 
 
@@ -174,10 +175,12 @@ async def test_worker_that_was_stopped_before_its_start_sends_no_request(
 async def test_worker_ends_within_a_second_where_no_broker_listens(how: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    consumer: ShareConsumer[Any, Any] = ShareConsumer(
-        "orders", group_id="billing", bootstrap_servers=f"127.0.0.1:{port}"
+    worker = ShareWorker(
+        "orders",
+        Handled(),
+        group_id="billing",
+        bootstrap_servers=f"127.0.0.1:{port}",
     )
-    worker = ShareWorker(consumer, Handled())
     async with ending(worker, how):
         await anyio.sleep(0.05)  # real time: the first attempts fail
 

@@ -1,8 +1,10 @@
 """Arguments of a worker with a wrong type or a conflict, before anything is started."""
 
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from sharecons import (
@@ -21,8 +23,12 @@ RETRY = RetryTopic("orders.retry", 60.0)
 
 
 def worker(handler: Any = None, **options: Any) -> ShareWorker[Any, Any]:
-    consumer = ShareConsumer("orders", group_id="billing")
-    return ShareWorker(consumer, handler or Handled(), **options)
+    return ShareWorker(
+        "orders",
+        handler or Handled(),
+        group_id="billing",
+        **options,
+    )
 
 
 class AsyncHooks(WorkerHooks):
@@ -84,7 +90,7 @@ class OtherHooks:
         ({"stop_on_error": "no"}, "stop_on_error must be True or False, not 'no'"),
         ({"concurrency": "5"}, "concurrency must be a whole number, not '5'"),
         ({"concurrency": None}, "concurrency must be a whole number, not None"),
-        ({"max_bytes": 1.5}, "max_bytes must be a whole number, not 1.5"),
+        ({"max_held_bytes": 1.5}, "max_held_bytes must be a whole number, not 1.5"),
         ({"max_lock_time": "1h"}, "max_lock_time must be a number, not '1h'"),
         ({"shutdown_grace": None}, "shutdown_grace must be a number, not None"),
     ],
@@ -169,10 +175,58 @@ def test_topic_of_a_wrong_type_is_rejected(make: Any, message: str) -> None:
         make()
 
 
-@pytest.mark.parametrize("consumer", [None, "orders", ShareConsumer, object()])
-def test_consumer_of_a_wrong_type_is_rejected(consumer: Any) -> None:
-    with pytest.raises(ConfigurationError, match="^consumer must be a ShareConsumer"):
-        ShareWorker(consumer, Handled())
+@pytest.mark.parametrize("topics", [None, 5, object(), [5], "", [], [""]])
+def test_topics_of_a_wrong_type_are_rejected(topics: Any) -> None:
+    with pytest.raises(ConfigurationError, match="^topics must be"):
+        ShareWorker(topics, Handled(), group_id="billing")
+
+
+def test_consumer_in_place_of_topics_is_rejected_with_the_call() -> None:
+    consumer: Any = ShareConsumer("orders", group_id="billing")
+
+    with pytest.raises(ConfigurationError, match="makes its own member.*group_id="):
+        ShareWorker(consumer, Handled(), group_id="billing")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"bootstrap_server": "a:1"},
+            "ShareWorker has no argument bootstrap_server; did you mean "
+            "bootstrap_servers?",
+        ),
+        ({"max_attempts": 3}, "max_attempts is an argument of RetryPolicy: pass retry"),
+        ({"colour": 3}, "ShareWorker has no argument colour"),
+        ({"acknowledgement": "explicit"}, "acknowledgement has no effect in a worker"),
+        ({"dead_letters": "x"}, "no argument dead_letters; did you mean dead_letter?"),
+    ],
+)
+def test_unknown_argument_is_rejected_with_the_nearest_name(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        worker(**options)
+
+    assert message in str(caught.value)
+
+
+def test_settings_of_the_member_are_checked() -> None:
+    with pytest.raises(ConfigurationError, match="max_wait must be a number"):
+        worker(max_wait="1")
+    with pytest.raises(ConfigurationError, match="on_acknowledged must be a plain"):
+        worker(on_acknowledged=anyio.sleep)
+
+
+def test_member_id_can_be_set_until_the_worker_starts() -> None:
+    made = worker(member_id="pod-1")
+    first = made.member_id
+
+    made.member_id = "pod-2"
+
+    assert first != made.member_id
+    made.member_id = "pod-1"
+    assert first == made.member_id
 
 
 @pytest.mark.parametrize(
@@ -190,7 +244,7 @@ def test_consumer_of_a_wrong_type_is_rejected(consumer: Any) -> None:
         ),
         (
             {"retry_topics": [RetryTopic("orders", 60.0)]},
-            "the retry topic 'orders' is a topic that the consumer subscribes to; name "
+            "the retry topic 'orders' is a topic that the worker consumes; name "
             "another topic",
         ),
     ],
@@ -204,20 +258,11 @@ def test_topic_with_two_purposes_is_rejected_in_one_sentence(
     assert message in str(caught.value)
 
 
-def test_consumer_is_free_after_its_worker_was_rejected() -> None:
-    consumer = ShareConsumer("orders", group_id="billing")
-    with pytest.raises(ConfigurationError):
-        ShareWorker(consumer, Handled(), dead_letter="orders")
-
-    ShareWorker(consumer, Handled(), dead_letter="orders.dead")
-
-    assert ("orders",) == consumer.subscription
-
-
 def test_name_of_a_topic_is_accepted_as_the_dead_letter_queue() -> None:
-    assert (
-        DeadLetterQueue("orders.dead") == worker(dead_letter="orders.dead")._dead_letter
-    )
+    created = worker(dead_letter="orders.dead")
+
+    assert ("orders.dead",) == created.dead_letter_topics
+    assert ("orders",) == created.subscription
 
 
 def test_object_with_the_methods_of_hooks_is_accepted() -> None:
@@ -229,4 +274,33 @@ def test_object_with_the_methods_of_hooks_is_accepted() -> None:
 def test_retry_topics_from_a_generator_are_accepted() -> None:
     created = worker(retry_topics=(each for each in [RETRY]))
 
-    assert ("orders", "orders.retry") == created.consumer.subscription
+    assert ("orders", "orders.retry") == created.subscription
+
+
+def test_properties_file_has_the_settings_of_the_member(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(
+        "bootstrap.servers=a:1\ngroup.id=billing\nmax.poll.records=7\n"
+        "share.acknowledgement.mode=explicit\n"
+    )
+
+    created = ShareWorker.from_properties(
+        file, "orders", Handled(), value_deserializer=int, concurrency=3
+    )
+
+    assert ("billing", ("orders",), 3) == (
+        created.group_id,
+        created.subscription,
+        created.concurrency,
+    )
+    assert 1 == caplog.text.count("property without an effect")
+    assert "share.acknowledgement.mode" in caplog.text
+    other = ShareWorker.from_properties(file, group_id="other")
+    assert ("other", ()) == (other.group_id, other.subscription)
+
+
+def test_properties_file_without_a_group_is_an_error() -> None:
+    with pytest.raises(ConfigurationError, match=r"group\.id: missing"):
+        ShareWorker.from_properties({"bootstrap.servers": "a:1"}, "orders", Handled())

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import Record, Retry, ShareConsumer, ShareWorker
+from sharecons import Record, Retry, ShareWorker
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
@@ -31,14 +31,15 @@ async def working(
     **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
     """Run a worker, whose fetches wait as long as by default, until the block ends."""
-    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+    worker = ShareWorker(
         "orders",
+        handler,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         network=broker.network,
+        **options,
     )
-    worker = ShareWorker(consumer, handler, **options)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(worker.run)
         yield worker
@@ -51,7 +52,7 @@ async def fetches_per_second(
     """Return how many fetches the worker sends per second, for `seconds`."""
 
     def count() -> float:
-        return worker.consumer.metrics()["fetch-total"]
+        return worker.metrics()["fetch-total"]
 
     before = count()
     await anyio.sleep(seconds)
@@ -69,7 +70,7 @@ async def test_worker_with_waiting_records_fetches_as_rarely_as_without(
     broker: EmbeddedBroker, options: dict[str, Any]
 ) -> None:
     async with working(broker, retry_later, **options) as worker:
-        await until(lambda: worker.consumer.assignment)
+        await until(lambda: worker.assignment)
         idle = await fetches_per_second(worker)
         # With `key_order`, the second record is blocked by the first.
         broker.produce("orders", [b"fails", b"behind"], keys=[b"key", b"key"])

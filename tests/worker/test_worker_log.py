@@ -60,8 +60,9 @@ async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
 ) -> None:
     broker.produce("orders", [b"{bad"])
 
-    consumer = {"value_deserializer": json.loads}
-    async with working(broker, Handled(), consumer=consumer, dead_letter=DEAD):
+    async with working(
+        broker, Handled(), value_deserializer=json.loads, dead_letter=DEAD
+    ):
         await until(lambda: settled(broker, 1))
 
     (line,) = lines_of(caplog, "record dead-lettered")

@@ -13,7 +13,6 @@ from sharecons import (
     Record,
     Reject,
     Retry,
-    ShareConsumer,
     ShareWorker,
     WorkerHooks,
 )
@@ -130,8 +129,13 @@ async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> 
     async def handle(record: Record[str, int]) -> None:
         received.append((record.key, record.value))
 
-    consumer = {"value_deserializer": int, "key_deserializer": bytes.decode}
-    async with working(broker, handle, consumer=consumer, concurrency=1):
+    async with working(
+        broker,
+        handle,
+        value_deserializer=int,
+        key_deserializer=bytes.decode,
+        concurrency=1,
+    ):
         await until(lambda: settled(broker, 2))
 
     assert [("k", 1), (None, 2)] == received
@@ -160,7 +164,7 @@ async def test_undeserializable_record_is_not_handled_but_others_are(
     async with working(
         broker,
         handled,
-        consumer={"value_deserializer": int},
+        value_deserializer=int,
         hooks=[recording],
         **options,
     ):
@@ -190,7 +194,8 @@ async def test_dead_letter_of_a_deserialized_record_has_its_bytes(
     async with working(
         broker,
         fail,
-        consumer={"value_deserializer": int, "key_deserializer": bytes.decode},
+        value_deserializer=int,
+        key_deserializer=bytes.decode,
         dead_letter=DeadLetterQueue("orders.dead"),
     ):
         await until(lambda: settled(broker, 1))
@@ -208,7 +213,7 @@ async def test_unhashable_deserialized_keys_are_processed_in_order(
     async with working(
         broker,
         handled,
-        consumer={"key_deserializer": lambda key: [key]},
+        key_deserializer=lambda key: [key],
         key_order=True,
     ):
         await until(lambda: settled(broker, 20))
@@ -291,43 +296,17 @@ async def test_context_variable_set_by_a_handler_does_not_reach_other_handlers(
 
 async def test_second_run_of_a_worker_is_an_error(broker: EmbeddedBroker) -> None:
     async with working(broker, Handled()) as worker:
-        await until(lambda: worker.consumer.connected)
+        await until(lambda: worker.connected)
 
     with pytest.raises(ConsumerStateError, match="create another ShareWorker"):
         await worker.run()
-
-
-def test_second_worker_of_a_consumer_is_an_error() -> None:
-    consumer = ShareConsumer("orders", group_id="billing")
-    ShareWorker(consumer, Handled())
-
-    with pytest.raises(ConfigurationError, match="ShareConsumer of its own"):
-        ShareWorker(consumer, Handled())
-
-
-async def test_consumer_of_a_worker_cannot_be_started_or_read() -> None:
-    consumer = ShareConsumer("orders", group_id="billing")
-    ShareWorker(consumer, Handled())
-
-    with pytest.raises(ConsumerStateError, match="belongs to a ShareWorker"):
-        async with consumer:
-            pass
-    with pytest.raises(ConsumerStateError, match="belongs to a ShareWorker"):
-        await consumer.poll()
-
-
-def test_consumer_with_implicit_acknowledgement_cannot_have_a_worker() -> None:
-    consumer = ShareConsumer("orders", group_id="billing", acknowledgement="implicit")
-
-    with pytest.raises(ConfigurationError, match='acknowledgement="implicit" has no'):
-        ShareWorker(consumer, Handled())
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"concurrency": 0}, "concurrency"),
-        ({"max_bytes": 0}, "max_bytes"),
+        ({"max_held_bytes": 0}, "max_held_bytes"),
         ({"max_lock_time": -1}, "max_lock_time"),
         ({"shutdown_grace": -1}, "shutdown_grace"),
         (
@@ -337,14 +316,12 @@ def test_consumer_with_implicit_acknowledgement_cannot_have_a_worker() -> None:
     ],
 )
 def test_invalid_options_are_errors(options: dict[str, Any], message: str) -> None:
-    consumer = ShareConsumer("orders", group_id="billing")
-
     with pytest.raises(ConfigurationError, match=message):
-        ShareWorker(consumer, Handled(), **options)
+        ShareWorker("orders", Handled(), group_id="billing", **options)
 
 
 def test_stats_of_a_new_worker_are_zero() -> None:
-    worker = ShareWorker(ShareConsumer("orders", group_id="billing"), Handled())
+    worker = ShareWorker("orders", Handled(), group_id="billing")
 
     assert {0} == {*worker.stats}
 

@@ -20,7 +20,6 @@ from sharecons import (
     Reject,
     RetryPolicy,
     RetryTopic,
-    ShareConsumer,
     ShareWorker,
 )
 from sharecons.errors import AuthorizationError, ConfigurationError
@@ -147,15 +146,16 @@ async def test_stop_on_the_last_delivery_writes_a_dead_letter(
 def new_worker(
     broker: EmbeddedBroker, handler: Any, **options: Any
 ) -> ShareWorker[Any, Any]:
-    consumer: ShareConsumer[Any, Any] = ShareConsumer(
+    return ShareWorker(
         "orders",
+        handler,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         max_wait=0.1,
         network=broker.network,
+        **{"dead_letter": DEAD, **options},
     )
-    return ShareWorker(consumer, handler, **{"dead_letter": DEAD, **options})
 
 
 async def test_cancelled_run_on_the_last_delivery_writes_a_dead_letter(
@@ -220,7 +220,7 @@ async def test_undeserializable_record_is_released_until_it_is_a_dead_letter(
     async with working(
         broker,
         Handled(),
-        consumer={"value_deserializer": refuse},
+        value_deserializer=refuse,
         on_deserialization_error="release",
         retry=RetryPolicy(max_attempts=9),
         dead_letter=DEAD,
@@ -309,14 +309,16 @@ async def test_dead_letter_does_not_return_to_its_topic(
         raise ValueError("bad")
 
     policy = RetryPolicy(max_attempts=1)
-    back: ShareConsumer[Any, Any] = ShareConsumer(
+    other = ShareWorker(
         "orders.dead",
+        fail,
         group_id="other",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         network=broker.network,
+        retry=policy,
+        dead_letter=DeadLetterQueue("orders"),
     )
-    other = ShareWorker(back, fail, retry=policy, dead_letter=DeadLetterQueue("orders"))
     async with working(broker, fail, retry=policy, dead_letter=DEAD):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(other.run)
@@ -507,7 +509,7 @@ async def test_deserializer_error_without_a_text_does_not_end_the_worker(
         return value
 
     handled = Handled()
-    options = {"consumer": {"value_deserializer": parse}, "dead_letter": DEAD}
+    options = {"value_deserializer": parse, "dead_letter": DEAD}
     async with working(broker, handled, **options):
         await until(lambda: settled(broker, 2))
 

@@ -12,7 +12,6 @@ from sharecons import (
     Retry,
     RetryPolicy,
     RetryTopic,
-    ShareConsumer,
     ShareWorker,
 )
 from sharecons.errors import ConfigurationError
@@ -342,10 +341,13 @@ async def test_record_that_the_retry_topic_rejects_is_released(
 
 
 def test_delay_longer_than_every_retry_topic_is_an_error() -> None:
-    consumer = ShareConsumer("orders", group_id="billing")
-
     with pytest.raises(ConfigurationError, match=r"can wait 72 s.*'orders.retry' with"):
-        ShareWorker(consumer, Handled(), retry_topics=RETRY_TOPICS)
+        ShareWorker(
+            "orders",
+            Handled(),
+            group_id="billing",
+            retry_topics=RETRY_TOPICS,
+        )
 
 
 @pytest.mark.parametrize(
@@ -356,7 +358,10 @@ def test_delay_longer_than_every_retry_topic_is_an_error() -> None:
     ],
 )
 def test_retry_topics_must_differ(topics: list[RetryTopic]) -> None:
-    consumer = ShareConsumer("orders", group_id="billing")
-
     with pytest.raises(ConfigurationError, match="different topics and different"):
-        ShareWorker(consumer, Handled(), retry_topics=topics)
+        ShareWorker(
+            "orders",
+            Handled(),
+            group_id="billing",
+            retry_topics=topics,
+        )

@@ -11,7 +11,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from sharecons import Record, Retry, ShareConsumer, ShareWorker
+from sharecons import Record, Retry, ShareWorker
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
@@ -28,15 +28,17 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
 def new_worker(
     broker: EmbeddedBroker, handler: Any, *, topic: str = "orders", **options: Any
 ) -> ShareWorker[Any, Any]:
-    consumer = ShareConsumer(
+    return ShareWorker(
         topic,
+        handler,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         auto_offset_reset="earliest",
         max_wait=0.1,
         network=broker.network,
+        retry=QUICK,
+        **options,
     )
-    return ShareWorker(consumer, handler, retry=QUICK, **options)
 
 
 async def deliveries(broker: EmbeddedBroker, count: int) -> Counter[int]:
@@ -128,13 +130,13 @@ async def test_worker_in_a_thread_runs_without_signals(
         threads.append(threading.get_ident())
         worker.stop()
 
-    consumer = ShareConsumer(
+    worker = ShareWorker(
         "orders",
+        handle,
         group_id="billing",
         bootstrap_servers=share_broker.bootstrap_servers,
         auto_offset_reset="earliest",
     )
-    worker = ShareWorker(consumer, handle)
     with anyio.fail_after(20):
         await to_thread.run_sync(partial(anyio.run, worker.run))
 
@@ -151,7 +153,7 @@ async def test_worker_with_handle_signals_false_sets_no_signal_handler(
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)
-            await until(lambda: worker.consumer.connected)
+            await until(lambda: worker.connected)
             before = signal.signal(
                 signal.SIGTERM, lambda number, frame: received.append(number)
             )

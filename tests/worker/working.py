@@ -1,14 +1,13 @@
 """Running a worker on the embedded broker."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 from typing import Any
 
 import anyio
 import pytest
 
-from sharecons import Record, RetryPolicy, ShareConsumer, ShareWorker
+from sharecons import Record, RetryPolicy, ShareWorker
 from sharecons.testing import EmbeddedBroker
 
 __all__ = ["QUICK", "Handled", "on_real_clock", "settled", "working"]
@@ -46,19 +45,23 @@ async def working(
     broker: EmbeddedBroker,
     handler: Any,
     *,
-    consumer: Mapping[str, Any] = MappingProxyType({}),
     within: float = 30.0,
     **options: Any,
 ) -> AsyncIterator[ShareWorker[Any, Any]]:
     """Run a worker until the block ends; then it stops, within these seconds in all."""
-    not_entered: ShareConsumer[Any, Any] = ShareConsumer(
+    worker = ShareWorker(
         "orders",
+        handler,
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
         network=broker.network,
-        **{"auto_offset_reset": "earliest", "max_wait": 0.1, **consumer},
+        **{
+            "auto_offset_reset": "earliest",
+            "max_wait": 0.1,
+            "retry": QUICK,
+            **options,
+        },
     )
-    worker = ShareWorker(not_entered, handler, **{"retry": QUICK, **options})
     with anyio.fail_after(within):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(worker.run)

@@ -45,7 +45,7 @@ class TopicNames(NamedTuple):
         names = check_topics(sources, name="--topic")
         retries = check_topics(retry_topics, name="--retry-topic")
         dead_letters = check_topic_names([] if dead is None else [dead])
-        check_topics_differ(names, retries, dead)
+        check_topics_differ(names, retries, dead_letters)
         if not retries and not dead_letters:
             raise ConfigurationError(
                 "no topic to create: set --retry-topic, --dead-letter or both"

@@ -7,8 +7,6 @@ from sharecons.cli import client_options
 from sharecons.cli.run.arguments import WORKER_OPTIONS
 from sharecons.cli.run.target import import_target
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
-from sharecons.consumer.handover import set_member_id
-from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.retry_policy import RetryPolicy
@@ -46,7 +44,9 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
                 f"{', '.join(given)} cannot change them"
             )
         if member_id is not None:
-            _set_member_id(target, member_id)
+            # Processes that import one module would have one member id otherwise, or a
+            # new one after each restart.
+            target.member_id = member_id
         return target
     missing = [
         _flag(name) for name in ("topics", "group") if not getattr(options, name)
@@ -55,9 +55,18 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
         raise ConfigurationError(
             f"{' and '.join(missing)} must be given with a handler ({options.target})"
         )
+    settings = client_options.load_settings(options)
     return ShareWorker(
-        _consumer(options, member_id),
+        options.topics,
         target,
+        group_id=options.group,
+        bootstrap_servers=settings.bootstrap_servers,
+        client_id=settings.client_id,
+        security=settings.security,
+        connect_timeout=settings.timeout,
+        request_timeout=settings.timeout,
+        auto_offset_reset=_offset_reset(options.auto_offset_reset),
+        member_id=member_id,
         retry=RetryPolicy(
             **_given(
                 max_attempts=options.max_attempts,
@@ -83,34 +92,8 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
     )
 
 
-def _set_member_id(worker: Worker, name: str) -> None:
-    """Set the member id of a worker that has not started.
-
-    Processes that import one module would have one member id otherwise, or a new one
-    after each restart.
-    """
-    set_member_id(worker.consumer, name)
-
-
-def _consumer(
-    options: argparse.Namespace, member_id: str | None
-) -> ShareConsumer[bytes, bytes]:
-    settings = client_options.load_settings(options)
-    return ShareConsumer(
-        *options.topics,
-        group_id=options.group,
-        bootstrap_servers=settings.bootstrap_servers,
-        client_id=settings.client_id,
-        security=settings.security,
-        connect_timeout=settings.timeout,
-        request_timeout=settings.timeout,
-        auto_offset_reset=_offset_reset(options.auto_offset_reset),
-        member_id=member_id,
-    )
-
-
 def _offset_reset(given: str | None) -> str | None | NotGiven:
-    """Return the consumer's argument; "none" leaves the group unchanged."""
+    """Return the worker's argument; "none" leaves the group unchanged."""
     if given is None:
         return NOT_GIVEN
     return None if given == NONE else given

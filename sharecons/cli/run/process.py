@@ -83,7 +83,7 @@ class _Process:
         self._status = status
         self._exit = ExitDeadline(_log.error)
         self._missing_topics = MissingTopicsWatch(
-            lambda: worker.consumer.missing_topics, time.monotonic
+            lambda: worker.missing_topics, time.monotonic
         )
         self._code = int(ExitCode.SUCCESS)
         self._is_stopping = False
@@ -91,15 +91,15 @@ class _Process:
     async def run(self) -> ExitCode:
         # This now decides about signals: it also ends the process if the worker does
         # not end.
-        self._worker._handle_signals = False
+        self._worker.handle_signals = False
         failure: Exception | None = None
-        consumer, options = self._worker.consumer, self._worker._options
+        worker = self._worker
         _log.info(
             "worker starts",
-            group=consumer.group_id,
-            topics=", ".join(sorted(consumer.subscription)),
-            concurrency=options.concurrency,
-            dead_letter=options.handler.dead_letter,
+            group=worker.group_id,
+            topics=", ".join(sorted(worker.subscription)),
+            concurrency=worker.concurrency,
+            dead_letter=", ".join(worker.dead_letter_topics) or None,
         )
         self._warn_of_grace()
         async with anyio.create_task_group() as tasks:
@@ -115,7 +115,7 @@ class _Process:
 
     def _warn_of_grace(self) -> None:
         grace = self._options.grace
-        shutdown_grace = self._worker._options.shutdown_grace
+        shutdown_grace = self._worker.shutdown_grace
         if grace < shutdown_grace:
             _log.warning(
                 "handlers have less time to finish than the worker's shutdown_grace; "
@@ -126,7 +126,7 @@ class _Process:
 
     def _end(self, failure: Exception | None) -> ExitCode:
         # The exit deadline goes on: a handler in a thread would keep the interpreter.
-        if isinstance(failure, Error) and not self._worker._handler_failed:
+        if isinstance(failure, Error) and not self._worker.handler_failed:
             self._log_end()
             raise failure
         if failure is not None:
@@ -168,7 +168,7 @@ class _Process:
         self._is_stopping = True
         grace = self._options.grace
         # A ShareWorker of the application can have a shorter grace period.
-        handlers_grace = min(grace, worker._options.shutdown_grace)
+        handlers_grace = min(grace, worker.shutdown_grace)
         _log.info(
             "stopping: handlers finish",
             signal=received.name,
@@ -199,7 +199,7 @@ class _Process:
             live=watch.problem,
             ready=self._readiness_problem,
             numbers=lambda: numbers(self._worker.stats),
-            labels={"group": self._worker.consumer.group_id},
+            labels={"group": self._worker.group_id},
         )
         async with AsyncExitStack() as stack:
             # Only listening is in this block: a handler can raise OSError as well.
@@ -216,15 +216,15 @@ class _Process:
     def _readiness_problem(self) -> str | None:
         if self._is_stopping:
             return "the worker is stopping"
-        consumer = self._worker.consumer
-        if consumer.connected:
+        worker = self._worker
+        if worker.connected:
             return self._missing_topics.problem() or self._thread_problem()
-        problems = "; ".join(consumer.problems) or "no heartbeat is accepted"
-        return f"not consuming in group {consumer.group_id!r}: {problems}"
+        problems = "; ".join(worker.problems) or "no heartbeat is accepted"
+        return f"not consuming in group {worker.group_id!r}: {problems}"
 
     def _thread_problem(self) -> str | None:
         threads = self._worker.stats.abandoned_threads
-        if threads < self._worker._options.concurrency:
+        if threads < self._worker.concurrency:
             return None
         return f"{threads} cancelled handlers have not ended, and take all threads"
 

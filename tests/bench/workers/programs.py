@@ -53,20 +53,21 @@ class Meter:
 
 
 async def run_sharecons(options: argparse.Namespace) -> None:
-    from sharecons import ShareConsumer, ShareWorker
+    from sharecons import ShareWorker
 
     meter = Meter(options)
 
     async def handle(record: Any) -> None:
         await meter.handle()
 
-    consumer = ShareConsumer(
+    worker = ShareWorker(
         options.topic,
+        handle,
         group_id=f"workers-{uuid.uuid4()}",
         bootstrap_servers=options.bootstrap,
         auto_offset_reset="earliest",
+        concurrency=options.concurrency,
     )
-    worker = ShareWorker(consumer, handle, concurrency=options.concurrency)
     running = asyncio.ensure_future(worker.run())
     await meter.done.wait()
     worker.stop()

@@ -16,7 +16,7 @@ import time
 import uuid
 from typing import Any, Final
 
-from sharecons import Retry, RetryPolicy, RetryTopic, ShareConsumer, ShareWorker
+from sharecons import Retry, RetryPolicy, RetryTopic, ShareWorker
 from sharecons.testing.kafka import KafkaCluster
 from tests.bench.workers.load import produce
 from tests.kafka_plugin import Admin
@@ -65,15 +65,12 @@ async def measure(options: argparse.Namespace) -> None:
             sys.stdout.write(f"{json.dumps(figures)}\n")
             finished.set()
 
-    consumer = ShareConsumer(
+    worker = ShareWorker(
         options.topic,
+        handle,
         group_id=f"retries-{uuid.uuid4()}",
         bootstrap_servers=options.bootstrap,
         auto_offset_reset="earliest",
-    )
-    worker = ShareWorker(
-        consumer,
-        handle,
         concurrency=100,
         retry=RetryPolicy(maximum=30.0),
         retry_topics=[RetryTopic(options.retry_topic, 30.0)],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from sharecons import BatchHandler, ShareConsumer, ShareWorker
+from sharecons import BatchHandler, ShareWorker
 
 LOG = Path(os.environ.get("APP_LOG", os.devnull))
 NEVER = threading.Event()
@@ -64,13 +64,13 @@ def handle_many(records):
 
 
 def make_worker():
-    consumer = ShareConsumer(
+    return ShareWorker(
         "orders",
+        handle,
         group_id="billing",
         bootstrap_servers=os.environ["APP_SERVERS"],
         auto_offset_reset="earliest",
     )
-    return ShareWorker(consumer, handle)
 
 
 def generate(record):

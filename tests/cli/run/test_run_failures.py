@@ -22,13 +22,12 @@ async def handle(record):
 
 
 def make_worker():
-    consumer = ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=os.environ["APP_SERVERS"],
-        auto_offset_reset="earliest",
-    )
-    return ShareWorker(consumer, handle, stop_on_error=True)
+    return ShareWorker("orders",
+handle,
+group_id="billing",
+bootstrap_servers=os.environ["APP_SERVERS"],
+auto_offset_reset="earliest",
+stop_on_error=True,)
 """
 
 

@@ -1,0 +1,129 @@
+"""The state of a worker in its group: partitions, heartbeats, problems, metrics."""
+
+from collections.abc import Iterable, Mapping
+
+from sharecons.config import validation
+from sharecons.errors import ConfigurationError
+from sharecons.metrics.catalog import MetricName
+from sharecons.record import TopicPartition
+from sharecons.worker.membership import WorkerMembership
+
+__all__ = ["WorkerHealth"]
+
+
+class WorkerHealth:
+    """Shows the state of a worker in its group, and pauses topics."""
+
+    def __init__(self, access: WorkerMembership) -> None:
+        self._access = access
+
+    @property
+    def group_id(self) -> str:
+        """The share group."""
+        return self._access.group_id
+
+    @property
+    def member_id(self) -> str:
+        """The member id, as sent to the group coordinator.
+
+        Can be set to any name until the worker starts; it is converted to a UUID.
+        """
+        return self._access.member.settings.fetch.member_id
+
+    @member_id.setter
+    def member_id(self, name: str) -> None:
+        self._access.set_member_id(name)
+
+    @property
+    def subscription(self) -> tuple[str, ...]:
+        """The topics that the worker consumes, including its retry topics."""
+        return self._access.member.topics
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The assigned partitions; other members can have them as well."""
+        return self._access.member.assignment
+
+    async def assigned(self) -> frozenset[TopicPartition]:
+        """Wait until the worker has started and has partitions, and return these.
+
+        Another task calls `run`, or this task is in the block of `async with worker:`.
+        Records that are written from now on are processed, even if a new group starts
+        at the end. See `ShareConsumer.assigned`.
+
+        Raises:
+            ClosedError: the worker has ended.
+            Others as `ShareConsumer.assigned`.
+        """
+        return await self._access.wait_until_assigned()
+
+    @property
+    def missing_topics(self) -> frozenset[str]:
+        """The topics of the subscription that do not exist, by the latest metadata."""
+        return self._access.member.missing_topics
+
+    @property
+    def connected(self) -> bool:
+        """True while heartbeats are accepted, and `problems` has no rejected fetch.
+
+        False before the first heartbeat is accepted, after a failure, when one is
+        overdue by a heartbeat interval, and once the worker leaves its group.
+        """
+        return self._access.member.is_connected
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """The problems that last now and are logged as warnings."""
+        return self._access.member.problems
+
+    @property
+    def seconds_since_heartbeat(self) -> float | None:
+        """Seconds since the group coordinator last accepted a heartbeat, or None."""
+        return self._access.member.seconds_since_heartbeat
+
+    def metrics(self) -> Mapping[MetricName, float]:
+        """Return the current values of all metrics; as `ShareConsumer.metrics`."""
+        return self._access.member.recorder.snapshot()
+
+    # Pausing.
+
+    def pause(self, *topics: str | Iterable[str]) -> None:
+        """Call no handler for further records of these topics, until `resume`.
+
+        The assignment stays, and heartbeats continue. Records that the worker holds are
+        processed. Records that were fetched before wait for `resume` while their locks
+        last; then the broker delivers them again, which uses up a delivery. Retry
+        topics are paused by their own names.
+
+        Raises:
+            ConfigurationError: the worker does not consume a topic.
+            ClosedError, ConsumerStateError: the worker does not run.
+        """
+        names = self._consumed("pause", topics)
+        self._access.set_paused(self._access.member.paused.union(names))
+
+    def resume(self, *topics: str | Iterable[str]) -> None:
+        """Process records of these topics again.
+
+        Topics that are not paused, and no names, change nothing. Raises as `pause`.
+        """
+        names = self._consumed("resume", topics)
+        self._access.set_paused(self._access.member.paused.difference(names))
+
+    @property
+    def paused(self) -> frozenset[str]:
+        """The topics that are paused."""
+        return self._access.member.paused
+
+    def _consumed(
+        self, verb: str, topics: Iterable[str | Iterable[str]]
+    ) -> tuple[str, ...]:
+        """Return the names of topics; raises as `pause`."""
+        self._access.member.check_open()
+        names = validation.check_topics(topics)
+        for name in names:
+            if name not in self.subscription:
+                raise ConfigurationError(
+                    f"cannot {verb} topic {name!r}: the worker does not consume it"
+                )
+        return names

@@ -1,0 +1,245 @@
+"""Starting and stopping a worker: `run`, `async with`, `stop`, and signals."""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from types import TracebackType
+from typing import Self
+
+import anyio
+
+from sharecons.errors import ConsumerStateError
+from sharecons.net.broker_pool import BrokerPool
+from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.stop_signals import stop_on_signals
+from sharecons.worker.health import WorkerHealth
+from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.runner import Runner
+from sharecons.worker.stats import WorkerStats
+
+__all__ = ["WorkerLifecycle"]
+
+
+class WorkerLifecycle(WorkerHealth, ABC):
+    """Runs a worker once: in the caller's task, or beside an `async with` block.
+
+    Attributes:
+        handle_signals: stop on SIGTERM and SIGINT. Can be set until the worker starts.
+    """
+
+    def __init__(self, access: WorkerMembership, *, handle_signals: bool) -> None:
+        super().__init__(access)
+        self.handle_signals = handle_signals
+        self._runner: Runner | None = None
+        self._is_started = False
+        self._stop_requested = False
+        self._failure: Exception | None = None
+        self._block: AbstractAsyncContextManager[None] | None = None
+
+    # Implemented by the worker.
+
+    @abstractmethod
+    def _prepare(self) -> None:
+        """Check what can be checked without I/O, before the worker starts."""
+
+    @abstractmethod
+    def _check_before_joining(self, brokers: BrokerPool) -> None:
+        """Set the check that the member awaits before it joins."""
+
+    @abstractmethod
+    def _new_runner(self, producer: IdempotentProducer) -> Runner:
+        """Return what processes the records, once the member has started."""
+
+    # Starting.
+
+    async def run(self) -> None:
+        """Process records until `stop` is called or a signal arrives; call it once.
+
+        Cancelling this releases the records that are not settled.
+
+        Raises:
+            ConfigurationError: the worker has no handler, or a config of the group or
+                of a topic would lose records.
+            Error: why the worker cannot start, or the error that ended it.
+            ConsumerStateError: it was started before.
+            Exception: what a handler raised, with `stop_on_error`.
+        """
+        self._begin()
+        failure = await self._run(_ignore)
+        if failure is not None:
+            raise failure
+
+    async def __aenter__(self) -> Self:
+        """Start the worker; it then runs beside the block, as with `run`.
+
+        It has connected and checked its topics, and begins to join the group: its first
+        partitions come about a second later (`assigned`). If it fails while the block
+        runs, the block is cancelled, and `async with` raises the error. If it is
+        stopped, by `stop` or by a signal, the block continues (`wait_stopped`).
+
+        Leaving the block stops the worker, as `stop`, and waits for its end. Cancelling
+        the block releases the records that are not settled.
+
+        Raises as `run`.
+        """
+        self._begin()
+        self._block = self._running()
+        await self._block.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool | None:
+        assert self._block is not None, "entered"
+        return await self._block.__aexit__(kind, error, traceback)
+
+    @asynccontextmanager
+    async def _running(self) -> AsyncIterator[None]:
+        raised: BaseException | None = None
+        try:
+            async with anyio.create_task_group() as tasks:
+                has_started = anyio.Event()
+                tasks.start_soon(self._run_beside, has_started, tasks.cancel_scope)
+                await has_started.wait()
+                if self._failure is None:
+                    try:
+                        yield
+                    except anyio.get_cancelled_exc_class():
+                        raise
+                    except BaseException as error:  # noqa: BLE001 (raised below)
+                        # The task group would wrap it in a group.
+                        raised = error
+                if raised is None or isinstance(raised, Exception):
+                    self.stop()
+                else:
+                    self.stop_now()
+            if raised is not None:
+                raise raised
+            if self._failure is not None:
+                raise self._failure
+        finally:
+            # These refer to this frame by their tracebacks.
+            raised = self._failure = None
+
+    async def _run_beside(
+        self, has_started: anyio.Event, block: anyio.CancelScope
+    ) -> None:
+        """Run beside a block; cancel the block if the worker fails."""
+        try:
+            self._failure = await self._run(has_started.set)
+            if self._failure is not None and has_started.is_set():
+                block.cancel()
+        finally:
+            has_started.set()
+
+    def _begin(self) -> None:
+        if self._is_started:
+            raise ConsumerStateError(
+                "the worker was started before, and a worker runs once; create another "
+                "ShareWorker"
+            )
+        self._prepare()
+        self._is_started = True
+
+    # One run.
+
+    async def _run(self, on_started: Callable[[], None]) -> Exception | None:
+        """Return what ended the run, so that task groups do not wrap it in a group."""
+        signals = (
+            stop_on_signals(self.group_id, self.stop, self.stop_now)
+            if self.handle_signals
+            else nullcontext()
+        )
+        with signals:
+            try:
+                return await self._connect_and_run(on_started)
+            except Exception as error:  # noqa: BLE001 (raised by the caller)
+                return error
+            finally:
+                self._access.on_ended()
+
+    async def _connect_and_run(
+        self, on_started: Callable[[], None]
+    ) -> Exception | None:
+        if self._stop_requested:
+            return None
+        async with BrokerPool(self._access.cluster) as brokers:
+            self._check_before_joining(brokers)
+            async with self._access.running() as has_started:
+                if self._stop_requested or not has_started:
+                    return None
+                return await self._run_started(brokers, on_started)
+
+    async def _run_started(
+        self, brokers: BrokerPool, on_started: Callable[[], None]
+    ) -> Exception | None:
+        failure: Exception | None = None
+        async with anyio.create_task_group() as tasks:
+            producer = IdempotentProducer(brokers)
+            self._runner = self._new_runner(producer)
+            # Dead letters are written even if the run is cancelled.
+            producing = anyio.CancelScope(shield=True)
+            tasks.start_soon(_run_in, producing, producer)
+            on_started()
+            try:
+                failure = await self._runner.run()
+            finally:
+                producing.cancel()
+        return failure
+
+    # Stopping.
+
+    def stop(self) -> None:
+        """Fetch no more; `run` returns once the records fetched until now are settled.
+
+        Before the worker has started, it takes no records, and `run` returns. Handlers
+        have `shutdown_grace` seconds, then they are cancelled, and their records are
+        released. Call this in the worker's event loop.
+        """
+        self._stop_requested = True
+        self._access.cancel_start()
+        if self._runner is not None:
+            self._runner.stop()
+
+    def stop_now(self) -> None:
+        """Cancel all handlers and release their records; `run` returns.
+
+        It returns within a second, even if brokers do not respond.
+        """
+        self._stop_requested = True
+        self._access.cancel_start()
+        self._access.shorten_close()
+        if self._runner is not None:
+            self._runner.stop_now()
+
+    async def wait_stopped(self) -> None:
+        """Wait until the worker has stopped and left its group, or has failed.
+
+        Several tasks can wait, even before the worker starts. Cancelling this does not
+        stop the worker.
+        """
+        await self._access.wait_until_ended()
+
+    # Counts.
+
+    @property
+    def stats(self) -> WorkerStats:
+        """The counts of what the worker has done, and of what it does now."""
+        return WorkerStats() if self._runner is None else self._runner.stats
+
+    @property
+    def handler_failed(self) -> bool:
+        """True if `run` raises what a handler raised (`stop_on_error`)."""
+        return self._runner is not None and self._runner.handler_failed
+
+
+async def _run_in(scope: anyio.CancelScope, producer: IdempotentProducer) -> None:
+    with scope:
+        await producer.run()
+
+
+def _ignore() -> None:
+    """Do nothing, where `run` waits for the end anyway."""

@@ -1,0 +1,66 @@
+"""The handlers that a worker has by topic, until it starts."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sharecons.errors import ConfigurationError
+from sharecons.member.settings import MemberSettings
+from sharecons.worker.arguments import check_offset_reset, check_topics_differ
+from sharecons.worker.handler import Handler
+from sharecons.worker.routes import Route, Routes
+
+__all__ = ["HandlerRegistry"]
+
+
+class HandlerRegistry:
+    """Adds handlers to a worker, and checks that their topics differ.
+
+    Args:
+        defaults: the worker's settings, for what a handler does not have.
+        member: how the worker joins its group.
+
+    Attributes:
+        routes: the handlers that were added until now.
+    """
+
+    def __init__(self, defaults: Mapping[str, Any], member: MemberSettings) -> None:
+        self._defaults = defaults
+        self._member = member
+        self.routes = Routes({})
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics to consume: topics with a handler, then retry topics."""
+        return (*self.routes.by_topic, *sorted(self.routes.retry_topics))
+
+    def add(self, topics: Iterable[str], handler: Handler[Any, Any]) -> None:
+        """Add a handler; if this raises, nothing was added.
+
+        Raises:
+            ConfigurationError: a topic has a handler, or another purpose, or settings
+                contradict each other.
+        """
+        self.add_all([(topics, handler)])
+
+    def add_all(
+        self, handlers: Iterable[tuple[Iterable[str], Handler[Any, Any]]]
+    ) -> None:
+        """Add handlers, as `add`."""
+        by_topic = dict(self.routes.by_topic)
+        for topics, handler in handlers:
+            route = handler.route(self._defaults)
+            for topic in topics:
+                if topic in by_topic:
+                    raise _two_handlers(topic, by_topic[topic], route)
+                by_topic[topic] = route
+        routes = Routes(by_topic)
+        check_topics_differ(by_topic, routes.retry_topics, routes.dead_letter_topics)
+        check_offset_reset(self._member, routes.retry_topics)
+        self.routes = routes
+
+
+def _two_handlers(topic: str, one: Route, other: Route) -> ConfigurationError:
+    return ConfigurationError(
+        f"topic {topic!r} has two handlers, {one.name} and {other.name}: a record goes "
+        "to one handler; use one function that calls both"
+    )
