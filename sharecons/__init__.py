@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from sharecons.version import __version__ as __version__
     from sharecons.worker.dead_letters import DeadLetterQueue
     from sharecons.worker.handlers import BatchHandler, HandlerBatch
-    from sharecons.worker.hooks import WorkerHooks
+    from sharecons.worker.middleware import Attempt, BatchAttempt, CallNext, Middleware
+    from sharecons.worker.outcome_events import OutcomeEvent
     from sharecons.worker.outcomes import DeadLetter, Reject, Retry
     from sharecons.worker.retry_policy import RetryPolicy
     from sharecons.worker.retry_topics import RetryTopic
@@ -61,12 +62,15 @@ __all__ = [
     "AcknowledgeFailure",
     "AcknowledgeResult",
     "AcknowledgeType",
+    "Attempt",
     "AuthenticationError",
     "AuthorizationError",
     "BackgroundTaskError",
     "Batch",
+    "BatchAttempt",
     "BatchHandler",
     "BrokerError",
+    "CallNext",
     "CallbackError",
     "ClosedError",
     "CommitTimeoutError",
@@ -81,7 +85,9 @@ __all__ = [
     "GroupError",
     "HandlerBatch",
     "LockLostError",
+    "Middleware",
     "NotSubscribedError",
+    "OutcomeEvent",
     "OutdatedPlanError",
     "Producer",
     "ProducerRecord",
@@ -102,7 +108,6 @@ __all__ = [
     "TimestampType",
     "TopicPartition",
     "UnsupportedVersionError",
-    "WorkerHooks",
     "WrongThreadError",
 ]
 
@@ -113,12 +118,15 @@ _MODULES: Final[Mapping[str, str]] = {
     "AcknowledgeFailure": "protocol.acknowledge.result_log",
     "AcknowledgeResult": "protocol.acknowledge.result_log",
     "AcknowledgeType": "record",
+    "Attempt": "worker.middleware",
     "AuthenticationError": "errors",
     "AuthorizationError": "errors",
     "BackgroundTaskError": "errors",
     "Batch": "batch",
+    "BatchAttempt": "worker.middleware",
     "BatchHandler": "worker.handlers",
     "BrokerError": "errors",
+    "CallNext": "worker.middleware",
     "CallbackError": "errors",
     "ClosedError": "errors",
     "CommitTimeoutError": "errors",
@@ -133,7 +141,9 @@ _MODULES: Final[Mapping[str, str]] = {
     "GroupError": "errors",
     "HandlerBatch": "worker.handlers",
     "LockLostError": "errors",
+    "Middleware": "worker.middleware",
     "NotSubscribedError": "errors",
+    "OutcomeEvent": "worker.outcome_events",
     "OutdatedPlanError": "errors",
     "Producer": "producer.client",
     "ProducerRecord": "producer.records",
@@ -154,7 +164,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "TimestampType": "record",
     "TopicPartition": "record",
     "UnsupportedVersionError": "errors",
-    "WorkerHooks": "worker.hooks",
     "WrongThreadError": "errors",
     "__version__": "version",
 }

@@ -6,7 +6,8 @@ Public:
 
 - `share_worker`: the worker.
 - `handlers`: handlers of one record or of many.
-- `hooks`: functions that are called around handlers.
+- `middleware`: coroutine functions that wrap the calls of handlers.
+- `outcome_events`: calls a function for each outcome of a record.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
 - `retry_policy`: when a failed record is tried again, and when it has failed for good.
 - `retry_topics`: topics for records that wait too long for their partition.
@@ -30,6 +31,8 @@ The shell around them:
 - `membership`: starts and closes the member.
 - `take_loop`: takes records from the member.
 - `slots`: the tasks that call handlers.
+- `middleware_chain`: calls a handler within middleware.
+- `handler_function`: a handler as a coroutine function, with a time limit.
 - `threads`: threads that call plain functions, even if they do not end.
 - `self_cancel`: undoes a cancellation that a handler has caused itself.
 - `executor`: carries out the machine's actions.

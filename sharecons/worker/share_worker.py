@@ -20,7 +20,6 @@ from sharecons.record import KeyT, Record, TopicPartition, ValueT
 from sharecons.stop_signals import stop_on_signals
 from sharecons.worker.arguments import (
     check_consumer,
-    check_hooks,
     check_lock_time,
     check_offset_reset,
     check_retry,
@@ -31,11 +30,12 @@ from sharecons.worker.arguments import (
 from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.handlers import BatchHandler, handler_call
-from sharecons.worker.hooks import HookRunner, WorkerHooks
 from sharecons.worker.machine.settings import HandlerSettings, OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.middleware import Middleware, check_middleware
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
+from sharecons.worker.outcome_events import OutcomeEvent, check_on_outcome
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
 from sharecons.worker.runner import Runner
@@ -91,7 +91,10 @@ class ShareWorker(Generic[KeyT, ValueT]):
             handlers of the application are called as well, and are restored.
         stop_on_error: the first exception of a handler, other than Retry, Reject and
             DeadLetter, stops the worker, and `run` raises it.
-        hooks: called around handlers; objects with the methods of `WorkerHooks`.
+        middleware: coroutine functions with an `Attempt` and `call_next` as arguments,
+            which wrap each call of the handler; the first one is the outermost.
+        on_outcome: a plain function with an `OutcomeEvent` as its argument, called for
+            each outcome of a record, even without a call of the handler.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -115,7 +118,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         shutdown_grace: float = 30.0,
         handle_signals: bool = True,
         stop_on_error: bool = False,
-        hooks: Sequence[WorkerHooks] = (),
+        middleware: Sequence[Middleware] = (),
+        on_outcome: Callable[[OutcomeEvent[KeyT, ValueT]], object] | None = None,
     ) -> None:
         check_consumer(consumer)
         check_count("concurrency", concurrency, 1)
@@ -144,7 +148,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_offset_reset(consumer, topics)
         self.consumer = consumer
         self._handler = handler_call(handler, timeout)
-        self._hooks = HookRunner(check_hooks(hooks))
+        self._middleware = check_middleware(middleware)
+        self._on_outcome = check_on_outcome(on_outcome)
         self._handle_signals = handle_signals
         self._create_topics = create_topics
         self._options = WorkerOptions(
@@ -216,7 +221,8 @@ class ShareWorker(Generic[KeyT, ValueT]):
                 self._access,
                 producer,
                 self._handler,
-                self._hooks,
+                self._middleware,
+                self._on_outcome,
                 self._options,
             )
             # Dead letters are written even if the run is cancelled.

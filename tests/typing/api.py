@@ -8,9 +8,13 @@ import sharecons
 from sharecons import (
     AcknowledgeResult,
     AcknowledgeType,
+    Attempt,
     Batch,
+    BatchAttempt,
     BatchHandler,
+    CallNext,
     Error,
+    OutcomeEvent,
     Producer,
     ProducerRecord,
     Record,
@@ -22,6 +26,7 @@ from sharecons import (
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
 from sharecons.worker.handlers import HandlerBatch
+from sharecons.worker.outcomes import RecordOutcome
 from sharecons.worker.stats import WorkerStats
 
 
@@ -99,12 +104,33 @@ async def write(batch: HandlerBatch[str, bytes]) -> None:
 async def of_bytes(record: Record[bytes, bytes]) -> None: ...
 
 
+async def trace(attempt: Attempt[str, bytes], call_next: CallNext) -> None:
+    assert_type(attempt.record, Record[str, bytes])
+    assert_type(attempt.outcome, RecordOutcome | None)
+    assert_type(await call_next(), None)
+
+
+async def trace_batch(attempt: BatchAttempt[str, bytes], call_next: CallNext) -> None:
+    assert_type(attempt.attempts, tuple[Attempt[str, bytes], ...])
+    await call_next()
+
+
+def not_async(attempt: Attempt[str, bytes], call_next: CallNext) -> None: ...
+
+
+def report(event: OutcomeEvent[str, bytes]) -> None:
+    assert_type(event.record, Record[str, bytes])
+    assert_type(event.outcome, RecordOutcome)
+
+
 def workers() -> None:
     consumer = ShareConsumer("t", group_id="g", key_deserializer=bytes.decode)
     worker = ShareWorker(consumer, charge, concurrency=100)
     assert_type(worker, ShareWorker[str, bytes])
     assert_type(worker.consumer, ShareConsumer[str, bytes])
     assert_type(worker.stats, WorkerStats)
+    ShareWorker(consumer, charge, middleware=[trace, trace_batch], on_outcome=report)
+    ShareWorker(consumer, charge, middleware=[not_async])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
     ShareWorker(consumer, charge_in_thread)
     ShareWorker(consumer, BatchHandler(write, max_records=10))
     ShareWorker(consumer, lambda record: assert_type(record.key, str | None))
