@@ -19,6 +19,7 @@ Decisions, without I/O:
 - `arguments`: whether the arguments of a worker are valid.
 - `copy_topics`: whether retry topics and the dead-letter topic are usable.
 - `machine`: the worker as a machine. Its package names its modules.
+- `routes`: which handler processes a record.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
 - `error_text`: texts of an application's exceptions.
 - `positions`: the position of a record.

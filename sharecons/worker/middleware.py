@@ -1,8 +1,8 @@
 """Middleware: an application's coroutine functions that wrap the calls of handlers."""
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Generic, cast, final
+from collections.abc import Awaitable, Iterable, Mapping
+from typing import Any, Generic, Protocol, cast, final
 
 from sharecons.config.callables import is_generator, why_nothing_runs
 from sharecons.errors import ConfigurationError
@@ -12,8 +12,19 @@ from sharecons.worker.outcomes import RecordOutcome
 
 __all__ = ["Attempt", "BatchAttempt", "CallNext", "Middleware", "check_middleware"]
 
-CallNext = Callable[[], Awaitable[None]]
-"""Calls the next middleware, or the handler; raises what these raise."""
+
+class CallNext(Protocol):
+    """The second argument of middleware: calls the next middleware, or the handler."""
+
+    def __call__(self) -> Awaitable[None]:
+        """Call it; await this once.
+
+        Raises:
+            Exception: what the handler has raised, even if an inner middleware caught
+                it, or what an inner middleware has raised.
+            RuntimeError: it was called before, or the middleware has ended.
+        """
+        ...
 
 
 @final
@@ -83,8 +94,17 @@ class BatchAttempt(Generic[KeyT, ValueT]):
         return f"<BatchAttempt of {self.handler}: {len(self.attempts)} records>"
 
 
-Middleware = Callable[[Any, CallNext], Awaitable[object]]
-"""A coroutine function with an `Attempt`, or a `BatchAttempt`, and a `CallNext`."""
+class Middleware(Protocol):
+    """A coroutine function that wraps each call of a handler."""
+
+    def __call__(self, attempt: Any, call_next: CallNext, /) -> Awaitable[object]:
+        """Wrap a call: `await call_next()` calls the handler.
+
+        Args:
+            attempt: an `Attempt`, or a `BatchAttempt` if the handler is a
+                `BatchHandler`.
+        """
+        ...
 
 
 def check_middleware(middleware: object) -> tuple[Middleware, ...]:

@@ -2,16 +2,22 @@
 
 from dataclasses import dataclass
 
-from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.routes import Routes
 
 __all__ = ["WorkerOptions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """The options of `ShareWorker`, and the settings of its handler."""
+    """The options of `ShareWorker`, and the routes of its handlers.
+
+    Attributes:
+        concurrency: how many calls run at a time, of all handlers.
+        max_bytes: see `WorkerMachine`.
+        shutdown_grace: seconds for handlers to finish when the worker stops.
+    """
 
     concurrency: int
     max_bytes: int
     shutdown_grace: float
-    handler: HandlerSettings
+    routes: Routes

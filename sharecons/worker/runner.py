@@ -23,7 +23,6 @@ from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
-from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
@@ -61,14 +60,14 @@ class Runner:
         consumer: ShareConsumer[Any, Any],
         access: WorkerMembership,
         producer: IdempotentProducer,
-        handler: HandlerCall,
         middleware: Sequence[Middleware],
         on_outcome: OutcomeCallback | None,
         options: WorkerOptions,
     ) -> None:
         self._consumer = consumer
         self._access = access
-        self._handler = handler
+        (self._route,) = options.routes.routes
+        handler = self._route.call
         self._on_outcome = on_outcome
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=consumer.group_id)
@@ -77,12 +76,10 @@ class Runner:
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
-            options.handler,
+            self._route.settings,
             concurrency=options.concurrency,
             max_bytes=options.max_bytes,
             chance=random.random,
-            max_records=handler.max_records,
-            max_wait=handler.max_wait,
             reports_outcomes=bool(middleware) or on_outcome is not None,
         )
         self._middleware: MiddlewareChain | None = None
@@ -272,9 +269,9 @@ class Runner:
                 return
             chances: Mapping[WorkItem, float] | None = None
             if self._middleware is None:
-                errors = await self._handler([item.argument for item in call.items])
+                errors = await self._route.call([item.argument for item in call.items])
             else:
-                call.middleware = self._middleware.begin(self._handler, call)
+                call.middleware = self._middleware.begin(self._route.call, call)
                 errors = await call.middleware()
                 chances = call.middleware.chances
             now = self._clock()
@@ -290,7 +287,7 @@ class Runner:
         actions = self._machine.on_call_begins(call, now)
         if actions:
             self._execute(actions)
-        if self._access.deserializers:
+        if self._route.deserializers:
             self._deserialize(call, now)
             now = self._clock()
         return now
@@ -308,7 +305,7 @@ class Runner:
         for item in call.items:
             if item.argument is item.record:
                 try:
-                    item.argument = self._access.deserializers.apply(item.record)
+                    item.argument = self._route.deserializers.apply(item.record)
                 except DeserializationError as error:
                     errors.append((item, error))
         if errors:

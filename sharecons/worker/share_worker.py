@@ -38,6 +38,7 @@ from sharecons.worker.origins import origin_of_record
 from sharecons.worker.outcome_events import OutcomeEvent, check_on_outcome
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics, read_retry_state
+from sharecons.worker.routes import Route, Routes
 from sharecons.worker.runner import Runner
 from sharecons.worker.start_checks import StartChecks
 from sharecons.worker.stats import WorkerStats
@@ -147,27 +148,36 @@ class ShareWorker(Generic[KeyT, ValueT]):
         check_topics_differ(consumer.subscription, topics.names, dead_topic)
         check_offset_reset(consumer, topics)
         self.consumer = consumer
-        self._handler = handler_call(handler, timeout)
+        call = handler_call(handler, timeout)
         self._middleware = check_middleware(middleware)
         self._on_outcome = check_on_outcome(on_outcome)
         self._handle_signals = handle_signals
         self._create_topics = create_topics
+        settings = HandlerSettings(
+            max_records=call.max_records,
+            max_wait=call.max_wait,
+            retry=policy,
+            retry_topics=topics,
+            dead_letter=dead_topic,
+            on_deserialization_error=on_deserialization_error,
+            key_order=key_order,
+            max_lock_time=max_lock_time,
+            stop_on_error=stop_on_error,
+        )
+        subscription = consumer.subscription
+        self._access = WorkerMembership(consumer, sorted(topics.names))
+        route = Route(
+            settings=settings,
+            call=call,
+            deserializers=self._access.deserializers,
+            dead_letter=queue,
+        )
         self._options = WorkerOptions(
             concurrency=concurrency,
             max_bytes=max_bytes,
             shutdown_grace=shutdown_grace,
-            handler=HandlerSettings(
-                retry=policy,
-                retry_topics=topics,
-                dead_letter=dead_topic,
-                on_deserialization_error=on_deserialization_error,
-                key_order=key_order,
-                max_lock_time=max_lock_time,
-                stop_on_error=stop_on_error,
-            ),
+            routes=Routes(dict.fromkeys(subscription, route)),
         )
-        self._dead_letter = queue
-        self._access = WorkerMembership(consumer, sorted(topics.names))
         self._runner: Runner | None = None
         self._started = False
         self._stop_requested = False
@@ -220,7 +230,6 @@ class ShareWorker(Generic[KeyT, ValueT]):
                 cast("ShareConsumer[Any, Any]", self.consumer),
                 self._access,
                 producer,
-                self._handler,
                 self._middleware,
                 self._on_outcome,
                 self._options,
@@ -238,8 +247,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         checks = StartChecks(
             self._access,
             brokers,
-            self._options.handler.retry_topics,
-            self._dead_letter,
+            self._options.routes,
             create_topics=self._create_topics,
         )
         self._access.check_before_joining(checks.run)
@@ -296,7 +304,7 @@ class ShareWorker(Generic[KeyT, ValueT]):
         is delivered twice has the same topic, partition and offset here, even if it
         moved to a retry topic in between.
         """
-        if record.topic in self._options.handler.retry_topics.names:
+        if record.topic in self._options.routes.retry_topics:
             state = read_retry_state(record.headers)
             if state is not None:
                 return state.origin

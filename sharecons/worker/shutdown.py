@@ -54,7 +54,9 @@ class Shutdown:
     ) -> None:
         self._access = access
         self._grace = options.shutdown_grace
-        self._has_dead_letters = options.handler.dead_letter is not None
+        self._has_dead_letters = any(
+            route.dead_letter is not None for route in options.routes.routes
+        )
         self._machine = machine
         self._executor = executor
         self._settings = settings

@@ -38,9 +38,8 @@ from sharecons.worker.copy_topics import (
     rights_error,
     size_error,
 )
-from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.membership import WorkerMembership
-from sharecons.worker.retry_topics import RetryTopics
+from sharecons.worker.routes import Routes
 
 __all__ = ["StartChecks"]
 
@@ -63,20 +62,18 @@ class StartChecks:
         self,
         access: WorkerMembership,
         brokers: BrokerPool,
-        retry_topics: RetryTopics,
-        dead_letter: DeadLetterQueue | None,
+        routes: Routes,
         *,
         create_topics: bool,
     ) -> None:
         self._access = access
         self._brokers = brokers
-        self._has_retry_topics = bool(retry_topics)
-        self._copies = [CopyTopic(name, True) for name in sorted(retry_topics.names)]
-        if dead_letter is not None:
-            self._copies.append(CopyTopic(dead_letter.topic, False))
-        self._sources = tuple(
-            name for name in access.topics if name not in retry_topics.names
-        )
+        self._has_retry_topics = bool(routes.retry_topics)
+        self._copies = [CopyTopic(name, True) for name in sorted(routes.retry_topics)]
+        self._copies += [
+            CopyTopic(name, False) for name in sorted(routes.dead_letter_topics)
+        ]
+        self._sources = tuple(routes.by_topic)
         self._creates_topics = create_topics
         self._servers = ",".join(map(str, access.cluster.bootstrap))
         self._log = get_logger(__name__, group=access.group_id)

@@ -62,7 +62,7 @@ class Attempted:
         **settings: Any,
     ) -> None:
         self.worker = worker = SimulatedWorker(
-            HandlerSettings(retry=retry, **settings), max_records=records
+            HandlerSettings(retry=retry, max_records=records, **settings)
         )
         self.items = [worker.deliver(offset) for offset in range(records)]
         worker.start_calls()

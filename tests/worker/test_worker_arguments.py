@@ -229,9 +229,10 @@ def test_consumer_is_free_after_its_worker_was_rejected() -> None:
 
 
 def test_name_of_a_topic_is_accepted_as_the_dead_letter_queue() -> None:
-    assert (
-        DeadLetterQueue("orders.dead") == worker(dead_letter="orders.dead")._dead_letter
-    )
+    created = worker(dead_letter="orders.dead")
+
+    (route,) = created._options.routes.routes
+    assert DeadLetterQueue("orders.dead") == route.dead_letter
 
 
 def test_coroutine_functions_of_all_kinds_are_accepted_as_middleware() -> None:

@@ -99,7 +99,7 @@ class _Process:
             group=consumer.group_id,
             topics=", ".join(sorted(consumer.subscription)),
             concurrency=options.concurrency,
-            dead_letter=options.handler.dead_letter,
+            dead_letter=", ".join(sorted(options.routes.dead_letter_topics)) or None,
         )
         self._warn_of_grace()
         async with anyio.create_task_group() as tasks:

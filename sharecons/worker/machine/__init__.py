@@ -15,6 +15,7 @@ The modules, in the order to read them:
 
 - `item`: a record that is held, its states, and a call with it.
 - `settings`: what its handler's settings are.
+- `topic_settings`: which handler a record has.
 - `actions`: what the shell must do.
 - `worker_machine`: the events.
 - `delivery`: what is known of a record before its first call.

@@ -11,15 +11,24 @@ __all__ = ["DEFAULTS", "HandlerSettings", "OnDeserializationError"]
 OnDeserializationError = Literal["dead_letter", "reject", "release"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class HandlerSettings:
     """The settings that decide about the records of one handler.
 
+    Each handler has an object of its own, which identifies it.
+
     Attributes:
+        concurrency: how many of its calls run at a time; None if only the worker's
+            concurrency limits them.
+        max_records: records of one call; 1 for a handler of one record.
+        max_wait: seconds for which an incomplete batch waits for more records.
         dead_letter: the dead-letter topic, or None.
         max_attempts: the highest number of attempts that `retry` allows.
     """
 
+    concurrency: int | None = None
+    max_records: int = 1
+    max_wait: float = 0.0
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     retry_topics: RetryTopics = field(default_factory=lambda: RetryTopics(()))
     dead_letter: str | None = None

@@ -50,7 +50,6 @@ class WorkerMachine:
     Args:
         settings: the settings of the handler.
         concurrency: how many calls run at a time.
-        max_records, max_wait: of a batch, see `BatchStart`.
         max_bytes: no more records are taken while those held have as many bytes.
         reports_outcomes: return `OutcomeDecided` actions; if the application does not
             use them, they would cost time.
@@ -71,23 +70,21 @@ class WorkerMachine:
         concurrency: int,
         max_bytes: int,
         chance: Callable[[], float],
-        max_records: int = 1,
-        max_wait: float = 0.0,
         reports_outcomes: bool = True,
     ) -> None:
         self._settings = settings
-        self._max_records = max_records
+        self._max_records = settings.max_records
         self._chance = chance
         self._reports_outcomes = reports_outcomes
         self.scheduler = Scheduler(
-            concurrency=concurrency * max_records, max_bytes=max_bytes
+            concurrency=concurrency * settings.max_records, max_bytes=max_bytes
         )
         self.window = WindowTracker()
         self.renewals = RenewalSchedule(settings.max_lock_time)
         self._waits = Waits(self.window, self.renewals)
         self.decisions = Decisions(self._waits)
         self.counts = Counts()
-        self._batch_start = BatchStart(max_records, max_wait)
+        self._batch_start = BatchStart(settings.max_records, settings.max_wait)
         self.copies = Copies()
         self._ends = RecordEnds(
             self.scheduler,

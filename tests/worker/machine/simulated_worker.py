@@ -75,16 +75,12 @@ class SimulatedWorker:
         settings: HandlerSettings,
         *,
         concurrency: int = 3,
-        max_records: int = 1,
-        max_wait: float = 0.0,
     ) -> None:
         chances = itertools.cycle([0.0, 0.5, 1.0])
         self.machine = WorkerMachine(
             settings,
             concurrency=concurrency,
             max_bytes=1_000_000,
-            max_records=max_records,
-            max_wait=max_wait,
             chance=lambda: next(chances),
         )
         self.settings = settings
@@ -294,10 +290,12 @@ class SimulatedWorker:
         return count >= DELIVERY_LIMIT
 
 
-def retry_record(offset: int, due: float, now: float) -> FakeRecord:
+def retry_record(
+    offset: int, due: float, now: float, *, source: str = "orders"
+) -> FakeRecord:
     """Return a record of the retry topic that is due at `due`."""
     origin = Origin(
-        topic="orders",
+        topic=source,
         partition=0,
         offset=offset,
         group="billing",

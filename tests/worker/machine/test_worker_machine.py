@@ -39,9 +39,8 @@ POLICY = RetryPolicy(max_attempts=2, initial=10.0, jitter=0.0)
 TOPICS = RetryTopics([RetryTopic("later", 20.0)])
 
 
-def new_worker(*, max_records: int = 1, **options: Any) -> SimulatedWorker:
-    settings = HandlerSettings(**{"retry": POLICY, **options})
-    return SimulatedWorker(settings, max_records=max_records)
+def new_worker(**options: Any) -> SimulatedWorker:
+    return SimulatedWorker(HandlerSettings(**{"retry": POLICY, **options}))
 
 
 def started(worker: SimulatedWorker, offset: int = 0, **options: Any) -> WorkItem:

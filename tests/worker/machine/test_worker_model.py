@@ -60,7 +60,6 @@ class WorkerAndBroker(RuleBasedStateMachine):
     )
     def begin(
         self,
-        max_records: int,
         window: int,
         renews: bool,
         max_attempts: int,
@@ -71,9 +70,10 @@ class WorkerAndBroker(RuleBasedStateMachine):
             retry=RetryPolicy(max_attempts=max_attempts, initial=4.0),
             retry_topics=topics,
             max_lock_time=100.0,
+            max_wait=1.0,
             **options,
         )
-        self.worker = SimulatedWorker(settings, max_records=max_records, max_wait=1.0)
+        self.worker = SimulatedWorker(settings)
         self.worker.machine.window.window = window
         self.worker.machine.renewals.renews = renews
         self.next_offset = 0

@@ -1,0 +1,77 @@
+"""Which handler of a worker processes a record: by its topic."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from sharecons.consumer.deserializers import Deserializers
+from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.handlers import HandlerCall
+from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.machine.topic_settings import TopicSettings
+
+__all__ = ["Route", "Routes"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Route:
+    """A handler, and all that is specific to its records.
+
+    Attributes:
+        settings: decide about its records; no other route has this object.
+        call: calls the handler.
+        deserializers: make the keys and values that the handler receives.
+        dead_letter: the dead-letter queue; `settings.dead_letter` is its topic.
+    """
+
+    settings: HandlerSettings
+    call: HandlerCall
+    deserializers: Deserializers
+    dead_letter: DeadLetterQueue | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of the handler, for messages."""
+        return self.call.name
+
+
+@final
+class Routes:
+    """The handlers of a worker by topic; immutable.
+
+    Args:
+        by_topic: the route of each topic that the worker consumes, without retry
+            topics. Several topics can have one route.
+
+    Attributes:
+        by_topic: as the argument.
+        routes: the different routes, in the order of their first topics.
+        settings: finds the settings of a record's handler, as the machine does.
+        retry_topics, dead_letter_topics: the names of these topics of all routes.
+    """
+
+    def __init__(self, by_topic: Mapping[str, Route]) -> None:
+        self.by_topic = dict(by_topic)
+        self.routes: tuple[Route, ...] = tuple(dict.fromkeys(self.by_topic.values()))
+        self._by_settings = {route.settings: route for route in self.routes}
+        assert len(self._by_settings) == len(self.routes), "settings are not shared"
+        self.settings = TopicSettings(
+            {topic: route.settings for topic, route in self.by_topic.items()}
+        )
+        self.retry_topics = self.settings.retry_topics
+        self.dead_letter_topics = frozenset(
+            route.dead_letter.topic for route in self.routes if route.dead_letter
+        )
+
+    def of_record(self, record: Any) -> Route | None:
+        """Return the route of a record; None if `TopicSettings.find` finds none."""
+        settings, _ = self.settings.find(record)
+        return None if settings is None else self._by_settings[settings]
+
+    def of_settings(self, settings: HandlerSettings) -> Route:
+        """Return the route that has these settings."""
+        return self._by_settings[settings]
+
+    def topics_of(self, route: Route) -> tuple[str, ...]:
+        """Return the topics of a route, without its retry topics."""
+        return tuple(topic for topic, each in self.by_topic.items() if each is route)
