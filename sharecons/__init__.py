@@ -51,7 +51,8 @@ if TYPE_CHECKING:
     from sharecons.worker.dead_letters import DeadLetterQueue
     from sharecons.worker.handler import Handler
     from sharecons.worker.handlers import BatchHandler, HandlerBatch
-    from sharecons.worker.hooks import WorkerHooks
+    from sharecons.worker.middleware import Attempt, BatchAttempt, CallNext, Middleware
+    from sharecons.worker.outcome_events import OutcomeEvent
     from sharecons.worker.outcomes import DeadLetter, Reject, Retry
     from sharecons.worker.retry_policy import RetryPolicy
     from sharecons.worker.retry_topics import RetryTopic
@@ -63,12 +64,15 @@ __all__ = [
     "AcknowledgeFailure",
     "AcknowledgeResult",
     "AcknowledgeType",
+    "Attempt",
     "AuthenticationError",
     "AuthorizationError",
     "BackgroundTaskError",
     "Batch",
+    "BatchAttempt",
     "BatchHandler",
     "BrokerError",
+    "CallNext",
     "CallbackError",
     "ClosedError",
     "CommitTimeoutError",
@@ -85,7 +89,9 @@ __all__ = [
     "HandlerBatch",
     "HandlerOptions",
     "LockLostError",
+    "Middleware",
     "NotSubscribedError",
+    "OutcomeEvent",
     "OutdatedPlanError",
     "Producer",
     "ProducerRecord",
@@ -106,7 +112,6 @@ __all__ = [
     "TimestampType",
     "TopicPartition",
     "UnsupportedVersionError",
-    "WorkerHooks",
     "WorkerSettings",
     "WrongThreadError",
 ]
@@ -118,12 +123,15 @@ _MODULES: Final[Mapping[str, str]] = {
     "AcknowledgeFailure": "protocol.acknowledge.result_log",
     "AcknowledgeResult": "protocol.acknowledge.result_log",
     "AcknowledgeType": "record",
+    "Attempt": "worker.middleware",
     "AuthenticationError": "errors",
     "AuthorizationError": "errors",
     "BackgroundTaskError": "errors",
     "Batch": "batch",
+    "BatchAttempt": "worker.middleware",
     "BatchHandler": "worker.handlers",
     "BrokerError": "errors",
+    "CallNext": "worker.middleware",
     "CallbackError": "errors",
     "ClosedError": "errors",
     "CommitTimeoutError": "errors",
@@ -140,7 +148,9 @@ _MODULES: Final[Mapping[str, str]] = {
     "HandlerBatch": "worker.handlers",
     "HandlerOptions": "worker.settings",
     "LockLostError": "errors",
+    "Middleware": "worker.middleware",
     "NotSubscribedError": "errors",
+    "OutcomeEvent": "worker.outcome_events",
     "OutdatedPlanError": "errors",
     "Producer": "producer.client",
     "ProducerRecord": "producer.records",
@@ -161,7 +171,6 @@ _MODULES: Final[Mapping[str, str]] = {
     "TimestampType": "record",
     "TopicPartition": "record",
     "UnsupportedVersionError": "errors",
-    "WorkerHooks": "worker.hooks",
     "WorkerSettings": "worker.settings",
     "WrongThreadError": "errors",
     "__version__": "version",

@@ -12,11 +12,11 @@ from sharecons.demo.plan import CONCURRENT_JOBS, MAX_DELIVERIES, Decision, Plan
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.record import Record
-from sharecons.worker.hooks import WorkerHooks
+from sharecons.worker.middleware import Attempt, CallNext
+from sharecons.worker.outcome_events import OutcomeEvent
 from sharecons.worker.outcomes import (
     Accepted,
     LockLost,
-    RecordOutcome,
     Rejected,
     Released,
 )
@@ -46,10 +46,10 @@ MAX_LOCK_TIME: Final = 10.0
 """Seconds for which a worker holds a job; more than a job takes."""
 
 
-class DemoWorker(WorkerHooks):
+class DemoWorker:
     """A `ShareWorker` that processes a few jobs at the same time.
 
-    Its hooks report deliveries and outcomes to the job tracker.
+    It reports deliveries and outcomes to the job tracker.
     """
 
     def __init__(
@@ -90,7 +90,8 @@ class DemoWorker(WorkerHooks):
             retry=RETRY,
             max_lock_time=MAX_LOCK_TIME,
             handle_signals=False,
-            hooks=[self],
+            middleware=[self.note_delivery],
+            on_outcome=self.on_outcome,
         )
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._end_when_killed, worker, tasks.cancel_scope)
@@ -127,19 +128,25 @@ class DemoWorker(WorkerHooks):
         if self._plan.decide(self.name, number, count) is not Decision.ACCEPT:
             raise ServiceUnavailable(number)
 
-    # Hooks.
+    # Middleware and callbacks.
 
-    def before(self, record: Job, attempt: int) -> None:
+    async def note_delivery(
+        self, attempt: Attempt[bytes, bytes], call_next: CallNext
+    ) -> None:
+        """Report a delivery before the handler runs."""
+        job = attempt.record
         if not self._killed.is_set():
-            number = job_number(record)
             self._tracker.on_delivered(
-                number, self.name, record.delivery_count, self._clock.now
+                job_number(job), self.name, job.delivery_count, self._clock.now
             )
             self._clock.notify()
+        await call_next()
 
-    def after(self, record: Job, outcome: RecordOutcome, seconds: float) -> None:
+    def on_outcome(self, event: OutcomeEvent[bytes, bytes]) -> None:
+        """Report an outcome, unless the worker was killed."""
         if self._killed.is_set():
             return  # a killed process decides nothing
+        record, outcome = event.record, event.outcome
         number, now = job_number(record), self._clock.now
         if isinstance(outcome, LockLost):
             self._tracker.on_lock_expired(number, self.name, now)

@@ -9,7 +9,8 @@ Public:
 - `settings`: the keyword arguments of worker and handlers, with their types.
 - `handler`: a function with settings of its own.
 - `handlers`: handlers of one record or of many.
-- `hooks`: functions that are called around handlers.
+- `middleware`: coroutine functions that wrap the calls of handlers.
+- `outcome_events`: calls a function for each outcome of a record.
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
 - `retry_policy`: when a failed record is tried again, and when it has failed for good.
 - `retry_topics`: topics for records that wait too long for their partition.
@@ -35,6 +36,8 @@ The shell around them:
 - `membership`: starts and closes the member.
 - `take_loop`: takes records from the member.
 - `slots`: the tasks that call handlers.
+- `middleware_chain`: calls a handler within middleware.
+- `handler_function`: a handler as a coroutine function, with a time limit.
 - `threads`: threads that call plain functions, even if they do not end.
 - `self_cancel`: undoes a cancellation that a handler has caused itself.
 - `executor`: carries out the machine's actions.

@@ -1,21 +1,17 @@
 """Validation of a worker's arguments; every error message names the argument."""
 
-import inspect
-from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final, cast
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, cast
 
-from sharecons.config.callables import why_nothing_runs
 from sharecons.config.validation import check_topics
 from sharecons.errors import ConfigurationError
 from sharecons.member.settings import MemberSettings
 from sharecons.worker.dead_letters import DeadLetterQueue
-from sharecons.worker.hooks import WorkerHooks
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics
 
 __all__ = [
     "check_consumed",
-    "check_hooks",
     "check_lock_time",
     "check_offset_reset",
     "check_retry",
@@ -23,8 +19,6 @@ __all__ = [
     "check_topics_differ",
     "dead_letter_queue",
 ]
-
-HOOKS: Final = ("before", "after", "on_failure")
 
 
 def check_consumed(*topics: object) -> tuple[str, ...]:
@@ -111,44 +105,6 @@ def check_retry_topics(topics: object) -> tuple[RetryTopic, ...]:
             "[RetryTopic('orders.retry', 60.0)]"
         )
     return given
-
-
-def check_hooks(hooks: object) -> tuple[Any, ...]:
-    """Return the hooks as a tuple: objects with the methods of `WorkerHooks`.
-
-    Raises:
-        ConfigurationError: it is not a sequence, or a method is missing, or the method
-            is async or a generator, so that calling it would run nothing.
-    """
-    if isinstance(hooks, WorkerHooks):
-        raise ConfigurationError(f"hooks must be a sequence; write hooks=[{hooks!r}]")
-    given = _as_tuple(hooks)
-    if given is None:
-        raise ConfigurationError(
-            f"hooks must be a sequence of WorkerHooks, not {hooks!r}; use hooks=[...]"
-        )
-    for index, hook in enumerate(given):
-        _check_hook(f"hooks[{index}]", hook)
-    return given
-
-
-def _check_hook(name: str, hook: object) -> None:
-    if inspect.isclass(hook):
-        raise ConfigurationError(
-            f"{name}: it is a class; pass an instance, {hook.__name__}()"
-        )
-    for method in HOOKS:
-        function: Callable[..., object] | None = getattr(hook, method, None)
-        if not callable(function):
-            raise ConfigurationError(
-                f"{name}: {hook!r} has no method {method}; derive its class from "
-                "WorkerHooks"
-            )
-        if reason := why_nothing_runs(function):
-            raise ConfigurationError(
-                f"{name}: the method {method} is {reason}, and would never run; make "
-                f"it a plain function ({hook!r})"
-            )
 
 
 def check_topics_differ(

@@ -13,7 +13,6 @@ from sharecons.record import ACCEPT, RELEASE, AcknowledgeType
 from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter, is_too_large, topic_of
 from sharecons.worker.failure_log import FailureLog
-from sharecons.worker.hooks import HookRunner
 from sharecons.worker.machine.actions import (
     Acknowledge,
     Action,
@@ -23,7 +22,6 @@ from sharecons.worker.machine.actions import (
     GivenUp,
     HandlersCancelled,
     LocksLost,
-    NotDeserialized,
     OutcomeDecided,
     Stop,
     Warn,
@@ -48,6 +46,7 @@ class Executor:
         cancel_call: cancels a call, with a reason.
         stop: stops the worker because of an error.
         on_changed: is called after actions.
+        on_outcome: is called for each `OutcomeDecided`.
 
     Attributes:
         tasks: where copies are written; set this before the first event. None once
@@ -60,7 +59,6 @@ class Executor:
         self,
         machine: WorkerMachine,
         writer: CopyWriter,
-        hooks: HookRunner,
         failures: FailureLog,
         copy_log: CopyLog,
         clock: Clock,
@@ -68,16 +66,17 @@ class Executor:
         cancel_call: Callable[[Call, str], None],
         stop: Callable[[Exception], None],
         on_changed: Callable[[], None],
+        on_outcome: Callable[[OutcomeDecided], None],
     ) -> None:
         self._machine = machine
         self._writer = writer
-        self._hooks = hooks
         self._failures = failures
         self._copy_log = copy_log
         self._clock = clock
         self._cancel_call = cancel_call
         self._stop = stop
         self._on_changed = on_changed
+        self._on_outcome = on_outcome
         self._finish_by: float | None = None
 
     def execute(self, actions: Sequence[Action]) -> None:
@@ -133,13 +132,10 @@ class Executor:
 
     def _report(self, action: Action) -> None:
         match action:
-            case OutcomeDecided(item, outcome, seconds):
-                self._hooks.after(item.argument, outcome, seconds)
-            case AttemptFailed(item, _, error, outcome, _):
+            case OutcomeDecided():
+                self._on_outcome(action)
+            case AttemptFailed():
                 self._failures.on_failed_attempt(action)
-                self._hooks.on_failure(item.argument, error, outcome)
-            case NotDeserialized(item, error, outcome):
-                self._hooks.on_failure(item.argument, error, outcome)
             case GivenUp():
                 self._failures.on_given_up(action)
             case LocksLost():

@@ -1,7 +1,8 @@
 """The application's handlers, called in one way: records in, an error or None for each.
 
 A handler is a coroutine function or a plain function with one record as its argument,
-or a `BatchHandler`. Plain functions run in threads.
+or a `BatchHandler`. Plain functions run in threads. `middleware_chain` calls handlers
+within middleware.
 """
 
 import inspect
@@ -9,13 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, cast, final, overload
 
-import anyio
-
 from sharecons.config.validation import check_count, check_number
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import repr_of
-from sharecons.worker.handler_checks import check_handler, describe_function
-from sharecons.worker.outcomes import decision_of
+from sharecons.worker.handler_checks import check_handler
+from sharecons.worker.handler_function import HandlerFunction
 from sharecons.worker.self_cancel import undo_self_cancel
 from sharecons.worker.threads import ThreadCalls
 
@@ -25,7 +24,9 @@ __all__ = [
     "Errors",
     "HandlerBatch",
     "HandlerCall",
+    "HandlerRun",
     "SingleCall",
+    "as_failure",
     "handler_call",
 ]
 
@@ -118,19 +119,39 @@ class BatchHandler(Generic[KeyT, ValueT]):
         self.max_wait = max_wait
 
 
+class HandlerRun(Protocol):
+    """One call of a handler, which middleware is called around."""
+
+    async def __call__(self) -> None:
+        """Call the handler, without a time limit; raise what it raises."""
+        ...
+
+    def errors(self, error: Exception | None) -> Errors:
+        """Return each record's error.
+
+        Args:
+            error: of the records that the handler has not marked.
+        """
+        ...
+
+
 class HandlerCall(Protocol):
     """Calls a handler.
 
     Attributes:
+        name: the name of the handler, for messages.
+        takes_batches: it is a `BatchHandler`.
         max_records: how many records a call takes.
         max_wait: seconds to wait for as many.
+        timeout: seconds for one call; None for no limit.
         threads: calls the handler, if it is a plain function.
-        name: the name of the handler, for messages.
     """
 
     name: str
+    takes_batches: bool
     max_records: int
     max_wait: float
+    timeout: float | None
     threads: ThreadCalls | None
 
     async def __call__(self, records: Sequence[Any]) -> Errors:
@@ -141,63 +162,22 @@ class HandlerCall(Protocol):
         """
         ...
 
-
-class _Function:
-    """A handler as a coroutine function, with a time limit.
-
-    Args:
-        timeout: seconds; None for no limit.
-    """
-
-    def __init__(self, handler: Callable[[Any], Any], timeout: float | None) -> None:
-        self._timeout = timeout
-        self.name = describe_function(handler)
-        self.threads: ThreadCalls | None = None
-        if _is_coroutine_function(handler):
-            self._call: Callable[[Any], Awaitable[object]] = handler
-        else:
-            self.threads = ThreadCalls(handler)
-            self._call = self._in_thread
-        self.call = self._call if timeout is None else self._in_time
-
-    async def _in_thread(self, argument: Any) -> object:
-        assert self.threads is not None, "the handler is a plain function"
-        (result,) = await self.threads(argument)
-        return await result if inspect.isawaitable(result) else result
-
-    async def _in_time(self, argument: Any) -> object:
-        assert self._timeout is not None, "without a limit, this is not called"
-        deadline = anyio.current_time() + self._timeout
-        returned: object = None
-        failure: BaseException | None = None
-        with anyio.CancelScope(deadline=deadline):
-            try:
-                returned = await self._call(argument)
-            except anyio.get_cancelled_exc_class() as cancelled:
-                failure = cancelled  # shows where the handler waited
-                raise
-            except Exception as error:
-                decides = decision_of(error) is not None
-                if decides or anyio.current_time() < deadline:
-                    raise
-                failure = error
-        # Even if the handler has caught its cancellation and returned: what it has
-        # done until then is not known.
-        if anyio.current_time() >= deadline:
-            raise TimeoutError(
-                f"the handler took longer than its timeout of {self._timeout:g} s"
-            ) from failure
-        return returned
+    def begin(self, records: Sequence[Any]) -> HandlerRun:
+        """Return a call that has not begun, for middleware."""
+        ...
 
 
 class SingleCall:
     """Calls a handler of one record."""
 
+    takes_batches = False
     max_records = 1
     max_wait = 0.0
 
-    def __init__(self, function: _Function) -> None:
+    def __init__(self, function: HandlerFunction) -> None:
         self._call = function.call
+        self._call_without_limit = function.call_without_limit
+        self.timeout = function.timeout
         self.threads = function.threads
         self.name = function.name
 
@@ -207,43 +187,92 @@ class SingleCall:
         except Exception as error:  # noqa: BLE001 (the policy decides about it)
             return [error]
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
-            return [await _as_failure(error)]
+            return [await as_failure(error)]
         return [None if returned is None else _ran_nothing(returned)]
+
+    def begin(self, records: Sequence[Any]) -> HandlerRun:
+        return _SingleRun(self._call_without_limit, records[0])
+
+
+class _SingleRun:
+    """A call with one record."""
+
+    def __init__(self, call: Callable[[Any], Awaitable[object]], record: Any) -> None:
+        self._call = call
+        self._record = record
+
+    async def __call__(self) -> None:
+        returned = await self._call(self._record)
+        failure = None if returned is None else _ran_nothing(returned)
+        if failure is not None:
+            raise failure
+
+    def errors(self, error: Exception | None) -> Errors:
+        return [error]
 
 
 class BatchCall:
     """Calls a handler of many records."""
 
-    def __init__(self, function: _Function, max_records: int, max_wait: float) -> None:
+    takes_batches = True
+
+    def __init__(
+        self, function: HandlerFunction, max_records: int, max_wait: float
+    ) -> None:
         self._call = function.call
+        self._call_without_limit = function.call_without_limit
+        self.timeout = function.timeout
         self.threads = function.threads
         self.name = function.name
         self.max_records = max_records
         self.max_wait = max_wait
 
     async def __call__(self, records: Sequence[Any]) -> Errors:
-        batch: HandlerBatch[Any, Any] = HandlerBatch(records)
+        run = _BatchRun(self._call, records)
         try:
-            returned = await self._call(batch)
+            await run()
         except Exception as error:  # noqa: BLE001 (the policy decides about it)
-            return batch.errors(error)
+            return run.errors(error)
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
-            return batch.errors(await _as_failure(error))
+            return run.errors(await as_failure(error))
+        return run.errors(None)
+
+    def begin(self, records: Sequence[Any]) -> HandlerRun:
+        return _BatchRun(self._call_without_limit, records)
+
+
+class _BatchRun:
+    """A call with many records."""
+
+    def __init__(
+        self, call: Callable[[Any], Awaitable[object]], records: Sequence[Any]
+    ) -> None:
+        self._call = call
+        self._batch: HandlerBatch[Any, Any] = HandlerBatch(records)
+        self._returned: Errors | None = None
+
+    async def __call__(self) -> None:
+        returned = await self._call(self._batch)
         if returned is None:
-            return batch.errors()
+            return
         failure = _ran_nothing(returned)
-        if failure is None and not _are_errors(returned, len(records)):
+        if failure is None and not _are_errors(returned, len(self._batch)):
             failure = TypeError(
                 "a batch handler returns None, or an exception or None for each "
-                f"of the {len(records)} records; not {repr_of(returned)}"
+                f"of the {len(self._batch)} records; not {repr_of(returned)}"
             )
         if failure is not None:
-            return batch.errors(failure)
-        marked = batch.errors()
-        return [
-            second if first is None else first
-            for first, second in zip(marked, cast("Errors", returned), strict=True)
-        ]
+            raise failure
+        self._returned = cast("Errors", returned)
+
+    def errors(self, error: Exception | None) -> Errors:
+        marked = self._batch.errors()
+        if self._returned is not None:
+            marked = [
+                second if first is None else first
+                for first, second in zip(marked, self._returned, strict=True)
+            ]
+        return [error if each is None else each for each in marked]
 
 
 def handler_call(handler: object, timeout: float | None = None) -> HandlerCall:
@@ -253,14 +282,9 @@ def handler_call(handler: object, timeout: float | None = None) -> HandlerCall:
         ConfigurationError: it cannot be called.
     """
     if isinstance(handler, BatchHandler):
-        function = _Function(handler.handler, timeout)
+        function = HandlerFunction(handler.handler, timeout)
         return BatchCall(function, handler.max_records, handler.max_wait)
-    return SingleCall(_Function(check_handler(handler), timeout))
-
-
-def _is_coroutine_function(handler: Callable[[Any], Any]) -> bool:
-    call = getattr(handler, "__call__", None)  # noqa: B004 (of an object)
-    return inspect.iscoroutinefunction(handler) or inspect.iscoroutinefunction(call)
+    return SingleCall(HandlerFunction(check_handler(handler), timeout))
 
 
 def _ran_nothing(returned: object) -> Exception | None:
@@ -276,7 +300,7 @@ def _ran_nothing(returned: object) -> Exception | None:
     )
 
 
-async def _as_failure(error: BaseException) -> Exception:
+async def as_failure(error: BaseException) -> Exception:
     """Return a failure if the handler has caused its own cancellation.
 
     Other exceptions, and cancellations by the worker, are raised again.

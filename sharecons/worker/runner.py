@@ -6,7 +6,7 @@ executor. Cancelling a run at any time releases the records that are not settled
 
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import anyio
@@ -22,12 +22,15 @@ from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
-from sharecons.worker.hooks import HookRunner
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.middleware import Middleware
+from sharecons.worker.middleware_chain import MiddlewareChain
 from sharecons.worker.options import WorkerOptions
+from sharecons.worker.outcome_events import OutcomeCallback
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import WorkerStats
@@ -55,13 +58,14 @@ class Runner:
         self,
         access: WorkerMembership,
         producer: IdempotentProducer,
-        hooks: HookRunner,
+        middleware: Sequence[Middleware],
+        on_outcome: OutcomeCallback | None,
         options: WorkerOptions,
     ) -> None:
         self._access = access
         (self._route,) = options.routes.routes
         handler = self._route.call
-        self._hooks = hooks
+        self._on_outcome = on_outcome
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=access.group_id)
         self._failures = FailureLog(self._log, clock)
@@ -73,8 +77,11 @@ class Runner:
             concurrency=options.concurrency,
             max_bytes=options.max_bytes,
             chance=random.random,
-            reports_outcomes=bool(hooks),
+            reports_outcomes=bool(middleware) or on_outcome is not None,
         )
+        self._middleware: MiddlewareChain | None = None
+        if middleware:
+            self._middleware = MiddlewareChain(middleware, machine.decisions, clock)
         self._slots = CallSlots(
             options.concurrency, clock, self._next_call, self._call, self._wake
         )
@@ -83,13 +90,13 @@ class Runner:
         self._executor = Executor(
             machine,
             CopyWriter(producer, access.group_id),
-            hooks,
             self._failures,
             self._copy_log,
             clock,
             cancel_call=self._slots.cancel,
             stop=self._on_handler_failed,
             on_changed=self._wake,
+            on_outcome=self._on_outcome_decided,
         )
         self._execute = self._executor.execute
         self._locks = LockKeeper(
@@ -214,7 +221,8 @@ class Runner:
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)
-        self._hooks.flush(FOREVER if at_end else self._clock())
+        if self._on_outcome is not None:
+            self._on_outcome.flush(FOREVER if at_end else self._clock())
         self._threads.flush(at_end=at_end)
 
     def _on_threads(self, count: int) -> None:
@@ -256,11 +264,17 @@ class Runner:
             began = self._begin(call)
             if not call.items:
                 return
-            errors = await self._route.call([item.argument for item in call.items])
+            chances: Mapping[WorkItem, float] | None = None
+            if self._middleware is None:
+                errors = await self._route.call([item.argument for item in call.items])
+            else:
+                call.middleware = self._middleware.begin(self._route.call, call)
+                errors = await call.middleware()
+                chances = call.middleware.chances
             now = self._clock()
             seconds = now - began
             self._take_loop.pace.on_call_ended(seconds)
-            self._execute(self._machine.on_results(call, errors, now, seconds))
+            self._execute(self._machine.on_results(call, errors, now, seconds, chances))
         finally:
             self._machine.on_call_ended(call)
 
@@ -273,10 +287,14 @@ class Runner:
         if self._route.deserializers:
             self._deserialize(call, now)
             now = self._clock()
-        if self._hooks:
-            for item in call.items:
-                self._hooks.before(item.argument, item.attempt)
         return now
+
+    def _on_outcome_decided(self, decided: OutcomeDecided) -> None:
+        call = decided.item.call
+        if call is not None and call.is_running and call.middleware is not None:
+            call.middleware.set_outcome(decided.item, decided.outcome)
+        if self._on_outcome is not None:
+            self._on_outcome.report(decided)
 
     def _deserialize(self, call: Call, now: float) -> None:
         """Deserialize the records that have had no call yet."""

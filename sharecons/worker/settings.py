@@ -3,9 +3,9 @@
 Editors and type checkers read them here; `Unpack` applies them to `ShareWorker`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Final, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from sharecons.config.not_given import NotGiven
 from sharecons.config.security import Security
@@ -13,8 +13,9 @@ from sharecons.errors import ConfigurationError
 from sharecons.member.lease_buffer import Acknowledged
 from sharecons.net.io.transport import Network
 from sharecons.worker.dead_letters import DeadLetterQueue
-from sharecons.worker.hooks import WorkerHooks
 from sharecons.worker.machine.settings import OnDeserializationError
+from sharecons.worker.middleware import Middleware
+from sharecons.worker.outcome_events import OutcomeEvent
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic
 
@@ -133,7 +134,10 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
         handle_signals: stop on SIGTERM and SIGINT; a second one cancels the handlers.
             They are received while a worker runs in the main thread. Earlier signal
             handlers of the application are called as well, and are restored.
-        hooks: called around handlers; objects with the methods of `WorkerHooks`.
+        middleware: coroutine functions with an `Attempt` and `call_next` as arguments,
+            which wrap each call of a handler; the first one is the outermost.
+        on_outcome: a plain function with an `OutcomeEvent` as its argument, called for
+            each outcome of a record, even without a call of the handler.
         on_acknowledged: called with the results (`AcknowledgeResult`) of
             acknowledgements: whether a broker has confirmed an outcome. A plain
             function; what it raises is logged.
@@ -144,7 +148,8 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
     create_topics: bool
     shutdown_grace: float
     handle_signals: bool
-    hooks: Sequence[WorkerHooks]
+    middleware: Sequence[Middleware]
+    on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None
     on_acknowledged: Acknowledged | None
 
 

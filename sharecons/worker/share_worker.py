@@ -12,7 +12,7 @@ from sharecons.member.settings import MemberSettings
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.record import KeyT, Record, ValueT
-from sharecons.worker.arguments import check_consumed, check_hooks, check_retry_topics
+from sharecons.worker.arguments import check_consumed, check_retry_topics
 from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.decorators import HandlerDecorators
@@ -23,12 +23,13 @@ from sharecons.worker.handler import (
     OwnValueT,
     check_options,
 )
-from sharecons.worker.hooks import HookRunner, WorkerHooks
 from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.middleware import Middleware, check_middleware
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
+from sharecons.worker.outcome_events import OutcomeEvent, check_on_outcome
 from sharecons.worker.registry import HandlerRegistry
 from sharecons.worker.retry_policy import DAY, RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, read_retry_state
@@ -152,7 +153,8 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         shutdown_grace: float = 30.0,
         handle_signals: bool = True,
         stop_on_error: bool = False,
-        hooks: Sequence[WorkerHooks] = (),
+        middleware: Sequence[Middleware] = (),
+        on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None = None,
         on_acknowledged: Acknowledged | None = None,
         **settings: Unpack[MemberOptions],
     ) -> None:
@@ -177,7 +179,8 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             "stop_on_error": stop_on_error,
         }
         check_options(defaults)
-        self._hooks = HookRunner(check_hooks(hooks))
+        self._middleware = check_middleware(middleware)
+        self._on_outcome = check_on_outcome(on_outcome)
         member = MemberSettings.of(group_id=group_id, **settings)
         self._registry = HandlerRegistry(defaults, member)
         self._registry.add_all(_given_handlers(topics, handler))
@@ -290,7 +293,9 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             shutdown_grace=self._shutdown_grace,
             routes=self._registry.routes,
         )
-        return Runner(self._access, producer, self._hooks, options)
+        return Runner(
+            self._access, producer, self._middleware, self._on_outcome, options
+        )
 
 
 def _given_handlers(

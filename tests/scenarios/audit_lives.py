@@ -9,16 +9,15 @@ import anyio
 from sharecons import (
     BatchHandler,
     DeadLetterQueue,
+    OutcomeEvent,
     RetryPolicy,
     RetryTopic,
     ShareWorker,
-    WorkerHooks,
 )
 from sharecons.testing import EmbeddedBroker
 from sharecons.worker.outcomes import (
     Accepted,
     LockLost,
-    RecordOutcome,
     Rejected,
     Released,
 )
@@ -79,14 +78,15 @@ def last_options(chance: random.Random) -> Options:
     }
 
 
-class Outcomes(WorkerHooks):
+class Outcomes:
     """Notes the outcomes of a life's records in the journal."""
 
     def __init__(self, life: int, journal: Journal) -> None:
         self._life = life
         self._journal = journal
 
-    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
+    def __call__(self, event: OutcomeEvent[Any, Any]) -> None:
+        record, outcome = event.record, event.outcome
         delivery = delivery_of(self._life, record)
         match outcome:
             case LockLost():
@@ -144,7 +144,7 @@ class Life:
             retry_topics=topics,
             dead_letter=DeadLetterQueue(DEAD),
             handle_signals=False,
-            hooks=[Outcomes(number, journal)],
+            on_outcome=Outcomes(number, journal),
             **{name: value for name, value in options.items() if name != "batch"},
         )
         self.network.member_id = self.worker.member_id

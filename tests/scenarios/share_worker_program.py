@@ -25,6 +25,8 @@ import anyio
 
 from sharecons import (
     AcknowledgeResult,
+    Attempt,
+    CallNext,
     DeadLetter,
     DeadLetterQueue,
     Record,
@@ -32,7 +34,6 @@ from sharecons import (
     RetryPolicy,
     RetryTopic,
     ShareWorker,
-    WorkerHooks,
 )
 from sharecons.worker.machine import window
 from tests.scenarios.record_plans import plan_of
@@ -68,11 +69,10 @@ class Program:
     window: int | None = None
 
 
-class Attempts(WorkerHooks):
-    """Shows the handler the number of its attempt."""
-
-    def before(self, record: Any, attempt: int) -> None:
-        attempt_of_handler.set(attempt)
+async def show_attempt(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
+    """Show the handler the number of its attempt."""
+    attempt_of_handler.set(attempt.number)
+    await call_next()
 
 
 class Handler:
@@ -146,7 +146,7 @@ async def main(program: Program) -> None:
         retry_topics=[RetryTopic(topic, program.retry_delay) for topic in topics],
         dead_letter=queue,
         shutdown_grace=program.shutdown_grace,
-        hooks=[Attempts()],
+        middleware=[show_attempt],
     )
     await handler.worker.run()
 

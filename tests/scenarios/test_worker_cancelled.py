@@ -11,13 +11,14 @@ import pytest
 
 from sharecons import (
     AcknowledgeResult,
+    Attempt,
+    CallNext,
     DeadLetter,
     DeadLetterQueue,
     Record,
     Retry,
     RetryPolicy,
     RetryTopic,
-    WorkerHooks,
 )
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.machine import window
@@ -48,11 +49,10 @@ WINDOW = 8
 attempt_of_handler: ContextVar[int] = ContextVar("attempt_of_handler")
 
 
-class Attempts(WorkerHooks):
-    """Sets the number of the attempt for the handler."""
-
-    def before(self, record: Any, attempt: int) -> None:
-        attempt_of_handler.set(attempt)
+async def show_attempt(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
+    """Show the handler the number of its attempt."""
+    attempt_of_handler.set(attempt.number)
+    await call_next()
 
 
 class Queues:
@@ -151,7 +151,7 @@ class Run:
             ),
             retry_topics=[RetryTopic(queues.retries, DELAY)],
             dead_letter=DeadLetterQueue(queues.dead_letters),
-            hooks=[Attempts()],
+            middleware=[show_attempt],
         )
         self.handling = anyio.Event()
 

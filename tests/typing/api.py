@@ -8,10 +8,14 @@ import sharecons
 from sharecons import (
     AcknowledgeResult,
     AcknowledgeType,
+    Attempt,
     Batch,
+    BatchAttempt,
     BatchHandler,
+    CallNext,
     Error,
     Handler,
+    OutcomeEvent,
     Producer,
     ProducerRecord,
     Record,
@@ -25,6 +29,7 @@ from sharecons import (
 from sharecons.errors import DeserializationError
 from sharecons.metrics import METRICS, Metric, MetricName
 from sharecons.worker.handlers import HandlerBatch
+from sharecons.worker.outcomes import RecordOutcome
 from sharecons.worker.stats import WorkerStats
 
 
@@ -118,6 +123,23 @@ async def write_orders(batch: HandlerBatch[bytes, Order]) -> None: ...
 
 
 async def of_json(record: Record[bytes, Any]) -> None: ...
+async def trace(attempt: Attempt[str, bytes], call_next: CallNext) -> None:
+    assert_type(attempt.record, Record[str, bytes])
+    assert_type(attempt.outcome, RecordOutcome | None)
+    assert_type(await call_next(), None)
+
+
+async def trace_batch(attempt: BatchAttempt[str, bytes], call_next: CallNext) -> None:
+    assert_type(attempt.attempts, tuple[Attempt[str, bytes], ...])
+    await call_next()
+
+
+def not_async(attempt: Attempt[str, bytes], call_next: CallNext) -> None: ...
+
+
+def report(event: OutcomeEvent[str, bytes]) -> None:
+    assert_type(event.record, Record[str, bytes])
+    assert_type(event.outcome, RecordOutcome)
 
 
 def workers() -> None:
@@ -147,6 +169,14 @@ def workers() -> None:
     ShareWorker("t", 3, group_id="g")  # type: ignore[call-overload]
     ShareWorker("t", of_bytes, group_id="g", bootstrap_server="a:9092")  # type: ignore[call-overload]
     ShareWorker("t", of_bytes, group_id="g", retry=3)  # type: ignore[call-overload]
+    ShareWorker(
+        "t",
+        of_bytes,
+        group_id="g",
+        middleware=[trace, trace_batch],
+        on_outcome=report,
+    )
+    ShareWorker("t", of_bytes, group_id="g", middleware=[not_async])  # type: ignore[list-item]
 
 
 def handlers_by_topic() -> None:

@@ -4,8 +4,9 @@ import json
 import re
 import sqlite3
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, closing
+from types import SimpleNamespace
 from typing import Any
 
 import anyio
@@ -49,7 +50,7 @@ class Reply:
 
 
 def test_every_program_compiles() -> None:
-    assert GUIDE.compile() == 9
+    assert GUIDE.compile() == 11
 
 
 @on_real_clock
@@ -321,7 +322,7 @@ async def test_spans_have_errors_and_outcomes(broker: EmbeddedBroker) -> None:
         if [offset for offset, _ in currents].count(0) == 1 and record.offset == 0:
             raise TimeoutError("slow")
 
-    async with working(broker, handle, hooks=[tracing]):
+    async with working(broker, handle, middleware=[tracing]):
         await until(lambda: settled(broker, 2))
 
     spans = exporter.get_finished_spans()
@@ -343,6 +344,75 @@ async def test_spans_have_errors_and_outcomes(broker: EmbeddedBroker) -> None:
     assert {span.context.span_id for span in spans} == {
         current.get_span_context().span_id for _, current in currents
     }
+    assert trace.INVALID_SPAN is trace.get_current_span(), "no span is left attached"
+
+
+@pytest.mark.anyio
+async def test_failed_handler_rolls_its_transaction_back(
+    broker: EmbeddedBroker,
+) -> None:
+    steps: list[str] = []
+
+    class Connection:
+        @asynccontextmanager
+        async def transaction(self) -> AsyncIterator[None]:
+            try:
+                yield
+            except TimeoutError:
+                steps.append("roll back")
+                raise
+            steps.append("commit")
+
+    class Pool:
+        @asynccontextmanager
+        async def connection(self) -> AsyncIterator[Connection]:
+            yield Connection()
+
+    transactions = GUIDE.program("Transactions")
+    current = transactions.__call__.__globals__["current_connection"]
+    connections: list[Any] = []
+
+    async def fail_once(record: Record[Any, Any]) -> None:
+        connections.append(current.get())
+        if len(connections) == 1:
+            raise TimeoutError("slow")
+
+    broker.produce("orders", [b"a"])
+    async with working(broker, fail_once, middleware=[transactions(Pool())]):
+        await until(lambda: settled(broker, 1))
+
+    assert ["roll back", "commit"] == steps
+    assert [Connection, Connection] == [type(each) for each in connections]
+
+
+@pytest.mark.anyio
+async def test_outcomes_are_counted(broker: EmbeddedBroker) -> None:
+    counts: Counter[Any] = Counter()
+    reported: list[Exception] = []
+    seconds: list[float] = []
+
+    class Outcomes:
+        def labels(self, *labels: str) -> Any:
+            return SimpleNamespace(inc=lambda: counts.update([labels]))
+
+    count_outcome = GUIDE.program(
+        "count_outcome",
+        OUTCOMES=Outcomes(),
+        SECONDS=SimpleNamespace(observe=seconds.append),
+        sentry_sdk=SimpleNamespace(capture_exception=reported.append),
+    )
+    error = TimeoutError("slow")
+
+    async def fail_once(record: Record[Any, Any]) -> None:
+        if not counts:
+            raise error
+
+    broker.produce("orders", [b"a"])
+    async with working(broker, fail_once, on_outcome=count_outcome):
+        await until(lambda: settled(broker, 1))
+
+    assert {("orders", "RetryAfter"): 1, ("orders", "Accepted"): 1} == counts
+    assert ([error], 2) == (reported, len(seconds))
 
 
 @on_real_clock

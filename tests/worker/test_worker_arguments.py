@@ -1,6 +1,7 @@
 """Arguments of a worker with a wrong type or a conflict, before anything is started."""
 
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,6 @@ from sharecons import (
     RetryTopic,
     ShareConsumer,
     ShareWorker,
-    WorkerHooks,
 )
 from sharecons.errors import ConfigurationError
 from tests.worker.working import Handled
@@ -31,28 +31,37 @@ def worker(handler: Any = None, **options: Any) -> ShareWorker[Any, Any]:
     )
 
 
-class AsyncHooks(WorkerHooks):
-    async def before(self, record: Any, attempt: int) -> None:  # type: ignore[override]
-        pass
+async def trace(attempt: Any, call_next: Any) -> None:
+    await call_next()
 
 
-class GeneratorHooks(WorkerHooks):
-    def on_failure(  # type: ignore[override]
-        self, record: Any, error: Exception, outcome: Any
-    ) -> Iterator[None]:
-        yield
+def plain(attempt: Any, call_next: Any) -> None:
+    pass
 
 
-class SomeHooks:
-    def before(self, record: Any, attempt: int) -> None:
-        pass
+async def yields(attempt: Any, call_next: Any) -> Any:
+    yield
 
 
-class OtherHooks:
-    """Hooks that do not derive from WorkerHooks."""
+async def one_parameter(attempt: Any) -> None:
+    pass
 
-    def __getattr__(self, name: str) -> Any:
-        return print
+
+class Transactions:
+    async def __call__(self, attempt: Any, call_next: Any) -> None:
+        await call_next()
+
+
+async def report(event: Any) -> None:
+    pass
+
+
+def generate(event: Any) -> Any:
+    yield
+
+
+def two_parameters(record: Any, outcome: Any) -> None:
+    pass
 
 
 @pytest.mark.parametrize(
@@ -71,17 +80,22 @@ class OtherHooks:
         ({"dead_letter": RETRY}, "dead_letter must be a DeadLetterQueue, the name of"),
         ({"dead_letter": "a b"}, "dead_letter: topic name 'a b' can contain only"),
         ({"dead_letter": ""}, "dead_letter: topic name '' can contain only"),
-        ({"hooks": 5}, "hooks must be a sequence of WorkerHooks, not 5"),
-        ({"hooks": None}, "hooks must be a sequence of WorkerHooks, not None"),
-        ({"hooks": "x"}, "hooks must be a sequence of WorkerHooks, not 'x'"),
-        ({"hooks": {}}, "hooks must be a sequence of WorkerHooks, not {}"),
-        ({"hooks": WorkerHooks()}, "write hooks=["),
-        ({"hooks": [5]}, "hooks[0]: 5 has no method before"),
-        ({"hooks": [WorkerHooks]}, "hooks[0]: it is a class"),
-        ({"hooks": [WorkerHooks(), SomeHooks()]}, "hooks[1]: "),
-        ({"hooks": [SomeHooks()]}, "has no method after; derive"),
-        ({"hooks": [AsyncHooks()]}, "before is async, and would never run"),
-        ({"hooks": [GeneratorHooks()]}, "on_failure is a generator, and would never"),
+        ({"middleware": 5}, "middleware must be a sequence of coroutine functions, no"),
+        ({"middleware": None}, "not None; write middleware=[...]"),
+        ({"middleware": "x"}, "not 'x'; write middleware=[...]"),
+        ({"middleware": {}}, "not {}; write middleware=[...]"),
+        ({"middleware": trace}, "; write middleware=[trace]"),
+        ({"middleware": Transactions()}, "object at 0x"),
+        ({"middleware": [5]}, "middleware[0] must be a coroutine function, `async def"),
+        ({"middleware": [trace, Transactions]}, "middleware[1] is the class Transac"),
+        ({"middleware": [plain]}, "middleware[0]: plain is a plain function, and must"),
+        ({"middleware": [yields]}, "yields contains `yield`, so calling it runs none"),
+        ({"middleware": [one_parameter]}, "cannot be called with two arguments, the"),
+        ({"on_outcome": 5}, "on_outcome must be callable or None, not 5"),
+        ({"on_outcome": report}, "on_outcome must be a plain function: <function"),
+        ({"on_outcome": generate}, "is a generator function"),
+        ({"on_outcome": Handled}, "on_outcome is the class Handled; pass a function"),
+        ({"on_outcome": two_parameters}, "cannot be called with one argument, an Outc"),
         ({"on_deserialization_error": []}, "on_deserialization_error must be one of"),
         ({"on_deserialization_error": None}, "on_deserialization_error must be one of"),
         ({"key_order": "yes"}, "key_order must be True or False, not 'yes'"),
@@ -265,10 +279,11 @@ def test_name_of_a_topic_is_accepted_as_the_dead_letter_queue() -> None:
     assert ("orders",) == created.subscription
 
 
-def test_object_with_the_methods_of_hooks_is_accepted() -> None:
-    worker(hooks=[OtherHooks(), WorkerHooks()])
-    worker(hooks=(OtherHooks(),))
-    worker(hooks=[])
+def test_coroutine_functions_of_all_kinds_are_accepted_as_middleware() -> None:
+    worker(middleware=[trace, Transactions(), partial(trace), Transactions().__call__])
+    worker(middleware=(each for each in [trace]))
+    worker(middleware=[])
+    worker(middleware=[trace], on_outcome=print)
 
 
 def test_retry_topics_from_a_generator_are_accepted() -> None:

@@ -1,5 +1,6 @@
-"""Batches, hooks, deserializers and errors of a worker on the embedded broker."""
+"""Batches, outcomes, deserializers and errors of a worker on the embedded broker."""
 
+import contextlib
 from collections import Counter
 from contextvars import ContextVar
 from typing import Any
@@ -8,20 +9,32 @@ import anyio
 import pytest
 
 from sharecons import (
+    Attempt,
     BatchHandler,
+    CallNext,
     DeadLetterQueue,
+    DeserializationError,
+    OutcomeEvent,
     Record,
     Reject,
     Retry,
+    RetryPolicy,
+    RetryTopic,
     ShareWorker,
-    WorkerHooks,
 )
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.handlers import HandlerBatch
-from sharecons.worker.outcomes import RecordOutcome, Rejected, RetryAfter
+from sharecons.worker.outcomes import (
+    Accepted,
+    LockLost,
+    Moved,
+    Rejected,
+    Released,
+    RetryAfter,
+)
 from sharecons.worker.slots import CallSlots
 from tests.waiting import until
 from tests.worker.working import Handled, settled, working
@@ -72,54 +85,139 @@ async def test_only_the_failed_records_of_a_batch_are_retried(
     assert {1} == {*calls.values()}
 
 
-class RecordingHooks(WorkerHooks):
-    """Hooks that record their calls."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-
-    def before(self, record: Any, attempt: int) -> None:
-        self.calls.append(("before", record.value, attempt))
-
-    def after(self, record: Any, outcome: RecordOutcome, seconds: float) -> None:
-        assert 0.0 <= seconds < 10.0
-        self.calls.append(("after", record.value, type(outcome)))
-
-    def on_failure(self, record: Any, error: Exception, outcome: RecordOutcome) -> None:
-        self.calls.append(("failure", record.value, str(error), type(outcome)))
+Event = OutcomeEvent[Any, Any]
 
 
-class Faulty(WorkerHooks):
-    def before(self, record: Any, attempt: int) -> None:
-        raise LookupError("no tracer")
-
-
-async def test_hooks_are_called_for_each_attempt_with_its_outcome(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_outcome_of_each_attempt_is_reported(broker: EmbeddedBroker) -> None:
     broker.produce("orders", [b"a"])
-    recording = RecordingHooks()
-    errors: list[Exception] = [ValueError("bad"), Reject("old")]
+    events: list[Event] = []
+    bad = ValueError("bad")
+    errors: list[Exception] = [bad, Reject("old")]
 
     async def fail_twice(record: Record[Any, Any]) -> None:
+        await anyio.sleep(0.25)
         raise errors.pop(0)
 
-    async with working(broker, fail_twice, hooks=[Faulty(), recording]) as worker:
+    async with working(broker, fail_twice, on_outcome=events.append) as worker:
         await until(lambda: settled(broker, 1))
 
     assert [
-        ("before", b"a", 1),
-        ("failure", b"a", "bad", RetryAfter),
-        ("after", b"a", RetryAfter),
-        ("before", b"a", 2),
-        ("after", b"a", Rejected),
-    ] == recording.calls
-    assert "no tracer" in caplog.text
+        (b"a", 1, RetryAfter, bad, 0.25),
+        (b"a", 2, Rejected, None, 0.25),
+    ] == [
+        (
+            event.record.value,
+            event.attempt,
+            type(event.outcome),
+            event.error,
+            round(event.seconds or 0.0, 2),
+        )
+        for event in events
+    ]
     assert (1, 1, 1) == (
         worker.stats.failed,
         worker.stats.retried,
         worker.stats.rejected,
     )
+
+
+async def test_exception_of_on_outcome_is_logged_up_to_ten_times_a_minute(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(15)])
+
+    def fail(event: Event) -> None:
+        raise LookupError("no metrics")
+
+    async with working(broker, Handled(), on_outcome=fail) as worker:
+        await until(lambda: settled(broker, 15))
+
+    assert 15 == worker.stats.accepted
+    lines = [each for each in caplog.messages if "on_outcome failed" in each]
+    assert 11 == len(lines)
+    assert "on_outcome failed more often" in lines[-1]
+    assert "no metrics" in caplog.text
+
+
+async def test_awaitable_of_on_outcome_is_logged(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"a"])
+
+    async def report() -> None:
+        raise AssertionError("it is not awaited")
+
+    async with working(broker, Handled(), on_outcome=lambda event: report()):
+        await until(lambda: settled(broker, 1))
+
+    assert "on_outcome returned an awaitable" in caplog.text
+
+
+async def test_lost_lock_is_reported_and_cancels_middleware(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 1000})
+    broker.faults.on("ShareAcknowledge").cut()  # the first renewal
+    broker.produce("orders", [b"a"])
+    events: list[Event] = []
+    seen: list[object] = []
+
+    async def trace(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
+        try:
+            await call_next()
+        finally:
+            seen.append(attempt.outcome)
+
+    async def hang_once(record: Record[Any, Any]) -> None:
+        if record.delivery_count == 1:
+            await anyio.sleep_forever()
+
+    async with working(broker, hang_once, middleware=[trace], on_outcome=events.append):
+        await until(lambda: settled(broker, 1))
+
+    assert [LockLost(), Accepted()] == [event.outcome for event in events] == seen
+    assert None is events[0].seconds is events[0].error
+
+
+async def test_record_that_moves_while_it_waits_is_reported_without_its_error(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a"])
+    events: list[Event] = []
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise Retry(after=20.0) if record.topic == "orders" else Reject("done")
+
+    topic = RetryTopic("orders.retry", 60.0)
+    policy = RetryPolicy(max_attempts=3, maximum=30.0)
+    async with working(
+        broker, fail, on_outcome=events.append, retry=policy, retry_topics=[topic]
+    ) as worker:
+        await until(lambda: worker.stats.waiting == 1)
+        broker.produce("orders", [b"%d" % number for number in range(1990)])
+        worker.stop()
+
+    kinds = [(type(event.outcome), event.seconds is None) for event in events]
+    assert (RetryAfter, False) == kinds[0]
+    assert (Moved, True) in kinds
+
+
+async def test_worker_that_ends_reports_the_records_of_cancelled_handlers(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a", b"b"])
+    events: list[Event] = []
+    handled = Handled(lambda record: anyio.sleep_forever())
+
+    async with working(
+        broker, handled, on_outcome=events.append, concurrency=1
+    ) as worker:
+        await until(lambda: handled.calls == [b"a"])
+        worker.stop_now()
+
+    assert [(b"a", Released, None)] == [
+        (event.record.value, type(event.outcome), event.seconds) for event in events
+    ]
 
 
 async def test_handlers_receive_deserialized_records(broker: EmbeddedBroker) -> None:
@@ -159,20 +257,23 @@ async def test_undeserializable_record_is_not_handled_but_others_are(
     broker: EmbeddedBroker, options: dict[str, Any], letters: int
 ) -> None:
     broker.produce("orders", [b"1", b"not a number", b"3"], keys=[b"k"] * 3)
-    handled, recording = Handled(), RecordingHooks()
+    handled = Handled()
+    events: list[Event] = []
 
     async with working(
         broker,
         handled,
         value_deserializer=int,
-        hooks=[recording],
+        on_outcome=events.append,
         **options,
     ):
         await until(lambda: settled(broker, 3))
 
     assert [1, 3] == sorted(handled.calls)
-    assert [b"not a number"] == [
-        call[1] for call in recording.calls if call[0] == "failure"
+    assert [(b"not a number", None, DeserializationError)] == [
+        (event.record.value, event.seconds, type(event.error))
+        for event in events
+        if event.error is not None
     ]
     written = broker.records("orders.dead")
     assert letters == len(written)
@@ -253,25 +354,84 @@ async def test_damaged_batch_does_not_end_the_worker(
     assert "records not received" in caplog.text
 
 
-async def test_context_variable_set_by_a_hook_reaches_the_handler(
+async def test_context_variable_set_by_middleware_reaches_its_handler_only(
     broker: EmbeddedBroker,
 ) -> None:
     trace: ContextVar[bytes] = ContextVar("trace")
     handled: list[tuple[bytes, bytes]] = []
+    before: list[bytes | None] = []
 
-    class Tracing(WorkerHooks):
-        def before(self, record: Any, attempt: int) -> None:
-            trace.set(record.value)
+    async def set_trace(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
+        before.append(trace.get(None))
+        trace.set(attempt.record.value)
+        await call_next()
 
     async def handle(record: Record[Any, Any]) -> None:
         await anyio.sleep(0.01)
         handled.append((record.value, trace.get()))
 
     broker.produce("orders", [b"%d" % number for number in range(9)])
-    async with working(broker, handle, hooks=[Tracing()]):
+    async with working(broker, handle, middleware=[set_trace], concurrency=2):
         await until(lambda: settled(broker, 9))
 
     assert all(value == traced for value, traced in handled)
+    assert [None] * 9 == before
+
+
+async def test_transaction_is_rolled_back_and_the_record_tried_again(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a"])
+    steps: list[str] = []
+
+    async def transaction(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
+        try:
+            await call_next()
+        except ValueError:
+            steps.append(f"roll back {attempt.number}")
+            raise
+        steps.append(f"commit {attempt.number}")
+        if attempt.number == 2:
+            raise ConnectionError("the commit failed")
+
+    async def hide(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
+        with contextlib.suppress(ValueError):
+            await call_next()
+
+    async def fail_once(record: Record[Any, Any]) -> None:
+        if not steps:
+            raise ValueError("bad")
+
+    async with working(broker, fail_once, middleware=[transaction, hide]) as worker:
+        await until(lambda: settled(broker, 1))
+
+    assert ["roll back 1", "commit 2", "commit 3"] == steps
+    assert (2, 1) == (worker.stats.failed, worker.stats.accepted)
+
+
+@pytest.mark.parametrize("raises", [True, False])
+async def test_stop_cancels_middleware_whatever_it_raises(
+    broker: EmbeddedBroker, raises: bool
+) -> None:
+    broker.produce("orders", [b"a"])
+    events: list[Event] = []
+    handled = Handled(lambda record: anyio.sleep_forever())
+
+    async def clean_up(attempt: Attempt[Any, Any], call_next: CallNext) -> None:
+        try:
+            await call_next()
+        except BaseException:
+            if raises:
+                raise Reject("hidden") from None
+
+    async with working(
+        broker, handled, middleware=[clean_up], on_outcome=events.append
+    ) as worker:
+        await until(lambda: handled.running == 1)
+        worker.stop_now()
+
+    assert [Released] == [type(event.outcome) for event in events]
+    assert not settled(broker, 1)
 
 
 async def test_context_variable_set_by_a_handler_does_not_reach_other_handlers(

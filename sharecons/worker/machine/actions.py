@@ -22,7 +22,6 @@ __all__ = [
     "GivenUp",
     "HandlersCancelled",
     "LocksLost",
-    "NotDeserialized",
     "OutcomeDecided",
     "Stop",
     "Warn",
@@ -60,29 +59,29 @@ class CancelCall(NamedTuple):
 
 
 class OutcomeDecided(NamedTuple):
-    """Call the application's hooks; `seconds` is the time of the handler."""
+    """Report an outcome to the application, before it is carried out.
+
+    Attributes:
+        attempt: the number of the last attempt.
+        seconds: the time of the handler; None if the outcome follows from no call.
+        error: what was raised, other than a decision; None if nothing was.
+    """
 
     item: WorkItem
     outcome: RecordOutcome
-    seconds: float
+    attempt: int
+    seconds: float | None = None
+    error: Exception | None = None
 
 
 class AttemptFailed(NamedTuple):
-    """Log an exception of a handler, and call the hooks."""
+    """Log an exception of a handler."""
 
     item: WorkItem
     attempt: int
     error: Exception
     outcome: RecordOutcome
     seconds: float
-
-
-class NotDeserialized(NamedTuple):
-    """Call the hooks for a record that a deserializer could not read."""
-
-    item: WorkItem
-    error: Exception
-    outcome: RecordOutcome
 
 
 class GivenUp(NamedTuple):
@@ -124,7 +123,6 @@ Action = (
     | CancelCall
     | OutcomeDecided
     | AttemptFailed
-    | NotDeserialized
     | GivenUp
     | LocksLost
     | HandlersCancelled

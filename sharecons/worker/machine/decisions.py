@@ -96,6 +96,12 @@ class Decisions:
         """Return whether a record must be copied before it returns to the broker."""
         return item.settings.dead_letter is not None and self.is_last_delivery(item)
 
+    def as_carried_out(self, item: WorkItem, outcome: RecordOutcome) -> RecordOutcome:
+        """Return the outcome to report: see `instead_of_release`."""
+        if isinstance(outcome, Released):
+            return self.instead_of_release(item, outcome)
+        return outcome
+
     def instead_of_release(
         self, item: WorkItem, released: Released
     ) -> Released | DeadLettered:

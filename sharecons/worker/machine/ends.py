@@ -77,34 +77,41 @@ class RecordEnds:
         self,
         item: WorkItem,
         outcome: RecordOutcome,
-        seconds: float,
         now: float,
         actions: Actions,
+        *,
+        seconds: float | None = None,
+        error: Exception | None = None,
     ) -> None:
         """Report an outcome, and carry it out.
 
         Args:
-            seconds: of the handler; 0.0 if it was not called.
+            seconds, error: see `OutcomeDecided`.
         """
         if self._reports_outcomes:
-            actions.append(OutcomeDecided(item, outcome, seconds))
+            reported = self._decisions.as_carried_out(item, outcome)
+            decided = OutcomeDecided(item, reported, item.attempt, seconds, error)
+            actions.append(decided)
         self._carry_out(item, outcome, now, actions)
 
-    def release(self, item: WorkItem, released: Released, actions: Actions) -> None:
-        """Return a record to the broker, after records of its lane that wait for it.
+    def release_at_end(
+        self, item: WorkItem, released: Released, actions: Actions
+    ) -> None:
+        """Return a record to the broker because the worker ends.
 
-        Otherwise these would be processed before it.
+        Report this if its handler was called before.
         """
         if item.is_done:
             return
-        for behind in self._scheduler.lane_behind(item):
-            self._release_one(behind, released, actions)
-        self._release_one(item, released, actions)
+        if self._reports_outcomes and item.call is not None:
+            outcome = self._decisions.instead_of_release(item, released)
+            actions.append(OutcomeDecided(item, outcome, item.attempt))
+        self._release(item, released, actions)
 
     def lose(self, item: WorkItem, actions: Actions) -> None:
         """Forget a record whose lock is lost; acknowledge nothing."""
         if self._reports_outcomes and item.call is not None:
-            actions.append(OutcomeDecided(item, LockLost(), 0.0))
+            actions.append(OutcomeDecided(item, LockLost(), item.attempt))
         self._counts.locks_lost += 1
         self._forget(item)
         if not self._decisions.needs_dead_letter(item):
@@ -173,13 +180,22 @@ class RecordEnds:
                 actions.append(GivenUp(item, outcome))
                 self.end(item, REJECT, actions)
             case Released(reason):
-                self.release(item, outcome, actions)
+                self._release(item, outcome, actions)
                 if item.is_done:
                     self._warn_of_release(item, reason, actions)
             case Moved() | DeadLettered():
                 self._start_copy(item, outcome, actions)
             case _:
                 raise AssertionError("other outcomes are carried out by their events")
+
+    def _release(self, item: WorkItem, released: Released, actions: Actions) -> None:
+        """Return a record to the broker, after records of its lane that wait for it.
+
+        Otherwise these would be processed before it.
+        """
+        for behind in self._scheduler.lane_behind(item):
+            self._release_one(behind, released, actions)
+        self._release_one(item, released, actions)
 
     def _release_one(
         self, item: WorkItem, released: Released, actions: Actions

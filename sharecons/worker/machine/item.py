@@ -36,15 +36,17 @@ class Call:
         is_running: the handler runs, even if the call was cancelled.
         without_outcome: how many of its records have no outcome yet, while it runs.
         slot: the shell keeps here what makes the call.
+        middleware: the shell keeps here the call within middleware, if there is any.
     """
 
-    __slots__ = ("is_running", "items", "slot", "without_outcome")
+    __slots__ = ("is_running", "items", "middleware", "slot", "without_outcome")
 
     def __init__(self, items: "list[WorkItem]") -> None:
         self.items = items
         self.is_running = False
         self.without_outcome = 0
         self.slot: Any = None
+        self.middleware: Any = None
 
 
 @final

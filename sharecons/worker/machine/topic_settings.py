@@ -74,7 +74,7 @@ class TopicSettings:
     def substitute(self, retry_topic: str) -> HandlerSettings:
         """Return the settings for a record of a retry topic that has no handler.
 
-        They are those of the first handler with a dead-letter topic.
+        They are the settings of the first handler with a dead-letter topic.
         """
         sharing = self._sharing[retry_topic]
         return next((each for each in sharing if each.dead_letter), sharing[0])

@@ -1,6 +1,6 @@
 """The machine of a worker: events of records in, actions out."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, final
 
 from sharecons._record import ACCEPT, TopicPartition
@@ -12,7 +12,6 @@ from sharecons.worker.machine.actions import (
     Copy,
     HandlersCancelled,
     LocksLost,
-    NotDeserialized,
     OutcomeDecided,
     Stop,
 )
@@ -52,8 +51,8 @@ class WorkerMachine:
         settings: the settings of the handler.
         concurrency: how many calls run at a time.
         max_bytes: no more records are taken while those held have as many bytes.
-        reports_outcomes: return `OutcomeDecided` actions; without hooks they would
-            cost time.
+        reports_outcomes: return `OutcomeDecided` actions; if the application does not
+            use them, they would cost time.
         chance: returns random numbers from 0.0 to 1.0.
 
     Attributes:
@@ -179,7 +178,7 @@ class WorkerMachine:
                     self.scheduler.postpone(item, now + PAUSE)
                 elif item.attempt > item.settings.max_attempts:
                     outcome = self.decisions.before_call(item)
-                    self._ends.settle(item, outcome, 0.0, now, actions)
+                    self._ends.settle(item, outcome, now, actions)
         _keep_running(call)
         call.is_running = True
         return actions
@@ -191,8 +190,7 @@ class WorkerMachine:
         actions: Actions = []
         for item, error in errors:
             outcome = self.decisions.on_deserialization_error(item, error)
-            actions.append(NotDeserialized(item, error, outcome))
-            self._ends.settle(item, outcome, 0.0, now, actions)
+            self._ends.settle(item, outcome, now, actions, error=error)
         _keep_running(call)
         return actions
 
@@ -202,6 +200,7 @@ class WorkerMachine:
         errors: Sequence[Exception | None],
         now: float,
         seconds: float,
+        chances: Mapping[WorkItem, float] | None = None,
     ) -> Sequence[Action]:
         """Settle the records of a call whose handler has ended after `seconds`.
 
@@ -210,17 +209,20 @@ class WorkerMachine:
 
         Args:
             errors: one for each record of the call; None if it was successful.
+            chances: the random numbers of the outcomes that middleware has seen.
         """
         actions: Actions = []
         for item, error in zip(call.items, errors, strict=True):
             if item.state is not ItemState.RUNNING:
                 continue
             if error is not None:
-                outcome = self.decisions.on_error(item, error, now, self._chance())
+                chance = self._chance() if chances is None else chances[item]
+                outcome = self.decisions.on_error(item, error, now, chance)
                 self._fail(item, error, outcome, seconds, now, actions)
                 continue
             if self._reports_outcomes:
-                actions.append(OutcomeDecided(item, Accepted(), seconds))
+                decided = OutcomeDecided(item, Accepted(), item.attempt, seconds)
+                actions.append(decided)
             self.counts.accepted += 1
             self._ends.end(item, ACCEPT, actions)
         return actions
@@ -267,7 +269,7 @@ class WorkerMachine:
             self._leave_call(item, call, "max_lock_time has ended", actions)
         else:
             outcome = self.decisions.continue_wait(item, now)
-            self._ends.settle(item, outcome, 0.0, now, actions)
+            self._ends.settle(item, outcome, now, actions)
         return actions
 
     # Time.
@@ -285,7 +287,7 @@ class WorkerMachine:
             if item.is_waiting:
                 outcome = self.decisions.continue_wait(item, now)
                 if not isinstance(outcome, RetryAfter):
-                    self._ends.settle(item, outcome, 0.0, now, actions)
+                    self._ends.settle(item, outcome, now, actions)
         return actions
 
     def on_assignment(
@@ -348,7 +350,8 @@ class WorkerMachine:
         actions: Actions = []
         for item in items:
             if item not in self.copies:
-                self._ends.release(item, Released(STOPS, item.error), actions)
+                released = Released(STOPS, item.error)
+                self._ends.release_at_end(item, released, actions)
         return actions
 
     def _fail(
@@ -361,13 +364,15 @@ class WorkerMachine:
         actions: Actions,
     ) -> None:
         item.error = error
+        raised = None
         if decision_of(error) is None:
+            raised = error
             self.counts.failed += 1
             failed = AttemptFailed(item, item.attempt, error, outcome, seconds)
             actions.append(failed)
             if item.settings.stop_on_error:
                 actions.append(Stop(error))
-        self._ends.settle(item, outcome, seconds, now, actions)
+        self._ends.settle(item, outcome, now, actions, seconds=seconds, error=raised)
 
     def _leave_call(
         self, item: WorkItem, call: Call | None, reason: str, actions: Actions

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sharecons import RetryPolicy, RetryTopic
+from sharecons import Reject, RetryPolicy, RetryTopic
 from sharecons.record import ACCEPT, REJECT, RELEASE
 from sharecons.worker.machine.actions import (
     Acknowledge,
@@ -16,14 +16,13 @@ from sharecons.worker.machine.actions import (
     GivenUp,
     HandlersCancelled,
     LocksLost,
-    NotDeserialized,
     OutcomeDecided,
     Stop,
     Warn,
 )
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
-from sharecons.worker.machine.waits import STALLS
+from sharecons.worker.machine.waits import STALLS, STOPS
 from sharecons.worker.outcomes import (
     Accepted,
     DeadLettered,
@@ -66,7 +65,7 @@ def test_record_whose_handler_returns_is_accepted() -> None:
     item = started(worker)
 
     assert results(worker, item, None) == [
-        OutcomeDecided(item, Accepted(), 0.5),
+        OutcomeDecided(item, Accepted(), 1, 0.5),
         Acknowledge(item, ACCEPT),
     ]
     assert 1 == worker.machine.counts.accepted
@@ -78,7 +77,7 @@ def test_record_whose_handler_raises_is_tried_again_then_rejected() -> None:
     retry = RetryAfter(10.0, 2, ERROR)
     assert results(worker, item, ERROR) == [
         AttemptFailed(item, 1, ERROR, retry, 0.5),
-        OutcomeDecided(item, retry, 0.5),
+        OutcomeDecided(item, retry, 1, 0.5, ERROR),
     ]
     worker.running.clear()
     assert worker.machine.next_call(9.9) is None
@@ -90,7 +89,7 @@ def test_record_whose_handler_raises_is_tried_again_then_rejected() -> None:
 
     assert results(worker, item, ERROR) == [
         AttemptFailed(item, 2, ERROR, rejected, 0.5),
-        OutcomeDecided(item, rejected, 0.5),
+        OutcomeDecided(item, rejected, 2, 0.5, ERROR),
         GivenUp(item, rejected),
         Acknowledge(item, REJECT),
     ]
@@ -172,8 +171,53 @@ def test_record_that_is_not_deserialized_has_no_call() -> None:
 
     actions = worker.machine.on_not_deserialized(call_of(item), [(item, ERROR)], 0.0)
 
-    assert actions[0] == NotDeserialized(item, ERROR, rejected)
+    assert actions[0] == OutcomeDecided(item, rejected, 1, None, ERROR)
     assert [] == call_of(item).items
+
+
+def test_decision_is_reported_without_an_error() -> None:
+    worker = new_worker()
+    item = started(worker)
+
+    (decided, _, _) = results(worker, item, Reject("old"))
+
+    assert OutcomeDecided(item, Rejected("old"), 1, 0.5) == decided
+
+
+def test_outcome_has_the_chance_that_middleware_has_seen() -> None:
+    worker = new_worker(retry=RetryPolicy(initial=10.0, jitter=1.0))
+    item = started(worker)
+
+    actions = worker.machine.on_results(
+        call_of(item), [ERROR], worker.now, 0.5, {item: 0.75}
+    )
+
+    assert OutcomeDecided(item, RetryAfter(15.0, 2, ERROR), 1, 0.5, ERROR) in actions
+
+
+def test_release_on_the_last_delivery_is_reported_as_a_dead_letter() -> None:
+    worker = new_worker(dead_letter="orders.dead")
+    worker.machine.window.window = 0
+    item = started(worker)
+    item.record.delivery_count = 5
+
+    decided = results(worker, item, ERROR)[1]
+
+    reason = f"delivered for the last time: {STALLS}"
+    assert DeadLettered(reason, ERROR) == decided.outcome
+
+
+def test_cancelled_record_is_reported_at_the_end_but_not_one_without_a_call() -> None:
+    worker = new_worker()
+    item = started(worker)
+    other = worker.deliver(1)
+    worker.machine.end()
+
+    actions = worker.machine.release_held([item, other])
+
+    assert [OutcomeDecided(item, Released(STOPS), 1)] == [
+        each for each in actions if isinstance(each, OutcomeDecided)
+    ]
 
 
 def test_copy_that_fails_is_repeated_after_growing_delays() -> None:
@@ -387,7 +431,7 @@ def test_waiting_record_moves_once_the_rate_rises() -> None:
     decided, copy = worker.machine.on_time([item], 2.0)
 
     moved = Moved("later", 8.0, 2, ERROR)
-    assert OutcomeDecided(item, moved, 0.0) == decided
+    assert OutcomeDecided(item, moved, 2) == decided
     assert Copy(item, moved) == copy
 
 
@@ -398,4 +442,4 @@ def test_released_record_has_the_reason_of_its_wait() -> None:
 
     decided = results(worker, item, ERROR)[1]
 
-    assert OutcomeDecided(item, Released(STALLS, ERROR), 0.5) == decided
+    assert OutcomeDecided(item, Released(STALLS, ERROR), 1, 0.5, ERROR) == decided

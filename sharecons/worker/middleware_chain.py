@@ -1,0 +1,296 @@
+"""Calls a handler within middleware, and decides what the attempt failed with.
+
+Each middleware is a layer; its `call_next()` runs the next layer, the last one is the
+handler. A layer raises what the attempt has failed with so far, even if its middleware
+has caught it, so that an outer transaction never commits the work of a failed handler:
+
+| the layer within | the middleware | the layer raises |
+|---|---|---|
+| succeeded | returns | nothing |
+| succeeded, or was not called | raises | the middleware's exception |
+| failed | returns, or raises the same | the exception of the layer within |
+| failed | raises another | the middleware's exception |
+| was not called, or not awaited | returns | RuntimeError |
+| was cancelled by the worker | returns | the cancellation |
+| was cancelled by the middleware | returns | RuntimeError |
+
+Outside of all layers, a cancellation by the worker hides what middleware raises.
+"""
+
+import inspect
+import random
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, final
+
+import anyio
+from anyio.lowlevel import checkpoint_if_cancelled
+
+from sharecons.net.io.event_loop import Clock
+from sharecons.worker.handler_checks import describe_function
+from sharecons.worker.handler_function import took_too_long, within
+from sharecons.worker.handlers import Errors, HandlerCall, as_failure
+from sharecons.worker.machine.decisions import Decisions
+from sharecons.worker.machine.item import Call, WorkItem
+from sharecons.worker.middleware import Attempt, BatchAttempt, Middleware
+from sharecons.worker.outcomes import Accepted, RecordOutcome
+from sharecons.worker.self_cancel import undo_self_cancel
+
+__all__ = ["MiddlewareCall", "MiddlewareChain"]
+
+Chances = Mapping[WorkItem, float]
+
+
+@final
+class MiddlewareChain:
+    """The middleware of a worker.
+
+    Args:
+        middleware: the first one is the outermost.
+        decisions: decide the outcomes that middleware sees.
+        chance: returns random numbers from 0.0 to 1.0.
+    """
+
+    def __init__(
+        self,
+        middleware: Sequence[Middleware],
+        decisions: Decisions,
+        clock: Clock,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.middleware = middleware
+        self.chance = chance
+        self._decisions = decisions
+        self._clock = clock
+
+    def begin(self, handler: HandlerCall, call: Call) -> "MiddlewareCall":
+        """Return a call that has not begun."""
+        return MiddlewareCall(self, handler, call)
+
+    def decide(self, item: WorkItem, error: Exception, chance: float) -> RecordOutcome:
+        """Return the outcome of a record if its attempt fails with `error` now."""
+        outcome = self._decisions.on_error(item, error, self._clock(), chance)
+        return self._decisions.as_carried_out(item, outcome)
+
+
+@final
+class MiddlewareCall:
+    """One call of a handler, within middleware.
+
+    Attributes:
+        chances: the random numbers by which the outcomes that middleware saw were
+            decided. The outcomes that are carried out have the same; None if no
+            attempt failed.
+    """
+
+    def __init__(
+        self, chain: MiddlewareChain, handler: HandlerCall, call: Call
+    ) -> None:
+        self._chain = chain
+        self._items = call.items
+        self._run = handler.begin([item.argument for item in call.items])
+        self._timeout = handler.timeout
+        self._deadline: float | None = None
+        self._attempts = tuple(
+            Attempt[Any, Any](item.argument, item.attempt, handler.name)
+            for item in call.items
+        )
+        self._attempt_of = dict(zip(self._items, self._attempts, strict=True))
+        self._argument: Attempt[Any, Any] | BatchAttempt[Any, Any] = self._attempts[0]
+        if handler.takes_batches:
+            self._argument = BatchAttempt(self._attempts, handler.name)
+        self._previewed: Errors | None = None
+        self._raised_by_handler: Exception | None = None
+        self.chances: Chances | None = None
+
+    async def __call__(self) -> Errors:
+        """Call the outermost middleware; return the error of each record."""
+        failure: Exception | None = None
+        try:
+            if self._timeout is None:
+                await self._layer(0)
+            else:
+                self._deadline = anyio.current_time() + self._timeout
+                await within(self._timeout, self._layer, 0)
+        except Exception as error:  # noqa: BLE001 (the policy decides about it)
+            failure = error
+        except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
+            failure = await as_failure(error)
+        if failure is not self._raised_by_handler:
+            await checkpoint_if_cancelled()
+        self._preview(failure)
+        return self._run.errors(failure)
+
+    def set_outcome(self, item: WorkItem, outcome: RecordOutcome) -> None:
+        """Show the outcome that is carried out, for example `LockLost`."""
+        self._attempt_of[item].outcome = outcome
+
+    async def _layer(self, index: int) -> None:
+        """Run a middleware and the layers within; raise as the table above says."""
+        if index == len(self._chain.middleware):
+            await self._call_handler()
+            return
+        middleware = self._chain.middleware[index]
+        call_next = _CallNext(self._layer, index + 1)
+        failure: Exception | None = None
+        try:
+            returned = await middleware(self._argument, call_next)
+        except Exception as error:  # noqa: BLE001 (it is raised below)
+            failure = _unwrapped(error, call_next.error)
+        except BaseException:
+            self._on_cancelled()
+            raise
+        else:
+            _close(returned)
+        finally:
+            call_next.is_closed = True
+        if call_next.is_running:
+            await call_next.wait_until_ended()
+            if failure is None:
+                failure = _returned_early(middleware)
+        if failure is None:
+            failure = await _hidden_failure(middleware, call_next)
+        if failure is not None:
+            self._preview(failure)
+            raise failure
+
+    async def _call_handler(self) -> None:
+        try:
+            await self._run()
+        except Exception as error:
+            self._raised_by_handler = error
+            self._preview(error)
+            raise
+        except BaseException:
+            self._on_cancelled()
+            raise
+        self._preview(None)
+
+    def _on_cancelled(self) -> None:
+        if self._deadline is not None and anyio.current_time() >= self._deadline:
+            assert self._timeout is not None, "it has a deadline"
+            self._preview(took_too_long(self._timeout))
+            return
+        self._previewed = None
+        for item, attempt in zip(self._items, self._attempts, strict=True):
+            if item.is_running:
+                attempt.outcome = None
+
+    def _preview(self, failure: Exception | None) -> None:
+        """Show the outcomes that the records have if nothing else happens.
+
+        Records that have an outcome already keep it.
+        """
+        errors = self._run.errors(failure)
+        before = self._previewed
+        self._previewed = errors
+        for index, (item, error) in enumerate(zip(self._items, errors, strict=True)):
+            if not item.is_running or (before and before[index] is error):
+                continue
+            attempt = self._attempts[index]
+            if error is None:
+                attempt.outcome = Accepted()
+                continue
+            if self.chances is None:
+                self.chances = {each: self._chain.chance() for each in self._items}
+            attempt.outcome = self._chain.decide(item, error, self.chances[item])
+
+
+@final
+class _CallNext:
+    """The `call_next` of one middleware.
+
+    Attributes:
+        error: what it has raised.
+        has_begun, is_running: whether it was called, and whether it has not ended.
+        is_closed: the middleware has ended.
+    """
+
+    __slots__ = (
+        "_ended",
+        "_index",
+        "_layer",
+        "error",
+        "has_begun",
+        "is_closed",
+        "is_running",
+    )
+
+    def __init__(self, layer: Callable[[int], Awaitable[None]], index: int) -> None:
+        self._layer = layer
+        self._index = index
+        self._ended: anyio.Event | None = None
+        self.error: BaseException | None = None
+        self.has_begun = self.is_running = self.is_closed = False
+
+    async def __call__(self) -> None:
+        if self.has_begun:
+            raise RuntimeError(
+                "call_next() was called twice; a handler is called once in an attempt: "
+                "raise Retry for another attempt"
+            )
+        if self.is_closed:
+            raise RuntimeError("call_next() was called after its middleware had ended")
+        self.has_begun = self.is_running = True
+        try:
+            await self._layer(self._index)
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            self.is_running = False
+            if self._ended is not None:
+                self._ended.set()
+
+    async def wait_until_ended(self) -> None:
+        """Wait for a call in another task."""
+        self._ended = anyio.Event()
+        await self._ended.wait()
+
+
+async def _hidden_failure(
+    middleware: Middleware, call_next: _CallNext
+) -> Exception | None:
+    """Return the failure of an attempt whose middleware has returned, or None.
+
+    Raises:
+        BaseException: the middleware has hidden a cancellation by the worker, or an
+            exception that ends the program.
+    """
+    name = describe_function(middleware)
+    if not call_next.has_begun:
+        return RuntimeError(
+            f"the middleware {name} has ended without `await call_next()`, so the "
+            "handler was not called; raise Retry, Reject or DeadLetter to decide about "
+            "a record without its handler"
+        )
+    error = call_next.error
+    if error is None or isinstance(error, Exception):
+        return error
+    if await undo_self_cancel(error) is None:
+        await checkpoint_if_cancelled()
+        raise error
+    return RuntimeError(
+        f"the handler was cancelled, and the middleware {name} has ended without an "
+        "exception; the record is not processed"
+    )
+
+
+def _returned_early(middleware: Middleware) -> Exception:
+    return RuntimeError(
+        f"the middleware {describe_function(middleware)} has ended before "
+        "call_next(); write `await call_next()`"
+    )
+
+
+def _unwrapped(error: Exception, within: BaseException | None) -> Exception:
+    """Return the exception of the layer within if a task group has wrapped it."""
+    each: BaseException = error
+    while isinstance(each, BaseExceptionGroup) and len(each.exceptions) == 1:
+        each = each.exceptions[0]
+    return each if each is within and isinstance(each, Exception) else error
+
+
+def _close(returned: object) -> None:
+    """Close a coroutine that a middleware returned instead of awaiting it."""
+    if inspect.iscoroutine(returned):
+        returned.close()

@@ -1,0 +1,117 @@
+"""Calls the application's `on_outcome` for each outcome of a record."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, cast, final
+
+from sharecons.config.callables import check_callback
+from sharecons.errors import ConfigurationError
+from sharecons.log import get_logger
+from sharecons.record import KeyT, Record, ValueT
+from sharecons.worker.failure_log import PERIOD, LineLimit
+from sharecons.worker.handler_checks import describe_function
+from sharecons.worker.machine.actions import OutcomeDecided
+from sharecons.worker.outcomes import RecordOutcome
+
+__all__ = ["OutcomeCallback", "OutcomeEvent", "check_on_outcome"]
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class OutcomeEvent(Generic[KeyT, ValueT]):
+    """An outcome of a record, before it is carried out.
+
+    Attributes:
+        record: the record that the handler receives; with bytes as key and value if it
+            could not be deserialized.
+        outcome: what becomes of the record.
+        attempt: the number of the last attempt; 1 is the first.
+        seconds: the time of the handler with its middleware. None if the outcome does
+            not follow from a call: the record's lock is lost, it moves to a retry topic
+            while it waits, it cannot be deserialized, or the worker ends.
+        error: what the handler, its middleware or a deserializer raised. None for
+            `Retry`, `Reject` and `DeadLetter`, and for an outcome that follows from no
+            new exception.
+    """
+
+    record: Record[KeyT, ValueT]
+    outcome: RecordOutcome
+    attempt: int
+    seconds: float | None
+    error: Exception | None
+
+
+@final
+class OutcomeCallback:
+    """Calls the function; logs what it raises, up to ten times a minute."""
+
+    def __init__(self, function: Callable[[OutcomeEvent[Any, Any]], object]) -> None:
+        self._function = function
+        self._limit = LineLimit()
+        self._log = get_logger(__name__)
+
+    def report(self, decided: OutcomeDecided) -> None:
+        """Report an outcome. Exceptions have no other effect than a log line."""
+        item, outcome, attempt, seconds, error = decided
+        event = OutcomeEvent(item.argument, outcome, attempt, seconds, error)
+        try:
+            returned = self._function(event)
+        except Exception:  # noqa: BLE001 (any of the application's)
+            if self._limit.allows(""):
+                self._log.exception("on_outcome failed", function=self._name)
+            return
+        if returned is None or not inspect.isawaitable(returned):
+            return
+        if inspect.iscoroutine(returned):
+            returned.close()
+        if self._limit.allows(""):
+            self._log.error(
+                "on_outcome returned an awaitable, which is not awaited; make it a "
+                "plain function",
+                function=self._name,
+            )
+
+    def flush(self, now: float) -> None:
+        """Log how many failures were not logged; call this once a second or so."""
+        for count in self._limit.take_suppressed(now).values():
+            self._log.warning(
+                "on_outcome failed more often",
+                function=self._name,
+                count=count,
+                within_seconds=PERIOD,
+            )
+
+    @property
+    def _name(self) -> str:
+        return describe_function(self._function)
+
+
+def check_on_outcome(function: object) -> OutcomeCallback | None:
+    """Return what calls the function; None if there is none.
+
+    Raises:
+        ConfigurationError: it is not a plain function with one parameter.
+    """
+    if function is None:
+        return None
+    if inspect.isclass(function):
+        raise ConfigurationError(
+            f"on_outcome is the class {function.__name__}; pass a function with one "
+            "parameter, or an instance"
+        )
+    check_callback("on_outcome", function)
+    name = describe_function(function)
+    function = cast("Callable[[OutcomeEvent[Any, Any]], object]", function)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return OutcomeCallback(function)  # a function written in C
+    try:
+        signature.bind(object())
+    except TypeError as error:
+        raise ConfigurationError(
+            f"on_outcome: {name}{signature} cannot be called with one argument, an "
+            f"OutcomeEvent: {error}"
+        ) from None
+    return OutcomeCallback(function)
