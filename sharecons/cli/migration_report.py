@@ -76,7 +76,7 @@ def missing_position_errors(migration: Migration) -> Iterator[Error]:
         if move.source_offset is None:
             yield Error(
                 f"{key.topic}-{key.partition} is not migrated: the source has no "
-                "offset for it; give --missing leave, earliest or latest"
+                "offset for it; pass --missing leave, earliest or latest"
             )
 
 

@@ -56,7 +56,11 @@ def draw_partitions(
     max_bar_width: int,
     max_rows: int | None,
 ) -> RenderResult:
-    """Yield the partitions, at most `max_rows`, and how many there are more."""
+    """Yield up to `max_rows` partitions, and a line with the number of the others.
+
+    The bars are beside the topic if there is space for them, else beside the other
+    columns under a heading for each topic, else on lines of their own.
+    """
     bars = offset_bars_of(group)
     rows = [_row(bar, group, escaped) for bar in bars[:max_rows]]
 
@@ -64,12 +68,12 @@ def draw_partitions(
         return _bar_text(bar, width, group.facts.delivery_limit, unicode)
 
     columns = list(rows[0].cells)
-    beside_topic = width - _total_width(rows, columns)
-    beside_numbers = width - _total_width(rows, columns[1:])
-    if beside_topic >= min(USUAL_BAR_WIDTH, max_bar_width):
-        yield _table(rows, columns, draw_bar, min(beside_topic, max_bar_width))
-    elif beside_numbers >= MIN_BAR_WIDTH:
-        bar_width = min(beside_numbers, max_bar_width)
+    width_with_topic = width - _total_width(rows, columns)
+    width_under_topic = width - _total_width(rows, columns[1:])
+    if width_with_topic >= min(USUAL_BAR_WIDTH, max_bar_width):
+        yield _table(rows, columns, draw_bar, min(width_with_topic, max_bar_width))
+    elif width_under_topic >= MIN_BAR_WIDTH:
+        bar_width = min(width_under_topic, max_bar_width)
         for topic, of_topic in groupby(rows, lambda row: row.topic):
             yield Text(f"topic {topic}", "bold")
             yield _table(list(of_topic), columns[1:], draw_bar, bar_width)
