@@ -43,6 +43,7 @@ class WorkerMembership:
         topics: the subscription, with these.
         group_id: the share group.
         request_timeout: seconds to wait for one response.
+        max_records: the records of one round of fetches.
         sets_earliest: the member sets the group's offset reset unless it has one.
         cluster: opens connections with the consumer's settings.
         deserializers: the consumer's; the worker applies them.
@@ -62,6 +63,7 @@ class WorkerMembership:
         self.topics: tuple[str, ...] = member.topics
         self.group_id: str = member.group_id
         self.request_timeout: float = settings.request_timeout
+        self.max_records: int = settings.fetch.max_records
         self.cluster: Cluster = settings.cluster
         self.deserializers: Deserializers = deserializers
         self.sets_earliest: bool = settings.offset_reset.is_default
@@ -189,6 +191,13 @@ class WorkerMembership:
     def demand(self) -> FetchDemand:
         """How many records are fetched."""
         return self._member.demand
+
+    def leave_out(self, topics: frozenset[str]) -> None:
+        """Leave topics out of the next fetches; others are fetched.
+
+        Records of these topics that were fetched before can be taken.
+        """
+        self._member.leave_out(topics)
 
     @property
     def configs(self) -> GroupConfigReader:
