@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, cast, final, overload
 
+from anyio.lowlevel import checkpoint_if_cancelled
+
 from sharecons.config.validation import check_count, check_number
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import repr_of
@@ -305,6 +307,9 @@ async def as_failure(error: BaseException) -> Exception:
 
     Other exceptions, and cancellations by the worker, are raised again.
     """
+    if isinstance(error, BaseExceptionGroup):
+        # On trio, a cancelled nursery raises this if its tasks raise meanwhile.
+        await checkpoint_if_cancelled()
     text = await undo_self_cancel(error)
     if text is None:
         raise error

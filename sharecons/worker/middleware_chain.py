@@ -94,10 +94,10 @@ class MiddlewareCall:
             Attempt[Any, Any](item.argument, item.attempt, handler.name)
             for item in call.items
         )
-        self._attempt_of = dict(zip(self._items, self._attempts, strict=True))
         self._argument: Attempt[Any, Any] | BatchAttempt[Any, Any] = self._attempts[0]
         if handler.takes_batches:
             self._argument = BatchAttempt(self._attempts, handler.name)
+        self._attempt_of: dict[WorkItem, Attempt[Any, Any]] | None = None
         self._previewed: Errors | None = None
         self._raised_by_handler: Exception | None = None
         self.chances: Chances | None = None
@@ -117,12 +117,19 @@ class MiddlewareCall:
             failure = await as_failure(error)
         if failure is not self._raised_by_handler:
             await checkpoint_if_cancelled()
-        self._preview(failure)
+        if failure is not None:
+            self._preview(failure)
         return self._run.errors(failure)
 
     def set_outcome(self, item: WorkItem, outcome: RecordOutcome) -> None:
         """Show the outcome that is carried out, for example `LockLost`."""
-        self._attempt_of[item].outcome = outcome
+        attempt = self._attempts[0]
+        if len(self._attempts) > 1:
+            if self._attempt_of is None:
+                pairs = zip(self._items, self._attempts, strict=True)
+                self._attempt_of = dict(pairs)
+            attempt = self._attempt_of[item]
+        attempt.outcome = outcome
 
     async def _layer(self, index: int) -> None:
         """Run a middleware and the layers within; raise as the table above says."""
@@ -137,6 +144,9 @@ class MiddlewareCall:
         except Exception as error:  # noqa: BLE001 (it is raised below)
             failure = _unwrapped(error, call_next.error)
         except BaseException:
+            if call_next.is_running:  # in a task that was not cancelled
+                with anyio.CancelScope(shield=True):
+                    await call_next.wait_until_ended()
             self._on_cancelled()
             raise
         else:

@@ -437,3 +437,22 @@ def test_only_records_of_a_batch_can_be_marked() -> None:
 def test_invalid_handlers_are_errors(make: Any, message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         make()
+
+
+async def test_failed_task_of_a_cancelled_handler_does_not_end_the_worker() -> None:
+    async def fail_when_cancelled() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise ValueError("bad")
+
+    async def handle(record: str) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fail_when_cancelled)
+            await anyio.sleep_forever()
+
+    errors: list[Exception | None] = []
+    with anyio.move_on_after(0.01) as scope:
+        errors += await errors_of(handle, ["a"])
+
+    assert scope.cancelled_caught or isinstance(errors[0], ExceptionGroup)

@@ -756,6 +756,41 @@ async def test_middleware_that_catches_a_cancel_within_a_timeout_fails() -> None
     assert isinstance(error_of(outcome), TimeoutError)
 
 
+async def test_failed_task_of_a_cancelled_middleware_does_not_hide_the_cancel() -> None:
+    async def fail_when_cancelled() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            raise OTHER
+
+    async def in_group(attempt: Any, call_next: Any) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(fail_when_cancelled)
+            await call_next()
+
+    async with cancelled_after(1.0):
+        await outcome_of(hang, pass_on, in_group)
+
+
+async def test_call_in_another_task_ends_before_its_cancelled_middleware() -> None:
+    """Otherwise the record could be delivered again while its handler runs."""
+    steps: list[str] = []
+
+    async def handle(record: Any) -> None:
+        await anyio.sleep(5.0)
+        steps.append("handler ends")
+
+    async with anyio.create_task_group() as tasks:
+
+        async def start(attempt: Any, call_next: Any) -> None:
+            tasks.start_soon(call_next)
+            await anyio.sleep_forever()
+
+        async with cancelled_after(1.0):
+            await outcome_of(handle, start)
+        assert ["handler ends"] == steps
+
+
 async def test_exit_of_the_program_is_not_hidden() -> None:
     async def leave(record: Any) -> None:
         raise SystemExit(3)
