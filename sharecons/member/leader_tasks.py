@@ -95,6 +95,7 @@ class LeaderTasks:
         self._tasks: TaskGroup | None = None
         self._closing = False
         self._draining = False
+        self._left_out: frozenset[str] = frozenset()
         self._by_node: dict[int, LeaderTask] = {}
         self._running: set[LeaderTask] = set()
 
@@ -139,6 +140,7 @@ class LeaderTasks:
         """Assign to each leader its partitions; start and end leaders as needed."""
         if self._closing or self._draining or self._tasks is None:
             return
+        self._apply_left_out()
         by_node = self._metadata.leaders()
         for node_id in by_node.keys() - self._by_node.keys():
             self._start(node_id, self._tasks)
@@ -148,6 +150,19 @@ class LeaderTasks:
             leader.machine.set_partitions(by_node.get(node_id, frozenset()))
             self._retire_idle(leader)
             leader.wakeup.set()
+
+    def leave_out(self, topics: frozenset[str]) -> None:
+        """Leave these topics out of the next fetches."""
+        self._left_out = topics
+        self._apply_left_out()
+        for leader in self._by_node.values():
+            leader.wakeup.set()
+
+    def _apply_left_out(self) -> None:
+        names = self._metadata.topic_names
+        self.pauses.leave_out(
+            {each for each, name in names.items() if name in self._left_out}
+        )
 
     def flush(self, waiter: CommitWaiter) -> None:
         """Send pending acknowledgements; `waiter` receives their results."""

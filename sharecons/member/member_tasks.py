@@ -159,6 +159,10 @@ class MemberTasks:
         self.metadata.paused = topics
         self._leaders.update()
 
+    def leave_out(self, topics: frozenset[str]) -> None:
+        """Leave these topics out of the next fetches."""
+        self._leaders.leave_out(topics)
+
     async def commit(self) -> list[AcknowledgeResult]:
         """Send pending acknowledgements and return one result per offset range.
 

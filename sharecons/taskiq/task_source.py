@@ -67,10 +67,11 @@ class TaskSource:
         self._member = member
         self._member.new_listener = self._new_taker
         self._max_delay = max_delay
+        self._max_lock_time = max_lock_time
         self._min_fetch = self._member.settings.fetch.max_records
         self._tasks = HeldTasks()
         self._room = ReceiverRoom()
-        self._renewals = RenewalSchedule(max_lock_time)
+        self._renewals = RenewalSchedule()
         self._taking = False
         self._wanted = AutoResetEvent()
         self._arrived = AutoResetEvent()
@@ -255,7 +256,8 @@ class TaskSource:
             self._acknowledge(record, record.release)
             return
         now = self._clock()
-        item = WorkItem(record, len(record.value))
+        lease_end = now + self._max_lock_time
+        item = WorkItem(record, len(record.value), lease_end=lease_end)
         delay = delay_left(
             record.headers,
             max_delay=self._max_delay,

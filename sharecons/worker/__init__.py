@@ -33,6 +33,7 @@ The shell around them:
 - `start_checks`: checks the group and the topics before the first record is taken.
 - `runner`: one run of a worker.
 - `membership`: starts and closes the member.
+- `demand`: how many records are taken now, and from which topics.
 - `take_loop`: takes records from the member.
 - `slots`: the tasks that call handlers.
 - `threads`: threads that call plain functions, even if they do not end.

@@ -9,13 +9,14 @@ long steps has another cause. It is not possible to distinguish all of these: a 
 that is stopped (SIGSTOP) in a step of a handler looks like a handler that blocks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple, final
 
 import anyio
 
 from sharecons.net.io.event_loop import Clock
 from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.settings import HandlerSettings
 
 __all__ = [
     "BLOCKED_AFTER",
@@ -58,6 +59,7 @@ class Call(NamedTuple):
     """A call of a handler that did not await for `seconds`, and its first records."""
 
     seconds: float
+    handler: str
     records: tuple[str, ...]
 
 
@@ -126,19 +128,21 @@ class BlockedLoopLog:
     """Logs the blocks in a task.
 
     Args:
-        handler: its name.
+        name_of: returns the name of the handler that has these settings.
     """
 
-    def __init__(self, log: Any, clock: Clock, handler: str) -> None:
+    def __init__(
+        self, log: Any, clock: Clock, name_of: Callable[[HandlerSettings], str]
+    ) -> None:
         self._log = log
         self._clock = clock
-        self._handler = handler
+        self._name_of = name_of
         self._loop = BlockedLoop()
 
     def on_long_step(self, items: Sequence[WorkItem], seconds: float) -> None:
         """Remember that the handler of these records did not await for `seconds`."""
         records = tuple(_name(item.record) for item in items[: MAX_NAMED + 1])
-        self._loop.on_step(Call(seconds, records))
+        self._loop.on_step(Call(seconds, self._name_of(items[0].settings), records))
 
     async def run(self) -> None:
         """Measure until cancelled."""
@@ -157,7 +161,11 @@ class BlockedLoopLog:
         for block in blocks:
             fields: dict[str, object] = {}
             if block.calls:
-                fields = {"handler": self._handler, "records": _names(block.calls)}
+                handlers = dict.fromkeys(call.handler for call in block.calls)
+                fields = {
+                    "handler": ", ".join(handlers),
+                    "records": _names(block.calls),
+                }
             self._log.warning(
                 BLOCKED if block.calls else STOPPED,
                 seconds=round(block.seconds, 1),

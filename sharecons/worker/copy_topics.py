@@ -19,12 +19,14 @@ from sharecons.protocol.admin.models import Topic
 from sharecons.protocol.admin.requests import CreateTopic
 from sharecons.protocol.admin.results import Result
 from sharecons.protocol.codes import Code
+from sharecons.worker.routes import Routes
 
 __all__ = [
     "MAX_BYTES",
     "RETENTION",
     "CopyTopic",
     "SourceTopic",
+    "copy_topics_of",
     "create_command",
     "creation_of",
     "is_missing",
@@ -46,10 +48,15 @@ DEFAULT: Final = -1
 
 
 class CopyTopic(NamedTuple):
-    """A topic that the worker writes to; it reads retry topics as well."""
+    """A topic that the worker writes to; it reads retry topics as well.
+
+    Attributes:
+        sources: the topics of the handlers whose records are copied to it.
+    """
 
     name: str
     is_retry: bool
+    sources: frozenset[str]
 
     @property
     def role(self) -> str:
@@ -67,6 +74,21 @@ class SourceTopic(NamedTuple):
     def max_bytes(self) -> int | None:
         value = self.configs.get(MAX_BYTES)
         return None if value is None else int(value)
+
+
+def copy_topics_of(routes: Routes) -> list[CopyTopic]:
+    """Return the retry topics, and then the dead-letter topics, of all handlers."""
+    topics: dict[tuple[bool, str], CopyTopic] = {}
+    for route in routes.routes:
+        used = [(True, name) for name in sorted(route.settings.retry_topics.names)]
+        if route.dead_letter is not None:
+            used.append((False, route.dead_letter.topic))
+        sources = frozenset(routes.topics_of(route))
+        for is_retry, name in used:
+            other = topics.get((is_retry, name))
+            shared = sources if other is None else sources | other.sources
+            topics[is_retry, name] = CopyTopic(name, is_retry, shared)
+    return sorted(topics.values(), key=lambda topic: (not topic.is_retry, topic.name))
 
 
 def is_missing(described: Result[Topic]) -> bool:

@@ -65,9 +65,7 @@ class LockKeeper:
         if deadline <= now:  # lost between the delivery and this call
             self.on_locks_lost()
             return
-        check_at = self._renewals.add(
-            item, deadline=deadline, duration=deadline - now, now=now
-        )
+        check_at = self._renewals.add(item, deadline=deadline, duration=deadline - now)
         if check_at < self._wait_ends:
             self._wait_ends = check_at
             self._wakeup.set()

@@ -42,6 +42,7 @@ class WorkerMembership:
     Attributes:
         group_id: the share group.
         request_timeout: seconds to wait for one response.
+        max_records: the records of one round of fetches.
         sets_earliest: the member sets the group's offset reset unless it has one.
         cluster: opens connections with the settings.
         member: the member.
@@ -59,6 +60,7 @@ class WorkerMembership:
         member = ShareMember(settings, validation.check_topics(topics))
         self.group_id: str = member.group_id
         self.request_timeout: float = settings.request_timeout
+        self.max_records: int = settings.fetch.max_records
         self.cluster: Cluster = settings.cluster
         self.sets_earliest: bool = settings.offset_reset.is_default
         if self.sets_earliest:
@@ -221,6 +223,13 @@ class WorkerMembership:
     def demand(self) -> FetchDemand:
         """How many records are fetched."""
         return self.member.demand
+
+    def leave_out(self, topics: frozenset[str]) -> None:
+        """Leave topics out of the next fetches; others are fetched.
+
+        Records of these topics that were fetched before can be taken.
+        """
+        self.member.leave_out(topics)
 
     @property
     def configs(self) -> GroupConfigReader:

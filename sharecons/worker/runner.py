@@ -7,11 +7,13 @@ executor. Cancelling a run at any time releases the records that are not settled
 import random
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
 
+from sharecons.consumer.deserializers import Deserializers
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
@@ -19,12 +21,14 @@ from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
 from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter
+from sharecons.worker.demand import demand_of
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.hooks import HookRunner
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.item import Call, WorkItem
+from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
@@ -59,8 +63,7 @@ class Runner:
         options: WorkerOptions,
     ) -> None:
         self._access = access
-        (self._route,) = options.routes.routes
-        handler = self._route.call
+        self._routes = routes = options.routes
         self._hooks = hooks
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=access.group_id)
@@ -69,7 +72,7 @@ class Runner:
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
-            self._route.settings,
+            routes.settings,
             concurrency=options.concurrency,
             max_bytes=options.max_bytes,
             chance=random.random,
@@ -78,7 +81,9 @@ class Runner:
         self._slots = CallSlots(
             options.concurrency, clock, self._next_call, self._call, self._wake
         )
-        self._blocked_loop = BlockedLoopLog(self._log, clock, handler.name)
+        self._blocked_loop = BlockedLoopLog(
+            self._log, clock, lambda settings: routes.of_settings(settings).name
+        )
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
             machine,
@@ -95,10 +100,16 @@ class Runner:
         self._locks = LockKeeper(
             machine.scheduler, machine.renewals, clock, self._lose, self._hold_too_long
         )
-        self._take_loop = TakeLoop(
+        self._demand = demand_of(
             access,
             machine.scheduler,
+            routes.settings,
             clock,
+            self._locks.next_renewal,
+        )
+        self._take_loop = TakeLoop(
+            access,
+            self._demand,
             add=self._on_taken,
             locks=self._locks,
             on_fatal_error=self._on_fatal_error,
@@ -116,7 +127,17 @@ class Runner:
             clock,
             wake=self._wake,
         )
-        self._threads = ThreadLog(handler.threads, self._log, clock, self._on_threads)
+        self._threads = [
+            ThreadLog(
+                route.call.threads,
+                route.name,
+                self._log,
+                clock,
+                partial(self._on_threads, route.settings),
+            )
+            for route in routes.routes
+            if route.call.threads is not None
+        ]
         self._failure: Exception | None = None
         self.handler_failed = False
 
@@ -128,7 +149,7 @@ class Runner:
             held=scheduler.held_count,
             running=scheduler.running,
             waiting=scheduler.waiting_count,
-            abandoned_threads=self._threads.count,
+            abandoned_threads=sum(each.count for each in self._threads),
             **self._machine.counts.as_dict(),
         )
 
@@ -215,11 +236,12 @@ class Runner:
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)
         self._hooks.flush(FOREVER if at_end else self._clock())
-        self._threads.flush(at_end=at_end)
+        for threads in self._threads:
+            threads.flush(at_end=at_end)
 
-    def _on_threads(self, count: int) -> None:
-        """Use fewer slots while threads of cancelled calls run."""
-        self._machine.set_unusable_calls(count)
+    def _on_threads(self, settings: HandlerSettings, count: int) -> None:
+        """Use fewer slots while threads of a handler's cancelled calls run."""
+        self._machine.scheduler.set_unusable_calls(settings, count)
         self._wake()
 
     # Records and their locks.
@@ -253,38 +275,41 @@ class Runner:
 
     async def _call(self, call: Call) -> None:
         try:
-            began = self._begin(call)
+            route = self._routes.of_settings(call.queue.settings)
+            began = self._begin(call, route.deserializers)
             if not call.items:
                 return
-            errors = await self._route.call([item.argument for item in call.items])
+            errors = await route.call([item.argument for item in call.items])
             now = self._clock()
             seconds = now - began
-            self._take_loop.pace.on_call_ended(seconds)
+            self._demand.on_call_ended(call, seconds)
             self._execute(self._machine.on_results(call, errors, now, seconds))
         finally:
             self._machine.on_call_ended(call)
 
-    def _begin(self, call: Call) -> float:
+    def _begin(self, call: Call, deserializers: Deserializers) -> float:
         """Prepare the records of a call; return when its handler begins."""
         now = self._clock()
         actions = self._machine.on_call_begins(call, now)
         if actions:
             self._execute(actions)
-        if self._route.deserializers:
-            self._deserialize(call, now)
+        if deserializers:
+            self._deserialize(call, deserializers, now)
             now = self._clock()
         if self._hooks:
             for item in call.items:
                 self._hooks.before(item.argument, item.attempt)
         return now
 
-    def _deserialize(self, call: Call, now: float) -> None:
+    def _deserialize(
+        self, call: Call, deserializers: Deserializers, now: float
+    ) -> None:
         """Deserialize the records that have had no call yet."""
         errors: list[tuple[WorkItem, Exception]] = []
         for item in call.items:
             if item.argument is item.record:
                 try:
-                    item.argument = self._route.deserializers.apply(item.record)
+                    item.argument = deserializers.apply(item.record)
                 except DeserializationError as error:
                     errors.append((item, error))
         if errors:

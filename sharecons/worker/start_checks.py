@@ -31,6 +31,7 @@ from sharecons.worker.copy_topics import (
     RETENTION,
     CopyTopic,
     SourceTopic,
+    copy_topics_of,
     create_command,
     creation_of,
     is_missing,
@@ -69,10 +70,7 @@ class StartChecks:
         self._access = access
         self._brokers = brokers
         self._has_retry_topics = bool(routes.retry_topics)
-        self._copies = [CopyTopic(name, True) for name in sorted(routes.retry_topics)]
-        self._copies += [
-            CopyTopic(name, False) for name in sorted(routes.dead_letter_topics)
-        ]
+        self._copies = copy_topics_of(routes)
         self._sources = tuple(routes.by_topic)
         self._creates_topics = create_topics
         self._servers = ",".join(map(str, access.cluster.bootstrap))
@@ -207,14 +205,16 @@ class StartChecks:
             max_bytes = configs.get(topic.name, {}).get(MAX_BYTES)
             if max_bytes is None:
                 continue
-            error = size_error(topic, int(max_bytes), sources, self._servers)
+            own = _sources_of(topic, sources)
+            error = size_error(topic, int(max_bytes), own, self._servers)
             if error is not None:
                 raise error
 
     def _creation(
         self, topic: CopyTopic, sources: Sequence[SourceTopic]
     ) -> CreateTopic:
-        return creation_of(topic.name, sources, self._access.request_timeout)
+        own = _sources_of(topic, sources)
+        return creation_of(topic.name, own, self._access.request_timeout)
 
     async def _create(self, executor: AdminExecutor, request: CreateTopic) -> None:
         try:
@@ -230,3 +230,9 @@ class StartChecks:
                 partitions=request.partitions,
                 configs=dict(request.configs),
             )
+
+
+def _sources_of(
+    topic: CopyTopic, sources: Sequence[SourceTopic]
+) -> Sequence[SourceTopic]:
+    return [source for source in sources if source.name in topic.sources]

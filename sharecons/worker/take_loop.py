@@ -7,9 +7,9 @@ import anyio
 
 from sharecons.errors import Error, RecordsError
 from sharecons.log import get_logger
-from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
+from sharecons.net.io.event_loop import AutoResetEvent
+from sharecons.worker.demand import WorkerDemand
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.membership import WorkerMembership
 
 __all__ = ["TakeLoop"]
@@ -24,71 +24,50 @@ class TakeLoop:
     """Takes records in a task.
 
     Args:
+        demand: how many records are taken.
         add: is called with records.
         locks: renews the locks of the records.
         on_fatal_error: is called with the error that ended the member.
-
-    Attributes:
-        pace: must be called with the durations of handlers.
     """
 
     def __init__(
         self,
         access: WorkerMembership,
-        scheduler: Scheduler,
-        clock: Clock,
+        demand: WorkerDemand,
         *,
         add: Callable[[Sequence[Any]], None],
         locks: LockKeeper,
         on_fatal_error: Callable[[Error], None],
     ) -> None:
         self._access = access
-        self._scheduler = scheduler
-        self._clock = clock
+        self._demand = demand
         self._add = add
         self._locks = locks
         access.on_locks_lost = locks.on_locks_lost
-        self._demand = access.demand
-        self._demand.set_next_ack(
-            lambda: min(scheduler.next_ack(), locks.next_renewal())
-        )
         self._on_fatal_error = on_fatal_error
-        self.pace = self._demand.pace
         self._wakeup = AutoResetEvent()
         self._log = get_logger(__name__, group=access.group_id)
 
     def wake(self) -> None:
         """Take more records if more can start now."""
+        self._demand.on_changed()
         self._wakeup.set()
 
     async def run(self) -> None:
         """Take records until cancelled, or until an error has ended the member."""
         while not self._access.has_failed:
-            now = self._clock()
-            count = self._scheduler.capacity(now)
-            self._demand.for_handlers(count, now)
+            count = self._demand.count()
             if count:
                 await self._take(POLL_TIMEOUT, count)
                 continue
-            until = self._demand.handlers_busy_until
-            await self._wakeup.wait_until(until if now < until else FOREVER)
-            if self._locks.renews and self._must_take_buffered():
+            await self._wakeup.wait_until(self._demand.next_change())
+            if self._locks.renews and self._demand.must_take_buffered():
                 await self._take(0.0, self._access.buffered)
 
     async def take_rest(self) -> None:
         """Take what the member has, until cancelled or the member has failed."""
         while not self._access.has_failed:
             await self._take(POLL_TIMEOUT, REST_AT_A_TIME)
-
-    def _must_take_buffered(self) -> bool:
-        """Return whether records wait in the member for handlers that are slow.
-
-        The worker then holds them, because the member does not renew their locks.
-        """
-        now = self._clock()
-        if self._scheduler.capacity(now) or not self._access.buffered:
-            return False
-        return not self._demand.for_handlers(0, now)
 
     async def _take(self, timeout: float, count: int) -> None:
         try:

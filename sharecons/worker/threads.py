@@ -162,28 +162,29 @@ def _append(error: BaseException, further: TracebackType | None) -> None:
 
 @final
 class ThreadLog:
-    """Logs the abandoned threads, and reports their number.
+    """Logs the abandoned threads of one handler, and reports their number.
 
     Args:
-        calls: None if the handler is not a plain function.
+        handler: its name.
         on_count: is called with the number when it has changed.
     """
 
     def __init__(
         self,
-        calls: ThreadCalls | None,
+        calls: ThreadCalls,
+        handler: str,
         log: Any,
         clock: Clock,
         on_count: Callable[[int], None],
     ) -> None:
-        self._threads = {} if calls is None else calls.abandoned
+        self._threads = calls.abandoned
+        self._handler = handler
         self._log = log
         self._clock = clock
         self._on_count = on_count
         self._next_report = math.inf
         self._logged: set[AbandonedThread] = set()
-        if calls is not None:
-            calls.on_changed = self._on_changed
+        calls.on_changed = self._on_changed
 
     @property
     def count(self) -> int:
@@ -195,6 +196,7 @@ class ThreadLog:
             self._logged.remove(thread)
             self._log.info(
                 "the thread of a cancelled handler has ended",
+                handler=self._handler,
                 argument=repr_of(thread.argument),
                 seconds=round(self._clock() - thread.since, 3),
                 threads=self.count,
@@ -221,6 +223,7 @@ class ThreadLog:
         self._log.warning(
             "a cancelled handler goes on in its thread; until it ends, it takes "
             "one of the concurrency slots",
+            handler=self._handler,
             argument=repr_of(thread.argument),
             at=thread.stack(),
             threads=self.count,
@@ -233,6 +236,7 @@ class ThreadLog:
         for thread in list(self._threads)[:1]:
             self._log.warning(
                 "threads of cancelled handlers have not ended",
+                handler=self._handler,
                 threads=self.count,
                 seconds=round(now - thread.since),
                 argument=repr_of(thread.argument),

@@ -33,7 +33,7 @@ def block(seconds: float) -> None:
 
 
 def call(seconds: float, offset: int = 0) -> Call:
-    return Call(seconds, (f"orders-0 offset {offset}",))
+    return Call(seconds, "write", (f"orders-0 offset {offset}",))
 
 
 def test_late_wakeup_after_a_long_step_names_its_call() -> None:

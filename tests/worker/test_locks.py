@@ -13,6 +13,7 @@ from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.settings import DEFAULTS
 from tests.waiting import until
 from tests.worker.working import working
 
@@ -55,8 +56,8 @@ class Bench:
     def __init__(self) -> None:
         self.clock = running_clock()
         self.lost: list[WorkItem] = []
-        self._scheduler = Scheduler(concurrency=20_000, max_bytes=1 << 20)
-        schedule = RenewalSchedule(1e6, renews=False)
+        self._scheduler = Scheduler([DEFAULTS], concurrency=20_000, max_bytes=1 << 20)
+        schedule = RenewalSchedule(renews=False)
         self.keeper = LockKeeper(
             self._scheduler, schedule, self.clock, self._lose, self.lost.append
         )
@@ -64,7 +65,7 @@ class Bench:
     def _lose(self, items: Sequence[WorkItem]) -> None:
         self.lost.extend(items)
         for each in items:
-            self._scheduler.remove(each)
+            each.queue.remove(each)
 
     def hold(self, seconds: float) -> tuple[WorkItem, Locked]:
         record = Locked(self.clock, seconds)

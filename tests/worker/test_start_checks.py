@@ -12,6 +12,7 @@ from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
+from tests.worker.routes import route, working_routes
 from tests.worker.working import Handled, settled, working
 
 pytestmark = pytest.mark.anyio
@@ -404,3 +405,28 @@ async def test_other_failures_of_copies_are_logged_for_each_record(
 
     assert "copy of a failed record not written" in caplog.text
     assert "a topic for copies" not in caplog.text
+
+
+async def test_created_topics_are_like_the_topics_of_their_handlers(
+    broker: EmbeddedBroker,
+) -> None:
+    day, week = 86_400_000, 7 * 86_400_000
+    broker.create_topic("small", partitions=2, config={"retention.ms": day})
+    broker.create_topic("large", partitions=5, config={"retention.ms": week})
+    handled = Handled()
+    retry = {"retry_topics": [RetryTopic("shared.retry", 60.0)]}
+    routes = {
+        "small": route(handled, dead_letter="small.dead", **retry),
+        "large": route(handled, dead_letter="large.dead", **retry),
+    }
+    broker.produce("small", [b"1"])
+    async with working_routes(broker, routes, create_topics=True):
+        await until(lambda: handled.calls == [b"1"])
+
+    def settings_of(name: str) -> tuple[int, str]:
+        topic = broker.cluster.topics.by_name(name)
+        assert topic is not None
+        return len(topic.partitions), topic.config["retention.ms"]
+
+    assert (2, str(day)) == settings_of("small.dead")
+    assert (5, str(week)) == settings_of("large.dead") == settings_of("shared.retry")

@@ -50,8 +50,9 @@ class TopicNames(NamedTuple):
             raise ConfigurationError(
                 "no topic to create: set --retry-topic, --dead-letter or both"
             )
-        copies = [CopyTopic(name, True) for name in retries]
-        copies += [CopyTopic(name, False) for name in dead_letters]
+        copied = frozenset(names)
+        copies = [CopyTopic(name, True, copied) for name in retries]
+        copies += [CopyTopic(name, False, copied) for name in dead_letters]
         return cls(names, tuple(copies))
 
 

@@ -42,12 +42,14 @@ class FetchPauses:
         codes: the error of each of them.
         changes: how often they have changed.
         retried: the partitions whose errors are only repeated.
+        left_out: the topics that the application does not want records of at present.
     """
 
     def __init__(self, spread: float = 1.0) -> None:
         self.retried = RetriedPartitions()
         self.codes: dict[SharePartition, int] = {}
         self.changes = 0
+        self.left_out: frozenset[TopicId] = frozenset()
         self._spread = spread
         self._pauses: dict[_Scope, _Pause] = {}
 
@@ -66,6 +68,13 @@ class FetchPauses:
             pause = self._pauses[scope] = _Pause(self._spread)
         if now >= pause.until:
             pause.until = now + pause.backoff.next_delay()
+
+    def leave_out(self, topics: Collection[TopicId]) -> None:
+        """Fetch no records of these topics; fetch all others again."""
+        left_out = frozenset(topics)
+        if left_out != self.left_out:
+            self.left_out = left_out
+            self.changes += 1
 
     def take_recovered(
         self,

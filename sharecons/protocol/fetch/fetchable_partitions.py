@@ -28,9 +28,10 @@ class FetchablePartitions:
         self, partitions: frozenset[SharePartition], now: float
     ) -> frozenset[SharePartition]:
         """Return the partitions that can be fetched now."""
-        if not self._pauses.codes:
+        pauses = self._pauses
+        if not pauses.codes and not pauses.left_out:
             return partitions
-        changes = self._pauses.changes
+        changes = pauses.changes
         if (
             partitions is self._partitions
             and changes == self._changes
@@ -39,9 +40,12 @@ class FetchablePartitions:
             return self._fetchable
         paused = {
             each: until
-            for each in self._pauses.codes
-            if each in partitions and (until := self._pauses.paused_until(each)) > now
+            for each in pauses.codes
+            if each in partitions and (until := pauses.paused_until(each)) > now
         }
+        for each in partitions if pauses.left_out else ():
+            if each.topic_id in pauses.left_out:
+                paused[each] = math.inf
         found = partitions.difference(paused) if paused else partitions
         self._partitions, self._changes = partitions, changes
         self._next_end = min(paused.values(), default=math.inf)

@@ -19,8 +19,10 @@ The modules, in the order to read them:
 - `actions`: what the shell must do.
 - `worker_machine`: the events.
 - `delivery`: what is known of a record before its first call.
-- `scheduler`: which record is processed next, and how many are taken.
 - `batch_start`: when a batch starts.
+- `handler_queue`: the records of one handler, and which are processed next.
+- `scheduler`: which handler is called next.
+- `handler_needs`: which of several handlers need records, and how many.
 - `ending_calls`: cancelled calls that have not ended.
 - `decisions`: the outcome of a record.
 - `waits`: where a record waits for its next attempt.

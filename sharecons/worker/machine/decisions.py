@@ -41,12 +41,15 @@ class Decisions:
 
         Earlier deliveries have used up its attempts: it perhaps kills its worker.
         """
-        return _give_up(
+        return self.without_call(
             item,
             f"delivered {item.record.delivery_count} times without an outcome; "
             f"max_attempts is {item.settings.max_attempts}",
-            item.error,
         )
+
+    def without_call(self, item: WorkItem, reason: str) -> RecordOutcome:
+        """Return the outcome of a record that has failed without another call."""
+        return _give_up(item, reason, item.error)
 
     def on_error(
         self, item: WorkItem, error: Exception, now: float, chance: float

@@ -1,52 +1,91 @@
 """Items of delivered records: what is known of a record before its first call."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, final
 
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
-from sharecons.worker.retry_topics import read_retry_state
+from sharecons.worker.machine.topic_settings import TopicSettings
 
-__all__ = ["new_item"]
+__all__ = ["Deliveries"]
 
 
-def new_item(
-    record: Any, settings: HandlerSettings, *, now: float, wall_clock: float
-) -> WorkItem:
-    """Return the item of a delivered record.
+@final
+class Deliveries:
+    """Makes the items of one worker.
 
     The first attempt has the number of the delivery: attempts in earlier deliveries are
     not known otherwise. In a retry topic, attempts at the source are added. A record
     of a retry topic with other headers than the worker's is processed immediately.
 
     Args:
-        record: with bytes as key and value.
-        settings: of its handler; headers are trusted in its retry topics only.
-        now: on the worker's clock.
-        wall_clock: seconds since the epoch; due times are written on this clock.
+        topics: find the handlers of records.
     """
-    size = _size_of(record)
-    lease_end = now + settings.max_lock_time
-    topics = settings.retry_topics
-    state = read_retry_state(record.headers) if record.topic in topics.names else None
-    if state is None:
+
+    def __init__(self, topics: TopicSettings) -> None:
+        self._topics = topics
+        self._by_topic = topics.by_topic
+        self._without_handler: list[WorkItem] = []
+
+    def new_items(
+        self, records: Iterable[Any], now: float, wall_clock: float
+    ) -> list[WorkItem]:
+        """Return the items of delivered records, which have bytes as key and value.
+
+        Args:
+            now: on the worker's clock.
+            wall_clock: seconds since the epoch; due times are written on this clock.
+        """
+        by_topic = self._by_topic
+        items: list[WorkItem] = []
+        for record in records:
+            settings = by_topic.get(record.topic)
+            if settings is None:
+                items.append(self._of_retry_topic(record, now, wall_clock))
+            else:
+                items.append(_new_item(record, settings, now))
+        return items
+
+    def take_without_handler(self) -> list[WorkItem]:
+        """Return the new items that no handler can process, once.
+
+        They have the settings of a handler that shares their retry topic.
+        """
+        if not self._without_handler:
+            return []
+        items, self._without_handler = self._without_handler, []
+        return items
+
+    def _of_retry_topic(self, record: Any, now: float, wall_clock: float) -> WorkItem:
+        settings, state = self._topics.find(record)
+        if settings is None:
+            item = _new_item(record, self._topics.substitute(record.topic), now)
+            self._without_handler.append(item)
+            return item
+        if state is None:
+            return _new_item(record, settings, now)
+        # Clocks of machines differ, and any producer can write a due time.
+        longest = self._topics.longest_delay(record.topic)
+        wait = min(max(0.0, state.due / 1000 - wall_clock), longest)
         return WorkItem(
             record,
-            size,
+            _size_of(record),
             settings=settings,
-            lane=record.key if settings.key_order else None,
-            attempt=record.delivery_count,
-            lease_end=lease_end,
+            attempt=(state.origin.attempts or 0) + record.delivery_count,
+            due=now + wait,
+            origin=state.origin,
+            lease_end=now + settings.max_lock_time,
         )
-    # Clocks of machines differ, and any producer can write a due time.
-    wait = min(max(0.0, state.due / 1000 - wall_clock), topics.longest_delay)
+
+
+def _new_item(record: Any, settings: HandlerSettings, now: float) -> WorkItem:
     return WorkItem(
         record,
-        size,
+        _size_of(record),
         settings=settings,
-        attempt=(state.origin.attempts or 0) + record.delivery_count,
-        due=now + wait,
-        origin=state.origin,
-        lease_end=lease_end,
+        lane=record.key if settings.key_order else None,
+        attempt=record.delivery_count,
+        lease_end=now + settings.max_lock_time,
     )
 
 

@@ -26,7 +26,7 @@ from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.release_advice import RELEASED, advice_for, too_large
 from sharecons.worker.machine.renewals import RenewalSchedule
-from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.outcomes import (
     DeadLettered,
@@ -55,7 +55,6 @@ class RecordEnds:
 
     def __init__(
         self,
-        scheduler: Scheduler,
         window: WindowTracker,
         renewals: RenewalSchedule,
         decisions: Decisions,
@@ -64,14 +63,13 @@ class RecordEnds:
         *,
         reports_outcomes: bool,
     ) -> None:
-        self._scheduler = scheduler
         self._window = window
         self._renewals = renewals
         self._decisions = decisions
         self._counts = counts
         self._copies = copies
         self._reports_outcomes = reports_outcomes
-        self._warned_of: set[str] = set()
+        self._warned_of: set[tuple[HandlerSettings, str]] = set()
 
     def settle(
         self,
@@ -97,7 +95,7 @@ class RecordEnds:
         """
         if item.is_done:
             return
-        for behind in self._scheduler.lane_behind(item):
+        for behind in item.queue.lane_behind(item):
             self._release_one(behind, released, actions)
         self._release_one(item, released, actions)
 
@@ -158,7 +156,7 @@ class RecordEnds:
         self, item: WorkItem, outcome: Moved | DeadLettered, actions: Actions
     ) -> None:
         if not item.has_outcome:
-            self._scheduler.start_copy(item)
+            item.queue.start_copy(item)
         actions.append(self._copies.start(item, outcome))
 
     def _carry_out(
@@ -167,7 +165,7 @@ class RecordEnds:
         match outcome:
             case RetryAfter(seconds):
                 self._counts.retried += 1
-                self._scheduler.retry(item, now + seconds)
+                item.queue.retry(item, now + seconds)
             case Rejected():
                 self._counts.rejected += 1
                 actions.append(GivenUp(item, outcome))
@@ -192,15 +190,15 @@ class RecordEnds:
         self.end(item, RELEASE, actions)
 
     def _forget(self, item: WorkItem) -> None:
-        self._scheduler.remove(item)
+        item.queue.remove(item)
         self._renewals.remove(item)
         self._window.remove(item)
 
     def _warn_of_release(self, item: WorkItem, reason: str, actions: Actions) -> None:
         advice = advice_for(item, reason)
-        if advice in self._warned_of:
+        if (item.settings, advice) in self._warned_of:
             return
-        self._warned_of.add(advice)
+        self._warned_of.add((item.settings, advice))
         fields = {**position_of(item.record), "reason": reason}
         if advice:
             fields["advice"] = advice

@@ -33,12 +33,15 @@ class Call:
 
     Attributes:
         items: its records; once it runs, without the records that were settled before.
+        queue: of its handler; the queue that has started the call sets it.
         is_running: the handler runs, even if the call was cancelled.
         without_outcome: how many of its records have no outcome yet, while it runs.
         slot: the shell keeps here what makes the call.
     """
 
-    __slots__ = ("is_running", "items", "slot", "without_outcome")
+    __slots__ = ("is_running", "items", "queue", "slot", "without_outcome")
+
+    queue: Any
 
     def __init__(self, items: "list[WorkItem]") -> None:
         self.items = items
@@ -62,6 +65,7 @@ class WorkItem:
         argument: the record for the handler; deserialized before the first call.
         error: what the last attempt raised.
         call: the last call.
+        queue: the scheduler keeps here the queue of its handler.
         held_since: when the worker took it.
         lease_end: when the worker stops holding it.
         topic_partition: its partition.
@@ -77,6 +81,7 @@ class WorkItem:
         "lane",
         "lease_end",
         "origin",
+        "queue",
         "record",
         "settings",
         "size",
@@ -86,6 +91,7 @@ class WorkItem:
 
     topic_partition: TopicPartition
     held_since: float
+    queue: Any
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ __all__ = ["RELEASED", "advice_for", "too_large"]
 
 RELEASED: Final = (
     "failed record released, which uses up a delivery. This is logged once for each "
-    "kind of reason"
+    "handler and kind of reason"
 )
 
 RETRY_TOPICS: Final = "with retry_topics it would wait in one of them"

@@ -2,7 +2,7 @@
 
 Every record that a worker holds is renewed: running, waiting or blocked. A renewal is
 due at half of the lock, and is repeated until it is confirmed or the lock has ended.
-After `max_lock_time` seconds the worker gives a record up while it still has the lock,
+At the end of its lease the worker gives a record up while it still has the lock,
 so that a handler that hangs does not keep it for ever.
 """
 
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, final
 
 from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.settings import HandlerSettings
 
 __all__ = ["DueLocks", "RenewalSchedule"]
 
@@ -37,13 +38,29 @@ class DueLocks(NamedTuple):
 
 
 class _Group:
-    """Records with one deadline: they arrived or were renewed together."""
+    """Records of one handler with one deadline: they arrived or were renewed
+    together."""
 
-    __slots__ = ("deadline", "duration", "items", "lease_end", "next_check", "renew_at")
+    __slots__ = (
+        "deadline",
+        "duration",
+        "items",
+        "lease_end",
+        "next_check",
+        "renew_at",
+        "settings",
+    )
 
-    def __init__(self, deadline: float, duration: float, lease_end: float) -> None:
+    def __init__(
+        self,
+        deadline: float,
+        duration: float,
+        settings: HandlerSettings,
+        lease_end: float,
+    ) -> None:
         self.deadline = deadline
         self.duration = duration
+        self.settings = settings
         self.lease_end = lease_end
         self.renew_at = deadline - (1.0 - RENEW_AT) * duration
         self.items: dict[WorkItem, None] = {}
@@ -55,31 +72,32 @@ class RenewalSchedule:
     """The locks of the records that a worker holds; times in seconds.
 
     Args:
-        max_lock_time: seconds from a delivery until a record is held too long.
         renews: False if the broker or the group does not allow renewals.
 
     Attributes:
         renews: as the argument, until `stop_renewing` and `resume_renewing`.
     """
 
-    def __init__(self, max_lock_time: float = math.inf, *, renews: bool = True) -> None:
-        self._max_lock_time = max_lock_time
+    def __init__(self, *, renews: bool = True) -> None:
         self.renews = renews
         self._group_of: dict[WorkItem, _Group] = {}
         self._newest: _Group | None = None
         self._checks: list[tuple[float, int, _Group]] = []
         self._check_count = 0
 
-    def add(
-        self, item: WorkItem, *, deadline: float, duration: float, now: float
-    ) -> float:
+    def add(self, item: WorkItem, *, deadline: float, duration: float) -> float:
         """Add a record whose lock of `duration` seconds ends at `deadline`.
 
         Return when to call `take_due` for it.
         """
         group = self._newest
-        if group is None or group.deadline != deadline:
-            group = self._newest = _Group(deadline, duration, now + self._max_lock_time)
+        settings = item.settings
+        if (
+            group is None
+            or group.deadline != deadline
+            or group.settings is not settings
+        ):
+            group = self._newest = _Group(deadline, duration, settings, item.lease_end)
             self._plan(group)
         group.items[item] = None
         self._group_of[item] = group
@@ -164,7 +182,9 @@ class RenewalSchedule:
             if target is None:
                 # The first duration is what was left of the lock at the delivery.
                 duration = max(group.duration, deadline - now)
-                target = renewed[deadline] = _Group(deadline, duration, group.lease_end)
+                target = renewed[deadline] = _Group(
+                    deadline, duration, group.settings, group.lease_end
+                )
                 self._plan(target)
             del group.items[item]
             target.items[item] = None

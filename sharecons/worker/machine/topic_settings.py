@@ -32,14 +32,15 @@ class TopicSettings:
             topics. Each handler has a HandlerSettings object of its own.
 
     Attributes:
+        by_topic: as the argument.
         handlers: the settings of each handler, in the order of their first topics.
         retry_topics: the names of the retry topics of all handlers.
     """
 
     def __init__(self, by_topic: Mapping[str, HandlerSettings]) -> None:
-        self._by_topic = dict(by_topic)
+        self.by_topic = dict(by_topic)
         self.handlers: tuple[HandlerSettings, ...] = tuple(
-            dict.fromkeys(self._by_topic.values())
+            dict.fromkeys(self.by_topic.values())
         )
         self._sharing: dict[str, list[HandlerSettings]] = {}
         for settings in self.handlers:
@@ -55,13 +56,13 @@ class TopicSettings:
         without valid headers.
         """
         topic = record.topic
-        settings = self._by_topic.get(topic)
+        settings = self.by_topic.get(topic)
         if settings is not None:
             return settings, None
         sharing = self._sharing[topic]
         state = read_retry_state(record.headers)
         if state is not None:
-            settings = self._by_topic.get(state.origin.topic)
+            settings = self.by_topic.get(state.origin.topic)
         if settings is None and len(sharing) == 1:
             settings = sharing[0]
         return settings, state
@@ -74,13 +75,13 @@ class TopicSettings:
     def substitute(self, retry_topic: str) -> HandlerSettings:
         """Return the settings for a record of a retry topic that has no handler.
 
-        They are those of the first handler with a dead-letter topic.
+        Another handler than the first one is only chosen for its dead-letter topic.
         """
         sharing = self._sharing[retry_topic]
         return next((each for each in sharing if each.dead_letter), sharing[0])
 
     def topics_of(self, settings: HandlerSettings) -> frozenset[str]:
         """Return the topics of a handler, with the retry topics only it has."""
-        own = [topic for topic, each in self._by_topic.items() if each is settings]
+        own = [topic for topic, each in self.by_topic.items() if each is settings]
         retries = [name for name, each in self._sharing.items() if each == [settings]]
         return frozenset([*own, *retries])

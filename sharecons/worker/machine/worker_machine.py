@@ -16,17 +16,16 @@ from sharecons.worker.machine.actions import (
     OutcomeDecided,
     Stop,
 )
-from sharecons.worker.machine.batch_start import BatchStart
 from sharecons.worker.machine.copies import Copies
 from sharecons.worker.machine.decisions import Decisions, held_too_long
-from sharecons.worker.machine.delivery import new_item
+from sharecons.worker.machine.delivery import Deliveries
 from sharecons.worker.machine.ending_calls import PAUSE, EndingCalls
 from sharecons.worker.machine.ends import RecordEnds
 from sharecons.worker.machine.item import Call, ItemState, WorkItem
 from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.scheduler import Scheduler
-from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.stalls import StallWarnings
+from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER, TopicSettings
 from sharecons.worker.machine.waits import STOPS, Waits
 from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.outcomes import (
@@ -49,9 +48,9 @@ class WorkerMachine:
     """The records that a worker has taken. `sharecons.worker.machine` has its contract.
 
     Args:
-        settings: the settings of the handler.
-        concurrency: how many calls run at a time.
-        max_bytes: no more records are taken while those held have as many bytes.
+        topics: the handlers, and which records they have.
+        concurrency: how many calls run at a time, of all handlers.
+        max_bytes: of the records that are held, see `Scheduler`.
         reports_outcomes: return `OutcomeDecided` actions; without hooks they would
             cost time.
         chance: returns random numbers from 0.0 to 1.0.
@@ -66,29 +65,26 @@ class WorkerMachine:
 
     def __init__(
         self,
-        settings: HandlerSettings,
+        topics: TopicSettings,
         *,
         concurrency: int,
         max_bytes: int,
         chance: Callable[[], float],
         reports_outcomes: bool = True,
     ) -> None:
-        self._settings = settings
-        self._max_records = settings.max_records
         self._chance = chance
         self._reports_outcomes = reports_outcomes
+        self._deliveries = Deliveries(topics)
         self.scheduler = Scheduler(
-            concurrency=concurrency * settings.max_records, max_bytes=max_bytes
+            topics.handlers, concurrency=concurrency, max_bytes=max_bytes
         )
         self.window = WindowTracker()
-        self.renewals = RenewalSchedule(settings.max_lock_time)
+        self.renewals = RenewalSchedule()
         self._waits = Waits(self.window, self.renewals)
         self.decisions = Decisions(self._waits)
         self.counts = Counts()
-        self._batch_start = BatchStart(settings.max_records, settings.max_wait)
         self.copies = Copies()
         self._ends = RecordEnds(
-            self.scheduler,
             self.window,
             self.renewals,
             self.decisions,
@@ -111,17 +107,13 @@ class WorkerMachine:
         Args:
             wall_clock: seconds since the epoch.
         """
-        settings = self._settings
-        return [
-            new_item(record, settings, now=now, wall_clock=wall_clock)
-            for record in records
-        ]
+        return self._deliveries.new_items(records, now, wall_clock)
 
     def on_taken(self, items: Sequence[WorkItem], now: float) -> Sequence[Action]:
         """Add records that the worker has taken.
 
         An earlier delivery of a record that is still held has lost its lock. Its
-        handler is cancelled first.
+        handler is cancelled first. Records without a handler have an outcome.
         """
         earlier: list[WorkItem] = []
         for item in items:
@@ -130,6 +122,9 @@ class WorkerMachine:
                 earlier.append(before)
             self.scheduler.add(item)
         actions = self.on_locks_lost(earlier) if earlier else NOTHING
+        without_handler = self._deliveries.take_without_handler()
+        if without_handler:
+            actions = [*actions, *self._give_up(without_handler, now)]
         if self.has_ended:
             return [*actions, *self.release_held(items)]
         if self.is_stopping:
@@ -140,31 +135,14 @@ class WorkerMachine:
 
     def next_due(self) -> float:
         """Return when a call can start without another event."""
-        return min(self.scheduler.next_due(), self._batch_start.next_due())
+        return self.scheduler.next_due()
 
     def next_call(self, now: float) -> Call | None:
         """Return the next call; None if no call can start.
 
         The shell calls `on_call_begins` before it calls the handler.
         """
-        ready = self.scheduler.ready_count(now)
-        if not self._batch_start.is_due(ready, now) and not (
-            ready and self.is_stopping
-        ):
-            return None
-        self._batch_start.on_started()
-        items: list[WorkItem] = []
-        while len(items) < self._max_records:
-            item = self.scheduler.start_next(now)
-            if item is None:
-                break
-            items.append(item)
-        if not items:
-            return None
-        call = Call(items)
-        for item in items:
-            item.call = call
-        return call
+        return self.scheduler.next_call(now, self.is_stopping)
 
     def on_call_begins(self, call: Call, now: float) -> Sequence[Action]:
         """Begin a call; afterwards it has only the records to call the handler with.
@@ -176,7 +154,7 @@ class WorkerMachine:
         for item in call.items:
             if item.state is ItemState.RUNNING:
                 if self._ending_calls and self._ending_calls.has(item):
-                    self.scheduler.postpone(item, now + PAUSE)
+                    item.queue.postpone(item, now + PAUSE)
                 elif item.attempt > item.settings.max_attempts:
                     outcome = self.decisions.before_call(item)
                     self._ends.settle(item, outcome, 0.0, now, actions)
@@ -226,11 +204,12 @@ class WorkerMachine:
         return actions
 
     def on_call_ended(self, call: Call) -> None:
-        """Note that the handler no longer runs: it returned, raised or was cancelled.
+        """Note that a call has ended: its handler returned, raised or was cancelled.
 
         Call `on_results` before, unless it was cancelled.
         """
         call.is_running = False
+        self.scheduler.on_call_ended(call)
         if self._ending_calls:
             self._ending_calls.on_call_ended(call)
 
@@ -312,10 +291,6 @@ class WorkerMachine:
         """Write a copy again later, or release a record that its topic never takes."""
         return self._ends.on_copy_failed(copy, now, is_too_large=is_too_large)
 
-    def set_unusable_calls(self, count: int) -> None:
-        """Make fewer calls at a time: threads of cancelled handlers still run."""
-        self.scheduler.unusable = count * self._max_records
-
     # The end.
 
     def stop(self) -> None:
@@ -349,6 +324,14 @@ class WorkerMachine:
         for item in items:
             if item not in self.copies:
                 self._ends.release(item, Released(STOPS, item.error), actions)
+        return actions
+
+    def _give_up(self, items: Iterable[WorkItem], now: float) -> Actions:
+        actions: Actions = []
+        for item in items:
+            if not item.has_outcome:
+                outcome = self.decisions.without_call(item, WITHOUT_HANDLER)
+                self._ends.settle(item, outcome, 0.0, now, actions)
         return actions
 
     def _fail(

@@ -2,7 +2,8 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
@@ -18,6 +19,7 @@ from sharecons.worker.machine.actions import (
 )
 from sharecons.worker.machine.item import Call, ItemState, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.machine.topic_settings import TopicSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.outcomes import DeadLettered, LockLost
 from sharecons.worker.positions import position
@@ -61,6 +63,10 @@ class FakeRecord:
 class SimulatedWorker:
     """Carries out the actions of a machine, and checks its contract.
 
+    Args:
+        settings: of the handler of "orders".
+        others: of the handlers of other topics.
+
     Attributes:
         items: all records that were taken.
         assigned: calls that have not begun.
@@ -73,12 +79,14 @@ class SimulatedWorker:
     def __init__(
         self,
         settings: HandlerSettings,
+        others: Mapping[str, HandlerSettings] = MappingProxyType({}),
         *,
         concurrency: int = 3,
     ) -> None:
+        self.topics = TopicSettings({"orders": settings, **others})
         chances = itertools.cycle([0.0, 0.5, 1.0])
         self.machine = WorkerMachine(
-            settings,
+            self.topics,
             concurrency=concurrency,
             max_bytes=1_000_000,
             chance=lambda: next(chances),
@@ -106,9 +114,7 @@ class SimulatedWorker:
         items = self.machine.new_items(records, self.now, 0.0)
         for item in items:
             deadline = item.record.lock_deadline
-            self.machine.renewals.add(
-                item, deadline=deadline, duration=LOCK, now=self.now
-            )
+            self.machine.renewals.add(item, deadline=deadline, duration=LOCK)
         self.items += items
         self.do(self.machine.on_taken(items, self.now))
         return items

@@ -13,14 +13,15 @@ class Locks:
     """A schedule, and the deadlines that a broker has confirmed."""
 
     def __init__(self, max_lock_time: float = math.inf, *, renews: bool = True) -> None:
-        self.schedule = RenewalSchedule(max_lock_time, renews=renews)
+        self.schedule = RenewalSchedule(renews=renews)
+        self._max_lock_time = max_lock_time
         self.deadlines: dict[WorkItem, float] = {}
         self.held_too_long: list[WorkItem] = []
 
     def add(self, name: str, now: float = 0.0) -> WorkItem:
-        item = WorkItem(name, 10)
+        item = WorkItem(name, 10, lease_end=now + self._max_lock_time)
         self.deadlines[item] = now + 30.0
-        self.schedule.add(item, deadline=now + 30.0, duration=30.0, now=now)
+        self.schedule.add(item, deadline=now + 30.0, duration=30.0)
         return item
 
     def take_due(self, now: float) -> tuple[list[WorkItem], list[WorkItem]]:
@@ -99,7 +100,7 @@ def test_record_without_renewals_is_held_too_long_before_its_lock_ends() -> None
 def test_lock_of_a_late_delivery_is_renewed_at_half_of_its_renewed_duration() -> None:
     locks = Locks()
     item = WorkItem("late", 10)
-    locks.schedule.add(item, deadline=2.0, duration=2.0, now=0.0)
+    locks.schedule.add(item, deadline=2.0, duration=2.0)
     locks.deadlines[item] = 31.0  # renewed after one second, for 30 seconds
 
     assert ([], []) == locks.take_due(1.0)
@@ -139,7 +140,7 @@ def test_records_that_arrived_together_are_confirmed_separately() -> None:
     locks.schedule.remove(items[0])
     late = WorkItem("late", 10)
     locks.deadlines[late] = 30.0
-    locks.schedule.add(late, deadline=30.0, duration=15.0, now=15.0)
+    locks.schedule.add(late, deadline=30.0, duration=15.0)
 
     assert (items[2:], []) == locks.take_due(19.5)
     assert ([late], []) == locks.take_due(22.5)
@@ -184,12 +185,12 @@ def test_late_check_finds_lost_locks_and_renews_none_of_them() -> None:
     fails=st.lists(st.booleans(), max_size=200),
 )
 def test_lock_is_lost_only_if_every_renewal_failed(durations, lateness, fails) -> None:
-    schedule = RenewalSchedule(max_lock_time=500.0)
+    schedule = RenewalSchedule()
     items = {}
     for number, duration in enumerate(durations):
-        item = WorkItem(number, 1)
+        item = WorkItem(number, 1, lease_end=500.0)
         items[item] = (duration, duration)
-        schedule.add(item, deadline=duration, duration=duration, now=0.0)
+        schedule.add(item, deadline=duration, duration=duration)
     failed = iter(fails)
     now = 0.0
     for _ in range(400):

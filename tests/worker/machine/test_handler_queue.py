@@ -1,4 +1,4 @@
-"""The scheduler: which record is processed next, and how many are fetched."""
+"""The queue of a handler: which record is processed next, and how many are taken."""
 
 import math
 import time
@@ -9,15 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import ItemState, WorkItem
-from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.settings import DEFAULTS
 
 
-def scheduler(
+def queue(
     *names: str, concurrency: int = 2, max_bytes: int = 1000, max_held: int = 100
-) -> tuple[Scheduler, list[WorkItem]]:
-    """Return a scheduler with records; the part of a name before ":" is its key."""
-    found = Scheduler(concurrency=concurrency, max_bytes=max_bytes, max_held=max_held)
+) -> tuple[HandlerQueue, list[WorkItem]]:
+    """Return a queue with records; the part of a name before ":" is its key."""
+    found = HandlerQueue(
+        DEFAULTS, concurrency=concurrency, max_bytes=max_bytes, max_held=max_held
+    )
     items = []
     for name in names:
         key, _, _ = name.rpartition(":")
@@ -26,15 +29,25 @@ def scheduler(
     return found, items
 
 
-def started(found: Scheduler, now: float = 0.0) -> list[str]:
+def start_next(found: HandlerQueue, now: float) -> WorkItem | None:
+    """Start a call; the calls of records that no longer run have ended."""
+    found.calls = found.running
+    call = found.next_call(now, False)
+    if call is None:
+        return None
+    (item,) = call.items
+    return item
+
+
+def started(found: HandlerQueue, now: float = 0.0) -> list[str]:
     names = []
-    while (item := found.start_next(now)) is not None:
+    while (item := start_next(found, now)) is not None:
         names.append(item.record)
     return names
 
 
 def test_records_start_in_order_up_to_the_concurrency() -> None:
-    found, items = scheduler("a", "b", "c")
+    found, items = queue("a", "b", "c")
 
     assert ["a", "b"] == started(found)
     assert 2 == found.running
@@ -43,7 +56,7 @@ def test_records_start_in_order_up_to_the_concurrency() -> None:
 
 
 def test_capacity_is_the_number_of_free_slots() -> None:
-    found, items = scheduler("a", concurrency=3)
+    found, items = queue("a", concurrency=3)
     assert 2 == found.capacity(0.0)
     started(found)
     assert 2 == found.capacity(0.0)
@@ -53,14 +66,16 @@ def test_capacity_is_the_number_of_free_slots() -> None:
 
 
 def test_waiting_records_use_no_slot_and_start_first_when_due() -> None:
-    found, items = scheduler("a", "b", concurrency=1)
+    found, items = queue("a", "b", concurrency=1)
     started(found)
     found.retry(items[0], due=5.0)
 
     assert ["b"] == started(found, 1.0)
-    assert 5.0 == found.next_due()
+    assert math.inf == found.next_due(), "its only call runs"
     found.add(WorkItem("c", 10))
     found.remove(items[1])
+    found.calls = found.running
+    assert 5.0 == found.next_due()
     assert 0 == found.capacity(5.0), "the due one needs the slot"
     assert ["a"] == started(found, 5.0)
     assert 2 == items[0].attempt
@@ -68,7 +83,7 @@ def test_waiting_records_use_no_slot_and_start_first_when_due() -> None:
 
 
 def test_due_records_start_in_the_order_of_their_times() -> None:
-    found, items = scheduler("a", "b", "c", concurrency=3)
+    found, items = queue("a", "b", "c", concurrency=3)
     started(found)
     for item, due in zip(items, (9.0, 7.0, 7.0), strict=True):
         found.retry(item, due)
@@ -78,7 +93,7 @@ def test_due_records_start_in_the_order_of_their_times() -> None:
 
 
 def test_lane_runs_one_record_at_a_time_through_all_attempts() -> None:
-    found, items = scheduler("k:1", "k:2", "j:1", "none", concurrency=9)
+    found, items = queue("k:1", "k:2", "j:1", "none", concurrency=9)
     assert ["k:1", "j:1", "none"] == started(found)
     assert ItemState.BLOCKED is items[1].state
     found.retry(items[0], due=3.0)
@@ -92,7 +107,7 @@ def test_lane_runs_one_record_at_a_time_through_all_attempts() -> None:
 
 
 def test_lane_behind_a_record_has_the_later_records_of_its_key() -> None:
-    found, items = scheduler("k:1", "k:2", "j:1", "k:3", "none")
+    found, items = queue("k:1", "k:2", "j:1", "k:3", "none")
 
     assert [items[3], items[1]] == found.lane_behind(items[0])
     assert [items[3]] == found.lane_behind(items[1])
@@ -101,7 +116,7 @@ def test_lane_behind_a_record_has_the_later_records_of_its_key() -> None:
 
 
 def test_blocked_records_let_others_be_taken_up_to_the_limit() -> None:
-    found, _ = scheduler("k:1", "k:2", "k:3", concurrency=2, max_held=4)
+    found, _ = queue("k:1", "k:2", "k:3", concurrency=2, max_held=4)
     started(found)
     assert 1 == found.capacity(0.0)
     found.add(WorkItem("k:4", 10, lane=b"k"))
@@ -110,7 +125,7 @@ def test_blocked_records_let_others_be_taken_up_to_the_limit() -> None:
 
 
 def test_bytes_limit_what_is_taken() -> None:
-    found, items = scheduler("a", "b", max_bytes=20, concurrency=9)
+    found, items = queue("a", "b", max_bytes=20, concurrency=9)
     assert 0 == found.capacity(0.0)
     found.remove(items[0])
 
@@ -119,7 +134,7 @@ def test_bytes_limit_what_is_taken() -> None:
 
 
 def test_lost_records_free_slots_and_lanes() -> None:
-    found, items = scheduler("k:1", "k:2", "k:3", "a", concurrency=2)
+    found, items = queue("k:1", "k:2", "k:3", "a", concurrency=2)
     started(found)
 
     found.remove(items[1])
@@ -131,7 +146,7 @@ def test_lost_records_free_slots_and_lanes() -> None:
 
 
 def test_waiting_records_count_for_the_bytes_only() -> None:
-    found, items = scheduler("a", "b", concurrency=2, max_held=2)
+    found, items = queue("a", "b", concurrency=2, max_held=2)
     started(found)
     assert 0 == found.capacity(0.0)
     for item in items:
@@ -144,7 +159,7 @@ def test_waiting_records_count_for_the_bytes_only() -> None:
 
 
 def test_record_with_a_due_time_waits_from_the_start() -> None:
-    found, _ = scheduler("a")
+    found, _ = queue("a")
     found.add(WorkItem("later", 10, due=5.0))
 
     assert ["a"] == started(found, 4.0)
@@ -153,7 +168,7 @@ def test_record_with_a_due_time_waits_from_the_start() -> None:
 
 
 def test_wait_that_ends_early_leaves_the_record_copying() -> None:
-    found, items = scheduler("k:1", "k:2")
+    found, items = queue("k:1", "k:2")
     started(found)
     found.retry(items[0], due=5.0)
 
@@ -166,31 +181,31 @@ def test_wait_that_ends_early_leaves_the_record_copying() -> None:
     assert ["k:2"] == started(found, 9.0)
 
 
-class SchedulerMachine(RuleBasedStateMachine):
+class QueueMachine(RuleBasedStateMachine):
     """Random use, compared with a plain list of running items and one list per lane."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.scheduler = Scheduler(concurrency=3, max_bytes=300, max_held=25)
+        self.queue = HandlerQueue(DEFAULTS, concurrency=3, max_bytes=300, max_held=25)
         self.items: list[WorkItem] = []
         self.running: list[WorkItem] = []
         self.open: dict[bytes, list[WorkItem]] = defaultdict(list)
 
     @rule(lane=st.sampled_from([None, b"a", b"b"]))
     def add(self, lane: bytes | None) -> None:
-        if self.scheduler.capacity(self.now):
+        if self.queue.capacity(self.now):
             item = WorkItem(len(self.items), 10, lane=lane)
             self.items.append(item)
             if lane is not None:
                 self.open[lane].append(item)
-            self.scheduler.add(item)
+            self.queue.add(item)
             # Records that become due later can exceed the limit.
-            assert len(self.scheduler.held) - self.scheduler.waiting_count <= 25
+            assert len(self.queue.held) - self.queue.waiting_count <= 25
 
     @rule()
     def start(self) -> None:
-        item = self.scheduler.start_next(self.now)
+        item = start_next(self.queue, self.now)
         if item is not None:
             assert item not in self.running
             assert item.due <= self.now
@@ -203,35 +218,35 @@ class SchedulerMachine(RuleBasedStateMachine):
     def retry(self, data, delay: float) -> None:
         item = data.draw(st.sampled_from(self.running))
         self.running.remove(item)
-        self.scheduler.retry(item, self.now + delay)
+        self.queue.retry(item, self.now + delay)
 
     @rule(delay=st.sampled_from([0.0, 1.0, 9.0]))
     def add_waiting(self, delay: float) -> None:
         item = WorkItem(len(self.items), 10, due=self.now + delay)
         self.items.append(item)
-        self.scheduler.add(item)
+        self.queue.add(item)
 
-    @precondition(lambda self: self.scheduler.waiting)
+    @precondition(lambda self: self.queue.waiting)
     @rule(data=st.data())
     def end_wait(self, data) -> None:
-        self.scheduler.start_copy(data.draw(st.sampled_from(self.scheduler.waiting)))
+        self.queue.start_copy(data.draw(st.sampled_from(self.queue.waiting)))
 
     @precondition(lambda self: self.running)
     @rule(data=st.data())
     def close(self, data) -> None:
         item = data.draw(st.sampled_from(self.running))
         self.running.remove(item)
-        self.scheduler.start_copy(item)
+        self.queue.start_copy(item)
 
-    @precondition(lambda self: self.scheduler.held)
+    @precondition(lambda self: self.queue.held)
     @rule(data=st.data())
     def remove(self, data) -> None:
-        item = data.draw(st.sampled_from(self.scheduler.held))
+        item = data.draw(st.sampled_from(self.queue.held))
         if item in self.running:
             self.running.remove(item)
         if item.lane is not None:
             self.open[item.lane].remove(item)
-        self.scheduler.remove(item)
+        self.queue.remove(item)
 
     @rule(seconds=st.sampled_from([0.5, 2.0, 10.0]))
     def wait(self, seconds: float) -> None:
@@ -239,38 +254,38 @@ class SchedulerMachine(RuleBasedStateMachine):
 
     @invariant()
     def counts_agree(self) -> None:
-        assert len(self.running) == self.scheduler.running <= 3
-        held = self.scheduler.held
-        assert 10 * len(held) == self.scheduler.held_bytes
+        assert len(self.running) == self.queue.running <= 3
+        held = self.queue.held
+        assert 10 * len(held) == self.queue.held_bytes
         states = [item.state for item in held]
-        assert states.count(ItemState.WAITING) == self.scheduler.waiting_count
+        assert states.count(ItemState.WAITING) == self.queue.waiting_count
         assert all(item.state is not ItemState.DONE for item in held)
         quiet = set(states) <= {ItemState.WAITING, ItemState.BLOCKED}
-        assert quiet == (self.scheduler.next_ack() > -math.inf)
+        assert quiet == (self.queue.next_ack() > -math.inf)
 
     def teardown(self) -> None:
         """Finish everything: no record is forgotten."""
         for _ in range(1000):
-            if self.scheduler.is_idle:
+            if not self.queue.held_count:
                 break
-            item = self.scheduler.start_next(self.now)
+            item = start_next(self.queue, self.now)
             for each in [item] if item is not None else self.running[:1]:
-                self.scheduler.remove(each)
+                self.queue.remove(each)
             self.running = self.running[1:] if item is None else self.running
-            for each in self.scheduler.held:
+            for each in self.queue.held:
                 if each.state is ItemState.COPYING:
-                    self.scheduler.remove(each)
+                    self.queue.remove(each)
             self.now += 1.0
-        assert self.scheduler.is_idle
+        assert not self.queue.held_count
 
 
-SchedulerMachine.TestCase.settings = settings(stateful_step_count=50)
-TestScheduler = pytest.mark.slow("a search")(SchedulerMachine.TestCase)
+QueueMachine.TestCase.settings = settings(stateful_step_count=50)
+TestQueue = pytest.mark.slow("a search")(QueueMachine.TestCase)
 
 
 @given(st.lists(st.floats(0.0, 100.0), max_size=30))
 def test_every_waiting_record_becomes_due(delays: list[float]) -> None:
-    found, items = scheduler(*(f"r{n}" for n in range(len(delays))), concurrency=100)
+    found, items = queue(*(f"r{n}" for n in range(len(delays))), concurrency=100)
     started(found)
     for item, delay in zip(items, delays, strict=True):
         found.retry(item, delay)
@@ -289,7 +304,7 @@ MANY = 20_000
 @pytest.mark.parametrize("kind", ["waiting", "ready", "of one key"])
 def test_many_records_leave_in_linear_time(kind: str) -> None:
     """In quadratic time, this takes more than ten seconds, and locks are lost."""
-    found = Scheduler(concurrency=MANY, max_bytes=10 * MANY, max_held=MANY)
+    found = HandlerQueue(DEFAULTS, concurrency=MANY, max_bytes=10 * MANY, max_held=MANY)
     lane = b"k" if kind == "of one key" else None
     due = 5.0 if kind == "waiting" else -math.inf
     items = [WorkItem(number, 1, lane=lane, due=due) for number in range(MANY)]
@@ -303,6 +318,6 @@ def test_many_records_leave_in_linear_time(kind: str) -> None:
         found.remove(item)
 
     assert time.perf_counter() - started < 2.0
-    assert found.is_idle
+    assert not found.held_count
     assert math.inf == found.next_due()
-    assert found.start_next(9.0) is None
+    assert start_next(found, 9.0) is None

@@ -1,0 +1,132 @@
+"""The demand of a worker: how many records it takes now, and from which topics."""
+
+from collections.abc import Callable
+from typing import Protocol, final
+
+from sharecons.net.io.event_loop import FOREVER, Clock
+from sharecons.worker.machine.handler_needs import HandlerNeeds
+from sharecons.worker.machine.handler_queue import HandlerQueue
+from sharecons.worker.machine.item import Call
+from sharecons.worker.machine.scheduler import Scheduler
+from sharecons.worker.machine.topic_settings import TopicSettings
+from sharecons.worker.membership import WorkerMembership
+
+__all__ = ["WorkerDemand", "demand_of"]
+
+
+class WorkerDemand(Protocol):
+    """States the demand of the handlers to the member."""
+
+    def count(self) -> int:
+        """Return how many records to take now, after stating the demand."""
+        ...
+
+    def on_changed(self) -> None:
+        """State the demand again: calls have ended, or records have outcomes."""
+        ...
+
+    def on_call_ended(self, call: Call, seconds: float) -> None:
+        """Measure the pace: a call took `seconds`."""
+        ...
+
+    def next_change(self) -> float:
+        """Return when the demand changes by itself; infinity if it does not."""
+        ...
+
+    def must_take_buffered(self) -> bool:
+        """Return whether to take what the member has, though `count` was 0.
+
+        The worker then holds the records, because the member does not renew their
+        locks.
+        """
+        ...
+
+
+def demand_of(
+    access: WorkerMembership,
+    scheduler: Scheduler,
+    topics: TopicSettings,
+    clock: Clock,
+    next_renewal: Callable[[], float],
+) -> WorkerDemand:
+    """Return the demand of a worker.
+
+    Args:
+        next_renewal: returns when a lock must be renewed next.
+    """
+    access.demand.set_next_ack(lambda: min(scheduler.next_ack(), next_renewal()))
+    if len(scheduler.queues) == 1:
+        return _OneHandler(access, scheduler.queues[0], clock)
+    return _SeveralHandlers(access, HandlerNeeds(scheduler, topics), clock)
+
+
+@final
+class _OneHandler:
+    """Takes the records that can start now; the member fetches for a fast handler."""
+
+    def __init__(
+        self, access: WorkerMembership, queue: HandlerQueue, clock: Clock
+    ) -> None:
+        self._access = access
+        self._queue = queue
+        self._clock = clock
+        self._demand = access.demand
+
+    def count(self) -> int:
+        now = self._clock()
+        count = self._queue.capacity(now)
+        self._demand.for_handlers(count, now)
+        return count
+
+    def on_changed(self) -> None:
+        pass
+
+    def on_call_ended(self, call: Call, seconds: float) -> None:
+        self._demand.pace.on_call_ended(seconds)
+
+    def next_change(self) -> float:
+        until = self._demand.handlers_busy_until
+        return until if self._clock() < until else FOREVER
+
+    def must_take_buffered(self) -> bool:
+        now = self._clock()
+        if self._queue.capacity(now) or not self._access.buffered:
+            return False
+        return not self._demand.for_handlers(0, now)
+
+
+@final
+class _SeveralHandlers:
+    """Takes what any handler needs, and all that the member has fetched before."""
+
+    def __init__(
+        self, access: WorkerMembership, needs: HandlerNeeds, clock: Clock
+    ) -> None:
+        self._access = access
+        self._needs = needs
+        self._clock = clock
+        self._left_out: frozenset[str] = frozenset()
+
+    def count(self) -> int:
+        return max(self._state(), self._access.buffered)
+
+    def on_changed(self) -> None:
+        self._state()
+
+    def on_call_ended(self, call: Call, seconds: float) -> None:
+        self._needs.on_call_ended(call.queue.settings, seconds, self._clock())
+
+    def next_change(self) -> float:
+        return FOREVER
+
+    def must_take_buffered(self) -> bool:
+        return False
+
+    def _state(self) -> int:
+        """State the demand; return how many records to fetch."""
+        count = min(self._needs.update(self._clock()), self._access.max_records)
+        if self._needs.met is not self._left_out:
+            self._left_out = self._needs.met
+            self._access.leave_out(self._left_out)
+        self._access.demand.up_to(count)
+        return count

@@ -1,0 +1,43 @@
+"""Running a worker with several handlers on the embedded broker."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+
+from sharecons import Handler, ShareWorker
+from sharecons.testing import EmbeddedBroker
+
+__all__ = ["route", "working_routes"]
+
+
+def route(handler: Callable[[Any], Any], **options: Any) -> Handler[Any, Any]:
+    return Handler(handler, **options)
+
+
+@asynccontextmanager
+async def working_routes(
+    broker: EmbeddedBroker,
+    by_topic: Mapping[str, Handler[Any, Any]],
+    *,
+    max_bytes: int = 64 << 20,
+    within: float = 600.0,
+    **options: Any,
+) -> AsyncIterator[ShareWorker[Any, Any]]:
+    """Run a worker until the block ends; then its handlers are cancelled."""
+    worker = ShareWorker(
+        by_topic,
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+        max_held_bytes=max_bytes,
+        **{"max_wait": 0.1, "shutdown_grace": 1.0, **options},
+    )
+    with anyio.fail_after(within):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            try:
+                yield worker
+            finally:
+                worker.stop_now()

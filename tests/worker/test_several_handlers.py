@@ -1,0 +1,98 @@
+"""A worker with several handlers: each has its topics, and none waits for another."""
+
+from collections import Counter
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import Record
+from sharecons.testing import EmbeddedBroker, OffsetState
+from sharecons.testing.virtual_time import Backend
+from tests.waiting import until
+from tests.worker.routes import route, working_routes
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+def create(broker: EmbeddedBroker, *topics: str) -> None:
+    for name in topics:
+        broker.create_topic(name, partitions=1)
+
+
+@pytest.mark.slow("10,000 records on a virtual clock")
+async def test_handler_that_hangs_leaves_the_others_at_full_speed(
+    broker: EmbeddedBroker,
+) -> None:
+    """Its two calls hang. It holds no more than these and the records of a fetch."""
+    create(broker, "slow", "fast")
+    broker.produce("slow", [b"slow"] * 5000, batch=10)
+    broker.produce("fast", [b"fast"] * 10_000, batch=100)
+    deliveries: Counter[tuple[str, int]] = Counter()
+
+    async def hang(record: Record[Any, Any]) -> None:
+        deliveries["slow", record.delivery_count] += 1
+        await anyio.sleep(300.0)
+
+    async def process(record: Record[Any, Any]) -> None:
+        deliveries["fast", record.delivery_count] += 1
+        await anyio.sleep(0.01)
+
+    routes = {"slow": route(hang, concurrency=2), "fast": route(process)}
+    async with working_routes(broker, routes, concurrency=12) as worker:
+        await until(lambda: deliveries["fast", 1] > 0)
+        began = anyio.current_time()
+        await until(lambda: worker.stats.accepted == 10_000, within=60.0, pause=0.01)
+        seconds = anyio.current_time() - began
+        await anyio.sleep(100.0)  # longer than locks last without renewals
+        held, acquired = worker.stats.held, deliveries_of(broker, "slow")
+
+    assert seconds < 10.1, "ten calls of 10 ms at a time"
+    assert {("slow", 1): 2, ("fast", 1): 10_000} == deliveries
+    assert held <= 12 + 10, "its calls, and a fetch before the pace is known"
+    assert held == len(acquired)
+    assert {1} == {*acquired}
+
+
+def deliveries_of(broker: EmbeddedBroker, topic: str) -> list[int]:
+    """Return the delivery counts of the records of a topic that are acquired."""
+    return [
+        each.delivery_count
+        for each in broker.group("billing").partition(topic).in_flight
+        if each.state is OffsetState.ACQUIRED
+    ]
+
+
+async def test_handler_that_goes_on_has_its_records_again(
+    broker: EmbeddedBroker,
+) -> None:
+    """Its topic is fetched again, without another delivery of what it held."""
+    create(broker, "slow", "fast")
+    broker.produce("slow", [b"slow"] * 100, batch=1)
+    broker.produce("fast", [b"fast"] * 100, batch=1)
+    deliveries: Counter[tuple[str, int]] = Counter()
+    goes_on = anyio.Event()
+
+    async def wait(record: Record[Any, Any]) -> None:
+        deliveries["slow", record.delivery_count] += 1
+        await goes_on.wait()
+
+    async def process(record: Record[Any, Any]) -> None:
+        deliveries["fast", record.delivery_count] += 1
+
+    routes = {"slow": route(wait, concurrency=2), "fast": route(process)}
+    async with working_routes(broker, routes) as worker:
+        await until(lambda: worker.stats.accepted == 100)
+        await anyio.sleep(3.0)
+        assert {("slow", 1): 2, ("fast", 1): 100} == deliveries
+        goes_on.set()
+        began = anyio.current_time()
+        await until(lambda: worker.stats.accepted == 200, within=60.0)
+
+    assert {("slow", 1): 100, ("fast", 1): 100} == deliveries
+    assert anyio.current_time() - began < 1.0
