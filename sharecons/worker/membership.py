@@ -229,7 +229,7 @@ class WorkerMembership:
 
         Records of these topics that were fetched before can be taken.
         """
-        self._member.leave_out(topics)
+        self.member.leave_out(topics)
 
     @property
     def configs(self) -> GroupConfigReader:

@@ -47,8 +47,10 @@ class HandlerRegistry:
     ) -> None:
         """Add handlers, as `add`."""
         by_topic = dict(self.routes.by_topic)
+        routes_of: dict[Handler[Any, Any], Route] = {}
         for topics, handler in handlers:
-            route = handler.route(self._defaults)
+            # An object for several topics is one handler, with one concurrency.
+            route = routes_of.setdefault(handler, handler.route(self._defaults))
             for topic in topics:
                 if topic in by_topic:
                     raise _two_handlers(topic, by_topic[topic], route)

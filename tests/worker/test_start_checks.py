@@ -11,7 +11,6 @@ from sharecons.config.not_given import NOT_GIVEN
 from sharecons.errors import AuthorizationError, BrokerError, ConfigurationError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.retry_topics import RetryTopics
 from tests.waiting import until
 from tests.worker.routes import route, working_routes
 from tests.worker.working import Handled, settled, working
@@ -415,7 +414,7 @@ async def test_created_topics_are_like_the_topics_of_their_handlers(
     broker.create_topic("small", partitions=2, config={"retention.ms": day})
     broker.create_topic("large", partitions=5, config={"retention.ms": week})
     handled = Handled()
-    retry = {"retry_topics": RetryTopics([RetryTopic("shared.retry", 60.0)])}
+    retry = {"retry_topics": [RetryTopic("shared.retry", 60.0)]}
     routes = {
         "small": route(handled, dead_letter="small.dead", **retry),
         "large": route(handled, dead_letter="large.dead", **retry),

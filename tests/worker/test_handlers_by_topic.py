@@ -1,0 +1,244 @@
+"""Handlers of several topics, each with settings of its own."""
+
+import json
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import (
+    DeadLetter,
+    Handler,
+    HandlerBatch,
+    Record,
+    RetryPolicy,
+    RetryTopic,
+    ShareWorker,
+)
+from sharecons.errors import ConfigurationError
+from sharecons.testing import EmbeddedBroker
+from tests.waiting import until
+from tests.worker.working import QUICK, Handled
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Any) -> Any:
+    return virtual_clock
+
+
+@pytest.fixture
+def topics(broker: EmbeddedBroker) -> EmbeddedBroker:
+    """Return a broker with the topics of two handlers."""
+    for name in ("refunds", "refunds.dead", "refunds.retry"):
+        broker.create_topic(name)
+    return broker
+
+
+def new_worker(
+    broker: EmbeddedBroker, *handlers: Any, **options: Any
+) -> ShareWorker[Any, Any]:
+    return ShareWorker(
+        *handlers,
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+        **{"max_wait": 0.1, "retry": QUICK, **options},
+    )
+
+
+async def charge(record: Record[Any, Any]) -> None:
+    """Do nothing: a handler."""
+
+
+async def refund(record: Record[Any, Any]) -> None:
+    """Do nothing: another handler."""
+
+
+async def test_each_topic_has_its_handler_deserializers_policy_and_dead_letters(
+    topics: EmbeddedBroker,
+) -> None:
+    topics.produce("orders", [b'{"id": 1}', b"no JSON"])
+    topics.produce("refunds", [b"2", b"3"])
+    orders: list[Any] = []
+    attempts: list[Any] = []
+
+    async def on_order(record: Record[bytes, Any]) -> None:
+        orders.append(record.value)
+
+    async def on_refund(record: Record[bytes, int]) -> None:
+        attempts.append(record.value)
+        if record.value == 3:
+            raise ValueError("no such order")
+
+    worker = new_worker(
+        topics,
+        {
+            "orders": Handler(
+                on_order, value_deserializer=json.loads, dead_letter="orders.dead"
+            ),
+            "refunds": Handler(
+                on_refund,
+                value_deserializer=int,
+                retry=RetryPolicy(max_attempts=2, initial=0.05),
+                dead_letter="refunds.dead",
+            ),
+        },
+    )
+    async with worker:
+        await until(lambda: worker.stats.dead_lettered == 2)
+        await until(lambda: worker.stats.accepted == 2)
+
+    assert [{"id": 1}] == orders
+    assert [2, 3, 3] == sorted(attempts)
+    assert [b"no JSON"] == [each.value for each in topics.records("orders.dead")]
+    assert [b"3"] == [each.value for each in topics.records("refunds.dead")]
+
+
+async def test_setting_that_a_handler_does_not_have_comes_from_the_worker(
+    topics: EmbeddedBroker,
+) -> None:
+    topics.produce("orders", [b"1"])
+    topics.produce("refunds", [b"2"])
+    attempts: list[tuple[str, Any]] = []
+    worker = new_worker(
+        topics,
+        value_deserializer=int,
+        retry=RetryPolicy(max_attempts=3, initial=0.05),
+        dead_letter="orders.dead",
+    )
+
+    @worker.handler("orders")
+    async def on_order(record: Record[bytes, int]) -> None:
+        attempts.append(("orders", record.value))
+        raise ValueError("the worker's policy: three attempts")
+
+    @worker.handler(
+        "refunds", retry=RetryPolicy(max_attempts=1), value_deserializer=bytes
+    )
+    async def on_refund(record: Record[bytes, bytes]) -> None:
+        attempts.append(("refunds", record.value))
+        raise ValueError("its own policy: one attempt")
+
+    async with worker:
+        await until(lambda: worker.stats.dead_lettered == 2)
+
+    assert [("orders", 1)] * 3 + [("refunds", b"2")] == sorted(attempts)
+    assert 2 == len(topics.records("orders.dead"))
+
+
+async def test_decorated_functions_handle_records_and_batches(
+    topics: EmbeddedBroker,
+) -> None:
+    topics.produce("orders", [b"1", b"2"])
+    topics.produce("refunds", [b"3", b"4"])
+    sizes: list[int] = []
+    handled: list[Any] = []
+    worker = new_worker(topics)
+
+    @worker.handler("orders", max_records=10, max_wait=0.5)
+    async def write(batch: HandlerBatch[bytes, bytes]) -> None:
+        sizes.append(len(batch))
+
+    @worker.handler("refunds")
+    async def on_refund(record: Record[bytes, bytes]) -> None:
+        handled.append(record.value)
+
+    async with worker:
+        await until(lambda: worker.stats.accepted == 4)
+
+    assert [2] == sizes
+    assert [b"3", b"4"] == sorted(handled)
+
+
+async def test_retried_record_of_a_retry_topic_returns_to_its_handler(
+    topics: EmbeddedBroker,
+) -> None:
+    topics.produce("refunds", [b"1"])
+    calls: list[str] = []
+
+    async def on_order(record: Record[Any, Any]) -> None:
+        calls.append("orders")
+
+    async def on_refund(record: Record[Any, Any]) -> None:
+        calls.append(record.topic)
+        if record.topic == "refunds":
+            raise ValueError("later")
+
+    worker = new_worker(
+        topics,
+        {
+            "orders": on_order,
+            "refunds": Handler(
+                on_refund,
+                retry=RetryPolicy(initial=60.0, maximum=60.0, jitter=0.0),
+                retry_topics=[RetryTopic("refunds.retry", 60.0)],
+                max_lock_time=100.0,
+            ),
+        },
+    )
+    topics.set_group_config("billing", {"share.partition.max.record.locks": 100})
+    async with worker:
+        assert ("orders", "refunds", "refunds.retry") == worker.subscription
+        await until(lambda: worker.stats.accepted == 1, within=200, pause=1.0)
+
+    assert {"refunds", calls[-1]} == {*calls}
+    assert "orders" not in calls
+
+
+async def test_stop_on_error_of_one_handler_ends_the_worker(
+    topics: EmbeddedBroker,
+) -> None:
+    topics.produce("refunds", [b"1"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("stop")
+
+    worker = new_worker(
+        topics, {"orders": charge, "refunds": Handler(fail, stop_on_error=True)}
+    )
+    with anyio.fail_after(30), pytest.raises(ValueError, match="stop"):
+        await worker.run()
+
+    assert worker.handler_failed
+
+
+async def test_paused_topic_is_not_handled_until_it_is_resumed(
+    topics: EmbeddedBroker,
+) -> None:
+    orders, refunds = Handled(), Handled()
+    worker = new_worker(topics, {"orders": orders, "refunds": refunds})
+    async with worker:
+        await worker.assigned()
+        worker.pause("refunds")
+        topics.produce("refunds", [b"1"])
+        topics.produce("orders", [b"2"])
+        await until(lambda: orders.calls == [b"2"])
+        await anyio.sleep(2.0)
+        assert ([], {"refunds"}) == (refunds.calls, worker.paused)
+        worker.resume("refunds")
+        await until(lambda: refunds.calls == [b"1"])
+        with pytest.raises(ConfigurationError, match="does not consume it"):
+            worker.pause("others")
+
+
+async def test_handler_that_decides_for_itself_writes_to_its_own_dead_letters(
+    topics: EmbeddedBroker,
+) -> None:
+    async def decline(record: Record[Any, Any]) -> None:
+        raise DeadLetter("declined")
+
+    topics.produce("refunds", [b"1"])
+    worker = new_worker(
+        topics,
+        {"orders": charge, "refunds": Handler(decline, dead_letter="refunds.dead")},
+        dead_letter="orders.dead",
+    )
+    async with worker:
+        await until(lambda: worker.stats.dead_lettered == 1)
+
+    assert (0, 1) == (
+        len(topics.records("orders.dead")),
+        len(topics.records("refunds.dead")),
+    )
