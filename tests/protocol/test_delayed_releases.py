@@ -556,6 +556,18 @@ def test_closed_consumer_releases_nothing_late() -> None:
     assert [] == list(leader.run(60.0))
 
 
+def test_close_after_the_acknowledgements_were_abandoned_sends_no_release() -> None:
+    leader = Delaying()
+    release_later(leader.lease, 3, after=10.0)
+    leader.result_log.closed = True
+    leader.leader.close()
+
+    request = leader.next_acknowledge()
+
+    assert {} == request.acknowledgements
+    assert -1 == request.share_session_epoch
+
+
 def test_delays_leave_nothing_behind() -> None:
     leader = Delaying()
     leader.lease.release_open_later(0, 10, 10.0)

@@ -112,8 +112,8 @@ class DelayedReleases:
 
     def release_all(self) -> None:
         """Release all records now."""
-        delays = [delay for _, _, delay in self._checks]
-        for delay in delays:
+        checks = [] if self._result_log.closed else list(self._checks)
+        for _, _, delay in checks:
             self._release(delay.lease, self._delayed(delay))
         self.clear()
 
