@@ -448,6 +448,7 @@ def test_record_is_released_before_its_lock_ends_after_one_failed_renewal() -> N
 
     assert [(15, {RENEW}), (29, {RELEASE})] == kinds(list(leader.run(200.0)))
     assert ["INVALID_RECORD_STATE", None] == leader.errors
+    assert 0 == leader.result_log.early_releases
 
 
 def test_renewed_and_failed_records_of_one_call_are_treated_separately() -> None:

@@ -176,7 +176,8 @@ class DelayedReleases:
         elif now < delay.last_chance:
             self._plan(delay, delay.last_chance)
         else:
-            self._result_log.early_releases += len(delay.offsets)
+            if not renewable:  # a failed renewal is reported as one
+                self._result_log.early_releases += len(delay.offsets)
             self._release(delay.lease, delay.offsets)
 
     def _plan_look(self, delay: _Delay, now: float) -> None:
