@@ -24,7 +24,7 @@ from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
-ACCEPT, RELEASE, _, _ = AcknowledgeType
+ACCEPT, RELEASE, _, RENEW = AcknowledgeType
 
 LOCK: Final = 15.0
 """Seconds; the group's lock duration."""
@@ -397,3 +397,35 @@ async def test_idle_consumer_with_a_delayed_record_sends_few_requests(
         await consumer.poll(timeout=20.0)
 
         assert consumer.metrics()["fetch-total"] - before <= 20.0 / (LOCK / 4) + 5
+
+
+async def test_another_leader_ends_the_delay_with_few_warnings(warnings: Any) -> None:
+    async with EmbeddedBroker(
+        brokers=2, settings=SETTINGS, listen=False, topics={"orders": 1}
+    ) as broker:
+        broker.set_group_config(
+            "billing",
+            {
+                "share.auto.offset.reset": "earliest",
+                "share.record.lock.duration.ms": int(LOCK * 1000),
+            },
+        )
+        broker.produce("orders", [b"%d" % i for i in range(20)])
+        old = broker.leader("orders", 0)
+        results: list[AcknowledgeResult] = []
+        async with consuming(broker, on_acknowledged=results.extend) as consumer:
+            records: list[Record[Any, Any]] = []
+            while len(records) < 20:
+                records += await consumer.poll(timeout=10.0)
+            for record in records:
+                record.release(after=60.0)
+            broker.move_leader("orders", 0, to=3 - old)
+            start = anyio.current_time()
+            again = await receive(consumer)
+            waited = anyio.current_time() - start
+            await anyio.sleep(2 * LOCK)
+
+    assert 0 == again.offset
+    assert waited < 5.0
+    assert {RENEW, RELEASE} == {result.type for result in results if result.error}
+    assert ["acknowledgements failed"] * 2 == [text[:23] for text in warnings()]

@@ -448,6 +448,7 @@ def test_record_is_released_before_its_lock_ends_after_one_failed_renewal() -> N
 
     assert [(15, {RENEW}), (29, {RELEASE})] == kinds(list(leader.run(200.0)))
     assert ["INVALID_RECORD_STATE", None] == leader.errors
+    assert 0 == leader.result_log.early_releases
 
 
 def test_renewed_and_failed_records_of_one_call_are_treated_separately() -> None:
@@ -554,6 +555,18 @@ def test_closed_consumer_releases_nothing_late() -> None:
     leader.result_log.closed = True
 
     assert [] == list(leader.run(60.0))
+
+
+def test_close_after_the_acknowledgements_were_abandoned_sends_no_release() -> None:
+    leader = Delaying()
+    release_later(leader.lease, 3, after=10.0)
+    leader.result_log.closed = True
+    leader.leader.close()
+
+    request = leader.next_acknowledge()
+
+    assert {} == request.acknowledgements
+    assert -1 == request.share_session_epoch
 
 
 def test_delays_leave_nothing_behind() -> None:

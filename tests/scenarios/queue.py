@@ -59,12 +59,13 @@ async def take(
 async def remaining_records(
     queue: Queue, *, idle_seconds: float = 1.0
 ) -> list[Record[Any, Any]]:
-    """Return the records that the group delivers to a new member.
+    """Return the records that the group delivers to a new member, each once.
 
-    Stop when a member with partitions has received a fetch response, but no record for
-    `idle_seconds`.
+    Stop when a member with partitions has received a fetch response, but no other
+    record for `idle_seconds`. Nothing is settled, so a record comes again when its lock
+    ends, which is soon if the lock is short. It fails if one comes again before that.
     """
-    found: list[Record[Any, Any]] = []
+    found: dict[tuple[int, int], Record[Any, Any]] = {}
     async with queue.consumer(acknowledgement="explicit") as consumer:
         records = aiter(consumer)
         with anyio.fail_after(60):
@@ -72,10 +73,12 @@ async def remaining_records(
                 has_fetched = (
                     consumer.assignment and consumer.metrics()["fetch-total"] > 1
                 )
-                more = await take(records, 1_000, within=idle_seconds)
-                if has_fetched and not more:
-                    return found
-                found += more
+                before = len(found)
+                for record in await take(records, 1_000, within=idle_seconds):
+                    first = found.setdefault((record.partition, record.offset), record)
+                    assert first is record or not first.held, f"{record} came twice"
+                if has_fetched and len(found) == before:
+                    return list(found.values())
 
 
 def offsets(records: Sequence[Record[Any, Any]]) -> list[int]:

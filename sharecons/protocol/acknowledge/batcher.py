@@ -92,7 +92,10 @@ class AckBatcher:
 
     @property
     def has_open(self) -> bool:
-        """True if the application can still acknowledge a record of this leader."""
+        """True if the application can still acknowledge a record of this leader.
+
+        Records with a delayed release do not count: `next_delay_check` is about them.
+        """
         return any(lease.has_open for lease in self._leases)
 
     @property

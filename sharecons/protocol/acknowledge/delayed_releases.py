@@ -112,8 +112,8 @@ class DelayedReleases:
 
     def release_all(self) -> None:
         """Release all records now."""
-        delays = [delay for _, _, delay in self._checks]
-        for delay in delays:
+        checks = [] if self._result_log.closed else list(self._checks)
+        for _, _, delay in checks:
             self._release(delay.lease, self._delayed(delay))
         self.clear()
 
@@ -176,7 +176,8 @@ class DelayedReleases:
         elif now < delay.last_chance:
             self._plan(delay, delay.last_chance)
         else:
-            self._result_log.early_releases += len(delay.offsets)
+            if not renewable:  # a failed renewal is reported as one
+                self._result_log.early_releases += len(delay.offsets)
             self._release(delay.lease, delay.offsets)
 
     def _plan_look(self, delay: _Delay, now: float) -> None:

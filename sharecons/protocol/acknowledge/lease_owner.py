@@ -1,4 +1,4 @@
-"""What leases call: the interface of their owner, an acknowledgement batcher."""
+"""The interface through which leases call their owner, an acknowledgement batcher."""
 
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
@@ -22,7 +22,7 @@ class LeaseOwner(Protocol[LeaseT]):
         """Note that the lease has pending acknowledgements."""
 
     def on_delayed(self, lease: LeaseT, offsets: Sequence[int], due: float) -> None:
-        """Note that these records are to be released at a later time."""
+        """Note that these records must be released at a later time."""
 
     def reject_late_ack(self, lease: LeaseT, runs: Sequence[Run]) -> None:
         """Report acknowledgements made after the session ended as failed."""

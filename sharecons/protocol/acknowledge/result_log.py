@@ -76,8 +76,8 @@ class ResultLog:
         delivery_limit: the group's delivery limit; 0 if not known.
         renews: the group allows renewals, as far as that is known.
         needs_renewals: `renews` decides about a delayed release; reset by the caller.
-        early_releases: delayed releases that were sent early, as their locks could not
-            be renewed; reset by the caller.
+        early_releases: delayed releases that were sent early, as the broker or the
+            group does not allow renewals; reset by the caller.
         advice: what helps if processing takes longer than the lock.
         archived: releases that have archived their records; emptied by the caller.
         damaged: the damaged records that were released.
