@@ -238,7 +238,18 @@ class LeaderTasks:
         leader.wakeup.set()
 
     def _handle_events(self, leader: LeaderTask) -> None:
-        events, leader.machine.events = leader.machine.events, []
+        machine = leader.machine
+        changed = bool(machine.events) and self._pass_on_events(machine)
+        if self._result_log.is_filled:
+            changed |= self._dispatcher.dispatch()
+        if changed:
+            self._on_change()
+        if not machine.partitions and not self._closing:
+            self._retire_idle(leader)
+
+    def _pass_on_events(self, machine: Leader) -> bool:
+        """Pass on the leader's events; return whether any is not a lease."""
+        events, machine.events = machine.events, []
         leases: list[Lease] = []
         others: list[LeaderEvent] = []
         for event in events:
@@ -250,10 +261,7 @@ class LeaderTasks:
             self._on_acquired(leases)
         if others:
             self._on_events(others)
-        if self._dispatcher.dispatch() or others:
-            self._on_change()
-        if not self._closing:
-            self._retire_idle(leader)
+        return bool(others)
 
     def _retire_idle(self, leader: LeaderTask) -> None:
         if not leader.machine.partitions and leader.machine.is_idle(

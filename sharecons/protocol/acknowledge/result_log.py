@@ -114,3 +114,8 @@ class ResultLog:
         self.archived: list[LastRelease] = []
         self.damaged = DamagedRecords()
         self.wake = wake
+
+    @property
+    def is_filled(self) -> bool:
+        """True while it has results, overruns or archiving releases to report."""
+        return bool(self.results or self.overrun_count or self.archived)
