@@ -144,7 +144,17 @@ class DeliveryQueue:
             self._readers.wake()
 
     def find_next(self, reader: Reader, *, raises: bool = True) -> bool:
-        """Find a lease with records, or return False; raises queued errors."""
+        """Find a lease with records, or return False; raises queued errors.
+
+        Raises:
+            ClosedError: a signal has stopped the consumer, and `raises` is true.
+        """
+        if self.is_ending:
+            if raises:
+                raise ClosedError(
+                    "a signal has stopped the consumer: it returns no records"
+                )
+            return False
         self._readers.release_removed(self.clock())
         busy, processing = self._readers.processing(reader)
         try:
@@ -210,11 +220,6 @@ class DeliveryQueue:
         """Remove a reader that will not read again; can be called in any thread."""
         if not self.closed:
             self._readers.remove(reader)
-
-    @property
-    def has_unacknowledged(self) -> bool:
-        """True while a reader has records that its next read accepts."""
-        return self._readers.can_accept_passed
 
     def accept_passed(self) -> bool:
         """Accept the records that a loop has passed; return whether there were any."""

@@ -72,11 +72,6 @@ class Unacknowledged:
         self._start = 0
 
     @property
-    def has_records(self) -> bool:
-        """True while `settle` or `accept_passed` can acknowledge a record."""
-        return self._implicit and bool(self._lease is not None or self._parts)
-
-    @property
     def count(self) -> int:
         """The number of records."""
         count = sum(stop - start for _, start, stop in self._parts)
@@ -199,11 +194,6 @@ class Readers:
             and holder.per_record
             and holder.unacknowledged.accept_passed()
         )
-
-    @property
-    def can_accept_passed(self) -> bool:
-        """True while the holder has records that its loop might have passed."""
-        return self._holder is not None and self._holder.unacknowledged.has_records
 
     def interrupt(self) -> None:
         """Make the holder call the queue for its next record."""

@@ -56,7 +56,7 @@ async def _find_lease(
         await checkpoint()
         queue.end_pause()
         queue.check(reader)
-    while not _find_next(queue, reader):
+    while not queue.find_next(reader):
         woken = False
         try:
             woken = await queue.wait(reader, deadline)
@@ -69,12 +69,6 @@ async def _find_lease(
         queue.end_pause()
         queue.check(reader)
     return queue.buffer.lease
-
-
-def _find_next(queue: DeliveryQueue, reader: Reader) -> bool:
-    if queue.is_ending:
-        raise ClosedError("a signal has stopped the consumer: it returns no records")
-    return queue.find_next(reader)
 
 
 class LeaseReader(Protocol):
@@ -146,12 +140,11 @@ async def accept_passed_records(queue: DeliveryQueue, progress: AutoResetEvent) 
 
     A loop sets `progress` at least every SLICE seconds while it takes records, so this
     can wait for it once `accept_passed` has found nothing. A loop that has taken all
-    its records calls the queue, which accepts them.
+    its records calls the queue, which accepts them: this then finds nothing, and runs
+    once per SLICE instead of once per lease.
     """
     while True:
         await progress.wait_until(FOREVER)
-        if not queue.has_unacknowledged:
-            continue
         await anyio.sleep(SLICE)
         while queue.accept_passed():  # noqa: ASYNC110 (a pace, not a wait)
             await anyio.sleep(SLICE)

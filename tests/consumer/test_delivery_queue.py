@@ -10,7 +10,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from sharecons.consumer.delivery_queue import DeliveryQueue
+from sharecons.consumer.delivery_queue import SLICE, DeliveryQueue
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
@@ -29,6 +29,7 @@ from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.record import Record
 from sharecons.records.encoder import NewRecord, encode
+from sharecons.testing import virtual_time
 from tests.net.waits import other_tasks_have_run
 from tests.protocol.message_factories import P0
 from tests.waiting import until
@@ -177,35 +178,15 @@ async def test_unsubscribed_records_are_removed_from_prefetch() -> None:
     assert bench.pace.buffered == 0
 
 
-async def test_waiting_loop_has_no_unacknowledged_records() -> None:
-    """The task that accepts processed records has nothing to do meanwhile."""
-    bench = Bench()
-    loop = RecordIterator(bench.deliveries, lambda: None)
-    bench.acquire(0, 2)
-    assert not bench.deliveries.has_unacknowledged
+async def test_explicit_mode_accepts_no_passed_records() -> None:
+    bench = Bench(implicit=False)
+    loop = RecordIterator[bytes, bytes](bench.deliveries, lambda: None)
+    lease = bench.acquire(0, 3)
     for _ in range(2):
         await anext(loop)
-        assert bench.deliveries.has_unacknowledged
-    async with anyio.create_task_group() as tasks:
 
-        async def read_next() -> None:
-            await anext(loop)
-
-        tasks.start_soon(read_next)
-        while not bench.pace.waiting_readers:
-            await checkpoint()
-
-        assert not bench.deliveries.has_unacknowledged
-        bench.acquire(2, 1)
-    assert bench.deliveries.has_unacknowledged
-
-
-async def test_explicit_mode_has_no_unacknowledged_records() -> None:
-    bench = Bench(implicit=False)
-    bench.acquire(0, 2)
-    assert await bench.poll(1) == [0]
-
-    assert not bench.deliveries.has_unacknowledged
+    assert not bench.deliveries.accept_passed()
+    assert lease.is_open(0)
 
 
 @pytest.mark.slow("collects garbage")
@@ -393,4 +374,32 @@ async def test_passed_records_are_accepted_after_progress_that_left_none() -> No
             await anext(loop)
         await until(lambda: not lease.is_open(0))
         assert lease.is_open(1)
+        tasks.cancel_scope.cancel()
+
+
+class AcceptedAlready:
+    """A queue whose loop has accepted all its records itself."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    def accept_passed(self) -> bool:
+        self.looks += 1
+        return False
+
+
+@pytest.mark.parametrize(
+    "anyio_backend", [virtual_time.backend(name) for name in ("asyncio", "trio")]
+)
+async def test_passed_records_of_a_fast_loop_are_looked_for_once_per_slice(
+    anyio_backend: object,
+) -> None:
+    queue, progress = AcceptedAlready(), AutoResetEvent()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(accept_passed_records, queue, progress)
+        for _ in range(10):
+            progress.set()
+            await anyio.sleep(SLICE / 5)
+
+        assert queue.looks in (1, 2)
         tasks.cancel_scope.cancel()
