@@ -153,7 +153,7 @@ class Connection:
             outages.on_response(self.broker, self.request)
         return response
 
-    async def _send_once(self, request: Any, timeout: float) -> Any:
+    def _send_once(self, request: Any, timeout: float) -> Awaitable[Any]:
         kind = type(request)
         if kind not in self._apis:
             api = registry.api_of(kind)
@@ -165,7 +165,7 @@ class Connection:
         def read(frame: Frame, offset: int) -> Any:
             return api.read(frame, offset, version)
 
-        return await self._exchange(api.key, version, api.name, body, timeout, read)
+        return self._exchange(api.key, version, api.name, body, timeout, read)
 
     async def idle(self, wait: Wait, on_lost: Callable[[Error], None]) -> None:
         """Await `wait()` while nothing is requested, and watch the connection.

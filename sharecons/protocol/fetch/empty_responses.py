@@ -99,7 +99,6 @@ class EmptyResponses:
 
     def reset(self) -> None:
         """Start a new row."""
-        if self.in_a_row:
-            self.in_a_row = 0
-            self.on_reopened()
-            self._backoff.reset()
+        self.in_a_row = 0
+        self.on_reopened()
+        self._backoff.reset()

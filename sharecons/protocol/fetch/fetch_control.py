@@ -216,7 +216,8 @@ class FetchControl:
         stalled = False
         if records:
             self._prefetch.measure(response.partitions, self.lock_timeout)
-            self._empty_responses.reset()
+            if self._empty_responses.in_a_row:
+                self._empty_responses.reset()
         elif _is_unexplained(request, response):
             self._empty_responses.on_empty_response(request, sent_at, now)
             stalled = self._empty_responses.is_stalled
@@ -233,7 +234,8 @@ class FetchControl:
 
     def on_acknowledged(self) -> None:
         """End the pause after empty responses: acknowledgements were applied."""
-        self._empty_responses.end_pause()
+        if self._empty_responses.in_a_row:
+            self._empty_responses.end_pause()
 
     def on_partitions_changed(self) -> None:
         """Forget empty responses: they were for other partitions."""

@@ -86,8 +86,6 @@ class FetchPauses:
         Leaders check a topic's authorization even without records, so the absence of
         the error is enough. Other errors come from reading, and end with a record.
         """
-        if not self.codes:
-            return []
         failed = {each.share_partition for each in responses if each.error}
         brought = {each.share_partition for each in responses if each.acquired}
         recovered = [
@@ -104,14 +102,10 @@ class FetchPauses:
         return recovered
 
     def unpaused_errors(
-        self, responses: Collection[PartitionResponse], now: float
+        self, failed: Collection[PartitionResponse], now: float
     ) -> list[PartitionResponse]:
         """Return the partitions whose errors did not start a pause."""
-        return [
-            p
-            for p in responses
-            if p.error and self.paused_until(p.share_partition) <= now
-        ]
+        return [p for p in failed if self.paused_until(p.share_partition) <= now]
 
     def keep_only(self, partitions: Collection[SharePartition]) -> None:
         """Drop all other partitions, as they are no longer assigned."""

@@ -361,7 +361,8 @@ class Leader:
         self, request: Request, response: Response, now: float
     ) -> None:
         """Back off after a response with errors."""
-        failed = self._pauses.unpaused_errors(response.partitions, now)
+        failed = [p for p in response.partitions if p.error]
+        failed = failed and self._pauses.unpaused_errors(failed, now)
         idle = failed and not [p for p in response.partitions if p.acquired]
         to_retry = self.batcher.needs_backoff
         if idle or (to_retry and request.acknowledgements):

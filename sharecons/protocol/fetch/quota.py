@@ -83,7 +83,7 @@ class Quota:
 
     def next_due(self, batch_size: int, now: float) -> float:
         """Return when a fetch of one batch with `batch_size` bytes fits the quota."""
-        if not self.is_known(now):
+        if now >= self._known_until:
             return now
         self._expire(now)
         excess = self._sum + min(batch_size, self._budget) - self._budget
@@ -97,7 +97,7 @@ class Quota:
 
     def limit_bytes(self, max_bytes: int, now: float) -> int:
         """Return how many bytes a fetch can request, `max_bytes` at most."""
-        if not self.is_known(now):
+        if now >= self._known_until:
             return max_bytes
         self._expire(now)
         return min(max_bytes, max(1, self._budget - self._sum))

@@ -94,11 +94,14 @@ class ResponseHandler:
                 events.append(Acquired(lease))
                 record_count += lease.count
                 byte_count += len(partition.records)
-        recovered = self._pauses.take_recovered(session_partitions, response.partitions)
-        events += map(FetchRecovered, recovered)
-        events += self._pauses.retried.take_fetched(
-            session_partitions, response.partitions
-        )
+        pauses = self._pauses
+        if pauses.codes:
+            recovered = pauses.take_recovered(session_partitions, response.partitions)
+            events += map(FetchRecovered, recovered)
+        if pauses.retried.failed:
+            events += pauses.retried.take_fetched(
+                session_partitions, response.partitions
+            )
         outcome = self._control.on_fetched(
             request, response, record_count, byte_count, sent_at, now
         )

@@ -76,8 +76,6 @@ class RetriedPartitions:
 
         A partition without records is not in a response.
         """
-        if not self.failed:
-            return []
         failing = {each.share_partition for each in responses if each.error}
         fetched = [p for p in self.failed if p in requested and p not in failing]
         self.failed.difference_update(fetched)
