@@ -7,9 +7,9 @@ order:
 - Spark's calls: `source`, `schema`, `options`, `ledger_options`, `hadoop_conf`.
 - Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
   `query_link` (several readers of one query); `errors`.
-- The member: `factory`, `driver`, `acquirer`, `ahead_limit`; `watch`, `topics`,
-  `group_lag` (the state of topics and group).
-- The acquired offsets: `ledger`, `loads`; `ledger_store`, `ledger_tasks`, `store`,
+- The member: `factory`, `driver`, `driver_tasks`, `acquirer`, `ahead_limit`; `watch`,
+  `topics`, `group_lag` (the state of topics and group).
+- The acquired offsets: `ledger`, `loads`; `ledger_store`, `store`,
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
 - Tasks: `tasks`, `pickling`, `fetching`, `fetch_thread`, `arrow`.

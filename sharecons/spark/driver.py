@@ -5,7 +5,6 @@ query. The member runs in an event loop in a second thread. Both use the ledger,
 the lock of one condition, which is notified of every change.
 """
 
-import os
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +21,10 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.spark.acquirer import Acquirer, MemberConfig
 from sharecons.spark.ahead_limit import AheadLimit
+from sharecons.spark.driver_tasks import keep_trimming, watch_ownership, watch_parent
+from sharecons.spark.errors import LedgerError
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.ledger_store import LedgerStore
-from sharecons.spark.ledger_tasks import keep_removing_entries, watch_ownership
 from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.watch import GroupWatch
 
@@ -32,7 +32,6 @@ __all__ = ["Driver"]
 
 START_TIMEOUT: Final = 30.0
 STOP_TIMEOUT: Final = 15.0
-PARENT_CHECK_INTERVAL: Final = 1.0
 TOPICS_TIMEOUT: Final = 60.0
 RESTART_DELAYS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 """Seconds between attempts to join while no broker can be reached; the last repeats."""
@@ -66,7 +65,8 @@ class Driver:
         self._allow_topic_loss = allow_topic_loss
         self._changed = threading.Condition()
         self._write_lock = threading.Lock()
-        self._trimmed = AutoResetEvent()
+        self._trim_until = 0
+        self._trim_requested = AutoResetEvent()
         self._idle_since = time.monotonic()
         self._acquirer = Acquirer(config, cluster, self, self._notify)
         self._watch = GroupWatch(
@@ -112,12 +112,14 @@ class Driver:
             self._ahead.on_finished(position, time.monotonic())
 
     def trim(self, position: int) -> None:
-        """Drop the positions before this one: their batches are committed."""
-        with self._write_lock:
-            with self._changed:
-                self._ledger.trim(position)
-            self._store.trim(self._ledger)
-        self._run_in_member_thread(self._trimmed.set)
+        """Drop the positions before this one, as their batches are committed.
+
+        This does not wait for the write. A killed driver's positions are dropped at the
+        next commit.
+        """
+        with self._changed:
+            self._trim_until = max(self._trim_until, position)
+        self._run_in_member_thread(self._trim_requested.set)
 
     # `sharecons.spark.acquirer.LedgerWriter`, called by the member's thread.
 
@@ -294,6 +296,8 @@ class Driver:
     def stop(self) -> None:
         """Leave the group and unlock the ledger; can be repeated."""
         self.leave_group()
+        with suppress(LedgerError):  # another driver has the ledger
+            self._trim()
         self._store.close()
 
     # In the member's thread.
@@ -315,10 +319,17 @@ class Driver:
                 await self._watch.start()
                 self._notify()
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._watch.keep_refreshing, self._acquirer.fail)
-                    tasks.start_soon(watch_ownership, self._store, self._acquirer.fail)
-                    tasks.start_soon(keep_removing_entries, self._store, self._trimmed)
-                    tasks.start_soon(self._watch_parent)
+                    fail = self._acquirer.fail
+                    tasks.start_soon(self._watch.keep_refreshing, fail)
+                    tasks.start_soon(watch_ownership, self._store, fail)
+                    tasks.start_soon(
+                        keep_trimming,
+                        self._store,
+                        self._trim,
+                        self._trim_requested,
+                        fail,
+                    )
+                    tasks.start_soon(watch_parent, self._stop_now)
                     try:
                         await self._keep_acquiring()
                     finally:
@@ -342,18 +353,13 @@ class Driver:
             with anyio.move_on_after(delay):
                 await self._stop_event.wait()
 
-    async def _watch_parent(self) -> None:
-        """Stop the member when Spark's process has ended.
-
-        A call that waits for records does not notice that its socket is closed, and
-        would keep the ledger locked for the next driver.
-        """
-        parent = os.getppid()
-        while os.getppid() == parent:  # noqa: ASYNC110 (the system offers no event)
-            await anyio.sleep(PARENT_CHECK_INTERVAL)
-        _log.warning("Spark's process has ended; the source stops")
-        self._mark_stopping()
-        self._stop_now()
+    def _trim(self) -> None:
+        with self._write_lock:
+            with self._changed:
+                if self._trim_until <= self._ledger.begin:
+                    return
+                self._ledger.trim(self._trim_until)
+            self._store.trim(self._ledger)
 
     def _mark_stopping(self) -> None:
         with self._changed:
@@ -361,6 +367,7 @@ class Driver:
             self._changed.notify_all()
 
     def _stop_now(self) -> None:
+        self._mark_stopping()
         if self._stop_event is not None:
             self._stop_event.set()
         self._acquirer.stop()

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 from sharecons.errors import BrokerError, ClosedError, ConnectionFailedError
-from sharecons.spark.errors import LedgerMismatchError, LedgerTakenError
+from sharecons.spark.errors import (
+    LedgerError,
+    LedgerMismatchError,
+    LedgerTakenError,
+)
 from sharecons.spark.factory import OpenedDriver, open_driver
 from sharecons.spark.options import read_options
 from sharecons.spark.store import Store
@@ -276,10 +280,61 @@ def test_trim_drops_committed_ranges_only(broker, options, start_driver):
     until_true(lambda: driver.end == 10)
     driver.trim(7)
 
-    assert driver.begin == 7
+    until_true(lambda: driver.begin == 7)
     assert [offset for _, offset, _ in ledger_offsets(driver)] == [7, 8, 9]
     driver.trim(3)
+    driver.stop()
     assert driver.begin == 7
+
+
+def test_trim_does_not_wait_for_the_ledger(broker, options, start_driver, monkeypatch):
+    produce(broker, 10)
+    begins, goes_on, trim = threading.Event(), threading.Event(), Store.trim
+
+    def wait(store, ledger):
+        begins.set()
+        assert goes_on.wait(20)
+        trim(store, ledger)
+
+    monkeypatch.setattr(Store, "trim", wait)
+    driver = start_driver(options())
+    until_true(lambda: driver.end == 10)
+    driver.trim(10)  # returns while the entry is written
+
+    assert begins.wait(20)
+    goes_on.set()
+    driver.stop()
+    assert start_driver(options()).begin == 10
+
+
+def test_stopping_driver_trims_what_was_committed_last(
+    broker, options, start_driver, monkeypatch
+):
+    produce(broker, 10)
+    driver = start_driver(options())
+    until_true(lambda: driver.end == 10)
+    driver.leave_group()
+    driver.trim(10)
+    driver.stop()
+
+    assert start_driver(options()).begin == 10
+
+
+def test_query_ends_if_its_ledger_cannot_be_trimmed(
+    broker, options, start_driver, monkeypatch
+):
+    produce(broker, 10)
+
+    def fail(store, ledger):
+        raise LedgerError("the disk is full")
+
+    monkeypatch.setattr(Store, "trim", fail)
+    driver = start_driver(options())
+    until_true(lambda: driver.end == 10)
+    driver.trim(10)
+
+    with pytest.raises(LedgerError, match="disk is full"):
+        driver.wait_beyond(10, 20)
 
 
 def test_entries_are_removed_after_a_commit(broker, options, start_driver):
@@ -433,7 +488,7 @@ os._exit(0)
 def test_idle_driver_notices_a_newer_one_on_a_storage_without_locks(
     broker, options, start_driver, monkeypatch
 ):
-    monkeypatch.setattr("sharecons.spark.ledger_tasks.LEDGER_CHECK_INTERVAL", 0.2)
+    monkeypatch.setattr("sharecons.spark.driver_tasks.LEDGER_CHECK_INTERVAL", 0.2)
     monkeypatch.setattr(
         "sharecons.spark.local_storage.LocalStorage.lock", lambda *_: None
     )

@@ -16,7 +16,7 @@ from sharecons.spark.options import read_options
 from sharecons.spark.stream import StreamQuery
 from tests.waiting import until_true
 
-RECORDS = 40_000
+RECORDS = 20_000
 BATCH = 100
 
 
