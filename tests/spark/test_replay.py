@@ -22,7 +22,7 @@ pytestmark = [
 SCHEMA = "id BIGINT NOT NULL, at TIMESTAMP, country STRING"
 RECORDS = 40
 
-# What the second run changes, and how many records it quarantines.
+# Options of the second run, and the number of records that it quarantines.
 CHANGES = {
     "time zone": ([], 0),
     "schema": (["--schema", f"{SCHEMA}, amount DOUBLE"], RECORDS // 4),
