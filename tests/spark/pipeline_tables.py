@@ -24,6 +24,7 @@ def produce(broker, values):
 def run_until_killed(arguments, point, base, zone="UTC"):
     """Run the program in a process of its own until it kills itself."""
     submit = f"--conf spark.sql.session.timeZone={zone} "
+    submit += "--conf spark.sql.shuffle.partitions=1 "
     submit += environment()["PYSPARK_SUBMIT_ARGS"]
     done = subprocess.run(
         [sys.executable, "-m", "tests.spark.pipeline_program", point, *arguments],
@@ -31,7 +32,7 @@ def run_until_killed(arguments, point, base, zone="UTC"):
         cwd=base,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         start_new_session=True,
     )
     assert done.returncode == -signal.SIGKILL, done.stdout + done.stderr

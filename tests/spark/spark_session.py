@@ -33,6 +33,9 @@ SUBMIT_ARGUMENTS = (
     "--driver-java-options '-XX:+UseSerialGC -XX:TieredStopAtLevel=1' pyspark-shell"
 )
 
+# By default Delta reads the state of a table in 50 tasks.
+DELTA_ARGUMENTS = "--conf spark.databricks.delta.snapshotPartitions=1"
+
 
 @cache
 def _modules():
@@ -47,9 +50,9 @@ def _modules():
 def _submit_arguments():
     from tests.spark.delta import HAS_DELTA, delta_jars
 
-    return (
-        f"--jars {delta_jars()} {SUBMIT_ARGUMENTS}" if HAS_DELTA else SUBMIT_ARGUMENTS
-    )
+    if not HAS_DELTA:
+        return SUBMIT_ARGUMENTS
+    return f"--jars {delta_jars()} {DELTA_ARGUMENTS} {SUBMIT_ARGUMENTS}"
 
 
 def environment():

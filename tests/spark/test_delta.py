@@ -16,7 +16,7 @@ from tests.spark.pipeline_tables import (
 
 pytestmark = [
     pytest.mark.slow("a pipeline is killed and runs again", seconds=120),
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore"),
 ]
 

@@ -15,14 +15,14 @@ from tests.spark.pipeline_tables import (
 
 pytestmark = [
     pytest.mark.slow("a pipeline is killed and runs again", seconds=120),
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore"),
 ]
 
 SCHEMA = "id BIGINT NOT NULL, at TIMESTAMP, country STRING"
 RECORDS = 40
 
-# What the second run changes, and how many records it quarantines.
+# Options of the second run, and the number of records that it quarantines.
 CHANGES = {
     "time zone": ([], 0),
     "schema": (["--schema", f"{SCHEMA}, amount DOUBLE"], RECORDS // 4),

@@ -14,7 +14,7 @@ from tests.spark.pipeline_tables import (
 
 pytestmark = [
     pytest.mark.slow("Spark runs the pipeline several times", seconds=120),
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore"),
 ]
 

@@ -2,7 +2,7 @@
 
     staging/BATCH.RUN/   the staged files of one batch
     commits/BATCH.json   the commit file
-    layout.json          the layout of rows, from the first batch on
+    layout.json          the layout of rows, since the first batch
 
 A driver can be killed at any point. Before the commit file exists, nothing of the batch
 is visible, and a replay stages it again. Afterwards the batch is published from its
@@ -79,16 +79,20 @@ class BatchWriter:
         if not self._has_recovered:
             self.recover()
             self._has_recovered = True
-        commit = self._commits.find(_batch_id(query, number))
+        prefix = query[:8]
+        batch = f"{prefix}-{number}"
+        commit = self._commits.find(batch)
         if commit is None:
-            commit = self._stage(validated, query=query, number=number, waiting=waiting)
-            commit = self.commit(commit)
+            staged = self._stage(
+                validated, batch=batch, query=query, number=number, waiting=waiting
+            )
+            commit = self.commit(staged)
         self.publish(commit)
-        self._remove_old_commits(query, number)
+        self._remove_old_commits(prefix, number)
         return commit.stats
 
     def requeue(self) -> BatchStats | None:
-        """Write the records in quarantine again; those that are valid become rows.
+        """Decode the records in quarantine again, and make rows of valid ones.
 
         Returns:
             The counts of new rows, and of records that stay in quarantine; None if the
@@ -106,7 +110,9 @@ class BatchWriter:
         again = found.frame.drop("reason", self._rows.own.batch)
         commit = self._stage(
             validate(again, self._rows),
-            query=REQUEUE,
+            batch=f"{REQUEUE}-{number}",
+            # Numbers can begin again: a user can delete the commit files.
+            query=f"{REQUEUE}-{self._run}",
             number=number,
             waiting=UNKNOWN,
             source=found,
@@ -131,13 +137,13 @@ class BatchWriter:
         self,
         validated: DataFrame,
         *,
+        batch: str,
         query: str,
         number: int,
         waiting: Waiting,
         source: Quarantined | None = None,
     ) -> Commit:
         began = time.monotonic()
-        batch = _batch_id(query, number)
         staging = f"{STAGING}/{batch}.{self._run}"
         cached = validated.persist()
         try:
@@ -175,18 +181,22 @@ class BatchWriter:
                 named = frame.withColumn(self._rows.own.batch, sql.lit(stats.batch))
                 directory = f"{staging}/{table}"
                 self._write_files(named.coalesce(max(1, parts)), directory, columns)
-                files[table] = self._final_names(directory, table, stats.batch)
+                files[table] = self._final_names(directory, table, stats)
         return files
 
     def _write_files(self, frame: DataFrame, directory: str, by: Iterable[str]) -> None:
         writer = frame.write.mode("overwrite").partitionBy(*by)
         writer.parquet(self._files.url(directory))
 
-    def _final_names(self, staged: str, table: str, batch: str) -> dict[str, str]:
+    def _final_names(
+        self, staged: str, table: str, stats: BatchStats
+    ) -> dict[str, str]:
+        # The run makes names unique, even after the commit files were deleted.
+        start = f"{stats.batch}-{stats.run}"
         names: dict[str, str] = {}
         for number, name in enumerate(self._files.list_files(staged)):
             directory, _, _ = f"{table}/{name}".rpartition("/")
-            names[f"{staged}/{name}"] = f"{directory}/{batch}-{number:05}.parquet"
+            names[f"{staged}/{name}"] = f"{directory}/{start}-{number:05}.parquet"
         return names
 
     # Committing and publishing.
@@ -205,7 +215,7 @@ class BatchWriter:
         self._files.remove(commit.staging)
 
     def recover(self) -> None:
-        """Publish the rest of committed batches; remove what was staged in vain.
+        """Publish the rest of committed batches; remove other staged files.
 
         A pipeline and a requeue can run at the same time, so each recovers its own.
         """
@@ -219,14 +229,8 @@ class BatchWriter:
             else:
                 self._files.remove(f"{STAGING}/{name}")
 
-    def _remove_old_commits(self, query: str, number: int) -> None:
-        prefix = _batch_id(query, 0).removesuffix("0")
+    def _remove_old_commits(self, prefix: str, number: int) -> None:
         for batch in self._commits.list_batches():
-            if not batch.startswith(prefix):
-                continue
-            if int(batch.removeprefix(prefix)) < number - KEPT_COMMITS:
+            start, _, last = batch.rpartition("-")
+            if start == prefix and int(last) < number - KEPT_COMMITS:
                 self._commits.remove(batch)
-
-
-def _batch_id(query: str, number: int) -> str:
-    return f"{query[:8]}-{number}"

@@ -1,9 +1,9 @@
 """The commit files: which batches were staged completely, and what publishes them.
 
-A batch is staged first: all of its files are written to a directory that nobody reads.
-Its commit file, which is created atomically, decides. Without this file the batch does
-not exist, and a replay stages it again. With it the batch has its result, whatever
-changes afterwards: a replay only finishes to publish it.
+A batch is staged first: all of its files are written to a directory that readers do not
+use. Then its commit file is created atomically. Without this file the batch does not
+exist, and a replay stages it again. With it the batch has its result, whatever changes
+afterwards: a replay only publishes the rest of it.
 """
 
 import json

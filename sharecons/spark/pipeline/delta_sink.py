@@ -116,6 +116,7 @@ class DeltaSink:
         settings = {TRANSACTION + n: v for n, v in transaction.options.items()}
         with _session_settings(self._spark, settings):
             self._spark.sql(self._merge_statement(url, view))
+        self._spark.catalog.dropTempView(view)
 
     def _latest(self, frame: DataFrame) -> DataFrame:
         """Return the latest row of each key: a MERGE rejects several."""

@@ -75,7 +75,9 @@ class ParquetSink:
         names = [f"{QUARANTINE}/{n}" for n in self._files.list_files(QUARANTINE)]
         if not names:
             return None
-        frame = self._spark.read.parquet(*map(self._files.url, names))
+        # With the option includeHeaders, files have one more column.
+        reader = self._spark.read.option("mergeSchema", "true")
+        frame = reader.parquet(*map(self._files.url, names))
         return Quarantined(frame, removed=tuple(names))
 
     def _read(self, table: str) -> Any:

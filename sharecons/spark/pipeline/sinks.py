@@ -66,9 +66,12 @@ def _layout_of(settings: Settings, rows: Rows) -> Layout:
 
 def _open_commits(settings: Settings) -> Storage:
     """Open the directory of commit files, in the storage of the ledger."""
+    given = {name.lower(): value for name, value in settings.options.items()}
+    ledger = given.get("ledgerlocation")
+    location = f"{ledger.rstrip('/')}.commits" if ledger else settings.path("commits")
     options = {
         name.removeprefix(LEDGER): parse_ledger_option(name, value)
         for name, value in settings.options.items()
         if name.startswith(LEDGER)
     }
-    return open_storage(settings.path("commits"), options)
+    return open_storage(location, options)
