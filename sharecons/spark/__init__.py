@@ -4,7 +4,8 @@ Spark finds it by itself, by the module `pyspark_sharecons`. The user's manual i
 docs/spark.md. The extra `spark` installs pyspark and pyarrow. The modules, in reading
 order:
 
-- Spark's calls: `source`, `schema`, `options`, `ledger_options`, `hadoop_conf`.
+- Spark's calls: `source`, `schema`, `options`, `refused_options`,
+  `ledger_options`, `hadoop_conf`.
 - Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
   `query_link` (several readers of one query); `errors`.
 - The member: `factory`, `driver`, `acquirer`; `watch`, `topics`, `group_lag` (the state
