@@ -14,6 +14,7 @@ order:
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
 - Tasks: `tasks`, `pickling`, `fetching`, `fetch_thread`, `arrow`.
+- Outcomes: `outcomes`, for `foreachBatch`.
 
 `pipeline` is a program that uses the source.
 """
