@@ -4,7 +4,8 @@ Spark finds it by itself, by the module `pyspark_sharecons`. The user's manual i
 docs/spark.md. The extra `spark` installs pyspark and pyarrow. The modules, in reading
 order:
 
-- Spark's calls: `source`, `schema`, `options`, `ledger_options`, `hadoop_conf`.
+- Spark's calls: `source`, `schema`, `options`, `refused_options`,
+  `ledger_options`, `hadoop_conf`.
 - Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
   `query_link` (several readers of one query); `errors`.
 - The member: `factory`, `driver`, `driver_tasks`, `acquirer`, `ahead_limit`; `watch`,
@@ -13,6 +14,7 @@ order:
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
 - Tasks: `tasks`, `pickling`, `fetching`, `fetch_thread`, `arrow`.
+- Outcomes: `outcomes`, for `foreachBatch`.
 
 `pipeline` is a program that uses the source.
 """

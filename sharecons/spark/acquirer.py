@@ -80,10 +80,16 @@ class AcquirerStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberConfig:
-    """Settings of the group membership; times in seconds."""
+    """Settings of the group membership; times in seconds.
+
+    Attributes:
+        topic_pattern: the regular expression of `subscribePattern`; then `topics` is
+            empty, and `Acquirer.subscribe` is called with the topics that match.
+    """
 
     settings: FetchSettings
     topics: tuple[str, ...]
+    topic_pattern: str | None = None
     offset_reset: str | None = None
     rack: str | None = None
     request_timeout: float = 30.0
@@ -114,8 +120,17 @@ class Acquirer:
         self._wakeup = AutoResetEvent()
         self._write_lock = anyio.Lock()
         self._stopping = False
+        self._topics = self.config.topics
+        self._is_subscribed = False
 
     # Called by the driver.
+
+    def subscribe(self, topics: tuple[str, ...]) -> None:
+        """Acquire from these topics, now and after joining again."""
+        self._topics = topics
+        if self._is_subscribed:
+            assert self._member is not None, "subscribed"
+            self._member.subscribe(topics)
 
     def stop(self) -> None:
         """Stop acquiring, write and accept the rest, leave the group, and end `run`."""
@@ -171,11 +186,13 @@ class Acquirer:
         await member.start()
         self.last_error = None
         try:
-            member.subscribe(self.config.topics)
+            member.subscribe(self._topics)
+            self._is_subscribed = True
             await self._acquire_until_stopped(member)
         except Exception as error:  # noqa: BLE001 (raised below)
             self.error = error
         finally:
+            self._is_subscribed = False
             await self._leave(member)
         if self.error is not None:
             raise self.error

@@ -76,6 +76,7 @@ class Driver:
             allow_topic_loss=allow_topic_loss,
             changed=self._changed,
             pause_writes=self._acquirer.pause_writes,
+            subscribe=self._acquirer.subscribe,
         )
         self._portal: BlockingPortal | None = None
         self._stopping = False

@@ -118,6 +118,7 @@ def _member_config(options: SourceOptions, member_id: str) -> MemberConfig:
             record_limit=False,
         ),
         topics=options.topics,
+        topic_pattern=options.topic_pattern,
         offset_reset=options.offset_reset,
         rack=options.client_rack,
         request_timeout=options.request_timeout,

@@ -8,13 +8,14 @@ error is one sentence that names the option.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from sharecons.config import validation as client_options
 from sharecons.config.properties.known_properties import SUPPORTED, unknown_warning
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import parse_ledger_option
+from sharecons.spark.refused_options import reason_against
 
 __all__ = ["SourceOptions", "load_security", "parse_duration", "read_options"]
 
@@ -24,6 +25,8 @@ class SourceOptions:
     """The parsed options of one query; times in seconds.
 
     Attributes:
+        topic_pattern: the topics whose whole names match are read, and `topics` is
+            empty.
         max_offsets_ahead: acquiring pauses while this many offsets of the ledger are
             not planned by Spark; None: it follows the batches.
         security: the `kafka.*` options for TLS and SASL, without that prefix. They are
@@ -31,9 +34,10 @@ class SourceOptions:
     """
 
     bootstrap_servers: str
-    topics: tuple[str, ...]
     group_id: str
     ledger_location: str
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
     include_headers: bool = False
     max_offsets_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
@@ -152,6 +156,16 @@ def _topics(name: str, value: str) -> tuple[str, ...]:
     return client_options.check_topics(topics, name=name)
 
 
+def _pattern(name: str, value: str) -> str:
+    try:
+        re.compile(_text(name, value))
+    except re.error as error:
+        raise ConfigurationError(
+            f"{name} {value!r} is not a regular expression of Python's: {error}"
+        ) from error
+    return value.strip()
+
+
 def _servers(name: str, value: str) -> str:
     try:
         client_options.parse_bootstrap(value)
@@ -218,6 +232,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("kafka.bootstrap.servers", "bootstrap_servers", _servers),
         _Option("kafka.share.group.id", "group_id", _string),
         _Option("subscribe", "topics", _topics),
+        _Option("subscribePattern", "topic_pattern", _pattern),
         _Option("ledgerLocation", "ledger_location", _text),
         _Option("includeHeaders", "include_headers", _flag),
         _Option("maxOffsetsPerTrigger", "max_offsets_per_trigger", _count(1)),
@@ -236,6 +251,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("kafka.client.rack", "client_rack", _string),
         _Option("kafka.request.timeout.ms", "request_timeout", _milliseconds),
         _Option("kafka.fetch.max.wait.ms", "max_wait", _milliseconds),
+        _Option("kafka.fetch.wait.max.ms", "max_wait", _milliseconds),
         _Option("kafka.fetch.min.bytes", "min_bytes", _count(0)),
         _Option("kafka.fetch.max.bytes", "max_bytes", _count(1)),
         _Option("kafka.max.poll.records", "max_records", _count(1)),
@@ -244,43 +260,9 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
 
 _REQUIRED: Final = (
     "kafka.bootstrap.servers",
-    "subscribe",
     "kafka.share.group.id",
     "ledgerLocation",
 )
-
-_OFFSETS_HINT: Final = (
-    "the brokers decide what a share group delivers; kafka.share.auto.offset.reset "
-    "sets where a new group starts (earliest, latest, by_duration:PT1H)"
-)
-_UNSUPPORTED: Final[Mapping[str, tuple[str, str]]] = {
-    name.lower(): (name, reason)
-    for name, reason in {
-        "assign": "the group's coordinator assigns the partitions; name the topics in "
-        "subscribe, and use Spark's own Kafka source to read chosen partitions",
-        "subscribePattern": "a share group subscribes to topics by name; list them in "
-        "subscribe, separated by commas",
-        "startingOffsets": _OFFSETS_HINT,
-        "startingOffsetsByTimestamp": _OFFSETS_HINT,
-        "startingOffsetsByTimestampStrategy": _OFFSETS_HINT,
-        "startingTimestamp": _OFFSETS_HINT,
-        "endingOffsets": _OFFSETS_HINT,
-        "endingOffsetsByTimestamp": _OFFSETS_HINT,
-        "endingTimestamp": _OFFSETS_HINT,
-        "kafka.auto.offset.reset": _OFFSETS_HINT,
-        "kafka.group.id": "it names a consumer group; set the share group with "
-        "kafka.share.group.id",
-        "groupIdPrefix": "set the full name of the share group with "
-        "kafka.share.group.id",
-        "kafka.isolation.level": "the group's own share.isolation.level decides which "
-        "records are delivered; set it on the group",
-        "kafka.enable.auto.commit": "the source accepts records once they are in its "
-        "ledger; there is nothing to commit",
-        "kafka.key.deserializer": "the column key is binary; cast it in the query",
-        "kafka.value.deserializer": "the column value is binary; cast it in the query",
-    }.items()
-}
-
 
 # Checks.
 
@@ -297,10 +279,9 @@ def _check_names(lower: Mapping[str, tuple[str, str]]) -> None:
         # Spark sets this when it requests the columns for CREATE TABLE.
         raise ConfigurationError(NO_TABLES)
     for key, (name, _) in lower.items():
-        if key in _UNSUPPORTED:
-            canonical, reason = _UNSUPPORTED[key]
-            raise ConfigurationError(f"{canonical} is not supported: {reason}")
         if not _is_known(key):
+            if refused := reason_against(key):
+                raise ConfigurationError(f"{refused[0]} is not supported: {refused[1]}")
             raise ConfigurationError(
                 f"{name} is not an option of sharegroup{_suggest(key)}"
             )
@@ -324,14 +305,25 @@ def _suggest(key: str) -> str:
 def _check_present(read: Mapping[str, Any], *, any_given: bool) -> None:
     for name in _REQUIRED:
         if _OPTIONS[name.lower()].attribute not in read:
-            hint = "" if any_given else f". {NO_TABLES}"
-            raise ConfigurationError(f"{name} is missing: {_HINTS[name]}{hint}")
+            _raise_missing(name, any_given=any_given)
+    if "topics" not in read and "topic_pattern" not in read:
+        _raise_missing("subscribe", any_given=any_given)
+    if "topics" in read and "topic_pattern" in read:
+        raise ConfigurationError(
+            "subscribe and subscribePattern are both set; remove one of them"
+        )
+
+
+def _raise_missing(name: str, *, any_given: bool) -> NoReturn:
+    hint = "" if any_given else f". {NO_TABLES}"
+    raise ConfigurationError(f"{name} is missing: {_HINTS[name]}{hint}")
 
 
 _HINTS: Final[Mapping[str, str]] = {
     "kafka.bootstrap.servers": "set host:port of a broker, or of several separated by "
     "commas",
-    "subscribe": "set the names of the topics, separated by commas",
+    "subscribe": "set the names of the topics, separated by commas, or "
+    "subscribePattern",
     "kafka.share.group.id": "set the share group that the query is to join",
     "ledgerLocation": "set a directory for this query only, beside its checkpoint, in "
     "which the source stores the acquired offsets",

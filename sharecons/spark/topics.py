@@ -4,9 +4,13 @@ A share group delivers no records of a topic that is missing or forbidden, and r
 no error. So a query on it would succeed without having read anything. Therefore topics
 are described before the member joins, every few seconds after that, and before a query
 finishes.
+
+`subscribePattern` selects topics by their names. Share groups have no patterns: each
+description finds the topics that match, and the member subscribes to them by name.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,14 +20,14 @@ from sharecons._record import TopicPartition
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
-from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.admin.broker_errors import broker_error, is_code
 from sharecons.protocol.admin.models import Topic
-from sharecons.protocol.admin.results import Results
+from sharecons.protocol.admin.results import Result, Results
 from sharecons.protocol.codes import Code
 from sharecons.protocol.reported_errors import topic_error
 from sharecons.spark.errors import TopicMissingError
 
-__all__ = ["DescribedTopics", "TopicWatch", "classify_topics"]
+__all__ = ["DescribedTopics", "TopicWatch", "classify_topics", "select_topics"]
 
 RETRY_INTERVAL: Final = 0.2
 """Seconds between two requests for a topic that is missing."""
@@ -88,21 +92,55 @@ def classify_topics(described: Results[str, Topic]) -> DescribedTopics:
     )
 
 
+def select_topics(
+    described: Results[str, Topic], pattern: str, known: Iterable[str]
+) -> Results[str, Topic]:
+    """Return the topics whose whole names match a pattern, and the known topics.
+
+    Topics of Kafka itself do not match. A known topic that is not described is missing.
+    """
+    found: dict[str, Result[Topic]] = {
+        name: Result(error=broker_error("describe", f"topic {name!r}", _UNKNOWN, None))
+        for name in known
+    }
+    for name, result in described.items():
+        internal = result.ok and result.value.internal
+        if name in found or (re.fullmatch(pattern, name) and not internal):
+            found[name] = result
+    return Results(found)
+
+
+_UNKNOWN: Final = Code.UNKNOWN_TOPIC_OR_PARTITION
+
+
 class TopicWatch:
     """Describes the subscribed topics, and logs when one is missing.
 
     Args:
+        names: the topics to describe.
+        pattern: describe the topics that match this regular expression instead.
         fail_if_missing: raise TopicMissingError instead.
     """
 
     def __init__(
-        self, admin: ShareGroupAdmin, names: Sequence[str], *, fail_if_missing: bool
+        self,
+        admin: ShareGroupAdmin,
+        names: Sequence[str],
+        pattern: str | None = None,
+        *,
+        fail_if_missing: bool,
     ) -> None:
         self._admin = admin
         self._names = tuple(names)
+        self._pattern = pattern
         self._fail_if_missing = fail_if_missing
         self._missing: frozenset[str] = frozenset()
         self._seen: set[str] = set()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The topics to subscribe to, which include missing ones."""
+        return self._names if self._pattern is None else tuple(sorted(self._seen))
 
     async def describe(self, timeout: float) -> DescribedTopics:
         """Describe the topics. Can be cancelled.
@@ -125,14 +163,24 @@ class TopicWatch:
         return topics
 
     def _is_uncertain(self, topics: DescribedTopics) -> bool:
-        return bool(topics.errors or topics.missing - self._missing)
+        nothing_matches = not (topics.ids or topics.missing)
+        return bool(nothing_matches or topics.errors or topics.missing - self._missing)
 
     async def _describe_once(self) -> DescribedTopics:
-        return classify_topics(
-            await self._admin.describe_topics(*self._names, authorized_operations=True)
+        names = () if self._pattern is not None else self._names
+        described = await self._admin.describe_topics(
+            *names, authorized_operations=True
         )
+        if self._pattern is not None:
+            described = select_topics(described, self._pattern, self._seen)
+        return classify_topics(described)
 
     def _check(self, topics: DescribedTopics) -> None:
+        if self._fail_if_missing and not (topics.ids or topics.missing):
+            raise TopicMissingError(
+                f"no topic matches subscribePattern {self._pattern!r}; create one, or "
+                "correct the pattern, or set failOnDataLoss to false to wait for one"
+            )
         for error in topics.errors.values():
             raise ConnectionFailedError(str(error)) from error
         for name in sorted(topics.missing - self._missing):

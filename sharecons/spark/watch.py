@@ -20,7 +20,7 @@ from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
 from sharecons.spark.group_lag import GroupLag, read_group_lag, read_log_bounds
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.planning import AvailableNowTarget
-from sharecons.spark.topics import TopicWatch
+from sharecons.spark.topics import DescribedTopics, TopicWatch
 
 __all__ = ["GroupWatch"]
 
@@ -44,6 +44,7 @@ class GroupWatch:
         changed: notified of changes; its lock guards the ledger and the target.
         pause_writes: returns a context manager during which no write to the ledger
             starts.
+        subscribe: called with the topics to read, when these change.
 
     Attributes:
         group_lag: the group's offsets, a few seconds old.
@@ -61,6 +62,7 @@ class GroupWatch:
         allow_topic_loss: bool,
         changed: threading.Condition,
         pause_writes: Callable[[], AbstractAsyncContextManager[object]],
+        subscribe: Callable[[tuple[str, ...]], None],
     ) -> None:
         self.group_lag = GroupLag()
         self.target: AvailableNowTarget | None = None
@@ -72,8 +74,13 @@ class GroupWatch:
         self._changed = changed
         self._pause_writes = pause_writes
         self._topics = TopicWatch(
-            admin, config.topics, fail_if_missing=not allow_topic_loss
+            admin,
+            config.topics,
+            config.topic_pattern,
+            fail_if_missing=not allow_topic_loss,
         )
+        self._subscribe = subscribe
+        self._subscribed = config.topics
         self._refresh_lock = anyio.Lock()
 
     async def start(self) -> None:
@@ -82,7 +89,7 @@ class GroupWatch:
         Raises:
             Error: a topic is missing, forbidden or recreated, or no broker responds.
         """
-        topics = await self._topics.describe(START_TOPIC_TIMEOUT)
+        topics = await self._describe_topics(START_TOPIC_TIMEOUT)
         self._ledger.check_topics(topics.ids, allow_recreated=self._allow_topic_loss)
         bounds = await read_log_bounds(self._admin, topics.with_leader)
         self.group_lag = await self._read_group_lag()
@@ -119,7 +126,7 @@ class GroupWatch:
             group_lag = await self._read_group_lag()
             async with self._pause_writes():
                 self.apply_lag(group_lag)
-            topics = await self._topics.describe(TOPIC_TIMEOUT)
+            topics = await self._describe_topics(TOPIC_TIMEOUT)
             if not self._allow_topic_loss:
                 # With it, the ledger accepts a recreated topic at its first records.
                 self._ledger.check_topics(topics.ids)
@@ -136,6 +143,14 @@ class GroupWatch:
                 if is_extended:
                     self.extended_at = time.monotonic()
             return is_extended
+
+    async def _describe_topics(self, timeout: float) -> DescribedTopics:
+        topics = await self._topics.describe(timeout)
+        if self._topics.names != self._subscribed:
+            self._subscribed = self._topics.names
+            _log.info("topics match", topics=", ".join(self._subscribed))
+            self._subscribe(self._subscribed)
+        return topics
 
     def check_leaders(self) -> None:
         """Check that all partitions of the target have had a leader.

@@ -1,12 +1,11 @@
 """Writing records that a worker gives up to a dead-letter topic."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sharecons._record import Headers
 from sharecons.config.validation import check_topic
 from sharecons.errors import BrokerError, ConfigurationError
-from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.producer.records import RecordPosition
 from sharecons.protocol.codes import Code
 from sharecons.worker.dead_letter_headers import (
@@ -69,10 +68,23 @@ def check_no_return(headers: Headers, queue: DeadLetterQueue) -> None:
         )
 
 
+class RecordSender(Protocol):
+    """A `Producer`, or the `IdempotentProducer` of a worker."""
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+    ) -> RecordPosition: ...
+
+
 async def write_dead_letter(
-    producer: IdempotentProducer, queue: DeadLetterQueue, record: Any, origin: Origin
+    producer: RecordSender, queue: DeadLetterQueue, record: Any, origin: Origin
 ) -> RecordPosition:
-    """Write a record; raises as `IdempotentProducer.send`.
+    """Write a record; raises as the producer's `send`.
 
     If the topic does not take a record of this size, it is written without the
     traceback; otherwise as a reference to its source, a record with the headers of the

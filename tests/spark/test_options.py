@@ -4,6 +4,7 @@ import pickle
 
 import pytest
 
+from sharecons.config.properties import consumer_properties
 from sharecons.errors import ConfigurationError
 from sharecons.spark.options import load_security, parse_duration, read_options
 
@@ -76,7 +77,6 @@ def test_option_is_parsed(given, attribute, read):
     "name",
     [
         "assign",
-        "subscribePattern",
         "startingOffsets",
         "endingOffsets",
         "startingTimestamp",
@@ -92,6 +92,40 @@ def test_unsupported_option_is_rejected_with_a_reason(name):
 
     assert text.startswith(f"{name} is not supported: ")
     assert len(text) > len(name) + 60
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        consumer_properties.ARGUMENTS,
+        consumer_properties.REFUSED,
+        consumer_properties.WITHOUT_EFFECT,
+    ],
+)
+def test_each_property_of_kafkas_consumers_is_an_option_or_refused_with_a_reason(table):
+    for name in table:
+        text = reason_to_refuse(f"kafka.{name}")
+        assert text is None or f"kafka.{name}" in text
+        assert "is not an option" not in (text or "")
+
+
+def reason_to_refuse(name):
+    """Return the error for an option with a plausible value; None if it is accepted."""
+    try:
+        read_options(NEEDED | {name: "500"})
+    except ConfigurationError as error:
+        return str(error)
+    return None
+
+
+def test_pattern_replaces_the_names_of_topics():
+    given = {name: text for name, text in NEEDED.items() if name != "subscribe"}
+    options = read_options(given | {"subscribePattern": r"orders\..*"})
+
+    assert options.topic_pattern == r"orders\..*"
+    assert options.topics == ()
+    assert "subscribe and subscribePattern" in error_of(subscribePattern="a")
+    assert "regular expression" in error_of(without=["subscribe"], subscribePattern="(")
 
 
 def test_unknown_option_is_rejected_with_a_suggestion():

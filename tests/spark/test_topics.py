@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from dataclasses import replace
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -21,7 +22,7 @@ from sharecons.spark.group_lag import GroupLag
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.options import read_options
 from sharecons.spark.stream import StreamQuery
-from sharecons.spark.topics import classify_topics
+from sharecons.spark.topics import classify_topics, select_topics
 from sharecons.spark.watch import GroupWatch
 from tests.spark.broker_requests import wait_for_requests
 from tests.waiting import until_true
@@ -75,6 +76,22 @@ def test_topics_are_classified_by_their_description():
     assert list(topics.errors) == ["new"]
 
 
+def test_pattern_selects_whole_names_without_kafkas_own_topics():
+    internal = Result(replace(topic("x", [1]).value, internal=True))
+    described = Results(
+        {
+            "orders.eu": topic("orders.eu", [1]),
+            "old.orders.eu": topic("old.orders.eu", [1]),
+            "orders.internal": internal,
+            "bills": topic("bills", [1]),
+        }
+    )
+
+    selected = select_topics(described, "orders[.].*", ["bills", "orders.us"])
+    assert list(selected.found) == ["bills", "orders.eu"]
+    assert classify_topics(selected).missing == {"orders.us"}
+
+
 @pytest.mark.parametrize(
     "found",
     [
@@ -101,11 +118,16 @@ def test_group_offsets_of_a_replaced_topic_are_ignored():
     ledger.trim(110)
     group_watch = GroupWatch(
         None,
-        SimpleNamespace(topics=("orders",), settings=SimpleNamespace(group_id="g")),
+        SimpleNamespace(
+            topics=("orders",),
+            topic_pattern=None,
+            settings=SimpleNamespace(group_id="g"),
+        ),
         ledger,
         allow_topic_loss=True,
         changed=threading.Condition(),
         pause_writes=None,
+        subscribe=None,
     )
     offsets = {
         TopicPartition("orders", 0): GroupOffset(
@@ -147,7 +169,8 @@ class Queries:
         self.on_start = lambda driver: None  # called after a driver has started
 
     def options(self, *topics, **more):
-        return read_options(self.given | {"subscribe": ",".join(topics)} | more)
+        names = {"subscribe": ",".join(topics)} if topics else {}
+        return read_options(self.given | names | more)
 
     def open(self, options, load_id=None):
         opened = open_driver(options, load_id)
@@ -278,6 +301,55 @@ def test_topic_created_a_moment_later_is_not_missing(share_broker, queries):
     share_broker.produce("bills", [b"x"] * 3)
 
     until_true(lambda: query.report_latest_offset()["position"] == 3)
+
+
+# Topics by a pattern.
+
+PATTERN = {"subscribePattern": "orders[.].*"}
+
+
+@both_ways
+def test_topics_that_match_a_pattern_are_read(any_kafka, acl_queries, way):
+    prefix = f"orders-{uuid.uuid4().hex[:8]}"
+    for name in (f"{prefix}.eu", f"{prefix}.us", f"old.{prefix}.eu"):
+        any_kafka.admin.create_topic(name=name)
+        any_kafka.admin.produce(name, [b"x"] * 3)
+
+    pattern = {"subscribePattern": f"{prefix}[.].*"}
+    assert acl_queries.read(way, **pattern) == 6
+
+
+def test_topic_that_matches_later_is_read(share_broker, queries, short_timeouts):
+    share_broker.create_topic("orders.eu")
+    query = queries.stream(**PATTERN)
+    share_broker.create_topic("orders.us")
+    share_broker.produce("orders.us", [b"x"] * 3)
+
+    until_true(lambda: query.report_latest_offset()["position"] == 3)
+
+
+def test_pattern_without_a_topic_waits_for_one_if_loss_is_allowed(
+    share_broker, queries, short_timeouts
+):
+    with pytest.raises(TopicMissingError, match="no topic matches subscribePattern"):
+        queries.stream(**PATTERN)
+    query = queries.stream(**PATTERN, **SKIP)
+    share_broker.create_topic("orders.eu")
+    share_broker.produce("orders.eu", [b"x"] * 3)
+
+    until_true(lambda: query.report_latest_offset()["position"] == 3)
+
+
+def test_deleted_topic_of_a_pattern_ends_the_query(
+    share_broker, queries, short_timeouts
+):
+    share_broker.create_topic("orders.eu")
+    share_broker.create_topic("orders.us")
+    query = queries.stream(**PATTERN)
+    share_broker.delete_topic("orders.us")
+
+    with pytest.raises(TopicMissingError, match=r"topic 'orders.us' was deleted"):
+        poll_until_error(query, at=0)
 
 
 # Forbidden topics and groups, on both brokers.
