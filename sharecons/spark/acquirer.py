@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import anyio
+from anyio.abc import TaskGroup
 from anyio.to_thread import run_sync
 
 from sharecons._record import AcknowledgeType
@@ -210,7 +211,17 @@ class Acquirer:
         member = ShareMember(settings, topics=())
         member.new_listener = lambda buffer: self
         member.on_acknowledged = self.on_ack_results
+        member.start_tasks = self._start_tasks
         return member
+
+    def _start_tasks(self, tasks: TaskGroup) -> None:
+        tasks.start_soon(self._read_window)
+
+    async def _read_window(self) -> None:
+        """Read the group's configs, for `_request_more`, while the member joins."""
+        assert self._member is not None, "starting"
+        await self._member.configs.read()
+        self._wakeup.set()
 
     # Called by the member's buffer (`BufferListener`).
 
@@ -275,8 +286,12 @@ class Acquirer:
         if room <= 0:
             member.demand.nothing()
         else:
-            # Whole batches would exceed a small room by up to a batch per leader.
-            member.demand.rounds(min(room, max_records), exact=room < max_records)
+            member.demand.rounds(
+                min(room, max_records),
+                # Whole batches would exceed a small room by up to a batch per leader.
+                exact=room < max_records,
+                window=member.configs.window,
+            )
 
     async def _write_acquired(self) -> None:
         async with self._write_lock:

@@ -57,7 +57,7 @@ class SourceOptions:
     max_wait: float = 0.5
     min_bytes: int = 1
     max_bytes: int = 8 << 20
-    max_records: int = 12_000
+    max_records: int = 60_000
     security: Mapping[str, str] = field(default_factory=dict, repr=False)
     ledger_options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 

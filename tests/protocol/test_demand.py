@@ -98,6 +98,15 @@ def test_exact_rounds_request_no_whole_batches() -> None:
     assert bench.prefetch.takes_whole_batches(leaders=1)
 
 
+def test_rounds_request_no_more_than_the_windows_hold() -> None:
+    bench = Bench()
+    bench.demand.rounds(60_000)
+    assert bench.limit() == 2000
+
+    bench.demand.rounds(60_000, window=10_000)
+    assert bench.limit() == 10_000
+
+
 def test_request_wakes_the_leaders() -> None:
     bench = Bench()
 

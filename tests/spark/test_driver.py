@@ -210,6 +210,29 @@ def test_acquiring_pauses_at_max_offsets_ahead(broker, options, start_driver):
     assert driver.wait_beyond(waiting, 5) > waiting
 
 
+def test_fetch_fills_the_window_of_the_group(
+    broker, options, start_driver, monkeypatch
+):
+    broker.set_group_config(GROUP, {"share.partition.max.record.locks": "4000"})
+    sizes, append = [], Store.append
+
+    def record(store, segment):
+        sizes.append(sum(each.size for each in segment))
+        append(store, segment)
+
+    monkeypatch.setattr(Store, "append", record)
+    fault = broker.faults.on("ShareFetch", times=None).refuse("KAFKA_STORAGE_ERROR")
+    start_driver(options())
+    wait_for_requests(broker, "DescribeConfigs", 1)  # the window is read
+    for _ in range(50):
+        produce(broker, 100)
+        produce(broker, 100, partition=1)
+    fault.undo()
+
+    until_true(lambda: sizes)
+    assert sizes[0] == 8000
+
+
 class AdjustableClock:
     """The monotonic clock, plus the time for which `advance` was called."""
 

@@ -118,6 +118,7 @@ def test_running_query_reads_new_records_and_stops_without_using_a_delivery(
     for count in (100, 200, 300):
         queue.produce(100)
         wait_for(count, queue, query)
+    progress = query.lastProgress
     query.stop()
     queue.produce(10)
     queue.run(spark)
@@ -125,6 +126,9 @@ def test_running_query_reads_new_records_and_stops_without_using_a_delivery(
     table = committed_rows(queue.out)
     assert offset_counts(table) == exactly_once({0: 310})
     assert set(table["deliveryCount"].to_pylist()) == {1}
+    # The backlog includes the batch that was just planned.
+    latest = json.loads(progress.sources[0].latestOffset)
+    assert latest["backlog"] >= progress.numInputRows
 
 
 def wait_for(count, queue, query):

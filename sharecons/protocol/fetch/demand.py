@@ -50,7 +50,7 @@ class FetchDemand:
             self._prefetch.set_allowance(count)
         self._set_suspended(not count)
 
-    def rounds(self, count: int, *, exact: bool = False) -> None:
+    def rounds(self, count: int, *, exact: bool = False, window: int = 0) -> None:
         """Fetch `count` records whenever none are buffered, without a request.
 
         For a user that takes all that has arrived, and prefers few large fetches. Only
@@ -60,8 +60,10 @@ class FetchDemand:
             count: the records of one round, divided among the partition leaders.
             exact: brokers acquire no more than that (since Kafka 4.2), instead of whole
                 batches.
+            window: records that a partition has in flight at most, by the group's
+                config; 0 for Kafka's default.
         """
-        self._prefetch.set_rounds(count, exact=exact)
+        self._prefetch.set_rounds(count, exact=exact, window=window)
         self._set_suspended(False)
 
     def nothing(self) -> None:

@@ -121,7 +121,7 @@ class Prefetch:
         self.lock_duration = 0.0
         self.next_ack: Callable[[], float] = _any_time
         self._max_records = max_records
-        self._is_exact = False
+        self._is_exact, self._window = False, WINDOW
         self._batch_allowance = 0
         self._rate = 0.0
         self._delivered = 0
@@ -203,13 +203,13 @@ class Prefetch:
         self._max_records = records
         self._is_exact = False
 
-    def set_rounds(self, records: int, *, exact: bool) -> None:
+    def set_rounds(self, records: int, *, exact: bool, window: int) -> None:
         """Fetch `records` whenever none are buffered, as if a reader always waited.
 
         For an application that takes all records as they arrive.
         """
         self._max_records = self.allowance = records
-        self._is_exact, self.overlaps = exact, False
+        self._is_exact, self._window, self.overlaps = exact, window or WINDOW, False
         self.waiting_readers = 1
 
     def restart(self) -> None:
@@ -296,7 +296,7 @@ class Prefetch:
             )
             share = max(1, min(share, room))
         if not self.overlaps:
-            return max(1, min(share, WINDOW * partitions))
+            return max(1, min(share, self._window * partitions))
         room = max(QUARTER_WINDOW * partitions, MIN_QUARTER_TOTAL)
         return max(1, min(share, room, HALF_WINDOW * partitions))
 
