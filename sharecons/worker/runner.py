@@ -241,7 +241,7 @@ class Runner:
 
     def _on_threads(self, settings: HandlerSettings, count: int) -> None:
         """Use fewer slots while threads of a handler's cancelled calls run."""
-        self._machine.scheduler.set_unusable_calls(settings, count)
+        self._machine.scheduler.queue_of(settings).unusable = count
         self._wake()
 
     # Records and their locks.

@@ -70,7 +70,8 @@ class Bench:
     def hold(self, seconds: float) -> tuple[WorkItem, Locked]:
         record = Locked(self.clock, seconds)
         item = WorkItem(record, 1)
-        self._scheduler.add(item)
+        item.queue = self._scheduler.queue_of(item.settings)
+        item.queue.add(item)
         self.keeper.add(item)
         return item, record
 

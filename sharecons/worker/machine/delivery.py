@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any, final
 
+from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.topic_settings import TopicSettings
 
 __all__ = ["Deliveries"]
@@ -20,12 +21,21 @@ class Deliveries:
 
     Args:
         topics: find the handlers of records.
+        scheduler: has the queues of the handlers.
+
+    Attributes:
+        without_handler: new items that no handler can process. They have the settings
+            of a handler that shares their retry topic.
     """
 
-    def __init__(self, topics: TopicSettings) -> None:
+    def __init__(self, topics: TopicSettings, scheduler: Scheduler) -> None:
         self._topics = topics
-        self._by_topic = topics.by_topic
-        self._without_handler: list[WorkItem] = []
+        self._queue_of = scheduler.queue_of
+        self._by_topic = {
+            topic: scheduler.queue_of(settings)
+            for topic, settings in topics.by_topic.items()
+        }
+        self.without_handler: list[WorkItem] = []
 
     def new_items(
         self, records: Iterable[Any], now: float, wall_clock: float
@@ -39,35 +49,31 @@ class Deliveries:
         by_topic = self._by_topic
         items: list[WorkItem] = []
         for record in records:
-            settings = by_topic.get(record.topic)
-            if settings is None:
+            queue = by_topic.get(record.topic)
+            if queue is None:
                 items.append(self._of_retry_topic(record, now, wall_clock))
             else:
-                items.append(_new_item(record, settings, now))
+                items.append(_new_item(record, queue, now))
         return items
 
     def take_without_handler(self) -> list[WorkItem]:
-        """Return the new items that no handler can process, once.
-
-        They have the settings of a handler that shares their retry topic.
-        """
-        if not self._without_handler:
-            return []
-        items, self._without_handler = self._without_handler, []
+        """Return `without_handler`, and forget them."""
+        items, self.without_handler = self.without_handler, []
         return items
 
     def _of_retry_topic(self, record: Any, now: float, wall_clock: float) -> WorkItem:
         settings, state = self._topics.find(record)
         if settings is None:
-            item = _new_item(record, self._topics.substitute(record.topic), now)
-            self._without_handler.append(item)
+            substitute = self._topics.substitute(record.topic)
+            item = _new_item(record, self._queue_of(substitute), now)
+            self.without_handler.append(item)
             return item
         if state is None:
-            return _new_item(record, settings, now)
+            return _new_item(record, self._queue_of(settings), now)
         # Clocks of machines differ, and any producer can write a due time.
         longest = self._topics.longest_delay(record.topic)
         wait = min(max(0.0, state.due / 1000 - wall_clock), longest)
-        return WorkItem(
+        item = WorkItem(
             record,
             _size_of(record),
             settings=settings,
@@ -76,10 +82,13 @@ class Deliveries:
             origin=state.origin,
             lease_end=now + settings.max_lock_time,
         )
+        item.queue = self._queue_of(settings)
+        return item
 
 
-def _new_item(record: Any, settings: HandlerSettings, now: float) -> WorkItem:
-    return WorkItem(
+def _new_item(record: Any, queue: HandlerQueue, now: float) -> WorkItem:
+    settings = queue.settings
+    item = WorkItem(
         record,
         _size_of(record),
         settings=settings,
@@ -87,6 +96,8 @@ def _new_item(record: Any, settings: HandlerSettings, now: float) -> WorkItem:
         attempt=record.delivery_count,
         lease_end=now + settings.max_lock_time,
     )
+    item.queue = queue
+    return item
 
 
 def _size_of(record: Any) -> int:

@@ -108,12 +108,18 @@ class HandlerQueue:
 
     def ready_count(self, now: float) -> int:
         """Return how many records could start, if calls were free."""
-        self._wake(now)
+        if self._waiting:
+            self._wake(now)
         return self._ready_count
 
     def usable(self, calls: int) -> int:
         """Return how many calls the handler can make, up to `calls`."""
         return min(self.concurrency - self.unusable, calls)
+
+    def is_due(self, now: float) -> bool:
+        """Return whether a call could start now, if calls were free."""
+        ready = self.ready_count(now)
+        return bool(ready) and self._batch_start.is_due(ready, now)
 
     @property
     def is_saturated(self) -> bool:
@@ -127,7 +133,8 @@ class HandlerQueue:
         usable = self.concurrency - self.unusable
         startable = self.ready_count(now)
         free = usable * self._max_records - self.running
-        return max(0, min(free - startable, self.max_held - self.active_count))
+        active = len(self._held) - self.waiting_count
+        return max(0, min(free - startable, self.max_held - active))
 
     @property
     def active_count(self) -> int:
@@ -162,39 +169,33 @@ class HandlerQueue:
             return None
         if self._waiting:
             self._wake(now)
-        count = self._ready_count
         if self._max_records > 1:
-            count = self._batch_size(now, is_stopping)
-        if not count:
-            return None
-        items = [self._start_next()]
-        for _ in range(1, min(count, self._max_records)):
-            items.append(self._start_next())  # noqa: PERF401 (mostly one record)
-        self.calls += 1
-        call = Call(items)
-        call.queue = self
-        for item in items:
-            item.call = call
-        return call
+            return self._next_batch(now, is_stopping)
+        return self._start_call(1) if self._ready_count else None
 
-    def _batch_size(self, now: float, is_stopping: bool) -> int:
-        """Return how many records a batch has that starts now; 0 if none does."""
+    def _next_batch(self, now: float, is_stopping: bool) -> Call | None:
         ready = self._ready_count
         is_due = self._batch_start.is_due(ready, now)
         if not is_due and not (ready and is_stopping):
-            return 0
+            return None
         self._batch_start.on_started()
-        return min(ready, self._max_records)
+        return self._start_call(min(ready, self._max_records))
 
-    def _start_next(self) -> WorkItem:
-        """Let the next ready record run; there is one."""
-        while True:
+    def _start_call(self, count: int) -> Call:
+        """Start a call of ready records; there are `count` or more."""
+        items: list[WorkItem] = []
+        call = Call(items)
+        call.queue = self
+        while len(items) < count:
             item = (self._retries or self._ready).popleft()
             if item.state is ItemState.READY:
-                self._ready_count -= 1
                 item.state = ItemState.RUNNING
-                self.running += 1
-                return item
+                item.call = call
+                items.append(item)
+        self._ready_count -= count
+        self.running += count
+        self.calls += 1
+        return call
 
     def next_due(self) -> float:
         """Return when a call can start without another event; infinity if none can.

@@ -65,7 +65,7 @@ class WorkItem:
         argument: the record for the handler; deserialized before the first call.
         error: what the last attempt raised.
         call: the last call.
-        queue: the scheduler keeps here the queue of its handler.
+        queue: the queue of its handler.
         held_since: when the worker took it.
         lease_end: when the worker stops holding it.
         topic_partition: its partition.

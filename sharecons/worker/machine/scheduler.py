@@ -50,15 +50,12 @@ class Scheduler:
         )
         self._queue_of = {queue.settings: queue for queue in self.queues}
         self._turns = deque(self.queues)
-        self._calls = 0
-        self._unusable = 0
+
+    def queue_of(self, settings: HandlerSettings) -> HandlerQueue:
+        """Return the queue of a handler."""
+        return self._queue_of[settings]
 
     # Records.
-
-    def add(self, item: WorkItem) -> None:
-        """Add a record to the queue of its handler."""
-        queue = item.queue = self._queue_of[item.settings]
-        queue.add(item)
 
     @property
     def held(self) -> tuple[WorkItem, ...]:
@@ -87,7 +84,10 @@ class Scheduler:
     @property
     def free_calls(self) -> int:
         """How many calls could start now, of handlers with enough records."""
-        return self._concurrency - self._unusable - self._calls
+        free = self._concurrency
+        for queue in self.queues:
+            free -= queue.calls + queue.unusable
+        return free
 
     @property
     def equal_part(self) -> int:
@@ -100,28 +100,18 @@ class Scheduler:
         Args:
             is_stopping: start incomplete batches immediately.
         """
-        if self._calls >= self._concurrency - self._unusable:
-            return None
         turns = self._turns
+        if len(turns) == 1:  # its own limit is the limit of all
+            return turns[0].next_call(now, is_stopping)
+        if self.free_calls <= 0:
+            return None
         for _ in self.queues:
             queue = turns[0]
             turns.rotate(-1)
             call = queue.next_call(now, is_stopping)
             if call is not None:
-                self._calls += 1
                 return call
         return None
-
-    def on_call_ended(self, call: Call) -> None:
-        """Note that a call of `next_call` has ended: another one can start."""
-        self._calls -= 1
-        call.queue.calls -= 1
-
-    def set_unusable_calls(self, settings: HandlerSettings, count: int) -> None:
-        """Make fewer calls at a time: threads of cancelled ones of a handler run."""
-        queue = self._queue_of[settings]
-        self._unusable += count - queue.unusable
-        queue.unusable = count
 
     # Times.
 

@@ -74,10 +74,10 @@ class WorkerMachine:
     ) -> None:
         self._chance = chance
         self._reports_outcomes = reports_outcomes
-        self._deliveries = Deliveries(topics)
         self.scheduler = Scheduler(
             topics.handlers, concurrency=concurrency, max_bytes=max_bytes
         )
+        self._deliveries = Deliveries(topics, self.scheduler)
         self.window = WindowTracker()
         self.renewals = RenewalSchedule()
         self._waits = Waits(self.window, self.renewals)
@@ -120,10 +120,10 @@ class WorkerMachine:
             before = self.window.add(item, now)
             if before is not None:
                 earlier.append(before)
-            self.scheduler.add(item)
+            item.queue.add(item)
         actions = self.on_locks_lost(earlier) if earlier else NOTHING
-        without_handler = self._deliveries.take_without_handler()
-        if without_handler:
+        if self._deliveries.without_handler:
+            without_handler = self._deliveries.take_without_handler()
             actions = [*actions, *self._give_up(without_handler, now)]
         if self.has_ended:
             return [*actions, *self.release_held(items)]
@@ -209,7 +209,7 @@ class WorkerMachine:
         Call `on_results` before, unless it was cancelled.
         """
         call.is_running = False
-        self.scheduler.on_call_ended(call)
+        call.queue.calls -= 1
         if self._ending_calls:
             self._ending_calls.on_call_ended(call)
 

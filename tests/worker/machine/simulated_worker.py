@@ -28,6 +28,7 @@ from sharecons.worker.retry_topics import retry_headers
 __all__ = ["LOCK", "FakeRecord", "SimulatedWorker", "retry_record"]
 
 LOCK: Final = 30.0
+ORIGIN_TOPIC: Final = "sharecons.origin.topic"
 DELIVERY_LIMIT: Final = 5
 
 Position = tuple[str, int, int]
@@ -106,13 +107,24 @@ class SimulatedWorker:
         self.dead_lettered: set[Position] = set()
         self.accepts_copies = True
         self.log: Counter[str] = Counter()
+        self._passed_over: Counter[HandlerSettings] = Counter()
 
     # Events.
+
+    def _handler_of(self, record: FakeRecord) -> HandlerSettings | None:
+        """Return the handler of the topic, or of the origin in a retry topic."""
+        by_topic = self.topics.by_topic
+        if record.topic in by_topic:
+            return by_topic[record.topic]
+        origins = [value for name, value in record.headers if name == ORIGIN_TOPIC]
+        return by_topic[(origins[0] or b"").decode()] if origins else None
 
     def take(self, records: Iterable[FakeRecord]) -> list[WorkItem]:
         """Take records; the broker has locked them for this worker."""
         items = self.machine.new_items(records, self.now, 0.0)
         for item in items:
+            expected = self._handler_of(item.record)
+            assert expected is None or item.settings is expected
             deadline = item.record.lock_deadline
             self.machine.renewals.add(item, deadline=deadline, duration=LOCK)
         self.items += items
@@ -124,12 +136,22 @@ class SimulatedWorker:
         return self.take([FakeRecord(offset, **options)])[0]
 
     def start_calls(self) -> None:
-        while len(self.assigned) + len(self.running) < self.concurrency:
-            call = self.machine.next_call(self.now)
-            if call is None:
-                return
+        while (call := self.machine.next_call(self.now)) is not None:
             assert all(item.due <= self.now for item in call.items)
+            assert len({item.settings for item in call.items}) == 1, "two handlers"
             self.assigned.append(call)
+            self._count_turns(call.items[0].settings)
+
+    def _count_turns(self, called: HandlerSettings) -> None:
+        """Check that a handler that can be called waits for one turn of each other."""
+        for queue in self.machine.scheduler.queues:
+            can_start = queue.is_due(self.now) and not queue.is_saturated
+            if queue.settings is called or not can_start:
+                self._passed_over[queue.settings] = 0
+                continue
+            self._passed_over[queue.settings] += 1
+            others = len(self.topics.handlers) - 1
+            assert self._passed_over[queue.settings] <= others, "it starves"
 
     def begin(self, call: Call) -> bool:
         """Begin a call; return whether its handler runs."""
@@ -143,6 +165,8 @@ class SimulatedWorker:
         assert len(set(positions)) == len(positions), "one record twice in a call"
         assert in_calls.isdisjoint(positions), "two handlers for one record"
         assert all(item.state is ItemState.RUNNING for item in call.items)
+        names = {self._handler_of(item.record) for item in call.items} - {None}
+        assert names <= {call.queue.settings}, "a record of another handler"
         self.running.append(call)
         return True
 
@@ -187,7 +211,7 @@ class SimulatedWorker:
 
     def end(self) -> None:
         """End the run: all handlers are cancelled, and then all copies are begun."""
-        for call in self.running:
+        for call in [*self.assigned, *self.running]:
             self.machine.on_call_ended(call)
         self.running, self.cancelled, self.assigned = [], [], []
         self.copies = []
@@ -260,6 +284,10 @@ class SimulatedWorker:
             assert len(item.record.ends) == (item not in held), item.record
         calls = [*self.assigned, *self.running]
         assert len(calls) <= self.concurrency
+        for queue in self.machine.scheduler.queues:
+            limit = queue.settings.concurrency or self.concurrency
+            own = [call for call in calls if call.queue is queue]
+            assert len(own) == queue.calls <= limit, "the calls of a handler"
         for call in self.running:
             settled = all(item.state is not ItemState.RUNNING for item in call.items)
             assert settled == (call in self.cancelled), "cancelled in time"
@@ -272,10 +300,10 @@ class SimulatedWorker:
 
     def _check_lanes(self, held: set[WorkItem]) -> None:
         """Check that only the first record of a lane is not blocked."""
-        first: dict[bytes, WorkItem] = {}
+        first: dict[tuple[HandlerSettings, bytes], WorkItem] = {}
         for item in self.items:
             if item in held and item.lane is not None:
-                leader = first.setdefault(item.lane, item)
+                leader = first.setdefault((item.settings, item.lane), item)
                 if leader is item:
                     assert item.state is not ItemState.BLOCKED, "blocked by no record"
                 elif item.state is not ItemState.COPYING:
@@ -287,7 +315,7 @@ class SimulatedWorker:
         assert not self.machine.copies
         for item in self.items:
             assert len(item.record.ends) == 1
-            if self._is_last(item) and self.settings.dead_letter is not None:
+            if self._is_last(item) and item.settings.dead_letter is not None:
                 allowed = item in self.succeeded or REJECT in item.record.ends
                 assert allowed or item in self.copied, item.record
 

@@ -1,7 +1,8 @@
 """A worker between handlers, a broker and topics for copies that all misbehave.
 
 Each record that was taken has one end. It is accepted after success or a confirmed
-copy. A record is never in two calls. `SimulatedWorker` checks this at each action.
+copy. A record is never in two calls, and only in calls of its own handler. Handlers are
+called in turn, within their limits. `SimulatedWorker` checks this at each action.
 """
 
 from typing import Any, Final
@@ -41,6 +42,7 @@ ERRORS: Final = {
 
 errors = st.sampled_from(["none", "none", "error", "retry", "reject", "dead"])
 keys = st.sampled_from([None, b"a", b"b"])
+sources = st.sampled_from(["orders", "orders", "refunds", "returns", "mails"])
 choices = st.integers(0, 1000)
 
 
@@ -57,12 +59,15 @@ class WorkerAndBroker(RuleBasedStateMachine):
         window=st.sampled_from([2, 2000]),
         renews=st.booleans(),
         max_attempts=st.sampled_from([3, 6]),
+        concurrency=st.sampled_from([None, None, 1, 2]),
+        several=st.booleans(),
     )
     def begin(
         self,
         window: int,
         renews: bool,
         max_attempts: int,
+        several: bool,
         **options: Any,
     ) -> None:
         topics = options.pop("topics")
@@ -73,11 +78,23 @@ class WorkerAndBroker(RuleBasedStateMachine):
             max_wait=1.0,
             **options,
         )
-        self.worker = SimulatedWorker(settings)
+        refunds = HandlerSettings(
+            retry=RetryPolicy(max_attempts=3, initial=2.0),
+            retry_topics=TOPICS,
+            dead_letter="refunds.dead",
+            concurrency=2,
+        )
+        mails = HandlerSettings(max_records=2, max_wait=2.0)
+        others = {"refunds": refunds, "returns": refunds, "mails": mails}
+        self.worker = SimulatedWorker(settings, others if several else {})
         self.worker.machine.window.window = window
         self.worker.machine.renewals.renews = renews
         self.next_offset = 0
         self.ended = False
+
+    def known(self, topic: str) -> str:
+        """Return the topic, or one that is consumed in this example."""
+        return topic if topic in self.worker.topics.by_topic else "orders"
 
     def choose(self, several: Any, which: int) -> Any:
         several = list(several)
@@ -88,14 +105,18 @@ class WorkerAndBroker(RuleBasedStateMachine):
     @rule(
         several=st.lists(keys, min_size=1, max_size=4),
         delivery_count=st.sampled_from([1, 1, 1, 5]),
+        topic=sources,
     )
-    def deliver(self, several: list[bytes | None], delivery_count: int) -> None:
+    def deliver(
+        self, several: list[bytes | None], delivery_count: int, topic: str
+    ) -> None:
         deadline = self.worker.now + LOCK
         offsets = range(self.next_offset, self.next_offset + len(several))
         self.next_offset += len(several)
         self.worker.take(
             FakeRecord(
                 offset,
+                topic=self.known(topic),
                 key=key,
                 delivery_count=delivery_count,
                 lock_deadline=deadline,
@@ -103,12 +124,24 @@ class WorkerAndBroker(RuleBasedStateMachine):
             for offset, key in zip(offsets, several, strict=True)
         )
 
-    @precondition(lambda self: self.worker.settings.retry_topics)
-    @rule(due=st.sampled_from([0.0, 5.0, 29.0, 60.0]))
-    def deliver_of_a_retry_topic(self, due: float) -> None:
-        now = self.worker.now
-        self.worker.take([retry_record(self.next_offset, now + due, now)])
+    @precondition(lambda self: self.worker.topics.retry_topics)
+    @rule(due=st.sampled_from([0.0, 5.0, 29.0, 60.0]), source=sources)
+    def deliver_of_a_retry_topic(self, due: float, source: str) -> None:
+        now, offset = self.worker.now, self.next_offset
+        source = self.known(source)
+        self.worker.take([retry_record(offset, now + due, now, source=source)])
         self.next_offset += 1
+
+    @precondition(lambda self: self.worker.topics.retry_topics)
+    @rule()
+    def deliver_of_a_retry_topic_without_headers(self) -> None:
+        topics, now = self.worker.topics, self.worker.now
+        record = FakeRecord(self.next_offset, topic="later", lock_deadline=now + LOCK)
+        (item,) = self.worker.take([record])
+        self.next_offset += 1
+        if topics.find(record)[0] is None:
+            event("no handler")
+            assert item.has_outcome
 
     @precondition(lambda self: self.worker.available)
     @rule(which=choices, count=st.integers(1, 3))
