@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 
 from sharecons.config import validation
-from sharecons.errors import ConfigurationError
+from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.metrics.catalog import MetricName
 from sharecons.record import TopicPartition
 from sharecons.worker.membership import WorkerMembership
@@ -97,7 +97,8 @@ class WorkerHealth:
 
         Raises:
             ConfigurationError: the worker does not consume a topic.
-            ClosedError, ConsumerStateError: the worker does not run.
+            ConsumerStateError: the worker does not run.
+            WrongThreadError: this is not its event loop.
         """
         names = self._consumed("pause", topics)
         self._access.set_paused(self._access.member.paused.union(names))
@@ -119,7 +120,12 @@ class WorkerHealth:
         self, verb: str, topics: Iterable[str | Iterable[str]]
     ) -> tuple[str, ...]:
         """Return the names of topics; raises as `pause`."""
-        self._access.member.check_open()
+        if self._access.member.state != "open":
+            raise ConsumerStateError(
+                f"cannot {verb} topics: the worker does not run; call this between its "
+                "start and its end"
+            )
+        self._access.member.check_caller()
         names = validation.check_topics(topics)
         for name in names:
             if name not in self.subscription:

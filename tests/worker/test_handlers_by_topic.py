@@ -15,8 +15,8 @@ from sharecons import (
     RetryTopic,
     ShareWorker,
 )
-from sharecons.errors import ConfigurationError
-from sharecons.testing import EmbeddedBroker
+from sharecons.errors import ConfigurationError, ConsumerStateError
+from sharecons.testing import EmbeddedBroker, OffsetState
 from tests.waiting import until
 from tests.worker.working import QUICK, Handled
 
@@ -152,6 +152,7 @@ async def test_decorated_functions_handle_records_and_batches(
     assert [b"3", b"4"] == sorted(handled)
 
 
+@pytest.mark.slow("a minute of a worker, on a virtual clock")
 async def test_retried_record_of_a_retry_topic_returns_to_its_handler(
     topics: EmbeddedBroker,
 ) -> None:
@@ -221,6 +222,32 @@ async def test_paused_topic_is_not_handled_until_it_is_resumed(
         await until(lambda: refunds.calls == [b"1"])
         with pytest.raises(ConfigurationError, match="does not consume it"):
             worker.pause("others")
+
+
+@pytest.mark.slow("prefetching begins after 200 records")
+async def test_worker_that_stops_processes_what_it_has_fetched_of_paused_topics(
+    topics: EmbeddedBroker,
+) -> None:
+    """A release would use up a delivery."""
+    topics.produce("orders", [b"x"] * 2000, batch=50)
+
+    async def handle(record: Record[Any, Any]) -> None:
+        await anyio.sleep(0.01)
+
+    worker = new_worker(topics, "orders", handle, concurrency=1)
+    with anyio.fail_after(60):
+        async with worker:
+            await until(lambda: worker.stats.accepted > 200)
+            worker.pause("orders")
+            await anyio.sleep(2.0)
+            accepted = worker.stats.accepted
+            in_flight = topics.group("billing").partition("orders").in_flight
+            withheld = [each.state for each in in_flight].count(OffsetState.ACQUIRED)
+            assert (0, True) == (worker.stats.held, withheld > 0)
+
+    assert (accepted + withheld, 0) == (worker.stats.accepted, worker.stats.released)
+    with pytest.raises(ConsumerStateError, match="the worker does not run"):
+        worker.resume("orders")
 
 
 async def test_handler_that_decides_for_itself_writes_to_its_own_dead_letters(

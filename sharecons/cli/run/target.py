@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from sharecons.config.callables import is_generator
 from sharecons.errors import ConfigurationError
+from sharecons.worker.handler import Handler
 from sharecons.worker.handlers import BatchHandler
 from sharecons.worker.share_worker import ShareWorker
 
-__all__ = ["Handler", "TargetError", "import_target"]
+__all__ = ["AnyHandler", "TargetError", "import_target"]
 
 Worker = ShareWorker[Any, Any]
-Handler = Callable[[Any], Any] | BatchHandler[Any, Any]
+AnyHandler = Callable[[Any], Any] | BatchHandler[Any, Any] | Handler[Any, Any]
 
 MAX_NAMES: Final = 12
 EXAMPLE: Final = "MODULE:HANDLER, such as app:handle"
@@ -36,7 +37,7 @@ class TargetError(ConfigurationError):
         self.details = details
 
 
-def import_target(target: str) -> Worker | Handler:
+def import_target(target: str) -> Worker | AnyHandler:
     """Return the worker or the handler that `target` names.
 
     The working directory becomes the first on the module search path.
@@ -131,14 +132,14 @@ def _is_candidate(parent: Any, name: str) -> bool:
     found = getattr(parent, name, None)
     if name.startswith("_") or inspect.isclass(found) or inspect.ismodule(found):
         return False
-    if isinstance(found, ShareWorker | BatchHandler):
+    if isinstance(found, ShareWorker | BatchHandler | Handler):
         return True
     origin = getattr(found, "__module__", None)
     return callable(found) and origin == getattr(parent, "__name__", origin)
 
 
-def _checked(found: Any, target: str) -> Worker | Handler:
-    if isinstance(found, ShareWorker | BatchHandler):
+def _checked(found: Any, target: str) -> Worker | AnyHandler:
+    if isinstance(found, ShareWorker | BatchHandler | Handler):
         return found
     if inspect.isclass(found):
         raise TargetError(f"{target} is a class; name a function, or an instance of it")
@@ -155,7 +156,7 @@ def _checked(found: Any, target: str) -> Worker | Handler:
         raise TargetError(
             f"{target} requires {count} arguments; a handler has one, the record"
         )
-    handler: Handler = found
+    handler: AnyHandler = found
     return handler
 
 

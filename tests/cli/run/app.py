@@ -6,7 +6,7 @@ from pathlib import Path
 
 import anyio
 
-from sharecons import BatchHandler, ShareWorker
+from sharecons import BatchHandler, Handler, ShareWorker
 
 LOG = Path(os.environ.get("APP_LOG", os.devnull))
 NEVER = threading.Event()
@@ -96,4 +96,5 @@ class Handlers:
 
 handlers = Handlers()
 batches = BatchHandler(handle_many)
+with_settings = Handler(handle, concurrency=2)
 NUMBER = 5

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sharecons import BatchHandler, ShareWorker
+from sharecons import BatchHandler, Handler, ShareWorker
 from sharecons.cli.run.target import TargetError, import_target
 from tests.cli.run_cli import run_cli
 
@@ -38,6 +38,7 @@ def test_handlers_and_workers_are_returned():
     assert "handle" == import_target("app:handle").__name__
     assert "handle" == import_target("app:handlers.handle").__name__
     assert isinstance(import_target("app:batches"), BatchHandler)
+    assert isinstance(import_target("app:with_settings"), Handler)
     assert isinstance(import_target("app:make_worker"), ShareWorker)
 
 
