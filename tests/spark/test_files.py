@@ -1,5 +1,7 @@
 """Files on Hadoop's file systems: the local one, and others, by the way of viewfs."""
 
+import uuid
+
 import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
@@ -19,10 +21,12 @@ def files(request, spark, tmp_path):
     if request.param == "file":
         yield Files(spark, f"file:{tmp_path}")
         return
+    # Hadoop keeps a file system by its name.
+    name = f"cluster{uuid.uuid4().hex}"
     hadoop = spark._jsc.hadoopConfiguration()
-    hadoop.set("fs.viewfs.mounttable.cluster.link./data", f"file:{tmp_path}")
-    yield Files(spark, "viewfs://cluster/data/")
-    hadoop.unset("fs.viewfs.mounttable.cluster.link./data")
+    hadoop.set(f"fs.viewfs.mounttable.{name}.link./data", f"file:{tmp_path}")
+    yield Files(spark, f"viewfs://{name}/data/")
+    hadoop.unset(f"fs.viewfs.mounttable.{name}.link./data")
 
 
 def test_replaced_file_has_its_last_content(files, tmp_path):

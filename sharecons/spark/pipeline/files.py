@@ -73,12 +73,17 @@ class Files:
             # A store that copies can be interrupted between the copy and the deletion.
             self._files.delete(old, False)
             return
-        self._files.mkdirs(new.getParent())
-        if not self._files.rename(old, new) and not self._files.exists(new):
+        cause = None
+        try:
+            self._files.mkdirs(new.getParent())
+            self._files.rename(old, new)
+        except Exception as error:  # noqa: BLE001 (a file system returns False or raises)
+            cause = error
+        if not self._files.exists(new):
             raise PublishError(
                 f"{self.url(source)} cannot be renamed to {self.url(target)}; check "
                 "the permissions, and that nothing else writes to this directory"
-            )
+            ) from cause
 
     def remove(self, name: str) -> None:
         """Delete a file or a directory, if it exists."""
