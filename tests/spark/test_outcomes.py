@@ -127,7 +127,7 @@ JUDGED = {
 }
 
 
-@pytest.mark.slow("Spark starts processes", seconds=30)
+@pytest.mark.slow("Spark starts processes", seconds=60)
 @pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_each_record_of_a_query_has_the_outcome_that_it_chose(
