@@ -5,7 +5,7 @@ docs/spark.md. The extra `spark` installs pyspark and pyarrow. The modules, in r
 order:
 
 - Spark's calls: `source`, `schema`, `options`, `refused_options`,
-  `ledger_options`, `hadoop_conf`.
+  `ledger_options`, `units`, `hadoop_conf`.
 - Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
   `query_link` (several readers of one query); `errors`.
 - The member: `factory`, `driver`, `driver_tasks`, `acquirer`, `ahead_limit`; `watch`,

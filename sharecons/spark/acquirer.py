@@ -63,6 +63,7 @@ class AcquirerStats:
 
     Attributes:
         acquired: all acquired offsets, redeliveries included.
+        acquired_bytes: the bytes of their batches, as they are in the log.
         entered: the new ones, which were written to the ledger.
         redelivered: the offsets with a delivery count above 1.
         last_deliveries: the offsets whose delivery count has reached the group's limit.
@@ -72,6 +73,7 @@ class AcquirerStats:
     """
 
     acquired: int = 0
+    acquired_bytes: int = 0
     entered: int = 0
     redelivered: int = 0
     last_deliveries: int = 0
@@ -303,6 +305,7 @@ class Acquirer:
         if not locked:
             return
         ranges = [each for lease in locked for each in _ranges_of(lease)]
+        self.stats.acquired_bytes += sum(len(each.payload or b"") for each in locked)
         self._count_ranges(ranges)
         # Shielded: after a cancelled write its outcome would be unknown.
         with anyio.CancelScope(shield=True):

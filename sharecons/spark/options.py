@@ -16,8 +16,9 @@ from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import parse_ledger_option
 from sharecons.spark.refused_options import reason_against
+from sharecons.spark.units import parse_duration, parse_size
 
-__all__ = ["SourceOptions", "load_security", "parse_duration", "read_options"]
+__all__ = ["SourceOptions", "load_security", "read_options"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +41,7 @@ class SourceOptions:
     topic_pattern: str | None = None
     include_headers: bool = False
     max_offsets_per_trigger: int | None = None
+    max_bytes_per_trigger: int | None = None
     min_offsets_per_trigger: int | None = None
     max_trigger_delay: float = 900.0
     min_partitions: int | None = None
@@ -197,28 +199,6 @@ def _position(name: str, value: str) -> int | str:
     )
 
 
-_UNITS: Final[Mapping[str, float]] = {
-    "us": 1e-6,
-    "ms": 1e-3,
-    "s": 1.0,
-    "m": 60.0,
-    "min": 60.0,
-    "h": 3600.0,
-    "d": 86400.0,
-}
-
-
-def parse_duration(name: str, value: str) -> float:
-    """Parse a duration in Spark's notation (`15m`, `500ms`, `2h`) to seconds."""
-    match = re.fullmatch(r"(\d+)\s*([a-z]*)", value.strip().lower())
-    if match is None or (match[2] or "ms") not in _UNITS:
-        raise ConfigurationError(
-            f"{name} must be a number with a unit (500ms, 30s, 15m, 2h), not {value!r}"
-        )
-    # Spark's default unit is milliseconds.
-    return int(match[1]) * _UNITS[match[2] or "ms"]
-
-
 @dataclass(frozen=True, slots=True)
 class _Option:
     name: str
@@ -236,6 +216,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("ledgerLocation", "ledger_location", _text),
         _Option("includeHeaders", "include_headers", _flag),
         _Option("maxOffsetsPerTrigger", "max_offsets_per_trigger", _count(1)),
+        _Option("maxBytesPerTrigger", "max_bytes_per_trigger", parse_size),
         _Option("minOffsetsPerTrigger", "min_offsets_per_trigger", _count(1)),
         _Option("maxTriggerDelay", "max_trigger_delay", parse_duration),
         _Option("minPartitions", "min_partitions", _count(1)),

@@ -57,7 +57,7 @@ _log = get_logger(__name__)
 
 
 class BatchOutcomes(NamedTuple):
-    """What became of the records of a batch.
+    """The outcomes of the records of a batch.
 
     Attributes:
         accepted: the other records, without the columns `outcome` and `reason`.

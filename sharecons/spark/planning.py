@@ -13,10 +13,12 @@ from sharecons.protocol.admin.models import GroupOffset
 from sharecons.spark.ledger import AcquiredRange
 
 __all__ = [
+    "ALL_OFFSETS",
     "AvailableNowTarget",
     "BatchGrowth",
     "BatchLimits",
     "IdleTimeout",
+    "offsets_of_bytes",
     "plan_tasks",
 ]
 
@@ -42,6 +44,25 @@ class BatchLimits:
         if self.max_offsets is None:
             return ledger_end
         return min(ledger_end, start + self.max_offsets)
+
+
+ALL_OFFSETS: Final = 1 << 62
+"""A maximum for batches that have all offsets, whatever `maxBytesPerTrigger` is."""
+
+ASSUMED_SIZE: Final = 1024
+"""Bytes per offset, until the driver has acquired any."""
+
+
+def offsets_of_bytes(max_bytes: int, *, acquired: int, acquired_bytes: int) -> int:
+    """Return how many offsets have about `max_bytes`; at least one.
+
+    Args:
+        acquired: the number of offsets that the driver has acquired since it started.
+        acquired_bytes: the bytes of their batches in the log.
+    """
+    if not acquired or not acquired_bytes:
+        return max(1, max_bytes // ASSUMED_SIZE)
+    return max(1, max_bytes * acquired // acquired_bytes)
 
 
 GROWTH_PAUSE: Final = 0.5

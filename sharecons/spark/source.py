@@ -28,6 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
+    ReadMaxBytes,
     ReadMaxRows,
     ReadMinRows,
     SupportsTriggerAvailableNow,
@@ -38,6 +39,7 @@ from sharecons.errors import ConfigurationError
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.options import SourceOptions, read_options
 from sharecons.spark.pickling import Reduced, reduce_for_workers
+from sharecons.spark.planning import ALL_OFFSETS
 from sharecons.spark.query_link import open_query
 from sharecons.spark.schema import check_schema, source_schema
 from sharecons.spark.shared_query import Query
@@ -237,6 +239,8 @@ def default_limit(options: SourceOptions) -> ReadLimit:
     )
     if max_offsets is not None:
         return ReadMaxRows(max_offsets)
+    if options.max_bytes_per_trigger is not None:
+        return ReadMaxBytes(options.max_bytes_per_trigger)
     return ReadAllAvailable() if min_offsets is None else ReadMinRows(min_offsets)
 
 
@@ -245,13 +249,16 @@ def _batch_limits(
 ) -> tuple[int | None, int | None]:
     """Return the maximum and the minimum of a batch, in offsets.
 
-    Spark passes limits of its own, besides the limit of `default_limit`.
+    Spark passes limits of its own, besides the limit of `default_limit`. The query
+    itself applies `maxBytesPerTrigger`, unless the maximum is `ALL_OFFSETS`.
     """
     if isinstance(limit, ReadMaxRows):
         return limit.max_rows, options.min_offsets_per_trigger
     if isinstance(limit, ReadMinRows):
         return None, limit.min_rows
-    return None, None
+    if isinstance(limit, ReadMaxBytes):
+        return None, options.min_offsets_per_trigger
+    return (ALL_OFFSETS if options.max_bytes_per_trigger else None), None
 
 
 def stop_on_sigterm(query: Query) -> None:

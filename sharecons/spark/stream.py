@@ -11,10 +11,12 @@ from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.planning import (
+    ALL_OFFSETS,
     AvailableNowTarget,
     BatchGrowth,
     BatchLimits,
     IdleTimeout,
+    offsets_of_bytes,
     plan_tasks,
 )
 
@@ -71,14 +73,31 @@ class StreamQuery:
             ledger_end = self._driver.wait_beyond(position, POLL_TIMEOUT)
             overdue = self._clock() - self._last_trigger >= self._max_delay
         else:
-            ledger_end = self._wait_for_batch(position, max_offsets, self._target)
+            ledger_end = self._wait_for_batch(
+                position, self._limit_bytes(max_offsets), self._target
+            )
             overdue = True
-        limits = BatchLimits(max_offsets=max_offsets, min_offsets=min_offsets)
+        limits = BatchLimits(
+            max_offsets=self._limit_bytes(max_offsets), min_offsets=min_offsets
+        )
         end = limits.batch_end(position, ledger_end, overdue=overdue)
         if end > position:
             self._last_trigger = self._clock()
         self._driver.mark_planned(end)
         return self._offset(end)
+
+    def _limit_bytes(self, max_offsets: int | None) -> int | None:
+        """Return the maximum of a batch, by offsets and by `maxBytesPerTrigger`."""
+        max_bytes = self._options.max_bytes_per_trigger
+        if max_bytes is None or max_offsets == ALL_OFFSETS:
+            return max_offsets
+        stats = self._driver.stats()
+        of_bytes = offsets_of_bytes(
+            max_bytes,
+            acquired=stats["acquired"],
+            acquired_bytes=stats["acquired_bytes"],
+        )
+        return of_bytes if max_offsets is None else min(of_bytes, max_offsets)
 
     def report_latest_offset(self) -> dict[str, Any]:
         """Return the end of the ledger and the driver's stats, for the progress."""

@@ -97,6 +97,8 @@ def test_acquired_records_are_in_the_ledger_and_accepted(broker, options, start_
         produce(broker, 1, partition)
     until_true(lambda: after.end == 52)
     assert after.stats()["acquired"] == 2
+    # A batch of one record without a key has more than 60 bytes.
+    assert after.stats()["acquired_bytes"] > 60
 
 
 @pytest.mark.parametrize("point", ["before write", "after write", "accepted"])

@@ -6,7 +6,8 @@ import pytest
 
 from sharecons.config.properties import consumer_properties
 from sharecons.errors import ConfigurationError
-from sharecons.spark.options import load_security, parse_duration, read_options
+from sharecons.spark.options import load_security, read_options
+from sharecons.spark.units import parse_duration
 
 NEEDED = {
     "kafka.bootstrap.servers": "localhost:9092",
@@ -58,6 +59,9 @@ def test_missing_required_option_is_named(name):
         ({"includeHeaders": "true"}, "include_headers", True),
         ({"minPartitions": "8"}, "min_partitions", 8),
         ({"maxRecordsPerPartition": "10"}, "max_records_per_partition", 10),
+        ({"maxBytesPerTrigger": "100"}, "max_bytes_per_trigger", 100),
+        ({"maxBytesPerTrigger": "10 MB"}, "max_bytes_per_trigger", 10 << 20),
+        ({"maxBytesPerTrigger": "1g"}, "max_bytes_per_trigger", 1 << 30),
         ({"maxOffsetsAhead": "10"}, "max_offsets_ahead", 10),
         ({"kafka.request.timeout.ms": "1500"}, "request_timeout", 1.5),
         ({"kafka.fetch.max.wait.ms": "100"}, "max_wait", 0.1),
@@ -145,6 +149,8 @@ def test_unknown_option_is_rejected_with_a_suggestion():
         ("minPartitions", "0"),
         ("maxOffsetsPerTrigger", "-1"),
         ("maxOffsetsPerTrigger", "many"),
+        ("maxBytesPerTrigger", "0k"),
+        ("maxBytesPerTrigger", "1p"),
         ("kafka.request.timeout.ms", "1.5"),
         ("maxTriggerDelay", "soon"),
         ("subscribe", " , "),

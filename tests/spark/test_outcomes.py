@@ -127,7 +127,8 @@ JUDGED = {
 }
 
 
-@pytest.mark.slow("Spark starts processes", seconds=30)
+@pytest.mark.slow("Spark starts processes", seconds=60)
+@pytest.mark.timeout(600)
 @pytest.mark.filterwarnings("ignore")
 def test_each_record_of_a_query_has_the_outcome_that_it_chose(
     any_kafka, spark, tmp_path
@@ -159,7 +160,7 @@ def test_each_record_of_a_query_has_the_outcome_that_it_chose(
         .trigger(availableNow=True)
         .start()
     )
-    assert running.awaitTermination(90)
+    assert running.awaitTermination(300)
 
     rows = spark.read.parquet(str(query.out))
     assert sorted(each.offset for each in rows.collect()) == [0, 3, 6]

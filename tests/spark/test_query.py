@@ -10,7 +10,7 @@ from sharecons.spark.errors import LedgerError, LedgerLostError
 from sharecons.spark.factory import OpenedDriver
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.options import read_options
-from sharecons.spark.planning import AvailableNowTarget
+from sharecons.spark.planning import ALL_OFFSETS, AvailableNowTarget
 from sharecons.spark.store import Store
 from sharecons.spark.stream import StreamQuery
 from tests.spark.memory_storage import Killed, MemoryStorage
@@ -27,6 +27,8 @@ NEEDED = {
 
 class FakeDriver:
     """A ledger that fills at given times, and a simulated clock."""
+
+    acquired_bytes = 500  # of five offsets
 
     def __init__(self, ledger=None, missing=0):
         self.ledger = ledger or Ledger()
@@ -118,7 +120,7 @@ class FakeDriver:
         return True
 
     def stats(self):
-        return {"acquired": 5, "lag": 7}
+        return {"acquired": 5, "lag": 7, "acquired_bytes": self.acquired_bytes}
 
     def leave_group(self):
         self.left += 1
@@ -169,6 +171,26 @@ def test_batch_ends_at_the_ledgers_end_or_its_limit():
     assert latest(query, 0, max_offsets=30) == 30
     assert driver.planned_to == 30
     assert latest(query, 90, max_offsets=30) == 100
+
+
+def test_batch_has_about_its_maximum_of_bytes():
+    driver = FakeDriver()
+    driver.acquire(100)
+    query = stream(driver, maxBytesPerTrigger="3000", maxOffsetsPerTrigger="40")
+
+    assert latest(query, 0) == 30
+    assert latest(query, 0, max_offsets=40) == 30
+    assert latest(query, 0, max_offsets=7) == 7
+    assert latest(query, 0, max_offsets=ALL_OFFSETS) == 100
+
+
+def test_batch_of_unknown_size_is_limited_before_anything_is_acquired():
+    driver = FakeDriver()
+    driver.acquire(100)
+    driver.acquired_bytes = 0
+
+    assert latest(stream(driver, maxBytesPerTrigger="3k"), 0) == 3
+    assert latest(stream(driver, maxBytesPerTrigger="1"), 0) == 1
 
 
 def test_latest_offset_without_new_records_returns_the_start():
@@ -249,7 +271,12 @@ def test_progress_has_the_ledgers_end_and_the_stats():
     driver = FakeDriver()
     driver.acquire(10)
 
-    assert stream(driver).report_latest_offset() == {**at(10), "acquired": 5, "lag": 7}
+    assert stream(driver).report_latest_offset() == {
+        **at(10),
+        "acquired": 5,
+        "lag": 7,
+        "acquired_bytes": 500,
+    }
 
 
 # Trigger.AvailableNow.

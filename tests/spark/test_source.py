@@ -14,6 +14,7 @@ from pyspark import cloudpickle
 from pyspark.errors import AnalysisException, StreamingQueryException
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
+    ReadMaxBytes,
     ReadMaxRows,
     ReadMinRows,
     SupportsTriggerAvailableNow,
@@ -133,6 +134,8 @@ def test_table_without_options_is_explained():
         ({}, ReadAllAvailable()),
         ({"maxOffsetsPerTrigger": "5"}, ReadMaxRows(5)),
         ({"minOffsetsPerTrigger": "5"}, ReadMinRows(5)),
+        ({"maxBytesPerTrigger": "2k"}, ReadMaxBytes(2048)),
+        ({"maxBytesPerTrigger": "2", "maxOffsetsPerTrigger": "5"}, ReadMaxRows(5)),
         ({"minOffsetsPerTrigger": "2", "maxOffsetsPerTrigger": "5"}, ReadMaxRows(5)),
     ],
 )
