@@ -6,8 +6,9 @@ connects, `group_setup` checks the cluster before the member joins, `group_type`
 group, and `skipped_records` counts what a new group never receives.
 
 `member_tasks` runs the state machines of `sharecons.protocol`: `drive` runs one
-machine, `leader_tasks` one per partition leader, `ack_dispatcher` passes on the results
-of acknowledgements, and `listener` receives all events. `lease_buffer` holds leases
+machine, `leader_tasks` one per partition leader, `coordinator_connection` sends
+heartbeats, `ack_dispatcher` passes on the results of acknowledgements, and `listener`
+receives all events. `lease_buffer` holds leases
 until they are delivered, `pausable_buffer` withholds paused topics,
 `lease_decoder` decodes them, `record_taker` takes their records in one task, and
 `unprocessed` counts what remains. `group_configs` follows the configs of the group.

@@ -7,7 +7,6 @@ and those for the application to its `Listener`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from threading import get_ident
 from typing import Any
 
@@ -18,6 +17,7 @@ from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
 from sharecons.log import get_logger
 from sharecons.member.ack_dispatcher import AckDispatcher
+from sharecons.member.coordinator_connection import CoordinatorConnection
 from sharecons.member.drive import drive
 from sharecons.member.error_reports import ErrorReports
 from sharecons.member.leader_tasks import LeaderTasks
@@ -51,7 +51,7 @@ from sharecons.protocol.group.heartbeat import Membership
 from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.group.states import State
-from sharecons.protocol.partitions import Endpoint, SharePartition
+from sharecons.protocol.partitions import SharePartition
 
 __all__ = ["MemberTasks"]
 
@@ -250,34 +250,17 @@ class MemberTasks:
     # The tasks.
 
     async def _run_membership(self) -> None:
-        connections: dict[Endpoint, SharedConnection] = {}  # one, or none
+        coordinator = CoordinatorConnection(
+            self._cluster, self.membership, self._recorder, self._request_timeout
+        )
 
         async def send(request: Any) -> Any:
             if isinstance(request, FindCoordinator):
-                found = await self.send_to_any(request)
-                self.problems.on_coordinator_response(request, found)
-                return found
-            coordinator = self.membership.coordinator
-            assert coordinator is not None, "heartbeats follow a look-up"
-            if coordinator not in connections:
-                await close_all()
-                connections[coordinator] = SharedConnection(
-                    partial(self._cluster.connect, coordinator)
-                )
-            connection = connections[coordinator]
-            if not connection.is_open:
-                await connection.open()
-            sent_at = anyio.current_time()
-            self._recorder.on_heartbeat_sent(sent_at)
-            response = await connection.send(request, self._request_timeout)
-            now = anyio.current_time()
-            self._recorder.on_heartbeat_response(request, response, sent_at, now)
+                response = await self.send_to_any(request)
+            else:
+                response = await coordinator.send(request)
             self.problems.on_coordinator_response(request, response)
             return response
-
-        async def close_all() -> None:
-            while connections:
-                await connections.popitem()[1].aclose()
 
         try:
             await drive(
@@ -288,7 +271,7 @@ class MemberTasks:
             )
         finally:
             self.problems.end()
-            await close_all()
+            await coordinator.aclose()
 
     async def _run_metadata(self) -> None:
         await drive(

@@ -30,10 +30,11 @@ from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.spark.acquirer_stats import AcquirerStats
 from sharecons.spark.errors import LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 
-__all__ = ["Acquirer", "AcquirerStats", "LedgerWriter", "MemberConfig"]
+__all__ = ["Acquirer", "LedgerWriter", "MemberConfig"]
 
 CLOSE_TIMEOUT: Final = 10.0
 CONNECT_TIMEOUT: Final = 10.0
@@ -55,30 +56,6 @@ class LedgerWriter(Protocol):
     def room(self) -> int:
         """How many offsets can be acquired before Spark plans another batch."""
         ...
-
-
-@dataclass(slots=True)
-class AcquirerStats:
-    """Numbers of offsets since the member joined, for the query's progress.
-
-    Attributes:
-        acquired: all acquired offsets, redeliveries included.
-        acquired_bytes: the bytes of their batches, as they are in the log.
-        entered: the new ones, which were written to the ledger.
-        redelivered: the offsets with a delivery count above 1.
-        last_deliveries: the offsets whose delivery count has reached the group's limit.
-        refused: the offsets whose acceptance failed; they are delivered again.
-        lost: those whose lock ended before they were written to the ledger; they are
-            delivered again.
-    """
-
-    acquired: int = 0
-    acquired_bytes: int = 0
-    entered: int = 0
-    redelivered: int = 0
-    last_deliveries: int = 0
-    refused: int = 0
-    lost: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -306,7 +283,8 @@ class Acquirer:
             return
         ranges = [each for lease in locked for each in _ranges_of(lease)]
         self.stats.acquired_bytes += sum(len(each.payload or b"") for each in locked)
-        self._count_ranges(ranges)
+        assert self._member is not None, "started"
+        self.stats.count(ranges, self._member.configs.delivery_limit)
         # Shielded: after a cancelled write its outcome would be unknown.
         with anyio.CancelScope(shield=True):
             self.stats.entered += await run_sync(self.ledger_writer.write, ranges)
@@ -356,26 +334,9 @@ class Acquirer:
             self.stats.lost += lease.count
         return has_locks
 
-    def _count_ranges(self, ranges: Sequence[AcquiredRange]) -> None:
-        stats = self.stats
-        stats.acquired += sum(each.size for each in ranges)
-        stats.redelivered += sum(t.size for t in ranges if t.delivery_count > 1)
-        assert self._member is not None, "started"
-        limit = self._member.configs.delivery_limit
-        last = sum(t.size for t in ranges if t.delivery_count >= limit)
-        stats.last_deliveries += last
-        if last:
-            _log.warning(
-                "records were acquired on their last delivery; if this driver is "
-                "killed before it accepts them, the broker archives them",
-                records=last,
-                delivery_limit=limit,
-            )
-
     def snapshot(self) -> Mapping[str, int]:
         """Return the counts by name, as the query's progress shows them."""
-        stats = self.stats
-        return {name: getattr(stats, name) for name in stats.__slots__}
+        return self.stats.as_dict()
 
 
 def _ranges_of(lease: Lease) -> list[AcquiredRange]:
