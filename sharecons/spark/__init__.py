@@ -8,7 +8,8 @@ order:
   `ledger_options`, `units`, `hadoop_conf`.
 - Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
   `query_link` (several readers of one query); `errors`.
-- The member: `factory`, `driver`, `driver_tasks`, `acquirer`, `acquirer_stats`, `ahead_limit`; `watch`,
+- The member: `factory`, `driver`, `driver_tasks`, `acquirer`, `acquirer_stats`,
+  `ahead_limit`; `watch`,
   `topics`, `group_lag` (the state of topics and group).
 - The acquired offsets: `ledger`, `loads`; `ledger_store`, `store`,
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
