@@ -8,6 +8,7 @@ from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import ResultLog
 from sharecons.protocol.fetch.events import Acquired, StartsFixed
+from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.leader import Leader, Request, Response
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.partitions import SharePartition
@@ -33,7 +34,12 @@ CONNECTION_LOST: Final = ConnectionFailedError("the broker closed the connection
 class LeaderHarness:
     """A leader with its prefetch, batcher and result log, and a clock."""
 
-    def __init__(self, *partitions: SharePartition, **settings: object) -> None:
+    def __init__(
+        self,
+        *partitions: SharePartition,
+        pauses: FetchPauses | None = None,
+        **settings: object,
+    ) -> None:
         self.now = 0.0
         self.prefetch = Prefetch(500)
         self.prefetch.waiting_readers = 1
@@ -44,7 +50,7 @@ class LeaderHarness:
         }
         changed = {**known, **settings}
         self.leader = Leader(
-            NODE_ID, type(SETTINGS)(**changed), self.prefetch, self.batcher
+            NODE_ID, type(SETTINGS)(**changed), self.prefetch, self.batcher, pauses
         )
         self.leader.topic_names = {TOPIC_ID: TOPIC}
         self.leader.set_partitions(frozenset(partitions or {P0}))

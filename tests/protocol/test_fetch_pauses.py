@@ -261,3 +261,50 @@ def test_closing_does_not_wait_for_a_pause_after_failed_fetches():
     harness.leader.close()
 
     assert -1 == harness.next_acknowledge().share_session_epoch
+
+
+# Topics that the application wants no records of.
+
+
+def test_topic_that_is_left_out_leaves_the_session_until_it_is_fetched_again():
+    pauses = FetchPauses()
+    harness = LeaderHarness(P0, OTHER, pauses=pauses)
+    harness.respond(harness.next_fetch(), fetch_response())
+
+    pauses.leave_out({OTHER.topic_id})
+    harness.now += 1.0
+    without = harness.next_fetch()
+    harness.respond(without, fetch_response())
+    pauses.leave_out(())
+    harness.now += 1.0
+    again = harness.next_fetch()
+
+    assert ([OTHER], []) == ([*without.forgotten], [*without.added])
+    assert ([], [OTHER]) == ([*again.forgotten], [*again.added])
+
+
+def test_leader_whose_topics_are_all_left_out_fetches_nothing():
+    pauses = FetchPauses()
+    harness = LeaderHarness(P0, P1, pauses=pauses)
+    harness.respond(harness.next_fetch(), fetch_response())
+
+    pauses.leave_out({P0.topic_id})
+
+    assert harness.next_request() is None
+    assert math.inf == harness.leader.next_deadline(harness.now)
+
+
+def test_partitions_that_are_left_out_are_the_same_object_while_nothing_changes():
+    pauses = FetchPauses()
+    fetchable = FetchablePartitions(pauses)
+    partitions = frozenset({P0, OTHER})
+    pauses.leave_out({OTHER.topic_id})
+
+    found = fetchable.select(partitions, 1.0)
+    pauses.leave_out({OTHER.topic_id})
+
+    assert frozenset({P0}) == found
+    assert found is fetchable.select(partitions, 2.0)
+    assert math.inf == fetchable.next_pause_end(partitions, 2.0)
+    pauses.leave_out(())
+    assert partitions is fetchable.select(partitions, 3.0)

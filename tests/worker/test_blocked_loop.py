@@ -13,6 +13,7 @@ from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.blocked_loop import Block, BlockedLoop, Call
 from tests.waiting import until
+from tests.worker.routes import route, working_routes
 from tests.worker.working import Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
@@ -132,6 +133,29 @@ async def test_handler_that_blocks_the_event_loop_is_named(
     assert "records='orders-0 offset 1'" in line
     assert "blocks=1" in line
     assert 1.3 <= float(line.partition(" seconds=")[2].split()[0]) < 10.0
+
+
+@slow
+@on_real_clock
+async def test_line_names_the_one_of_several_handlers_that_blocks_the_event_loop(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"quick"])
+    broker.produce("orders.retry", [b"slow"])
+
+    async def charge(record: Record[Any, Any]) -> None:
+        await checkpoint()
+
+    async def refund(record: Record[Any, Any]) -> None:
+        block(1.3)
+
+    routes = {"orders": route(charge), "orders.retry": route(refund)}
+    async with working_routes(broker, routes):
+        await until(lambda: lines(caplog))
+
+    (line,) = lines(caplog)
+    assert "refund'" in line
+    assert "charge" not in line.partition("handler=")[2]
 
 
 @slow

@@ -1,14 +1,21 @@
 """A worker with several handlers: each has its topics, and none waits for another."""
 
+import time
 from collections import Counter
 from typing import Any
 
 import anyio
 import pytest
 
-from sharecons import Record
+from sharecons import Record, Retry, RetryTopic
+from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.virtual_time import Backend
+from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.worker.machine import window
+from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER
+from sharecons.worker.retry_topics import RetryTopics
+from sharecons.worker.routes import Route
 from tests.waiting import until
 from tests.worker.routes import route, working_routes
 
@@ -96,3 +103,68 @@ async def test_handler_that_goes_on_has_its_records_again(
 
     assert {("slow", 1): 100, ("fast", 1): 100} == deliveries
     assert anyio.current_time() - began < 1.0
+
+
+@pytest.mark.parametrize("is_shared", [True, False])
+async def test_record_of_a_retry_topic_returns_to_its_handler(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch, is_shared: bool
+) -> None:
+    monkeypatch.setattr(window, "USABLE", 0.0)  # no failed record waits in place
+    clock, start = running_clock(), time.time()
+    monkeypatch.setattr(time, "time", lambda: start + clock())
+    other = "later" if is_shared else "refunds.later"
+    create(broker, "invoices", "refunds", "later", "refunds.later")
+    calls: list[tuple[str, str]] = []
+
+    def failing_once(name: str, retry_topic: str) -> Route:
+        async def handle(record: Record[Any, Any]) -> None:
+            calls.append((name, record.topic))
+            if record.topic == name:
+                raise Retry(after=0.5)
+
+        topics = RetryTopics([RetryTopic(retry_topic, 0.5)])
+        return route(handle, retry_topics=topics)
+
+    routes = {
+        "invoices": failing_once("invoices", "later"),
+        "refunds": failing_once("refunds", other),
+    }
+    for name in routes:
+        broker.produce(name, [b"failed"])
+    async with working_routes(broker, routes) as worker:
+        await until(lambda: worker.stats.accepted == 2, within=60.0)
+        assert 2 == worker.stats.moved
+
+    expected = {
+        ("invoices", "invoices"): 1,
+        ("invoices", "later"): 1,
+        ("refunds", "refunds"): 1,
+        ("refunds", other): 1,
+    }
+    assert expected == Counter(calls)
+
+
+async def test_record_without_an_origin_in_a_shared_retry_topic_is_a_dead_letter(
+    broker: EmbeddedBroker,
+) -> None:
+    """It must not reach the wrong handler, and must not be lost."""
+    create(broker, "invoices", "refunds", "later", "dead")
+    topics = RetryTopics([RetryTopic("later", 0.5)])
+    handled: list[bytes] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        handled.append(record.value)
+
+    routes = {
+        "invoices": route(handle, retry_topics=topics),
+        "refunds": route(handle, retry_topics=topics, dead_letter="dead"),
+    }
+    broker.produce("later", [b"unknown"])
+    async with working_routes(broker, routes) as worker:
+        await until(lambda: worker.stats.dead_lettered == 1)
+
+    (letter,) = broker.records("dead")
+    origin = read_origin(letter.headers)
+    assert origin is not None
+    assert ("later", WITHOUT_HANDLER) == (origin.topic, origin.reason)
+    assert [] == handled

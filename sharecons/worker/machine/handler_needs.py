@@ -10,8 +10,8 @@ more once half of what it has ahead is used up. So topics are left out and fetch
 up to 2 / AHEAD times a second, or as often as a slow handler ends a call.
 
 Records that were fetched before are taken nevertheless, as the worker renews their
-locks. So a handler holds at most what it needs and the records of one fetch, which are
-as many as the handler with the largest need requests.
+locks. So a handler holds at most what it needs and the records of one fetch. A fetch
+requests what the handler with the largest need lacks.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ WEIGHT: Final = 0.05
 
 REFILL_BYTES: Final = 0.875
 """The fraction of its bytes below which a handler that had all of them needs records:
-those that wait for their next attempt can take up most of them for long."""
+records that wait for their next attempt can take up most of the bytes for long."""
 
 
 @final
@@ -89,7 +89,7 @@ class HandlerNeeds:
 
     Attributes:
         met: the topics of handlers that need no records, with their retry topics unless
-            another handler shares these. Nothing is to be fetched from them.
+            another handler shares these. They are left out of fetches.
     """
 
     def __init__(self, scheduler: Scheduler, topics: TopicSettings) -> None:

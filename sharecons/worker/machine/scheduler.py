@@ -25,7 +25,7 @@ class Scheduler:
         handlers: the settings of each handler.
         concurrency: how many calls run at a time, of all handlers.
         max_bytes: of the records that are held. Each handler has an equal part, so
-            that one whose records wait leaves the others theirs.
+            that records that wait for one handler leave the others their bytes.
 
     Attributes:
         queues: the queues, in the order of the handlers.
@@ -59,7 +59,7 @@ class Scheduler:
 
     @property
     def held(self) -> tuple[WorkItem, ...]:
-        """All records that are not done; those of a handler as they were added."""
+        """All records that are not done, by handler, in the order of `add`."""
         return tuple(chain.from_iterable(queue.held for queue in self.queues))
 
     @property

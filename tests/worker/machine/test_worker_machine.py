@@ -23,6 +23,7 @@ from sharecons.worker.machine.actions import (
 )
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER
 from sharecons.worker.machine.waits import STALLS
 from sharecons.worker.outcomes import (
     Accepted,
@@ -399,3 +400,24 @@ def test_released_record_has_the_reason_of_its_wait() -> None:
     decided = results(worker, item, ERROR)[1]
 
     assert OutcomeDecided(item, Released(STALLS, ERROR), 0.5) == decided
+
+
+@pytest.mark.parametrize("dead_letter", ["dead", None])
+def test_record_of_a_shared_retry_topic_without_an_origin_has_no_call(
+    dead_letter: str | None,
+) -> None:
+    """It must not reach the wrong handler. It fails as if it had no attempts left."""
+    refunds = HandlerSettings(retry_topics=TOPICS, dead_letter=dead_letter)
+    settings = HandlerSettings(retry_topics=TOPICS)
+    worker = SimulatedWorker(settings, {"refunds": refunds})
+
+    item = worker.deliver(0, topic="later")
+
+    assert item.has_outcome
+    assert worker.machine.next_call(0.0) is None
+    if dead_letter is None:
+        assert [REJECT] == item.record.ends
+    else:
+        (copy,) = worker.copies
+        assert DeadLettered(WITHOUT_HANDLER) == copy.outcome
+        assert refunds is copy.item.settings
