@@ -88,9 +88,8 @@ class MemberTasks:
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
-        self.result_log = ResultLog(
-            self._membership_wakeup.set, running_clock(), get_ident
-        )
+        wake_up = self._membership_wakeup.set
+        self.result_log = ResultLog(wake_up, running_clock(), get_ident)
         self._ack_dispatcher = AckDispatcher(self.result_log, recorder, listener)
         self._leaders = LeaderTasks(
             settings,
@@ -111,14 +110,12 @@ class MemberTasks:
         self.leave_timeout = FOREVER
         self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
-        self._failed = False
-        self._stopped = False
+        self._failed = self._stopped = False
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = ReconnectingConnection(self._connect_any)
-        self._log = get_logger(
-            __name__, group=settings.group_id, member=settings.member_id
-        )
+        group, member = settings.group_id, settings.member_id
+        self._log = get_logger(__name__, group=group, member=member)
         self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)
