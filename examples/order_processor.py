@@ -2,7 +2,7 @@
 
     cd examples
     export PAYMENTS_URL=https://payments.example/charges
-    sharecons run order_processor:new_worker --grace 10
+    sharecons run order_processor:worker --grace 10
     sharecons dead-letters list orders.dead
 
 A call that hangs is cancelled after CALL_TIMEOUT seconds, and tried again, as are
@@ -31,6 +31,19 @@ logging.getLogger("httpx").setLevel(logging.WARNING)
 client = httpx.AsyncClient(timeout=None)
 
 
+worker = ShareWorker(
+    group_id="order-processors",
+    bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
+    concurrency=20,
+    timeout=CALL_TIMEOUT,
+    retry=RetryPolicy(max_attempts=5, initial=FIRST_DELAY, maximum=60.0),
+    create_topics=True,
+    shutdown_grace=CALL_TIMEOUT,
+)
+
+
+# A value that is no JSON is a dead letter, and never reaches the handler.
+@worker.handler("orders", value_deserializer=json.loads, dead_letter="orders.dead")
 async def charge(record: Record[bytes, Any]) -> None:
     """Charge an order; any exception but DeadLetter is tried again."""
     order = record.value
@@ -44,20 +57,3 @@ async def charge(record: Record[bytes, Any]) -> None:
     if reply.status_code == httpx.codes.PAYMENT_REQUIRED:
         raise DeadLetter(f"the card of order {order['id']} is declined")
     reply.raise_for_status()
-
-
-def new_worker() -> ShareWorker[bytes, Any]:
-    return ShareWorker(
-        "orders",
-        charge,
-        group_id="order-processors",
-        bootstrap_servers=os.environ.get("BOOTSTRAP_SERVERS", "localhost:9092"),
-        # A value that is no JSON is a dead letter, and never reaches the handler.
-        value_deserializer=json.loads,
-        concurrency=20,
-        timeout=CALL_TIMEOUT,
-        retry=RetryPolicy(max_attempts=5, initial=FIRST_DELAY, maximum=60.0),
-        dead_letter="orders.dead",
-        create_topics=True,
-        shutdown_grace=CALL_TIMEOUT,
-    )

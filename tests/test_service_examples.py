@@ -157,7 +157,7 @@ def produce_orders(broker: EmbeddedBroker, first: int, count: int) -> None:
 
 
 def test_order_processor_loses_no_order(payments: Payments, tmp_path: Path) -> None:
-    program = ("order_processor:new_worker",)
+    program = ("order_processor:worker",)
     with EmbeddedBroker(topics={"orders": 3}, settings=SETTINGS) as broker:
         environment = {
             "BOOTSTRAP_SERVERS": broker.bootstrap_servers,

@@ -88,9 +88,8 @@ class MemberTasks:
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
-        self.result_log = ResultLog(
-            self._membership_wakeup.set, running_clock(), get_ident
-        )
+        wake_up = self._membership_wakeup.set
+        self.result_log = ResultLog(wake_up, running_clock(), get_ident)
         self._ack_dispatcher = AckDispatcher(self.result_log, recorder, listener)
         self._leaders = LeaderTasks(
             settings,
@@ -111,8 +110,7 @@ class MemberTasks:
         self.leave_timeout = FOREVER
         self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
-        self._failed = False
-        self._stopped = False
+        self._failed = self._stopped = False
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = SharedConnection(self._connect_any)

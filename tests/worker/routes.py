@@ -6,14 +6,17 @@ from typing import Any
 
 import anyio
 
-from sharecons import Handler, ShareWorker
+from sharecons import Handler, RetryPolicy, ShareWorker
 from sharecons.testing import EmbeddedBroker
 
 __all__ = ["route", "working_routes"]
 
 
+QUICK = RetryPolicy(initial=0.1, maximum=0.4)
+
+
 def route(handler: Callable[[Any], Any], **options: Any) -> Handler[Any, Any]:
-    return Handler(handler, **options)
+    return Handler(handler, **{"retry": QUICK, **options})
 
 
 @asynccontextmanager

@@ -7,15 +7,13 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import Record, Retry, RetryTopic
+from sharecons import Handler, Record, Retry, RetryTopic
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.machine import window
 from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER
-from sharecons.worker.retry_topics import RetryTopics
-from sharecons.worker.routes import Route
 from tests.waiting import until
 from tests.worker.routes import route, working_routes
 
@@ -116,14 +114,13 @@ async def test_record_of_a_retry_topic_returns_to_its_handler(
     create(broker, "invoices", "refunds", "later", "refunds.later")
     calls: list[tuple[str, str]] = []
 
-    def failing_once(name: str, retry_topic: str) -> Route:
+    def failing_once(name: str, retry_topic: str) -> Handler[Any, Any]:
         async def handle(record: Record[Any, Any]) -> None:
             calls.append((name, record.topic))
             if record.topic == name:
                 raise Retry(after=0.5)
 
-        topics = RetryTopics([RetryTopic(retry_topic, 0.5)])
-        return route(handle, retry_topics=topics)
+        return route(handle, retry_topics=[RetryTopic(retry_topic, 0.5)])
 
     routes = {
         "invoices": failing_once("invoices", "later"),
@@ -149,7 +146,7 @@ async def test_record_without_an_origin_in_a_shared_retry_topic_is_a_dead_letter
 ) -> None:
     """It must not reach the wrong handler, and must not be lost."""
     create(broker, "invoices", "refunds", "later", "dead")
-    topics = RetryTopics([RetryTopic("later", 0.5)])
+    topics = [RetryTopic("later", 0.5)]
     handled: list[bytes] = []
 
     async def handle(record: Record[Any, Any]) -> None:

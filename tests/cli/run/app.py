@@ -64,13 +64,13 @@ def handle_many(records):
 
 
 def make_worker():
-    return ShareWorker(
-        "orders",
-        handle,
+    worker = ShareWorker(
         group_id="billing",
         bootstrap_servers=os.environ["APP_SERVERS"],
         auto_offset_reset="earliest",
     )
+    worker.handler("orders")(handle)
+    return worker
 
 
 def generate(record):
