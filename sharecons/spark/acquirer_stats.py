@@ -1,4 +1,4 @@
-"""What the member of a query has acquired, in numbers."""
+"""Counts of what the member of a query has acquired."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
