@@ -36,11 +36,13 @@ class Lifecycle(ABC):
     can raise, are raised unchanged.
 
     Attributes:
+        owner: what the member belongs to, for messages: "consumer" or "worker".
         state: what it does now.
         loop_guard: checks that a call is in the event loop that it was started in.
     """
 
     def __init__(self) -> None:
+        self.owner = "consumer"
         self.state: Literal["new", "starting", "open", "closing", "closed"] = "new"
         self._starting: anyio.CancelScope | None = None
         self._background: Background | None = None
@@ -98,10 +100,10 @@ class Lifecycle(ABC):
         """
         if self.state != "new":
             raise ConsumerStateError(
-                f"the consumer is {self.state}, and a consumer can be started only "
-                "once; create another ShareConsumer"
+                f"the {self.owner} is {self.state}, and a {self.owner} can be started "
+                "only once; create another one"
             )
-        self.state, self.loop_guard = "starting", LoopGuard("consumer")
+        self.state, self.loop_guard = "starting", LoopGuard(self.owner)
         try:
             with anyio.CancelScope() as self._starting:
                 self._background = await self._open()
@@ -115,8 +117,8 @@ class Lifecycle(ABC):
     def _check_starting(self) -> None:
         if self.state != "starting":
             raise ClosedError(
-                "the consumer was closed by another task while it started; create "
-                "another ShareConsumer"
+                f"the {self.owner} was closed by another task while it started; create "
+                "another one"
             )
 
     def cancel_start(self) -> bool:
@@ -218,11 +220,10 @@ class Lifecycle(ABC):
         """
         if self.state in ("new", "starting"):
             raise ConsumerStateError(
-                "the consumer is not started; use `async with consumer:` or "
-                "`await consumer.start()`"
+                f"the {self.owner} is not started; use `async with {self.owner}:`"
             )
         if self.state != "open":
-            raise ClosedError("the consumer is closed; create another ShareConsumer")
+            raise ClosedError(f"the {self.owner} is closed; create another one")
         self.check_caller()
         if self._crash is not None:
             self._crash.throw()

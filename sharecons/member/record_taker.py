@@ -109,7 +109,7 @@ class RecordTaker:
 
     def _check(self) -> None:
         if self._buffer.closed:
-            raise ClosedError("the consumer is closed; create another ShareConsumer")
+            raise ClosedError("the member is closed")
         self._buffer.raise_fatal_error()
 
     def _take_ready(self, max_records: int) -> list[Any]:

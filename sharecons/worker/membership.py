@@ -58,6 +58,7 @@ class WorkerMembership:
         topics: Iterable[str],
     ) -> None:
         member = ShareMember(settings, validation.check_topics(topics))
+        member.owner = "worker"
         self.group_id: str = member.group_id
         self.request_timeout: float = settings.request_timeout
         self.max_records: int = settings.fetch.max_records

@@ -218,9 +218,7 @@ class Runner:
     def _on_fatal_error(self, error: Error) -> None:
         if self._failure is None:
             self._failure = error
-            self._log.error(
-                "the consumer has failed; the worker ends", error=str(error)
-            )
+            self._log.error("the member has failed; the worker ends", error=str(error))
             self.stop_now()
 
     def _on_handler_failed(self, error: Exception) -> None:

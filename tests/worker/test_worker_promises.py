@@ -371,7 +371,7 @@ async def test_fatal_error_ends_a_busy_worker(
             with anyio.fail_after(10):
                 await until(lambda: handled.running == 0)
 
-    assert "the consumer has failed; the worker ends" in caplog.text
+    assert "the member has failed; the worker ends" in caplog.text
 
 
 class Unreadable(Exception):
