@@ -8,21 +8,21 @@ from sharecons.protocol.acknowledge.runs import Run
 
 __all__ = ["LeaseOwner"]
 
-LeaseT = TypeVar("LeaseT", contravariant=True)
+AnyLeaseT = TypeVar("AnyLeaseT", contravariant=True)
 """`leases.Lease`, whose module imports this one."""
 
 
-class LeaseOwner(Protocol[LeaseT]):
+class LeaseOwner(Protocol[AnyLeaseT]):
     """The owner of leases, which sends their acknowledgements."""
 
     result_log: ResultLog
     renewable: bool
 
-    def on_acknowledged(self, lease: LeaseT) -> None:
+    def on_acknowledged(self, lease: AnyLeaseT) -> None:
         """Note that the lease has pending acknowledgements."""
 
-    def on_delayed(self, lease: LeaseT, offsets: Sequence[int], due: float) -> None:
+    def on_delayed(self, lease: AnyLeaseT, offsets: Sequence[int], due: float) -> None:
         """Note that these records must be released at a later time."""
 
-    def reject_late_ack(self, lease: LeaseT, runs: Sequence[Run]) -> None:
+    def reject_late_ack(self, lease: AnyLeaseT, runs: Sequence[Run]) -> None:
         """Report acknowledgements made after the session ended as failed."""
