@@ -89,6 +89,7 @@ def session(master=MASTER):
         from pyspark.sql import SparkSession
 
         from sharecons.spark.pipeline.session import DELTA
+        from sharecons.spark.source import ShareGroupDataSource
         from tests.spark.delta import HAS_DELTA
 
         settings = DELTA if HAS_DELTA else {}
@@ -99,6 +100,8 @@ def session(master=MASTER):
             .config(map=settings)
             .getOrCreate()
         )
+        # On a busy machine Spark's own look at the installed modules can time out.
+        spark.dataSource.register(ShareGroupDataSource)
     return spark
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 from sharecons.errors import ConfigurationError
+from sharecons.spark.source import ShareGroupDataSource
 
 __all__ = ["DELTA", "qualify_location", "start_session"]
 
@@ -60,6 +61,9 @@ def start_session(*, sink: str, verbose: bool) -> SparkSession:
         _check_delta(spark)
     if not verbose:
         _silence(spark)
+    # Spark would find it by itself, except if its first look at the installed modules
+    # has failed: it does not look again.
+    spark.dataSource.register(ShareGroupDataSource)
     return spark
 
 
