@@ -150,6 +150,8 @@ class DemoWorker:
         number, now = job_number(record), self._clock.now
         if isinstance(outcome, LockLost):
             self._tracker.on_lock_expired(number, self.name, now)
+        elif event.seconds is None:
+            return  # the worker ends: no handler has failed
         elif (decision := DECISIONS.get(type(outcome))) is not None:
             self._decisions[record.offset] = number, decision
             self._tracker.on_acknowledged(number, self.name, decision, now)
