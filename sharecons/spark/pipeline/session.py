@@ -73,6 +73,8 @@ def _check_delta(spark: Any) -> None:
             DELTA["spark.sql.extensions"], False, False
         )
     except Exception as error:
+        # A session that was running has taken over the catalog, which it cannot load.
+        spark.conf.unset("spark.sql.catalog.spark_catalog")
         raise ConfigurationError(
             f"--sink delta: Spark {spark.version} has no Delta; start the pipeline "
             "with --packages, as in docs/spark.md"
