@@ -81,7 +81,8 @@ def test_explicit_reports_confirmed_acknowledgements(orders: Kafka) -> None:
     assert "failed" not in printed
 
 
-@slow
+@pytest.mark.slow("starts Spark and its workers", seconds=100)
+@pytest.mark.timeout(240)
 def test_spark_stream_shows_every_job(orders: Kafka) -> None:
     pytest.importorskip("pyspark", reason="needs sharecons[spark]")
     environment = {**os.environ, "BOOTSTRAP_SERVERS": orders.bootstrap_servers}
@@ -90,7 +91,7 @@ def test_spark_stream_shows_every_job(orders: Kafka) -> None:
         capture_output=True,
         text=True,
         env=environment,
-        timeout=100,
+        timeout=180,
     )
 
     assert ended.returncode == 0, ended.stderr
