@@ -194,7 +194,8 @@ class _PayloadReader:
     def _verify_checksum(self, header: Header) -> memoryview:
         """Verify a batch's checksum; return the bytes that it covers."""
         checksummed = self._payload[header.position + CRC_START : header.end]
-        if crc32c(checksummed) != header.crc:
+        checksum: int = crc32c(checksummed)  # built without the library's types
+        if checksum != header.crc:
             raise DamagedError("the checksum does not match")
         return checksummed
 
