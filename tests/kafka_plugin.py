@@ -72,6 +72,15 @@ BROKERS: Final = os.environ.get(
 OUTSIDE: Final = os.environ.get("SHARECONS_TEST_BOOTSTRAP")
 IN_DOCKER: Final = os.environ.get("SHARECONS_TEST_DOCKER") == "1"
 
+KEEPING: Final = {
+    "log.retention.check.interval.ms": str(24 * 3_600_000),
+    "log.initial.task.delay.ms": str(24 * 3_600_000),
+}
+"""Records with old timestamps stay: no log is checked for expired segments.
+
+By default logs are checked 30 s after the start, and then every five minutes.
+"""
+
 TIMEOUT: Final = 30.0  # seconds for one request or change
 PAUSE: Final = 0.02
 GROUP: Final = i8(32)  # the resource type of a group's settings (KIP-848)
@@ -431,7 +440,7 @@ def real_kafka() -> Iterator[Kafka]:
         with _container() as bootstrap_servers:
             yield Kafka(bootstrap_servers, Admin(bootstrap_servers))
     else:
-        with KafkaCluster(VERSION) as cluster:
+        with KafkaCluster(VERSION, config=KEEPING) as cluster:
             yield _of(cluster)
 
 
@@ -439,7 +448,7 @@ def real_kafka() -> Iterator[Kafka]:
 def real_kafka3() -> Iterator[Kafka]:
     if OUTSIDE:
         pytest.skip("SHARECONS_TEST_BOOTSTRAP names a Kafka whose brokers must live")
-    with KafkaCluster(VERSION, brokers=3) as cluster:
+    with KafkaCluster(VERSION, brokers=3, config=KEEPING) as cluster:
         yield _of(cluster)
 
 
@@ -543,6 +552,7 @@ def _container() -> Iterator[str]:
 def _container_settings(port: int) -> dict[str, str]:
     return {
         **defaults(1),
+        **KEEPING,
         "process.roles": "broker,controller",
         "node.id": "1",
         "controller.quorum.voters": "1@localhost:9093",

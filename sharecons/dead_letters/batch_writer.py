@@ -152,7 +152,7 @@ class BatchWriter:
         self, key: TopicPartition, target: TopicPartition, start: int, end: int
     ) -> frozenset[int]:
         found: set[int] = set()
-        async for records, _, _ in read_records(self._admin, target, start, end):
+        async for records, *_ in read_records(self._admin, target, start, end):
             for record in records:
                 match read_redrive_mark(record.headers):
                     case RedriveMark(self._plan.name, key.topic, key.partition, offset):

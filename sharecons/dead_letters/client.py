@@ -125,7 +125,7 @@ class DeadLetters:
         for key, (start, end) in ranges.items():
             slices = read_records(self._admin, key, start, end)
             async with aclosing(slices):
-                async for records, _, _ in slices:
+                async for records, *_ in slices:
                     for found in await dead_letters_of(
                         self._admin, records, fetch=fetch_sources
                     ):
@@ -149,7 +149,7 @@ class DeadLetters:
                 marks = await load_marks(self._admin, [key])
                 slices = read_records(self._admin, key, offset, offset + 1)
                 async with aclosing(slices):
-                    async for records, _, _ in slices:
+                    async for records, *_ in slices:
                         for letter in await dead_letters_of(
                             self._admin, records, fetch=True
                         ):

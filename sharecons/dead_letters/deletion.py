@@ -76,7 +76,7 @@ async def _plan(
     first: int | None = None
     slices = read_records(admin, key, *log_range)
     async with aclosing(slices):
-        async for records, next_offset, damaged in slices:
+        async for records, next_offset, damaged, _ in slices:
             missing = [
                 record.offset
                 for record in records

@@ -60,11 +60,15 @@ class LogRange(NamedTuple):
 
 
 class RecordSlice(NamedTuple):
-    """Consecutive records, where to continue, and what could not be decoded."""
+    """Consecutive records, where to continue, and what could not be decoded.
+
+    `is_removed`: the log no longer has the offsets up to `next_offset`.
+    """
 
     records: Sequence[Record]
     next_offset: int
     damaged: Sequence[str]
+    is_removed: bool = False
 
 
 class Candidate(NamedTuple):
@@ -78,11 +82,11 @@ class Candidate(NamedTuple):
 
 
 class CandidateSlice(NamedTuple):
-    """Dead letters in order, where to continue, and what could not be decoded."""
+    """Dead letters in order, where to continue, and which cannot be read, and why."""
 
     candidates: Sequence[Candidate]
     next_offset: int
-    damaged: Sequence[str]
+    errors: Sequence[str]
 
 
 async def log_ranges(
@@ -107,8 +111,10 @@ async def log_ranges(
 async def read_records(
     admin: ShareGroupAdmin, key: TopicPartition, start: int, end: int
 ) -> AsyncGenerator[RecordSlice]:
-    """Yield the records from `start` to before `end`, except the ones removed
-    meanwhile.
+    """Yield the records from `start` to before `end`.
+
+    Records that are removed meanwhile (by retention, or a deletion) are skipped, and a
+    slice says so.
 
     Raises:
         BrokerError: the log cannot be read.
@@ -119,6 +125,7 @@ async def read_records(
         one = (await admin.read_log({key: start}, max_bytes=max_bytes))[key]
         if _is_out_of_range(one.error):
             start = await _next_start(admin, key, start)
+            yield RecordSlice((), min(start, end), (), is_removed=True)
             continue
         found = one.value
         if found.next_offset > start:
@@ -197,7 +204,7 @@ async def load_origins(
         offsets = wanted[key]
         slices = read_records(admin, key, start, min(end, offsets.end))
         async with aclosing(slices):
-            async for records, _, _ in slices:
+            async for records, *_ in slices:
                 for record in records:
                     if record.offset in offsets:
                         letter = LetterOffset(key.partition, record.offset)
@@ -221,7 +228,14 @@ async def read_candidates(
     since = log_range.start
     slices = read_records(admin, key, *log_range)
     async with aclosing(slices):
-        async for records, next_offset, damaged in slices:
+        async for records, next_offset, damaged, is_removed in slices:
+            if is_removed:
+                lost = next(filter(is_wanted, range(since, next_offset)), next_offset)
+                since = next_offset
+                if lost < next_offset:
+                    error = _removed(key, lost, next_offset)
+                    yield CandidateSlice((), next_offset, (error,))
+                continue
             wanted: list[Record] = []
             starts: list[int] = []
             for record in records:
@@ -234,6 +248,14 @@ async def read_candidates(
             letters = await dead_letters_of(admin, wanted, fetch=True)
             found = list(map(Candidate, letters, starts))
             yield CandidateSlice(found, next_offset, damaged)
+
+
+def _removed(key: TopicPartition, start: int, end: int) -> str:
+    return (
+        f"{key.topic}-{key.partition}: offsets {start} to {end - 1} were removed "
+        "before they were redriven (by retention or a deletion): what they held is not "
+        "redriven; raise the topic's retention.ms"
+    )
 
 
 def is_topic(name: str) -> bool:

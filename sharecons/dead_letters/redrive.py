@@ -277,8 +277,8 @@ class Redrive:
         batch = self._new_batch(key, log_range.start)
         slices = self._slices(key, log_range)
         async with aclosing(slices):
-            async for candidates, next_offset, damaged in slices:
-                self._counts.add_errors(damaged)
+            async for candidates, next_offset, errors in slices:
+                self._counts.add_errors(errors)
                 for letter, since in candidates:
                     decision = await self._decide(key, letter)
                     if isinstance(decision, Write) and not batch.can_take(

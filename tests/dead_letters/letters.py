@@ -86,7 +86,7 @@ def produce_letters(
 async def records_of(admin: ShareGroupAdmin, topic: str) -> list[Record]:
     found: list[Record] = []
     for key, (start, end) in (await log_ranges(admin, topic)).items():
-        async for records, _, _ in read_records(admin, key, start, end):
+        async for records, *_ in read_records(admin, key, start, end):
             found += records
     return found
 

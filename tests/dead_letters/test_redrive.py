@@ -16,6 +16,7 @@ from sharecons.dead_letters import (
 )
 from sharecons.dead_letters.plan import Decision, Write
 from sharecons.dead_letters.progress_store import RedriveConflictError
+from sharecons.dead_letters.redrive import CLAIM_DELAY
 from sharecons.errors import ConfigurationError
 from sharecons.protocol.produce.partitioner import partition_of_key
 from sharecons.testing import EmbeddedBroker
@@ -236,6 +237,46 @@ async def test_rate_limits_the_redrive(
     await letters.redrive(rate=20)
 
     assert anyio.current_time() - start > 1.0
+
+
+async def test_dead_letters_removed_before_they_are_read_are_an_error(
+    broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
+) -> None:
+    write_some(broker, 20)
+    summaries: list[RedriveSummary] = []
+
+    async def redrive() -> None:
+        summaries.append(await letters.redrive())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(redrive)
+        await anyio.sleep(CLAIM_DELAY / 2)
+        await admin.delete_records({TopicPartition(DEAD, n): 4 + 6 * n for n in (0, 1)})
+
+    (summary,) = summaries
+    assert (6, 0) == (summary.redriven, summary.remaining)
+    assert [
+        f"{DEAD}-0: offsets 0 to 3 were removed",
+        f"{DEAD}-1: offsets 0 to 9 were removed",
+    ] == [error.partition(" before")[0] for error in summary.errors]
+
+
+async def test_redriven_dead_letters_that_are_removed_are_no_error(
+    broker: EmbeddedBroker, admin: ShareGroupAdmin, letters: DeadLetters
+) -> None:
+    write_some(broker, 20)
+    await letters.redrive(limit=3)
+    summaries: list[RedriveSummary] = []
+
+    async def redrive() -> None:
+        summaries.append(await letters.redrive())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(redrive)
+        await anyio.sleep(CLAIM_DELAY / 2)
+        await admin.delete_records({TopicPartition(DEAD, 0): 3})
+
+    assert (17, ()) == (summaries[0].redriven, tuple(summaries[0].errors))
 
 
 async def test_later_redrive_of_a_name_ends_the_earlier_one(
