@@ -3,9 +3,11 @@
 The environment is packed, and the programs are submitted, as the page says. Executors,
 workers and drivers are killed while batches are processed.
 
-SHARECONS_SPARK_SEED  the seed for the times and kinds of kills of the long run
+SHARECONS_SPARK_SEED     the seed for the times and kinds of kills of the long run
+SHARECONS_SPARK_RECORDS  its number of records
 """
 
+import json
 import os
 import random
 import subprocess
@@ -13,6 +15,7 @@ import sys
 import time
 import uuid
 from collections import Counter
+from urllib.parse import unquote
 
 import pyarrow.dataset
 import pytest
@@ -21,6 +24,7 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
 from tests.kafka_plugin import HALVES
 from tests.spark.background import BrokerRestarter
+from tests.spark.delta import delta_jars, needs_delta
 from tests.spark.standalone_cluster import ROOT, StandaloneCluster, commands_of
 from tests.waiting import until_true
 
@@ -32,7 +36,7 @@ pytestmark = [
 ]
 
 RECORDS = 6_000
-MANY = 300_000
+MANY = int(os.environ.get("SHARECONS_SPARK_RECORDS", "300000"))
 KILLS = 12
 SEED = int(os.environ.get("SHARECONS_SPARK_SEED", "1"))
 TIMEOUT = 240.0
@@ -78,8 +82,8 @@ def spark_cluster(tmp_path):
 class Scene:
     """A topic, a group, and the page's pipeline, which is started again and again."""
 
-    def __init__(self, kafka, cluster, packed, *, replication=1):
-        self.kafka, self.cluster = kafka, cluster
+    def __init__(self, kafka, cluster, packed, *, replication=1, sink="parquet"):
+        self.kafka, self.cluster, self.sink = kafka, cluster, sink
         self.topic = kafka.admin.create_topic(partitions=4, replication=replication)
         self.group = f"lake-{uuid.uuid4().hex[:8]}"
         # Each killed driver can use up a delivery of the records that it holds.
@@ -113,6 +117,11 @@ class Scene:
         }
         if until_drained:
             replacements |= {' --every "1 second"': ""}
+        if self.sink == "delta":
+            replacements |= {
+                "--archives": f"--jars {delta_jars()} --archives",
+                "--into": "--sink delta --into",
+            }
         for given, replacement in replacements.items():
             assert given in command, given
             command = command.replace(given, replacement)
@@ -145,10 +154,24 @@ class Scene:
 
     def ids(self):
         """Return how often each id is in the rows."""
+        rows = self.into / "rows"
+        files = delta_files(rows) if self.sink == "delta" else str(rows)
         table = pyarrow.dataset.dataset(
-            str(self.into / "rows"), format="parquet", partitioning=None
+            files, format="parquet", partitioning=None
         ).to_table(columns=["id"])
         return Counter(table["id"].to_pylist())
+
+
+def delta_files(table):
+    """Return the files of a Delta table, by the actions of its log (no checkpoints)."""
+    files = {}
+    for version in sorted((table / "_delta_log").glob("*.json")):
+        for action in map(json.loads, version.read_text().splitlines()):
+            if "add" in action:
+                files[action["add"]["path"]] = None
+            elif "remove" in action:
+                del files[action["remove"]["path"]]
+    return [str(table / unquote(path)) for path in files]
 
 
 def test_each_record_is_in_the_rows_once_after_executor_worker_and_driver_are_killed(
@@ -175,11 +198,14 @@ def test_each_record_is_in_the_rows_once_after_executor_worker_and_driver_are_ki
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("any_kafka3", HALVES, indirect=True)
+@pytest.mark.parametrize("sink", ["parquet", pytest.param("delta", marks=needs_delta)])
 def test_each_of_many_records_is_in_the_rows_once_after_many_kills(
-    any_kafka3, spark_cluster, packed_environment
+    any_kafka3, spark_cluster, packed_environment, sink
 ):
     chance = random.Random(SEED)
-    scene = Scene(any_kafka3, spark_cluster, packed_environment, replication=3)
+    scene = Scene(
+        any_kafka3, spark_cluster, packed_environment, replication=3, sink=sink
+    )
     spark_cluster.wait_until_ready()
     brokers = BrokerRestarter(scene)
     driver = scene.start()
