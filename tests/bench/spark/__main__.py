@@ -76,7 +76,11 @@ def _run(options: argparse.Namespace, results: Results) -> None:
         topics = _topics(options, cluster.bootstrap_servers, cleanup)
         with session(options.master, jars, scratch) as spark:
             benchmark = SourceBenchmark(
-                spark, cluster.bootstrap_servers, scratch, options.batch
+                spark,
+                cluster.bootstrap_servers,
+                scratch,
+                options.batch,
+                options.record_locks,
             )
             for size, topic in topics.items():
                 benchmark.fill_ledger(topic, options.records)

@@ -76,6 +76,12 @@ def _add_plan(add: Callable[..., Any]) -> None:
     )
     add("--batch", type=_parse_number, default=1_000_000, help="maxOffsetsPerTrigger")
     add("--partitions", type=_parse_number, default=6, help="per topic")
+    add(
+        "--record-locks",
+        type=_parse_number,
+        default=2000,
+        help="share.partition.max.record.locks of the groups",
+    )
 
 
 def _add_place(add: Callable[..., Any]) -> None:

@@ -17,10 +17,18 @@ __all__ = ["SourceBenchmark"]
 
 
 class SourceBenchmark:
-    """Runs batch and streaming queries over one topic and measures their time."""
+    """Runs batch and streaming queries over one topic and measures their time.
 
-    def __init__(self, spark: Any, servers: str, scratch: Path, limit: int) -> None:
+    Args:
+        limit: maxOffsetsPerTrigger of both sources.
+        record_locks: share.partition.max.record.locks of the groups.
+    """
+
+    def __init__(
+        self, spark: Any, servers: str, scratch: Path, limit: int, record_locks: int
+    ) -> None:
         self._spark, self._servers, self._scratch = spark, servers, scratch
+        self._record_locks = record_locks
         self._limit = {"maxOffsetsPerTrigger": str(limit)}
         self._topic = ""
         self._records = 0
@@ -96,6 +104,10 @@ class SourceBenchmark:
         sent with the next assignment.
         """
         async with ShareGroupAdmin(self._servers) as admin:
+            configs = {"share.partition.max.record.locks": self._record_locks}
+            changed = await admin.alter_group_configs(group, configs)
+            if changed.error is not None:
+                raise changed.error
             topic = (await admin.describe_topics(self._topic))[self._topic].value
             partitions = [
                 TopicPartition(self._topic, number) for number in topic.partitions
