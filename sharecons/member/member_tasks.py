@@ -24,6 +24,7 @@ from sharecons.member.leader_tasks import LeaderTasks
 from sharecons.member.listener import Listener
 from sharecons.member.log_messages import STALLED
 from sharecons.member.member_log import MemberLog
+from sharecons.member.telemetry import Telemetry
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, SharedConnection
@@ -52,6 +53,7 @@ from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.group.states import State
 from sharecons.protocol.partitions import SharePartition
+from sharecons.wire.consumer_apis import serves_telemetry
 
 __all__ = ["MemberTasks"]
 
@@ -74,6 +76,7 @@ class MemberTasks:
         cluster: Cluster,
         listener: Listener,
         recorder: MetricsRecorder,
+        telemetry: Telemetry,
         *,
         rack: str | None,
         request_timeout: float,
@@ -114,6 +117,7 @@ class MemberTasks:
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = SharedConnection(self._connect_any)
+        self._telemetry = telemetry
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
@@ -129,6 +133,9 @@ class MemberTasks:
         """Use this connection for requests that any broker can serve."""
         connection.watch(self.problems.outages)
         self._any_broker.use(connection)
+        self._telemetry.use_broker(
+            self._any_broker.send, is_served=serves_telemetry(connection.served)
+        )
 
     def start(self, tasks: TaskGroup) -> None:
         """Start the machines in this task group."""
@@ -137,6 +144,7 @@ class MemberTasks:
         tasks.start_soon(self._run_metadata)
         tasks.start_soon(self.problems.run)
         self._listener.configs.start(tasks, self.send_to_any)
+        self._telemetry.start(tasks)
 
     async def send_to_any(self, request: Any) -> Any:
         """Send a request to any broker; raises as `SharedConnection.send`."""
@@ -210,6 +218,8 @@ class MemberTasks:
         with anyio.move_on_after(self.leave_timeout):
             while not (self.membership.finished or self._stopped):
                 await self._wait_for_change()
+            # After the leave, so that it counts all heartbeats.
+            await self._telemetry.close()
 
     def on_tasks_ended(self) -> None:
         """Note that the tasks have ended; end calls that wait for them."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Collection
 from typing import Final
+from uuid import UUID
 
 import anyio
 from anyio.abc import TaskGroup
@@ -15,6 +16,8 @@ from sharecons.member.member_tasks import MemberTasks
 from sharecons.member.pausable_buffer import PausableBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.stored_error import StoredError
+from sharecons.member.telemetry import Telemetry
+from sharecons.metrics.application_metrics import ApplicationMetrics
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.connection import Connection
@@ -53,6 +56,7 @@ class ShareMember(Lifecycle):
 
     Attributes:
         recorder: the metrics.
+        application_metrics: the application's, which are pushed as well.
         new_listener: is called with the buffer, once the member has connected, and
             returns the listener of the buffer.
         start_tasks: starts tasks of the user, which end with the member's.
@@ -72,6 +76,7 @@ class ShareMember(Lifecycle):
         self.settings = settings
         self.topics = topics
         self.recorder = MetricsRecorder()
+        self.application_metrics = ApplicationMetrics()
         self.new_listener: Callable[[LeaseBuffer], BufferListener] | None = None
         self.start_tasks: Callable[[TaskGroup], None] | None = None
         self.check_before_joining: CheckBeforeJoining | None = None
@@ -169,6 +174,14 @@ class ShareMember(Lifecycle):
     def lock_duration(self) -> float | None:
         """Seconds for which records are locked; None before the first fetch."""
         return None if self._tasks is None else self.demand.lock_duration or None
+
+    async def client_instance_id(self, timeout: float) -> UUID | None:
+        """Return the id that brokers have assigned to this client (KIP-714).
+
+        Raises as `check_open` and `Telemetry.client_instance_id`.
+        """
+        self.check_open()
+        return await self._telemetry.client_instance_id(timeout)
 
     # Acknowledgements.
 
@@ -279,11 +292,19 @@ class ShareMember(Lifecycle):
         self.configs = GroupConfigReader(self.group_id, delivery_limit)
         self.buffer = PausableBuffer(clock, self.recorder, self.configs)
         self.buffer.on_acknowledged = self._on_acknowledged
+        self._telemetry = Telemetry(
+            self.settings.fetch,
+            self.recorder,
+            self.application_metrics,
+            rack=self.settings.rack,
+            is_enabled=self.settings.enable_metrics_push,
+        )
         self._tasks = tasks = MemberTasks(
             self.settings.fetch,
             self.settings.cluster,
             self.buffer,
             self.recorder,
+            self._telemetry,
             rack=self.settings.rack,
             request_timeout=self.settings.request_timeout,
         )

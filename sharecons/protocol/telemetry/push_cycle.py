@@ -126,6 +126,7 @@ class PushCycle:
         self._is_requesting = True
         self._is_closing = False
         self._repeats_once = True
+        self._pushed_at = -math.inf
         self._rejected_codecs: set[int] = set()
 
     @property
@@ -166,6 +167,8 @@ class PushCycle:
         now: float,
     ) -> None:
         """Follow a subscription, or the error of a response."""
+        if isinstance(request, Push):
+            self._pushed_at = now
         if isinstance(request, Push) and request.terminating:
             self.subscription = None
         elif response.error and not self._is_followed_by_the_last(request):
@@ -228,7 +231,10 @@ class PushCycle:
             prefixes=response.requested_metrics,
         )
         self._is_requesting = False
-        self._due = now + self._interval * (0.5 + self._spread)
+        # A push that was rejected because the subscription has changed counts for the
+        # broker's quota (4.4).
+        first_push = now + self._interval * (0.5 + self._spread)
+        self._due = max(first_push, self._pushed_at + self._interval)
 
     def _choose_codec(self, accepted: tuple[int, ...]) -> int:
         usable = KNOWN_COMPRESSION - self._rejected_codecs

@@ -255,6 +255,16 @@ def test_outdated_push_requests_the_subscription_immediately(pushing, code):
     assert 43 == pushing.next().subscription.subscription_id
 
 
+def test_push_after_an_outdated_one_is_due_after_a_whole_interval():
+    driven = Driven(spread=0.0)
+    driven.send(subscribed())
+    driven.wait()
+    driven.send(pushed(Code.UNKNOWN_SUBSCRIPTION_ID))
+    driven.send(subscribed(push_interval=2 * INTERVAL))
+
+    assert 2 * INTERVAL == pytest.approx(driven.wait())
+
+
 @pytest.mark.parametrize("code", IMMEDIATELY)
 def test_subscription_is_requested_again_immediately_once(driven, code):
     driven.send(rejected(code))
