@@ -68,8 +68,8 @@ class PayloadBuilder:
     ) -> Payload:
         """Return the payload of the selected points, at most `max_bytes` long.
 
-        If it is longer after compression, the later half of the points is left out
-        until it is not. Without points it is empty, and not compressed.
+        While it is longer, the later half of the points is left out. Without points it
+        is empty, and not compressed.
 
         Args:
             now: seconds since the epoch.
@@ -83,8 +83,12 @@ class PayloadBuilder:
             kept = chosen[:count]
             readings = [self._read(point, now) for point in kept]
             codec = Codec(subscription.compression)
-            data = compress(codec, encode(readings))
-            if not subscription.max_bytes or len(data) <= subscription.max_bytes:
+            encoded = encode(readings)
+            data = compress(codec, encoded)
+            # Kafka 4.4 limits the decompressed size as well, and then rejects the push
+            # with INVALID_RECORD, which ends telemetry.
+            size = max(len(encoded), len(data))
+            if not subscription.max_bytes or size <= subscription.max_bytes:
                 totals = {
                     point.name: (point.value, now)
                     for point in kept

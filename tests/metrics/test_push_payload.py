@@ -19,7 +19,7 @@ TOTAL = "org.apache.kafka.consumer.share.fetch.manager.fetch.total"
 
 
 class Built:
-    """Builds payloads; `readings` are those of the last one."""
+    """Builds payloads; `readings` are in the last one."""
 
     def __init__(self) -> None:
         self.builder = PayloadBuilder(STARTED)
@@ -160,14 +160,22 @@ def test_nothing_has_room(built: Built) -> None:
     assert payload == Payload(b"", Codec.NONE, 2, {})
 
 
-def test_size_is_compared_after_compression(built: Built) -> None:
+def test_size_is_limited_before_and_after_compression(built: Built) -> None:
+    """Brokers limit both; 200 bytes of spaces and digits compress to far less."""
     points = [total(1, f"t{number}") for number in range(8)]
 
     payload = built.build(points, max_bytes=399, compression=Codec.ZSTD)
 
-    assert payload.left_out == 0
+    assert payload.left_out == 6
     assert payload.compression == Codec.ZSTD
-    assert len(decompress(Codec.ZSTD, payload.data)) == 800
+    assert len(payload.data) < 200
+    assert len(decompress(Codec.ZSTD, payload.data)) == 200
+
+
+def test_data_that_grows_by_compression_is_limited(built: Built) -> None:
+    payload = built.build([total(1)], max_bytes=3, compression=Codec.GZIP)
+
+    assert payload == Payload(b"", Codec.NONE, 1, {})
 
 
 @pytest.fixture
