@@ -176,11 +176,11 @@ class Telemetry:
             compression_type=payload.compression,
             metrics=payload.data,
         )
+        self._has_pushed = True
         response: PushTelemetryResponse = await self._send_to_any(
             request, REQUEST_TIMEOUT
         )
         if not response.error:
-            self._has_pushed = True
             self._payloads.on_accepted(payload)
         return response
 

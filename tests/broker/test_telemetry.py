@@ -12,6 +12,8 @@ from tests.broker.either import ClockedContext
 from tests.broker.messages import API_KEYS, make_request
 
 ZSTD, LZ4, GZIP, SNAPPY = 4, 3, 1, 2
+LARGE = bytes(cramjam.zstd.compress(b"x" * 1000))
+"""Less than 40 bytes; 1,000 when it is decompressed."""
 
 
 class Client:
@@ -160,13 +162,14 @@ def test_last_push_is_accepted_at_any_time_and_only_once(subscribed):
         ({"client_instance_id": None}, "invalid_request"),
         ({"subscription_id": 7}, "unknown_subscription_id"),
         ({"compression_type": 5}, "unsupported_compression_type"),
-        ({"metrics": b"x" * 11}, "telemetry_too_large"),
+        ({"metrics": b"x" * 41}, "telemetry_too_large"),
         ({"compression_type": ZSTD}, "invalid_record"),
         ({"compression_type": GZIP}, "invalid_record"),
+        ({"compression_type": ZSTD, "metrics": LARGE}, "invalid_record"),
     ],
 )
 def test_invalid_push_is_rejected_and_not_kept(changes, error):
-    client = Client(telemetry_max_bytes="10")
+    client = Client(telemetry_max_bytes="40")
     client.subscribe(metrics="*")
     client.get()
 

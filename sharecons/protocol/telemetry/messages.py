@@ -31,7 +31,7 @@ class GetTelemetrySubscriptionsResponse:
         compression_types: the codecs that the broker accepts, the preferred one first,
             with the numbers that record batches have.
         push_interval: seconds between two pushes.
-        max_bytes: the largest payload of a push, after compression.
+        max_bytes: the largest payload of a push, before and after compression.
         delta_temporality: whether counters are differences since the previous push.
         requested_metrics: prefixes of names; ("*",) are all metrics, () is none.
     """

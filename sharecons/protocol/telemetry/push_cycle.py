@@ -78,7 +78,7 @@ class Subscription:
         subscription_id: goes into each push, so that a broker notices an old one.
         compression: the codec of a push, as in record batches.
         interval: seconds between two pushes.
-        max_bytes: the largest payload, after compression; 0 if there is no limit.
+        max_bytes: the largest payload, compressed or not; 0 if there is no limit.
         is_delta: counters are differences since the previous push.
     """
 

@@ -1,6 +1,6 @@
 """Client telemetry (KIP-714): what brokers subscribe to, and what clients push.
 
-The rules are those of `ClientMetricsManager` of Kafka 4.4. One state serves all
+The rules are the same as in `ClientMetricsManager` of Kafka 4.4. One state serves all
 brokers. A subscription's `match` knows all labels but `client_source_port`.
 """
 

@@ -28,6 +28,8 @@ async def handle(request: Request, context: Context) -> Response:
     try:
         telemetry.check(push, request.subscription_id, labels_of(context))
         data = DECOMPRESSORS[push.compression_type](push.data)
+        if len(data) > telemetry.max_bytes:
+            raise ValueError("larger than telemetry.max.bytes after decompression")
     except TelemetryError as error:
         return {"error_code": error.code}
     except (cramjam.DecompressionError, ValueError, zlib.error):
