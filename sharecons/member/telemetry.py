@@ -2,7 +2,7 @@
 
 `sharecons.protocol.telemetry` decides when, `sharecons.metrics.push_payload` what. The
 requests go to any broker, over the connection that the metadata has. A broker without
-client telemetry costs nothing: the task is not started. One without a subscription
+client telemetry costs nothing: this module is not loaded. One without a subscription
 costs a request per push interval, five minutes by default.
 """
 
@@ -16,7 +16,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.daemon_threads import call_in_daemon_thread
-from sharecons.errors import ConsumerStateError, RequestTimedOutError
+from sharecons.errors import RequestTimedOutError
 from sharecons.log import get_logger
 from sharecons.member.drive import drive
 from sharecons.metrics.application_metrics import ApplicationMetrics
@@ -34,7 +34,7 @@ from sharecons.protocol.telemetry.messages import (
 from sharecons.protocol.telemetry.push_cycle import Push, PushCycle
 from sharecons.version import VERSION
 
-__all__ = ["REQUEST_TIMEOUT", "Telemetry"]
+__all__ = ["REQUEST_TIMEOUT", "Send", "Telemetry"]
 
 REQUEST_TIMEOUT: Final = 5.0
 """Seconds to wait for a response: metadata requests wait for the same connection."""
@@ -63,7 +63,7 @@ class Telemetry:
 
     Args:
         application: the metrics of the application.
-        is_enabled: False if the application has disabled it.
+        send: sends a request to any broker.
     """
 
     def __init__(
@@ -71,13 +71,13 @@ class Telemetry:
         settings: FetchSettings,
         recorder: MetricsRecorder,
         application: ApplicationMetrics,
+        send: Send,
         *,
         rack: str | None,
-        is_enabled: bool,
     ) -> None:
         self._recorder = recorder
         self._application = application
-        self._is_enabled = is_enabled
+        self._send_to_any = send
         self._resource = {
             "group_id": settings.group_id,
             "group_member_id": settings.member_id,
@@ -90,39 +90,24 @@ class Telemetry:
         self._wakeup = AutoResetEvent()
         self._changed = anyio.Event()
         self._load_error = ""
-        self._is_active = False
+        self._is_active = True
         self._has_pushed = self._has_logged_size = False
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
 
-    def use_broker(self, send: Send, *, is_served: bool) -> None:
-        """Use this function to send requests to any broker, if brokers serve them.
-
-        Call it before `start`. Without the API, or if it is disabled, nothing is sent.
-        """
-        self._send_to_any = send
-        self._is_active = self._is_enabled and is_served
-
     def start(self, tasks: TaskGroup) -> None:
-        """Start in this task group, if there is anything to do."""
-        if self._is_active:
-            tasks.start_soon(self._run)
+        """Start in this task group."""
+        tasks.start_soon(self._run)
 
     async def client_instance_id(self, timeout: float) -> UUID | None:
         """Wait for the id of this client, at most `timeout` seconds, and return it.
 
-        Return None if brokers do not collect client telemetry.
+        Return None if brokers collect no client telemetry after all.
 
         Raises:
-            ConsumerStateError: it is disabled.
             RequestTimedOutError: no broker has assigned an id in time.
         """
-        if not self._is_enabled:
-            raise ConsumerStateError(
-                "there is no client instance id with enable_metrics_push=False; omit "
-                "the argument, and brokers assign one"
-            )
         with anyio.move_on_after(timeout):
             while self._is_active and self._cycle.client_instance_id is None:
                 await self._changed.wait()

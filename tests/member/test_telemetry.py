@@ -1,5 +1,6 @@
 """A member pushes its metrics to brokers that want them (KIP-714), on virtual time."""
 
+import subprocess
 import sys
 from contextlib import asynccontextmanager
 
@@ -330,3 +331,18 @@ async def test_without_the_package_nothing_is_pushed_and_a_warning_says_why(
     (line,) = [text for text in caplog.messages if "metrics are not pushed" in text]
     assert "pip install 'sharecons[telemetry]'" in line
     assert f"group={GROUP}" in line
+
+
+@pytest.mark.slow("starts an interpreter")
+def test_consumer_loads_no_telemetry_until_a_broker_collects_metrics():
+    program = (
+        "import sys; from sharecons import ShareConsumer, ShareWorker; "
+        "ShareConsumer('orders', group_id='g'); "
+        "print([name for name in sys.modules if 'opentelemetry' in name "
+        "or name.endswith(('member.telemetry', 'push_cycle', 'push_payload'))])"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+
+    assert "[]" == ended.stdout.strip(), ended.stderr
