@@ -69,7 +69,14 @@ class ApplicationMetric:
                 f"kind of metric {self.name!r} must be 'counter' or 'gauge', not "
                 f"{self.kind!r}"
             )
-        labels = self.attributes
+        if not isinstance(self.attributes, Mapping):
+            raise ConfigurationError(
+                f"attributes of metric {self.name!r} must be a mapping, not "
+                f"{self.attributes!r}; use {{'shard': 'a'}}"
+            )
+        labels = dict(self.attributes)
+        # A copy, as a value that changes later would not be validated.
+        object.__setattr__(self, "attributes", labels)
         texts = (self.unit, self.description, *labels, *labels.values())
         if not all(map(_is_text, texts)):
             raise ConfigurationError(

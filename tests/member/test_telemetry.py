@@ -111,6 +111,25 @@ async def test_only_wanted_metrics_are_pushed():
     assert all(name.startswith(prefix) for name in names)
 
 
+@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+async def test_push_has_the_codec_that_the_broker_prefers(codec):
+    async with running(10) as broker:
+        broker.telemetry.subscribe(interval=INTERVAL)
+        broker.faults.on(GET).change(
+            lambda response, context: {
+                **response,
+                "accepted_compression_types": (codec,) if codec else (),
+            }
+        )
+        async with consuming(broker, member_id=MEMBER) as consumer:
+            await read_records(consumer, 10)
+            await pushed(broker, 1)
+    pushes = broker.telemetry.pushes
+
+    assert {codec} == {each.compression_type for each in pushes}
+    assert totals(consumer.metrics()) == sums(pushes)
+
+
 async def test_worker_pushes_its_totals():
     handled = []
     async with running(5) as broker:

@@ -32,6 +32,7 @@ async def read_later() -> float:
         ({"kind": "histogram"}, "kind of metric 'com.example.depth'"),
         ({"unit": 1}, "must be str"),
         ({"description": None}, "must be str"),
+        ({"attributes": ["shard"]}, "must be a mapping"),
         ({"attributes": {"shard": 1}}, "must be str"),
         ({"attributes": {1: "shard"}}, "must be str"),
         ({"attributes": {"shard": "\ud800"}}, "must be str"),
@@ -62,6 +63,15 @@ def test_points_have_the_current_values_in_order_of_registration() -> None:
         ),
         MetricPoint("com.example.done", "counter", "1", "", 7.0),
     ]
+
+
+def test_later_changes_of_the_attributes_have_no_effect() -> None:
+    labels: dict[str, Any] = {"shard": "a"}
+    metrics = ApplicationMetrics()
+    metrics.register(depth(attributes=labels))
+    labels["shard"] = 1
+
+    assert metrics.points()[0].attributes == {"shard": "a"}
 
 
 @pytest.mark.parametrize(
