@@ -5,6 +5,7 @@ docs/traces.md has the path of a record through the modules.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, Literal, cast
+from uuid import UUID
 
 from anyio.abc import TaskGroup
 
@@ -27,6 +28,7 @@ from sharecons.consumer.receive import (
 from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
+from sharecons.metrics.application_metrics import ApplicationMetric
 from sharecons.metrics.catalog import MetricName
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
@@ -98,6 +100,8 @@ class ShareConsumer(
         connect_timeout: seconds to connect to a first broker, when entering. Addresses
             that fail are tried again until then.
         request_timeout: seconds to wait for one response.
+        enable_metrics_push: whether brokers that collect metrics of their clients
+            (KIP-714) receive them; needs the extra `telemetry`. See docs/metrics.md.
         network: opens connections, for tests.
 
     Raises:
@@ -126,6 +130,7 @@ class ShareConsumer(
         security: Security | None = None,
         connect_timeout: float = 10.0,
         request_timeout: float = 30.0,
+        enable_metrics_push: bool = True,
         network: Network | None = None,
     ) -> None:
         super().__init__()
@@ -146,6 +151,7 @@ class ShareConsumer(
             security=security,
             connect_timeout=connect_timeout,
             request_timeout=request_timeout,
+            enable_metrics_push=enable_metrics_push,
             network=network,
         )
         self._member = ShareMember(settings, validation.check_topics(topics))
@@ -264,6 +270,40 @@ class ShareConsumer(
         this, even before the consumer starts and after it is closed.
         """
         return self._member.recorder.snapshot()
+
+    # Metrics that brokers collect.
+
+    def register_metric(self, metric: ApplicationMetric) -> None:
+        """Push a metric of the application beside the consumer's own (KIP-1076).
+
+        It can be registered at any time, and is pushed to brokers that want it.
+
+        Raises:
+            ConfigurationError: it is no `ApplicationMetric`, or its name is in use.
+        """
+        self._member.application_metrics.register(metric)
+
+    def unregister_metric(self, name: str) -> None:
+        """Push the application's metric of this name no more, if there is one."""
+        self._member.application_metrics.unregister(name)
+
+    async def client_instance_id(self, *, timeout: float = 30.0) -> UUID | None:
+        """Return the id under which brokers know this client's metrics (KIP-714).
+
+        The first broker that responds assigns it. Return None if brokers do not collect
+        metrics of clients.
+
+        Args:
+            timeout: seconds to wait for it.
+
+        Raises:
+            ConsumerStateError: the consumer has `enable_metrics_push=False`, or is not
+                started.
+            ClosedError: the consumer is closed.
+            RequestTimedOutError: no broker has assigned an id in time.
+        """
+        validation.check_timeout(timeout)
+        return await self._member.client_instance_id(timeout)
 
     # Called by the member as it starts.
 

@@ -12,7 +12,8 @@ receives all events. `lease_buffer` holds leases
 until they are delivered, `pausable_buffer` withholds paused topics,
 `lease_decoder` decodes them, `record_taker` takes their records in one task, and
 `unprocessed` counts what remains. `group_configs` follows the configs of the group.
-`stored_error` is what ended the member. `error_reports`,
+`telemetry` pushes
+metrics to brokers. `stored_error` is what ended the member. `error_reports`,
 `archive_warnings`, `member_log`, `fetch_problems`, `unassigned_watch` and
 `log_messages` report.
 """

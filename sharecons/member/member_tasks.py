@@ -8,7 +8,7 @@ and those for the application to its `Listener`.
 
 from collections.abc import Callable, Iterable, Mapping
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -52,6 +52,10 @@ from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.group.metadata import Metadata
 from sharecons.protocol.group.states import State
 from sharecons.protocol.partitions import SharePartition
+from sharecons.wire.consumer_apis import serves_telemetry
+
+if TYPE_CHECKING:  # loaded only if brokers collect metrics
+    from sharecons.member.telemetry import Send, Telemetry
 
 __all__ = ["MemberTasks"]
 
@@ -62,6 +66,7 @@ class MemberTasks:
     Attributes:
         membership, metadata: the machines; the consumer reads their state.
         demand: how many records are wanted.
+        telemetry: pushes metrics, if brokers collect them and it is enabled.
         result_log: results of acknowledgements, and what an error of a record advises.
         settling: the scope in which `close` waits for the leaders.
         leave_timeout: seconds for which `close` waits for the group coordinator.
@@ -74,6 +79,7 @@ class MemberTasks:
         cluster: Cluster,
         listener: Listener,
         recorder: MetricsRecorder,
+        create_telemetry: "Callable[[Send], Telemetry | None]",
         *,
         rack: str | None,
         request_timeout: float,
@@ -114,6 +120,8 @@ class MemberTasks:
         self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = SharedConnection(self._connect_any)
+        self._create_telemetry = create_telemetry
+        self.telemetry: Telemetry | None = None
         self._log = get_logger(
             __name__, group=settings.group_id, member=settings.member_id
         )
@@ -129,6 +137,8 @@ class MemberTasks:
         """Use this connection for requests that any broker can serve."""
         connection.watch(self.problems.outages)
         self._any_broker.use(connection)
+        if serves_telemetry(connection.served):
+            self.telemetry = self._create_telemetry(self._any_broker.send)
 
     def start(self, tasks: TaskGroup) -> None:
         """Start the machines in this task group."""
@@ -137,6 +147,8 @@ class MemberTasks:
         tasks.start_soon(self._run_metadata)
         tasks.start_soon(self.problems.run)
         self._listener.configs.start(tasks, self.send_to_any)
+        if self.telemetry is not None:
+            self.telemetry.start(tasks)
 
     async def send_to_any(self, request: Any) -> Any:
         """Send a request to any broker; raises as `SharedConnection.send`."""
@@ -210,6 +222,9 @@ class MemberTasks:
         with anyio.move_on_after(self.leave_timeout):
             while not (self.membership.finished or self._stopped):
                 await self._wait_for_change()
+            # After the leave, so that it counts all heartbeats.
+            if self.telemetry is not None:
+                await self.telemetry.close()
 
     def on_tasks_ended(self) -> None:
         """Note that the tasks have ended; end calls that wait for them."""

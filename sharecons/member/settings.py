@@ -27,6 +27,7 @@ class MemberSettings:
         rack: for brokers that assign by rack.
         connect_timeout: to connect to a first broker.
         request_timeout: to wait for one response.
+        enable_metrics_push: whether brokers that want metrics receive them.
     """
 
     fetch: FetchSettings
@@ -35,6 +36,7 @@ class MemberSettings:
     rack: str | None = None
     connect_timeout: float = 10.0
     request_timeout: float = 30.0
+    enable_metrics_push: bool = True
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class MemberSettings:
         security: Security | None = None,
         connect_timeout: float = 10.0,
         request_timeout: float = 30.0,
+        enable_metrics_push: bool = True,
         network: Network | None = None,
     ) -> Self:
         """Return the settings for the arguments of `ShareConsumer` or `ShareWorker`.
@@ -65,6 +68,7 @@ class MemberSettings:
         validation.check_count("max_records", max_records, 1)
         validation.check_count("min_bytes", min_bytes, 0)
         validation.check_count("max_bytes", max_bytes, 1)
+        validation.check_bool("enable_metrics_push", enable_metrics_push)
         hour = validation.HOUR
         validation.check_number("max_wait", max_wait, 0, hour)
         validation.check_number("connect_timeout", connect_timeout, 0.001, hour)
@@ -92,6 +96,7 @@ class MemberSettings:
             rack=validation.check_optional_name("client_rack", client_rack),
             connect_timeout=connect_timeout,
             request_timeout=request_timeout,
+            enable_metrics_push=enable_metrics_push,
         )
 
     def with_member_id(self, name: str) -> Self:

@@ -1,12 +1,18 @@
 """`ShareMember`: the core below consumer, worker, taskiq and Spark."""
 
 from collections.abc import Callable, Collection
-from typing import Final
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 import anyio
 from anyio.abc import TaskGroup
 
-from sharecons.errors import ClosedError, CommitTimeoutError, NotSubscribedError
+from sharecons.errors import (
+    ClosedError,
+    CommitTimeoutError,
+    ConsumerStateError,
+    NotSubscribedError,
+)
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.group_start import CheckBeforeJoining, connect_and_check
 from sharecons.member.lease_buffer import Acknowledged, BufferListener, LeaseBuffer
@@ -15,6 +21,7 @@ from sharecons.member.member_tasks import MemberTasks
 from sharecons.member.pausable_buffer import PausableBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.stored_error import StoredError
+from sharecons.metrics.application_metrics import ApplicationMetrics
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.connection import Connection
@@ -24,6 +31,9 @@ from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.reported_errors import fetch_error, topic_error
 from sharecons.record import TopicPartition
+
+if TYPE_CHECKING:  # loaded only if brokers collect metrics
+    from sharecons.member.telemetry import Send, Telemetry
 
 __all__ = ["LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "SHORT_SETTLE_TIMEOUT", "ShareMember"]
 
@@ -53,6 +63,7 @@ class ShareMember(Lifecycle):
 
     Attributes:
         recorder: the metrics.
+        application_metrics: the application's, which are pushed as well.
         new_listener: is called with the buffer, once the member has connected, and
             returns the listener of the buffer.
         start_tasks: starts tasks of the user, which end with the member's.
@@ -72,6 +83,7 @@ class ShareMember(Lifecycle):
         self.settings = settings
         self.topics = topics
         self.recorder = MetricsRecorder()
+        self.application_metrics = ApplicationMetrics()
         self.new_listener: Callable[[LeaseBuffer], BufferListener] | None = None
         self.start_tasks: Callable[[TaskGroup], None] | None = None
         self.check_before_joining: CheckBeforeJoining | None = None
@@ -169,6 +181,26 @@ class ShareMember(Lifecycle):
     def lock_duration(self) -> float | None:
         """Seconds for which records are locked; None before the first fetch."""
         return None if self._tasks is None else self.demand.lock_duration or None
+
+    async def client_instance_id(self, timeout: float) -> UUID | None:
+        """Return the id that brokers have assigned to this client (KIP-714).
+
+        Return None if brokers collect no metrics.
+
+        Raises:
+            ConsumerStateError: it is disabled, or the member is not open.
+            RequestTimedOutError: no broker has assigned an id in `timeout` seconds.
+        """
+        self.check_open()
+        if not self.settings.enable_metrics_push:
+            raise ConsumerStateError(
+                "there is no client instance id with enable_metrics_push=False; omit "
+                "the argument, and brokers assign one"
+            )
+        telemetry = self._started.telemetry
+        return (
+            None if telemetry is None else await telemetry.client_instance_id(timeout)
+        )
 
     # Acknowledgements.
 
@@ -284,6 +316,7 @@ class ShareMember(Lifecycle):
             self.settings.cluster,
             self.buffer,
             self.recorder,
+            self._create_telemetry,
             rack=self.settings.rack,
             request_timeout=self.settings.request_timeout,
         )
@@ -292,6 +325,19 @@ class ShareMember(Lifecycle):
         self.buffer.attach(self.new_listener(self.buffer), self.demand)
         tasks.use_connection(connection)
         return tasks
+
+    def _create_telemetry(self, send: "Send") -> "Telemetry | None":
+        if not self.settings.enable_metrics_push:
+            return None
+        from sharecons.member.telemetry import Telemetry
+
+        return Telemetry(
+            self.settings.fetch,
+            self.recorder,
+            self.application_metrics,
+            send,
+            rack=self.settings.rack,
+        )
 
     def _start_all_tasks(self, tasks: TaskGroup) -> None:
         self._started.start(tasks)

@@ -5,7 +5,7 @@ responses of share sessions, `codes` Kafka's error codes, `error_actions` the
 action for each, `error_advice` what users can do about some, `backoff` and `open_enum`
 helpers, `reported_errors` the errors already raised in the application. The packages:
 `group`, `fetch`, `acknowledge`, `log_reader`, `sasl`, `produce`,
-`admin`.
+`telemetry`, `admin`.
 
 Every machine has the same contract:
 

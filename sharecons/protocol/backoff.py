@@ -7,7 +7,7 @@ factor derived from the member id, keeps members from retrying at the same time.
 from typing import Final
 from zlib import crc32
 
-__all__ = ["Backoff", "spread_of"]
+__all__ = ["Backoff", "fraction_of", "spread_of"]
 
 INITIAL_DELAY: Final = 0.05
 MAX_DELAY: Final = 1.0  # Kafka's retry.backoff.max.ms
@@ -15,7 +15,12 @@ MAX_DELAY: Final = 1.0  # Kafka's retry.backoff.max.ms
 
 def spread_of(member_id: str) -> float:
     """Return a factor between 0.8 and 1.2, the jitter of Kafka's clients (KIP-580)."""
-    return 0.8 + crc32(member_id.encode()) % 1000 / 2500
+    return 0.8 + 0.4 * fraction_of(member_id)
+
+
+def fraction_of(member_id: str) -> float:
+    """Return a number from 0.0 to 0.999 that spreads members evenly."""
+    return crc32(member_id.encode()) % 1000 / 1000
 
 
 class Backoff:

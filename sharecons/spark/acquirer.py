@@ -73,6 +73,7 @@ class MemberConfig:
     offset_reset: str | None = None
     rack: str | None = None
     request_timeout: float = 30.0
+    enable_metrics_push: bool = True
 
 
 @dataclass(eq=False)
@@ -186,6 +187,7 @@ class Acquirer:
             rack=config.rack,
             connect_timeout=CONNECT_TIMEOUT,
             request_timeout=config.request_timeout,
+            enable_metrics_push=config.enable_metrics_push,
         )
         member = ShareMember(settings, topics=())
         member.new_listener = lambda buffer: self

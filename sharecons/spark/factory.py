@@ -121,5 +121,6 @@ def _member_config(options: SourceOptions, member_id: str) -> MemberConfig:
         topic_pattern=options.topic_pattern,
         offset_reset=options.offset_reset,
         rack=options.client_rack,
+        enable_metrics_push=options.enable_metrics_push,
         request_timeout=options.request_timeout,
     )

@@ -55,6 +55,7 @@ class SourceOptions:
     offset_reset: str | None = None
     client_id: str = "sharecons-spark"
     client_rack: str | None = None
+    enable_metrics_push: bool = True
     request_timeout: float = 30.0
     max_wait: float = 0.5
     min_bytes: int = 1
@@ -230,6 +231,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("kafka.share.auto.offset.reset", "offset_reset", _offset_reset),
         _Option("kafka.client.id", "client_id", _string),
         _Option("kafka.client.rack", "client_rack", _string),
+        _Option("kafka.enable.metrics.push", "enable_metrics_push", _flag),
         _Option("kafka.request.timeout.ms", "request_timeout", _milliseconds),
         _Option("kafka.fetch.max.wait.ms", "max_wait", _milliseconds),
         _Option("kafka.fetch.wait.max.ms", "max_wait", _milliseconds),

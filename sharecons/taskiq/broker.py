@@ -76,6 +76,8 @@ class ShareGroupBroker(AsyncBroker):
         connect_timeout: seconds for a worker to connect to a first broker.
         client_id: for the brokers' logs and quotas.
         client_rack: for brokers that assign by rack.
+        enable_metrics_push: whether brokers that collect metrics of their clients
+            (KIP-714) receive a worker's; needs the extra `telemetry`.
         network: opens connections, for tests.
 
     Raises:
@@ -97,6 +99,7 @@ class ShareGroupBroker(AsyncBroker):
         connect_timeout: float = 10.0,
         client_id: str = "sharecons-taskiq",
         client_rack: str | None = None,
+        enable_metrics_push: bool = True,
         network: Network | None = None,
     ) -> None:
         super().__init__()
@@ -117,6 +120,7 @@ class ShareGroupBroker(AsyncBroker):
         self._connect_timeout = connect_timeout
         self._client_id = check_string("client_id", client_id)
         self._client_rack = client_rack
+        self._enable_metrics_push = enable_metrics_push
         self._network = network
         self._producer: IdempotentProducer | None = None
         self._producing: Background | None = None
@@ -277,6 +281,7 @@ class ShareGroupBroker(AsyncBroker):
             acquire_mode="record_limit",
             client_id=self._client_id,
             client_rack=self._client_rack,
+            enable_metrics_push=self._enable_metrics_push,
             connect_timeout=self._connect_timeout,
             security=self._security,
             network=self._network,

@@ -31,7 +31,13 @@ from sharecons.wire.share_acknowledge import SHARE_ACKNOWLEDGE
 from sharecons.wire.share_fetch import RECORD_LIMIT_SINCE, SHARE_FETCH
 from sharecons.wire.share_group_heartbeat import SHARE_GROUP_HEARTBEAT
 
-__all__ = ["APIS", "check_record_limit", "check_share_groups", "choose_version"]
+__all__ = [
+    "APIS",
+    "check_record_limit",
+    "check_share_groups",
+    "choose_version",
+    "serves_telemetry",
+]
 
 APIS: Final[Mapping[type, Api[Any, Any]]] = {
     AlterGroupConfig: ALTER_GROUP_CONFIG,
@@ -45,6 +51,9 @@ APIS: Final[Mapping[type, Api[Any, Any]]] = {
     ShareAcknowledge: SHARE_ACKNOWLEDGE,
     ShareFetch: SHARE_FETCH,
 }
+
+GET_TELEMETRY_SUBSCRIPTIONS: Final = 71
+"""Not its API, which is loaded only if a broker has it."""
 
 SHARE_GROUPS: Final = (SHARE_GROUP_HEARTBEAT, SHARE_FETCH, SHARE_ACKNOWLEDGE)
 
@@ -70,3 +79,8 @@ def check_record_limit(served: Served, broker: str) -> None:
             f"acquire_mode='record_limit' needs Kafka 4.2 or newer; broker {broker} "
             "supports ShareFetch only in version 1, which acquires whole batches"
         )
+
+
+def serves_telemetry(served: Served) -> bool:
+    """Return whether a broker collects the metrics of clients (KIP-714)."""
+    return GET_TELEMETRY_SUBSCRIPTIONS in served

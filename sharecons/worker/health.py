@@ -1,9 +1,11 @@
 """The state of a worker in its group: partitions, heartbeats, problems, metrics."""
 
 from collections.abc import Iterable, Mapping
+from uuid import UUID
 
 from sharecons.config import validation
 from sharecons.errors import ConfigurationError, ConsumerStateError
+from sharecons.metrics.application_metrics import ApplicationMetric
 from sharecons.metrics.catalog import MetricName
 from sharecons.record import TopicPartition
 from sharecons.worker.membership import WorkerMembership
@@ -84,6 +86,22 @@ class WorkerHealth:
     def metrics(self) -> Mapping[MetricName, float]:
         """Return the current values of all metrics; as `ShareConsumer.metrics`."""
         return self._access.member.recorder.snapshot()
+
+    def register_metric(self, metric: ApplicationMetric) -> None:
+        """Push a metric of the application; as `ShareConsumer.register_metric`."""
+        self._access.member.application_metrics.register(metric)
+
+    def unregister_metric(self, name: str) -> None:
+        """Push the application's metric of this name no more, if there is one."""
+        self._access.member.application_metrics.unregister(name)
+
+    async def client_instance_id(self, *, timeout: float = 30.0) -> UUID | None:
+        """Return the id under which brokers know this client's metrics.
+
+        The worker must be running. As `ShareConsumer.client_instance_id`.
+        """
+        validation.check_timeout(timeout)
+        return await self._access.member.client_instance_id(timeout)
 
     # Pausing.
 

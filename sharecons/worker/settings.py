@@ -101,6 +101,8 @@ class MemberOptions(TypedDict, total=False):
         security: TLS and SASL; plain TCP by default.
         connect_timeout: seconds to connect to a first broker at the start.
         request_timeout: seconds to wait for one response.
+        enable_metrics_push: whether brokers that collect metrics of their clients
+            (KIP-714) receive them; needs the extra `telemetry`. See docs/metrics.md.
         network: opens connections, for tests.
     """
 
@@ -117,6 +119,7 @@ class MemberOptions(TypedDict, total=False):
     security: Security | None
     connect_timeout: float
     request_timeout: float
+    enable_metrics_push: bool
     network: Network | None
 
 

@@ -10,6 +10,7 @@ __all__ = ["JavaTools"]
 PACKAGE = "org.apache.kafka.tools"
 MAIN = {
     "kafka-acls": f"{PACKAGE}.AclCommand",
+    "kafka-client-metrics": f"{PACKAGE}.ClientMetricsCommand",
     "kafka-configs": "kafka.admin.ConfigCommand",
     "kafka-console-consumer": f"{PACKAGE}.consumer.ConsoleConsumer",
     "kafka-console-producer": f"{PACKAGE}.ConsoleProducer",

@@ -264,3 +264,25 @@ def test_offsets_of_a_share_group_are_reset_and_deleted(
     assert f"Share group '{share_group}' has no offset information." == nothing
     tools.run("kafka-share-groups", "--delete", *which)
     assert share_group not in tools.run("kafka-share-groups", "--list")
+
+
+def test_client_metrics_tool_alters_describes_lists_and_deletes(tools):
+    name = new_name("subscription")
+    named = ("--name", name)
+
+    tools.run(
+        "kafka-client-metrics",
+        *("--alter", *named, "--metrics", "a.,b.", "--interval", "1000"),
+        *("--match", "client_id=billing.*"),
+    )
+    described = tools.run("kafka-client-metrics", "--describe", *named)
+    assert name in tools.run("kafka-client-metrics", "--list")
+    tools.run("kafka-client-metrics", "--delete", *named)
+
+    assert [
+        f"Client metrics configs for {name} are:",
+        "interval.ms=1000",
+        "match=client_id=billing.*",
+        "metrics=a.,b.",
+    ] == [line.strip() for line in described]
+    assert name not in tools.run("kafka-client-metrics", "--list")

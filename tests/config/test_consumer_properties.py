@@ -28,6 +28,7 @@ client.rack=r1
 share.acknowledgement.mode=EXPLICIT
 share.acquire.mode=record_limit
 max.poll.records=100
+enable.metrics.push=False
 fetch.min.bytes=0
 fetch.max.bytes=1000000
 fetch.max.wait.ms=250
@@ -76,6 +77,7 @@ def test_file_sets_all_arguments(file: Path, caplog: pytest.LogCaptureFixture) -
         "group_id": "billing",
         "client_id": "me",
         "client_rack": "r1",
+        "enable_metrics_push": False,
         "acknowledgement": "explicit",
         "acquire_mode": "record_limit",
         "max_records": 100,

@@ -58,6 +58,8 @@ WRONG = [
     ("connect_timeout", 0),
     ("request_timeout", 0),
     ("request_timeout", 1e6),
+    ("enable_metrics_push", "false"),
+    ("enable_metrics_push", 0),
     ("member_id", ""),
     ("member_id", 7),
     ("on_acknowledged", "print"),

@@ -67,6 +67,7 @@ def test_missing_required_option_is_named(name):
         ({"kafka.fetch.max.wait.ms": "100"}, "max_wait", 0.1),
         ({"kafka.max.poll.records": "100"}, "max_records", 100),
         ({"kafka.client.rack": "b"}, "client_rack", "b"),
+        ({"kafka.enable.metrics.push": "false"}, "enable_metrics_push", False),
         ({"kafka.share.auto.offset.reset": "earliest"}, "offset_reset", "earliest"),
         ({"kafka.security.protocol": "plaintext"}, "client_id", "sharecons-spark"),
         ({"idleTimeout": "3s"}, "idle_timeout", 3.0),

@@ -237,6 +237,7 @@ async def test_error_that_ends_the_consumer_ends_the_receiver(kafka) -> None:
         {"delivery_timeout": 0},
         {"auto_offset_reset": "first"},
         {"client_rack": ""},
+        {"enable_metrics_push": 1},
     ],
 )
 def test_invalid_argument_is_rejected(options: dict[str, Any]) -> None:

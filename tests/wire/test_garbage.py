@@ -15,6 +15,8 @@ from kio.schema.errors import ErrorCode
 from sharecons.errors import ProtocolError
 from sharecons.wire.api_versions import read_versions
 from sharecons.wire.consumer_apis import APIS
+from sharecons.wire.get_telemetry_subscriptions import GET_TELEMETRY_SUBSCRIPTIONS
+from sharecons.wire.push_telemetry import PUSH_TELEMETRY
 from tests.wire.oracle import encode_entity, from_hex, read_as_bytes_and_view, schema
 
 TOPIC = UUID("00112233-4455-6677-8899-aabbccddeeff")
@@ -163,6 +165,24 @@ def consumer_responses():
         v.IncrementalAlterConfigsResponse(throttle_time=SECOND, responses=(result,)),
         1,
     )
+    v = schema("get_telemetry_subscriptions", 0).response
+    yield (
+        v.GetTelemetrySubscriptionsResponse(
+            throttle_time=SECOND,
+            error_code=ErrorCode.none,
+            client_instance_id=UUID(int=7),
+            subscription_id=1,
+            accepted_compression_types=(4, 3),
+            push_interval=SECOND,
+            telemetry_max_bytes=1 << 20,
+            delta_temporality=True,
+            requested_metrics=("*",),
+        ),
+        0,
+    )
+    v = schema("push_telemetry", 0).response
+    pushed = v.PushTelemetryResponse(throttle_time=SECOND, error_code=ErrorCode.none)
+    yield pushed, 0
     for version in (0, 3):
         v = schema("api_versions", version).response
         api = v.ApiVersion(api_key=78, min_version=1, max_version=2)
@@ -177,7 +197,8 @@ def consumer_responses():
         yield v.ApiVersionsResponse(error_code=code, api_keys=(api,), **more), version
 
 
-BY_KEY = {api.key: api for api in APIS.values()}
+ALL = (*APIS.values(), GET_TELEMETRY_SUBSCRIPTIONS, PUSH_TELEMETRY)
+BY_KEY = {api.key: api for api in ALL}
 
 
 def read(entity, version, data):
@@ -199,7 +220,7 @@ every_response = pytest.mark.parametrize(
 
 
 def test_every_api_and_version_has_a_response():
-    spoken = {(api.key, version) for api in APIS.values() for version in api.versions}
+    spoken = {(api.key, version) for api in ALL for version in api.versions}
 
     known = {(entity.__api_key__, version) for entity, version in consumer_responses()}
     assert spoken | {(18, 0), (18, 3)} == known

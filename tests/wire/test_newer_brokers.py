@@ -63,6 +63,7 @@ def unknown_values(entity, path=()):
         if kind == "error_code" or field.name == "acknowledge_error_code":
             yield from (Unknown(here, code) for code in CODES)
         elif kind == "int8":
+            here = (*here, 0) if isinstance(value, tuple) else here
             yield from (Unknown(here, number) for number in NUMBERS)
         elif field.name in NAME_FIELDS:
             yield from (Unknown(here, name) for name in NAMES)

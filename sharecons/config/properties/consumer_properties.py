@@ -52,6 +52,12 @@ def _choice(name: str, text: str) -> str:
     return text.lower()
 
 
+def _bool(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise PropertyError(name, f"must be true or false, not {text!r}")
+    return text.lower() == "true"
+
+
 def _whole_number(name: str, text: str, low: int, high: int, unit: str) -> int:
     if not (text.isascii() and text.isdecimal() and low <= int(text) <= high):
         raise PropertyError(
@@ -80,6 +86,7 @@ ARGUMENTS: Final[Mapping[str, tuple[str, Callable[[str, str], object]]]] = {
     "bootstrap.servers": ("bootstrap_servers", _text),
     "client.id": ("client_id", _text),
     "client.rack": ("client_rack", _text),
+    "enable.metrics.push": ("enable_metrics_push", _bool),
     "fetch.max.bytes": ("max_bytes", _count),
     "fetch.max.wait.ms": ("max_wait", _wait),
     "fetch.min.bytes": ("min_bytes", _count_or_zero),
@@ -147,7 +154,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "config.providers": "values are used as they are in the file",
     "connections.max.idle.ms": _FIXED,
     "default.api.timeout.ms": "commit() and aclose() have a timeout of their own",
-    "enable.metrics.push": "metrics are not sent to brokers (KIP-714)",
     "exclude.internal.topics": "topics are subscribed by name",
     "key.deserializer": f"{_DESERIALIZER}key_deserializer=",
     "max.partition.fetch.bytes": "a share fetch has only fetch.max.bytes",

@@ -13,5 +13,6 @@ the socket inwards:
     faults.py       fault injection (actions.py, error_responses.py)
     codec.py        frames to messages and back (kio)
     apis.py         the API keys, their versions and their handlers/
+    telemetry.py    the metrics that clients push (telemetry_control.py)
     cluster.py      the state that handlers read and change
 """

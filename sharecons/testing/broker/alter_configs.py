@@ -13,6 +13,7 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.resources import (
     BROKER,
+    CLIENT_METRICS,
     GROUP,
     TOPIC,
     check_access,
@@ -71,6 +72,10 @@ def _alter(
         _check_node(name, context)
         changes = changes_of(resource, configs.broker_config(name))
         configs.alter_broker(name, changes, validate_only=validate_only)
+    elif kind == CLIENT_METRICS:
+        _check_subscription(name)
+        changes = changes_of(resource, configs.client_metrics.get(name, {}))
+        configs.alter_client_metrics(name, changes, validate_only=validate_only)
     else:
         message = f"Unknown resource type {kind}"
         raise ConfigError(ErrorCode.invalid_request, message)
@@ -96,6 +101,12 @@ def _alter_topic(
 def _check_named(name: str, what: str) -> None:
     if not name:
         message = f"Default {what} resources are not allowed."
+        raise ConfigError(ErrorCode.invalid_request, message)
+
+
+def _check_subscription(name: str) -> None:
+    if not name:
+        message = "Subscription name can't be empty"
         raise ConfigError(ErrorCode.invalid_request, message)
 
 

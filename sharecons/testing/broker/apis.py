@@ -14,7 +14,10 @@ from typing import Final, TypeAlias
 from sharecons.testing.broker.codec import Request, Response, api_name, known_versions
 from sharecons.testing.broker.context import Context
 
-__all__ = ["APIS", "Api", "Handler"]
+__all__ = ["APIS", "TELEMETRY", "Api", "Handler"]
+
+TELEMETRY: Final = (71, 72)
+"""Announced only by brokers that collect the metrics of clients."""
 
 Handler: TypeAlias = Callable[[Request, Context], Awaitable[Response | None]]
 
@@ -84,6 +87,8 @@ APIS: Final[Mapping[int, Api]] = dict(
         _api(46, "list_partition_reassignments", 0, 0),
         _api(47, "offset_delete", 0, 0),
         _api(60, "describe_cluster", 0, 2),
+        _api(71, "get_telemetry_subscriptions", 0, 0),
+        _api(72, "push_telemetry", 0, 0),
         _api(74, "list_config_resources", 0, 1),
         _api(75, "describe_topic_partitions", 0, 0),
         _api(76, "share_group_heartbeat", 1, 1),

@@ -19,6 +19,7 @@ from sharecons.testing.broker.share.partitions import SharePartitions
 from sharecons.testing.broker.share.sessions import ShareSessions
 from sharecons.testing.broker.share.state_records import StateRecords
 from sharecons.testing.broker.signals import Signal
+from sharecons.testing.broker.telemetry import Telemetry
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic, Topics
 from sharecons.testing.broker.transactions import Transactions
 
@@ -51,6 +52,7 @@ class Cluster:
         self.brokers = {broker.node_id: broker for broker in brokers}
         self.topics = Topics()
         self.configs = Configs({**replica_settings(len(brokers)), **(settings or {})})
+        self.telemetry = Telemetry(self.configs)
         self.authorizer = Authorizer()
         self.coordinators = Coordinators()
         self.groups = Groups()

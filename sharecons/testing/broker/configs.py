@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode
+from sharecons.testing.broker.settings import client_metrics
 from sharecons.testing.broker.settings.brokers import BROKERS, TEST_DEFAULTS
 from sharecons.testing.broker.settings.changes import (
     Change,
@@ -16,6 +17,7 @@ from sharecons.testing.broker.settings.changes import (
     apply_changes,
     check_values,
 )
+from sharecons.testing.broker.settings.client_metrics import CLIENT_METRICS
 from sharecons.testing.broker.settings.entries import Entry, Source, Synonym
 from sharecons.testing.broker.settings.groups import GROUPS
 from sharecons.testing.broker.settings.setting import Setting
@@ -37,6 +39,10 @@ GROUP_TYPES: Final = ("consumer", "share", "streams")
 class Configs:
     """All settings; `settings` are those the brokers start with.
 
+    Attributes:
+        client_metrics: the settings of each subscription of client metrics, by name.
+        client_metrics_version: grows with each of their changes.
+
     Raises:
         ValueError: a value is invalid.
     """
@@ -46,6 +52,8 @@ class Configs:
         self._static = {**TEST_DEFAULTS, **_in_milliseconds(settings or {})}
         self._brokers: dict[str, dict[str, str]] = {}
         self._groups: dict[str, dict[str, str]] = {}
+        self.client_metrics: dict[str, Mapping[str, str]] = {}
+        self.client_metrics_version = 0
 
     def group_value(self, group_id: str, name: str) -> str:
         """Return a group's setting, such as `share.delivery.count.limit`."""
@@ -147,6 +155,40 @@ class Configs:
         self._check_bounds(result, BROKERS, ErrorCode.invalid_request)
         if not validate_only:
             self._brokers[node] = result
+
+    def client_metrics_value(self, name: str, setting: str) -> str:
+        """Return a setting of a subscription of client metrics: `interval.ms`."""
+        own = self.client_metrics.get(name, {})
+        return own.get(setting) or CLIENT_METRICS[setting].default or ""
+
+    def alter_client_metrics(
+        self, name: str, changes: Iterable[Change], *, validate_only: bool = False
+    ) -> None:
+        """Change a subscription; without settings it does not exist.
+
+        Raises:
+            ConfigError: the result is invalid.
+        """
+        own = self.client_metrics.get(name, {})
+        result = apply_changes(own, changes, {})  # Kafka appends to none of them
+        client_metrics.check(result)
+        if validate_only:
+            return
+        self.client_metrics_version += 1
+        self.client_metrics.pop(name, None)
+        if result:
+            self.client_metrics[name] = result
+
+    def describe_client_metrics(self, name: str) -> list[Entry]:
+        own = self.client_metrics.get(name, {})
+        entries = []
+        for setting in CLIENT_METRICS.values():
+            synonyms = []
+            if setting.name in own:
+                value = own[setting.name]
+                synonyms.append(Synonym(setting.name, value, Source.CLIENT_METRICS))
+            entries.append(Entry.from_setting(setting, synonyms))
+        return entries
 
     def describe_topic(self, config: Mapping[str, str], node_id: int) -> list[Entry]:
         """Return all settings of a topic, as one of the brokers sees them."""

@@ -42,6 +42,7 @@ class Connection:
     ) -> None:
         self.peer = peer  # the client's host, as DescribeGroups shows it
         self.host = host  # the broker's address that the client has connected to
+        self.software = ("unknown", "unknown")  # the client's name and version
         self.is_closed = False
         self.changed = Signal()  # notified when the client has disconnected
         self.pause = pause or Pause()  # the broker hangs while it is active

@@ -37,6 +37,7 @@ from sharecons.testing.broker.node import Node
 from sharecons.testing.broker.runner import BrokerRunner
 from sharecons.testing.broker.settings.validation import broker_settings
 from sharecons.testing.broker.snapshots import GroupSnapshot, RecordSnapshot
+from sharecons.testing.broker.telemetry_control import TelemetryControl
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["EmbeddedBroker"]
@@ -91,6 +92,7 @@ class EmbeddedBroker:
         self._call = self._runner.call
         self.faults = Faults(self._call)
         """Fault injection: `faults.on("ShareFetch").cut()`."""
+        self.telemetry = TelemetryControl(self.cluster.telemetry, self._call)
         self._topics = dict(topics or {})
         self._listen = listen
         self._request_log = RequestLog()

@@ -1,4 +1,4 @@
-"""Resources with settings (topic, broker, group) and the permission to access them."""
+"""Resources with settings, and the permission to access them."""
 
 from typing import Final
 
@@ -8,19 +8,36 @@ from sharecons.testing.broker.codec import ErrorCode
 from sharecons.testing.broker.settings.changes import ConfigError
 from sharecons.testing.broker.topics import topic_name_error
 
-__all__ = ["BROKER", "GROUP", "TOPIC", "check_access", "check_topic_name"]
+__all__ = [
+    "BROKER",
+    "CLIENT_METRICS",
+    "GROUP",
+    "TOPIC",
+    "check_access",
+    "check_topic_name",
+]
 
 TOPIC: Final = 2
 BROKER: Final = 4
+CLIENT_METRICS: Final = 16
 GROUP: Final = 32
 
-ACL_RESOURCES: Final = {TOPIC: "TOPIC", BROKER: "CLUSTER", GROUP: "GROUP"}
+ACL_RESOURCES: Final = {
+    TOPIC: "TOPIC",
+    BROKER: "CLUSTER",
+    CLIENT_METRICS: "CLUSTER",
+    GROUP: "GROUP",
+}
 DENIALS: Final = {
     TOPIC: (
         ErrorCode.topic_authorization_failed,
         "Not authorized to access topics: [Topic authorization failed.]",
     ),
     BROKER: (
+        ErrorCode.cluster_authorization_failed,
+        "Cluster authorization failed.",
+    ),
+    CLIENT_METRICS: (
         ErrorCode.cluster_authorization_failed,
         "Cluster authorization failed.",
     ),
@@ -39,7 +56,7 @@ def check_access(cluster: Cluster, operation: str, kind: int, name: str) -> None
     """
     if kind not in ACL_RESOURCES:
         return
-    resource = CLUSTER_NAME if kind == BROKER else name
+    resource = CLUSTER_NAME if ACL_RESOURCES[kind] == "CLUSTER" else name
     if cluster.authorizer.denies(operation, ACL_RESOURCES[kind], resource):
         raise ConfigError(*DENIALS[kind])
 

@@ -1,6 +1,7 @@
 """A Kafka of one or more brokers, each also a voter of the KRaft quorum."""
 
 import logging
+import os
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -71,6 +72,8 @@ class KafkaCluster:
             at half speed.
         listeners: More listeners: their names, and the security protocol of each.
             `config` has their other settings.
+        classpath: Directories and jars with more classes for the brokers, such as a
+            reporter of metrics.
     """
 
     def __init__(
@@ -84,6 +87,7 @@ class KafkaCluster:
         patience: float = 60.0,
         java_options: Sequence[str] = QUICK_START,
         listeners: Mapping[str, str] | None = None,
+        classpath: Sequence[Path] = (),
     ) -> None:
         self.version = version
         self._ports = dict(enumerate(_client_ports(brokers, port), start=1))
@@ -94,6 +98,7 @@ class KafkaCluster:
         self._directory = directory
         self._start_timeout = patience
         self._java_options = java_options
+        self._classpath = tuple(classpath)
         self._cluster_id = random_id()
         self._nodes: dict[int, Node] = {}
         self._cleanup: CleanupProcess | None = None
@@ -214,7 +219,8 @@ class KafkaCluster:
 
     def _java(self, *options: str) -> list[str]:
         java, jars = self._programs
-        return [str(java), *options, "-cp", str(jars / "*")]
+        classpath = os.pathsep.join(map(str, (jars / "*", *self._classpath)))
+        return [str(java), *options, "-cp", classpath]
 
     def _broker_command(self, node: Node) -> list[str]:
         java = self._java(*self._java_options, *BROKER_LOG)

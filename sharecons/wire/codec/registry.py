@@ -39,6 +39,9 @@ API_LOCATIONS: Final[Mapping[str, str]] = {
     "Fetch": "fetch.FETCH",
     "FindCoordinator": "find_coordinator.FIND_COORDINATOR",
     "FindCoordinators": "find_coordinators.FIND_COORDINATORS",
+    "GetTelemetrySubscriptions": (
+        "get_telemetry_subscriptions.GET_TELEMETRY_SUBSCRIPTIONS"
+    ),
     "Heartbeat": "share_group_heartbeat.SHARE_GROUP_HEARTBEAT",
     "InitProducerId": "init_producer_id.INIT_PRODUCER_ID",
     "ListConsumerGroupOffsets": "offset_fetch.OFFSET_FETCH",
@@ -48,6 +51,7 @@ API_LOCATIONS: Final[Mapping[str, str]] = {
         "describe_share_group_offsets.DESCRIBE_SHARE_GROUP_OFFSETS"
     ),
     "Produce": "produce.PRODUCE",
+    "PushTelemetry": "push_telemetry.PUSH_TELEMETRY",
     "ReadState": "read_share_group_state.READ_SHARE_GROUP_STATE",
     "ReadStateSummary": "read_share_group_state_summary.READ_SHARE_GROUP_STATE_SUMMARY",
     "SaslAuthenticate": "sasl_authenticate.SASL_AUTHENTICATE",

@@ -8,7 +8,7 @@ newer protocols (group.version, streams.version).
 from collections.abc import Iterator
 from typing import Final
 
-from sharecons.testing.broker.apis import APIS
+from sharecons.testing.broker.apis import APIS, TELEMETRY
 from sharecons.testing.broker.codec import Request, Response
 from sharecons.testing.broker.context import Context
 
@@ -21,10 +21,14 @@ FEATURES: Final = {
 }
 """The supported levels; the highest ones are in effect."""
 
+SOFTWARE_SINCE: Final = 3
 ZERO_LEVELS_SINCE: Final = 4
 
 
 async def handle(request: Request, context: Context) -> Response:
+    if context.version >= SOFTWARE_SINCE and context.connection is not None:
+        software = request.client_software_name, request.client_software_version
+        context.connection.software = software
     return {
         "api_keys": [
             {
@@ -33,6 +37,7 @@ async def handle(request: Request, context: Context) -> Response:
                 "max_version": api.versions[-1],
             }
             for api in APIS.values()
+            if context.cluster.telemetry.is_enabled or api.key not in TELEMETRY
         ],
         "supported_features": list(_supported(context.version)),
         "finalized_features_epoch": 1,

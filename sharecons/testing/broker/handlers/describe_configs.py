@@ -1,8 +1,9 @@
 """DescribeConfigs 1 to 4 (KIP-133, KIP-226, KIP-569): settings and their sources.
 
-Resources are topics, brokers (one, or "" for settings of all) and groups. Any broker
-describes topics and groups; only the broker itself describes its own settings. An empty
-list of names, or null, requests all settings; unknown names are ignored.
+Resources are topics, brokers (one, or "" for settings of all), groups and subscriptions
+of client metrics. Any broker describes them; only the broker itself describes its own
+settings. An empty list of names, or null, requests all settings; unknown names are
+ignored.
 """
 
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
 from sharecons.testing.broker.resources import (
     BROKER,
+    CLIENT_METRICS,
     GROUP,
     TOPIC,
     check_access,
@@ -63,6 +65,8 @@ def _entries(kind: int, name: str, context: Context) -> Sequence[Entry]:
         return _broker_entries(name, context)
     if kind == GROUP and name:
         return cluster.configs.describe_group(name, context.node_id)
+    if kind == CLIENT_METRICS and name:
+        return cluster.configs.describe_client_metrics(name)
     message = "Group name must not be empty" if kind == GROUP else MALFORMED
     raise ConfigError(ErrorCode.invalid_request, message)
 

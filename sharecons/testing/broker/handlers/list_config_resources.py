@@ -1,7 +1,7 @@
 """ListConfigResources 0 and 1 (KIP-1142): the resources that can have settings.
 
 Groups are listed only if they have settings of their own. Version 0 requests client
-metrics subscriptions, of which there are none.
+metrics subscriptions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,12 +11,11 @@ from sharecons.testing.broker.acls import CLUSTER_NAME
 from sharecons.testing.broker.cluster import Cluster
 from sharecons.testing.broker.codec import ErrorCode, Request, Response, field_or
 from sharecons.testing.broker.context import Context
-from sharecons.testing.broker.resources import BROKER, GROUP, TOPIC
+from sharecons.testing.broker.resources import BROKER, CLIENT_METRICS, GROUP, TOPIC
 
 __all__ = ["handle"]
 
 BROKER_LOGGER: Final = 8
-CLIENT_METRICS: Final = 16
 
 
 async def handle(request: Request, context: Context) -> Response:
@@ -40,7 +39,7 @@ async def handle(request: Request, context: Context) -> Response:
 def _resources(cluster: Cluster) -> Mapping[int, Iterable[str]]:
     running = [str(node_id) for node_id in sorted(cluster.running)]
     return {
-        CLIENT_METRICS: (),
+        CLIENT_METRICS: list(cluster.configs.client_metrics),
         BROKER: running,
         BROKER_LOGGER: running,
         TOPIC: [topic.name for topic in cluster.topics],

@@ -152,6 +152,7 @@ socket.listen.backlog.size INT 50
 socket.receive.buffer.bytes INT 102400
 socket.request.max.bytes INT 104857600
 socket.send.buffer.bytes INT 102400
+telemetry.max.bytes INT 1048576
 transaction.max.timeout.ms INT 900000
 transaction.state.log.min.isr INT 2
 transaction.state.log.num.partitions INT 50

@@ -17,6 +17,7 @@ class Source(enum.IntEnum):
     ALL_BROKERS = 3
     STATIC = 4
     DEFAULT = 5
+    CLIENT_METRICS = 7
     GROUP = 8
 
 
