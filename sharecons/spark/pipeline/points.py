@@ -153,7 +153,7 @@ def figures_of(batches: Iterable[BatchStats]) -> Figures | None:
 
 
 def _timed(batches: Iterable[BatchStats]) -> list[_Timed]:
-    """Return the batches in order of time, without those of a requeue."""
+    """Return the batches in order of time, without the batches of requeues."""
     ordered = sorted(
         (each for each in batches if not is_requeue(each)),
         key=lambda each: (each.at, each.number),
