@@ -13,24 +13,10 @@ from sharecons.exporter.ledgers import Ledgers
 from sharecons.exporter.metrics import Metrics
 from sharecons.spark.backlog import LedgerBacklog
 from sharecons.spark.history import entry_name
-from sharecons.spark.ledger import AcquiredRange
-from sharecons.spark.store import Store
+from tests.exporter.ledgers import BACKLOG, write_ledger
 from tests.exporter.scraped import GROUP, scrape
 
 pytestmark = pytest.mark.anyio
-
-BACKLOG = "sharecons_ledger_backlog_records"
-TOPIC_ID = bytes(range(16))
-
-
-def write_ledger(location, group, topic, *, acquired=100, finished=0):
-    """Write the ledger of a query with offsets of partition 0."""
-    store = Store(str(location))
-    store.open(group)
-    store.append([AcquiredRange(topic, TOPIC_ID, 0, 0, acquired - 1, 1)])
-    store.mark_finished(finished)
-    store.close()
-    return str(location)
 
 
 async def collected(admin, group, *ledgers):

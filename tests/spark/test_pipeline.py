@@ -15,10 +15,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
+from sharecons.spark.backlog import BacklogReader
 from sharecons.spark.pipeline.__main__ import main
+from sharecons.spark.pipeline.measuring import (
+    MAX_REASONS,
+    OTHER_REASONS,
+    measure_batch,
+)
 from sharecons.spark.pipeline.session import qualify_location
 from sharecons.spark.pipeline.settings import parse_arguments
-from sharecons.spark.pipeline.stats import format_table
+from sharecons.spark.pipeline.stats import UNKNOWN, format_table
 from sharecons.spark.store import Store
 from sharecons.testing.kafka.ports import free_ports
 from tests.spark.batch_stats import batch_stats
@@ -151,6 +157,9 @@ def test_valid_records_are_rows_and_others_are_quarantined(
     page = (tmp_path / "run.html").read_text()
     assert f"<title>orders to {tmp_path}/lake (group lake)</title>" in page
     assert "id: a string, expected an integer</td><td>1</td>" in page
+    # Spark does not wait for the end of the source's process.
+    backlog = BacklogReader(str(tmp_path / "lake" / "ledger"))
+    until_true(lambda: not backlog.read().offsets, what="the query has no backlog")
     assert main(["page", str(tmp_path / "lake")]) == 0
     page = (tmp_path / "lake" / "page.html").read_text()
     assert "id: a string, expected an integer</td><td>1</td>" in page
@@ -248,6 +257,25 @@ def test_values_of_all_types_are_unchanged_in_any_time_zone(
     assert found["data"] == b"\0\xff"
     same = ("id", "small", "price", "ratio", "ok", "name", "address", "tags", "counts")
     assert {name: found[name] for name in same} == {name: sent[name] for name in same}
+
+
+@spark_test
+def test_batch_counts_its_most_frequent_reasons(spark):
+    validated = spark.sql(
+        "SELECT timestamp'2026-11-28' AS timestamp, 1 AS deliveryCount, "
+        "cast('x' AS BINARY) AS value, CASE WHEN id < 3 THEN null "
+        "WHEN id < 8 THEN repeat('y', 300 + id) ELSE concat('reason ', id) END "
+        "AS reason FROM range(40)"
+    )
+
+    stats = measure_batch(
+        validated, waiting=UNKNOWN, batch="0123abcd-0", number=0, run="first"
+    )
+
+    assert (stats.rows, stats.quarantined) == (3, 37)
+    assert len(stats.reasons) == MAX_REASONS + 1
+    assert next(iter(stats.reasons.items())) == ("y" * 200, 5)
+    assert stats.reasons[OTHER_REASONS] == 37 - 5 - (MAX_REASONS - 1)
 
 
 @spark_test

@@ -8,7 +8,7 @@ from pyspark.sql import functions as sql
 
 from sharecons.spark.pipeline.stats import BatchStats, Waiting
 
-__all__ = ["OTHER_REASONS", "measure_batch"]
+__all__ = ["MAX_REASONS", "OTHER_REASONS", "measure_batch"]
 
 QUANTILES: Final = (0.5, 0.9, 0.99)
 
