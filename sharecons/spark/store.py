@@ -249,12 +249,12 @@ class Store:
                 return
         own = finished_name(position)
         with as_ledger_errors(self._location, "written"):
-            names = finished_names(self._storage.list_names())
-            if own not in names:
-                with suppress(FileExistsError):
-                    self._storage.create(own, b"\n")
-            for other in names.keys() - {own}:
-                self._storage.remove(other)
+            # First, as listing would create a directory that was deleted.
+            with suppress(FileExistsError):
+                self._storage.create(own, b"\n")
+            for name in finished_names(self._storage.list_names()):
+                if name != own:
+                    self._storage.remove(name)
 
     def check_ownership(self) -> None:
         """Check that no other driver has taken the ledger over.

@@ -1,5 +1,7 @@
 """The backlog of a ledger, as another process reads it."""
 
+import shutil
+
 import pytest
 
 from sharecons._record import TopicPartition
@@ -244,6 +246,17 @@ def test_ledger_on_a_disk_is_read_while_a_driver_has_it(tmp_path):
     assert dict(reader.read().offsets) == {SECOND: 1}
     store.close()
     assert dict(reader.read().offsets) == {SECOND: 1}
+
+
+def test_deleted_ledger_is_not_created_again_by_a_mark(tmp_path):
+    store = Store(str(tmp_path / "ledger"))
+    store.open("billing")
+    shutil.rmtree(tmp_path / "ledger")
+
+    with pytest.raises(LedgerError, match="could not be written"):
+        store.mark_finished(0)
+
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_unknown_file_system_is_an_error():
