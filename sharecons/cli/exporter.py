@@ -53,6 +53,15 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="export groups whose ids match this pattern, such as 'billing-*'; can be "
         "repeated (default: all share groups)",
     )
+    add(
+        "--ledger",
+        dest="ledgers",
+        action="append",
+        default=[],
+        metavar="LOCATION",
+        help="export the backlog of the Spark query with this ledgerLocation; can be "
+        "repeated",
+    )
     client_options.add_options(parser)
     parser.set_defaults(run=run)
 
@@ -81,14 +90,21 @@ async def _serve(
     import anyio
 
     from sharecons.cli.exit_codes import ExitCode, write_errors
+    from sharecons.errors import ConfigurationError
     from sharecons.exporter.collector import Collector
+    from sharecons.exporter.ledgers import Ledgers
     from sharecons.exporter.metrics import Metrics
     from sharecons.exporter.reachability import Reachability
     from sharecons.exporter.server import collect_repeatedly, serve_metrics
 
     metrics = Metrics()
     limit = max(options.interval, settings.timeout)
-    collector = Collector(admin, options.groups, limit)
+    try:
+        ledgers = Ledgers(options.ledgers)
+    except ConfigurationError as error:
+        write_errors(PROGRAM, [f"--ledger: {error}"])
+        return ExitCode.USAGE
+    collector = Collector(admin, options.groups, limit, ledgers=ledgers)
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with AsyncExitStack() as stack:
             # Only listening is in this block: collecting can raise OSError as well.

@@ -1,8 +1,9 @@
 """Metrics of share groups for Prometheus.
 
-`collector` reads a `snapshot` of all groups; `stalls` and `archived` add what depends
-on earlier snapshots. `metrics` converts it to Prometheus metrics, `server` serves them
-(by `http_server`), and `reachability` detects that no broker responds.
+`collector` reads a `snapshot` of all groups, and `ledgers` the backlogs of Spark
+queries; `stalls` and `archived` add what depends on earlier snapshots. `metrics`
+converts it to Prometheus metrics, `server` serves them (by `http_server`), and
+`reachability` detects that no broker responds.
 """
 
 from sharecons.exporter.collector import Collector

@@ -25,6 +25,7 @@ from sharecons.admin import (
     SharePartitionState,
 )
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
+from sharecons.exporter.ledgers import Ledgers
 from sharecons.exporter.snapshot import (
     ExportedGroup,
     ExportedPartition,
@@ -40,6 +41,7 @@ from sharecons.inspection.diagnosis.offset_states import (
 )
 from sharecons.inspection.inspect import group_facts
 from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
+from sharecons.spark.backlog import LedgerBacklog
 
 __all__ = ["Collector"]
 
@@ -80,12 +82,19 @@ class Collector:
         admin: sends the requests.
         patterns: like file names: `billing-*`. None means all groups.
         limit: seconds for one collection.
+        ledgers: the ledgers of Spark queries to read as well.
     """
 
     def __init__(
-        self, admin: ShareGroupAdmin, patterns: Iterable[str] = (), limit: float = 30.0
+        self,
+        admin: ShareGroupAdmin,
+        patterns: Iterable[str] = (),
+        limit: float = 30.0,
+        *,
+        ledgers: Ledgers | None = None,
     ) -> None:
         self._admin = admin
+        self._ledgers = ledgers or Ledgers()
         self._patterns = tuple(patterns)
         self._limit = limit
         # Records do not change: one that is still the oldest is not read again.
@@ -100,11 +109,16 @@ class Collector:
         began = time.monotonic()
         errors = _Errors()
         groups: dict[str, ExportedGroup] = {}
+        backlogs: Mapping[str, LedgerBacklog] = {}
         reached = False
         with anyio.move_on_after(self._limit) as scope:
             try:
                 groups = await self._groups(errors)
                 reached = True
+                # After the lag: a record that a query acquires meanwhile counts twice.
+                # In the other order it would count nowhere.
+                backlogs, others = await self._ledgers.read()
+                errors.add("ledgers", others)
             except Error as error:
                 errors.add("cluster", [error])
                 reached = not isinstance(error, ConnectionFailedError)
@@ -115,6 +129,7 @@ class Collector:
             at=time.time(),
             duration=time.monotonic() - began,
             groups=groups,
+            ledgers=backlogs,
             error_counts=errors.counts,
             error_messages=tuple(errors.messages),
             reached=reached,

@@ -33,6 +33,7 @@ ERROR_SOURCES: Final = (
     "configs",
     "records",
     "topics",
+    "ledgers",
 )
 NOT_COUNTED: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
 """Statuses without a delivery count, or of records that no longer exist."""
@@ -147,6 +148,7 @@ class Metrics(Collector):
             yield _stalled(latest)
             yield _missing_topics(latest)
             yield _delivery_counts(latest)
+            yield _backlogs(latest)
 
     def _exporter_metrics(self, latest: Snapshot | None) -> Iterator[Metric]:
         up = "1 if a broker responds, 0 if none does."
@@ -249,6 +251,23 @@ def _missing_topics(latest: Snapshot) -> Metric:
     for group_id, group in latest.groups.items():
         for topic, is_missing in sorted(group.missing_topics.items()):
             gauge.add_metric([group_id, topic], is_missing)
+    return gauge
+
+
+def _backlogs(latest: Snapshot) -> Metric:
+    gauge = GaugeMetricFamily(
+        "sharecons_ledger_backlog_records",
+        "Offsets in the ledger of a Spark query that no batch has finished. They are "
+        "accepted, so they are not in the lag of the group.",
+        labels=(*PARTITION, "ledger"),
+    )
+    for location, ledger in latest.ledgers.items():
+        group = latest.groups.get(ledger.group_id)
+        # Without zeros, a sum with the lag would be empty while there is no backlog.
+        keys = {*ledger.offsets, *(group.partitions if group else ())}
+        for key in sorted(keys):
+            labels = [ledger.group_id, key.topic, str(key.partition), location]
+            gauge.add_metric(labels, ledger.offsets.get(key, 0))
     return gauge
 
 

@@ -14,6 +14,7 @@ from sharecons.inspection.diagnosis.offset_states import (
     Oldest,
     window_of,
 )
+from sharecons.spark.backlog import LedgerBacklog
 
 __all__ = [
     "ExportedGroup",
@@ -118,6 +119,7 @@ class Snapshot:
         at: time, in seconds since the epoch.
         duration: in seconds.
         groups: by id.
+        ledgers: the backlogs of Spark queries, by the location of the ledger.
         error_counts: number of errors, by what could not be read.
         error_messages: without duplicates.
         reached: False if no broker responded.
@@ -126,6 +128,7 @@ class Snapshot:
     at: float
     duration: float
     groups: Mapping[str, ExportedGroup] = field(default_factory=dict)
+    ledgers: Mapping[str, LedgerBacklog] = field(default_factory=dict)
     error_counts: Mapping[str, int] = field(default_factory=dict)
     error_messages: tuple[str, ...] = ()
     reached: bool = True

@@ -9,11 +9,11 @@ order:
 - Queries: `stream`, `batch`, `planning` (batches and tasks); `shared_query`,
   `query_link` (several readers of one query); `errors`.
 - The member: `factory`, `driver`, `driver_tasks`, `acquirer`, `acquirer_stats`,
-  `ahead_limit`; `watch`,
-  `topics`, `group_lag` (the state of topics and group).
+  `ahead_limit`; `watch`, `topics`, `group_lag` (the state of topics and group).
 - The acquired offsets: `ledger`, `loads`; `ledger_store`, `store`,
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
+- What the exporter reads of them: `finished_mark`, `backlog`.
 - Tasks: `tasks`, `pickling`, `fetching`, `fetch_thread`, `arrow`.
 - Outcomes: `outcomes`, for `foreachBatch`.
 

@@ -23,6 +23,7 @@ from sharecons.spark.acquirer import Acquirer, MemberConfig
 from sharecons.spark.ahead_limit import AheadLimit
 from sharecons.spark.driver_tasks import keep_trimming, watch_ownership, watch_parent
 from sharecons.spark.errors import LedgerError
+from sharecons.spark.finished_mark import FinishedMark
 from sharecons.spark.ledger import AcquiredRange, Ledger
 from sharecons.spark.ledger_store import LedgerStore
 from sharecons.spark.planning import AvailableNowTarget
@@ -66,6 +67,7 @@ class Driver:
         self._changed = threading.Condition()
         self._write_lock = threading.Lock()
         self._trim_until = 0
+        self._finished = FinishedMark(store)
         self._trim_requested = AutoResetEvent()
         self._idle_since = time.monotonic()
         self._acquirer = Acquirer(config, cluster, self, self._notify)
@@ -111,6 +113,7 @@ class Driver:
         """Note that the batches up to a position have finished."""
         with self._changed:
             self._ahead.on_finished(position, time.monotonic())
+            self._finished.position = position
 
     def trim(self, position: int) -> None:
         """Drop the positions before this one, as their batches are committed.
@@ -299,6 +302,7 @@ class Driver:
         self.leave_group()
         with suppress(LedgerError):  # another driver has the ledger
             self._trim()
+            self._finished.write()
         self._store.close()
 
     # In the member's thread.
@@ -323,13 +327,9 @@ class Driver:
                     fail = self._acquirer.fail
                     tasks.start_soon(self._watch.keep_refreshing, fail)
                     tasks.start_soon(watch_ownership, self._store, fail)
-                    tasks.start_soon(
-                        keep_trimming,
-                        self._store,
-                        self._trim,
-                        self._trim_requested,
-                        fail,
-                    )
+                    trims = self._trim, self._trim_requested
+                    tasks.start_soon(keep_trimming, self._store, *trims, fail)
+                    tasks.start_soon(self._finished.keep_writing)
                     tasks.start_soon(watch_parent, self._stop_now)
                     try:
                         await self._keep_acquiring()

@@ -22,7 +22,7 @@ from sharecons.spark.errors import (
 )
 from sharecons.spark.ledger import Ledger
 from sharecons.spark.loads import Loads
-from sharecons.spark.storage import Storage
+from sharecons.spark.storage import ReadableStorage
 
 __all__ = [
     "History",
@@ -30,6 +30,8 @@ __all__ = [
     "as_ledger_errors",
     "check_identity",
     "entry_name",
+    "finished_name",
+    "finished_names",
     "read_history",
     "rebuild",
     "taken_over_error",
@@ -44,6 +46,9 @@ commits has fewer."""
 _NAME: Final = "{:020d}.jsonl"
 _NUMBER: Final = re.compile(r"(\d{20})\.jsonl")
 
+_FINISHED_NAME: Final = "{:020d}.finished"
+_FINISHED: Final = re.compile(r"(\d{20})\.finished")
+
 
 @dataclass(frozen=True, slots=True)
 class History:
@@ -52,11 +57,13 @@ class History:
     Attributes:
         oldest: the number of the oldest entry in the storage.
         first_kept: the number of the first entry that is needed.
+        finished: the position up to which batches have finished; None if unknown.
     """
 
     entries: Sequence[tuple[int, Entry]]
     oldest: int
     first_kept: int
+    finished: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +83,22 @@ def entry_name(number: int) -> str:
     return _NAME.format(number)
 
 
-def read_history(storage: Storage, location: str) -> History:
+def finished_name(position: int) -> str:
+    """Return the name of an empty file: the batches up to a position have finished.
+
+    Spark commits a batch when it plans the next one, so that an idle query has not
+    committed its last batch.
+    """
+    return _FINISHED_NAME.format(position)
+
+
+def finished_names(names: Sequence[str]) -> dict[str, int]:
+    """Return the names that `finished_name` has made, and their positions."""
+    found = ((name, _FINISHED.fullmatch(name)) for name in names)
+    return {name: int(match[1]) for name, match in found if match}
+
+
+def read_history(storage: ReadableStorage, location: str) -> History:
     """Read the entries that are needed, starting with the newest.
 
     Raises:
@@ -85,7 +107,10 @@ def read_history(storage: Storage, location: str) -> History:
         LedgerError: the storage cannot be read.
     """
     with as_ledger_errors(location, "listed"):
-        numbers = sorted(_entry_numbers(storage.list_names()))
+        names = storage.list_names()
+    numbers = sorted(_entry_numbers(names))
+    # A driver that was killed between two calls leaves two of these.
+    finished = min(finished_names(names).values(), default=None)
     numbered_entries: list[tuple[int, Entry]] = []
     first_kept = 0
     has_snapshot = False
@@ -100,7 +125,8 @@ def read_history(storage: Storage, location: str) -> History:
         numbered_entries.append((number, entry))
     numbered_entries.reverse()
     _check_complete([number for number, _ in numbered_entries], first_kept, location)
-    return History(numbered_entries, numbers[0] if numbers else 0, first_kept)
+    oldest = numbers[0] if numbers else 0
+    return History(numbered_entries, oldest, first_kept, finished)
 
 
 def _entry_numbers(names: Sequence[str]) -> list[int]:
@@ -119,7 +145,7 @@ def _check_complete(numbers: Sequence[int], first: int, location: str) -> None:
 
 
 def _read_newest_first(
-    storage: Storage, location: str, numbers: Sequence[int]
+    storage: ReadableStorage, location: str, numbers: Sequence[int]
 ) -> Iterator[tuple[int, Entry | None]]:
     """Yield the entries, None for missing ones, reading several at a time.
 

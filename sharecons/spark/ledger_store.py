@@ -21,6 +21,9 @@ class LedgerStore(Protocol):
         """Remove some entries that are no longer needed; return whether more are."""
         ...
 
+    def mark_finished(self, position: int) -> None:
+        """Write that the batches up to a position have finished."""
+
     def check_ownership(self) -> None:
         """Raise LedgerTakenError if another driver has taken the ledger over."""
 

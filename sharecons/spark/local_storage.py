@@ -11,14 +11,22 @@ __all__ = ["LocalStorage"]
 
 
 class LocalStorage:
-    """Files that get their names when they are complete and synced to disk."""
+    """Files that get their names when they are complete and synced to disk.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        creates: whether to create the directory.
+    """
+
+    def __init__(self, directory: Path, *, creates: bool = True) -> None:
         self._directory = directory
+        self._creates = creates
         self._lock: int | None = None
 
     def list_names(self) -> list[str]:
-        self._create_directory()
+        if self._creates:
+            self._create_directory()
+        elif not self._directory.is_dir():
+            return []
         return [name for name in os.listdir(self._directory) if name[0] != "."]
 
     def _create_directory(self) -> None:
@@ -74,8 +82,9 @@ class LocalStorage:
 
     def _remove_drafts(self) -> None:
         """Remove the drafts of killed drivers; called while the lock is held."""
-        for draft in self._directory.glob(".*.jsonl.*"):
-            draft.unlink(missing_ok=True)
+        for pattern in (".*.jsonl.*", ".*.finished.*"):
+            for draft in self._directory.glob(pattern):
+                draft.unlink(missing_ok=True)
 
     def unlock(self) -> None:
         if self._lock is not None:

@@ -106,7 +106,7 @@ def _open_fsspec(scheme: str, url: str, options: dict[str, Any]) -> Any:
     return files
 
 
-def open_hdfs_storage(url: str) -> "RenamingStorage":
+def open_hdfs_storage(url: str, *, creates: bool = True) -> "RenamingStorage":
     """Return the storage for a directory on HDFS.
 
     pyarrow needs libhdfs and CLASSPATH for it.
@@ -123,19 +123,27 @@ def open_hdfs_storage(url: str) -> "RenamingStorage":
             "on the driver (libhdfs, and CLASSPATH set to the output of `hadoop "
             "classpath --glob`)"
         ) from error
-    return RenamingStorage(files, path)
+    return RenamingStorage(files, path, creates=creates)
 
 
 class RenamingStorage:
-    """A directory of a pyarrow file system that never renames onto existing files."""
+    """A directory of a pyarrow file system that never renames onto existing files.
 
-    def __init__(self, files: Any, path: str) -> None:
+    Args:
+        creates: whether to create the directory.
+    """
+
+    def __init__(self, files: Any, path: str, *, creates: bool = True) -> None:
         self._files = files
         self._path = path
+        self._creates = creates
 
     def list_names(self) -> list[str]:
-        self._files.create_dir(self._path, recursive=True)
-        selector = importlib.import_module("pyarrow.fs").FileSelector(self._path)
+        if self._creates:
+            self._files.create_dir(self._path, recursive=True)
+        selector = importlib.import_module("pyarrow.fs").FileSelector(
+            self._path, allow_not_found=not self._creates
+        )
         return [info.base_name for info in self._files.get_file_info(selector)]
 
     def read(self, name: str) -> bytes:

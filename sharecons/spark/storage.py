@@ -30,15 +30,19 @@ from sharecons.spark.remote_storage import (
     open_hdfs_storage,
 )
 
-__all__ = ["Storage", "open_storage"]
+__all__ = ["ReadableStorage", "Storage", "open_storage"]
 
 
-class Storage(Protocol):
-    """A directory of small files that are written once."""
+class ReadableStorage(Protocol):
+    """A directory of small files."""
 
     def list_names(self) -> list[str]: ...
 
     def read(self, name: str) -> bytes: ...
+
+
+class Storage(ReadableStorage, Protocol):
+    """A directory of small files that are written once."""
 
     def create(self, name: str, data: bytes) -> None:
         """Write a file; it is durable when this returns.
@@ -63,12 +67,15 @@ class Storage(Protocol):
     def unlock(self) -> None: ...
 
 
-def open_storage(location: str, options: Mapping[str, Any] | None = None) -> Storage:
+def open_storage(
+    location: str, options: Mapping[str, Any] | None = None, *, creates: bool = True
+) -> Storage:
     """Return the storage for a path or URL.
 
     Args:
         location: a path, in which `~` is expanded as in a shell, or a URL.
         options: arguments of the fsspec file system.
+        creates: whether to create a directory that does not exist.
 
     Raises:
         ConfigurationError: the file system cannot store a ledger, or the home
@@ -76,9 +83,9 @@ def open_storage(location: str, options: Mapping[str, Any] | None = None) -> Sto
     """
     scheme, path = _split_location(location)
     if scheme == "file":
-        return LocalStorage(Path(path))
+        return LocalStorage(Path(path), creates=creates)
     if scheme == "hdfs":
-        return open_hdfs_storage(location)
+        return open_hdfs_storage(location, creates=creates)
     if scheme in ATOMIC_SCHEMES:
         return ObjectStorage(scheme, location, dict(options or {}))
     known = ", ".join(("file", "hdfs", *ATOMIC_SCHEMES))

@@ -35,6 +35,8 @@ from sharecons.spark.history import (
     as_ledger_errors,
     check_identity,
     entry_name,
+    finished_name,
+    finished_names,
     read_history,
     rebuild,
     taken_over_error,
@@ -232,6 +234,27 @@ class Store:
     def _remove_oldest(self) -> None:
         self._storage.remove(entry_name(self._oldest_number))
         self._oldest_number += 1
+
+    def mark_finished(self, position: int) -> None:
+        """Write that the batches up to a position have finished, if the store is open.
+
+        Only readers of the backlog use this. It can run concurrently with all other
+        methods.
+
+        Raises:
+            LedgerError: the storage cannot be written.
+        """
+        with self._write_lock:  # a write resets the number until it is done
+            if self._next_number is None:
+                return
+        own = finished_name(position)
+        with as_ledger_errors(self._location, "written"):
+            # First, as listing would create a directory that was deleted.
+            with suppress(FileExistsError):
+                self._storage.create(own, b"\n")
+            for name in finished_names(self._storage.list_names()):
+                if name != own:
+                    self._storage.remove(name)
 
     def check_ownership(self) -> None:
         """Check that no other driver has taken the ledger over.

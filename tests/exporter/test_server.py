@@ -14,6 +14,7 @@ import pytest
 from sharecons.cli import main
 from sharecons.testing import EmbeddedBroker
 from tests.cli.run_cli import run_cli
+from tests.exporter.ledgers import BACKLOG, write_ledger
 from tests.exporter.scraped import GROUP, Scrape
 from tests.waiting import until_true
 
@@ -103,6 +104,30 @@ def test_exporter_runs_without_brokers_until_sigterm():
     assert [] == down.values(f"{GROUP}members")
     assert "everything can be read again" in stderr
     assert "Traceback" not in stderr
+
+
+@pytest.mark.slow("starts a process")
+def test_backlog_of_a_ledger_is_served(tmp_path):
+    ledger = str(tmp_path / "ledger")
+    with EmbeddedBroker(topics={"jobs": 1}) as broker:
+        servers = ("--bootstrap-server", broker.bootstrap_servers)
+        with exporter("--port", "0", "--ledger", ledger, *servers) as process:
+            address = address_of(process)
+            missing = scrape_until(
+                address,
+                lambda shown: shown.value(
+                    "sharecons_exporter_errors_total", what="ledgers"
+                ),
+            )
+            write_ledger(ledger, "billing", "jobs", acquired=12, finished=5)
+            shown = scrape_until(address, lambda shown: shown.values(BACKLOG))
+            process.send_signal(signal.SIGTERM)
+            _, stderr = process.communicate(timeout=TIMEOUT)
+
+    assert missing.values(BACKLOG) == []
+    assert shown.value(BACKLOG, group="billing", topic="jobs", partition="0") == 7
+    assert f"there is no ledger in {ledger}" in stderr
+    assert "everything can be read again" in stderr
 
 
 @pytest.mark.slow("starts a process")

@@ -10,7 +10,9 @@ from contextlib import contextmanager
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
+from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons.exporter import Collector
+from sharecons.exporter.ledgers import Ledgers
 from sharecons.spark.batch import BatchQuery
 from sharecons.spark.options import read_options
 from sharecons.spark.stream import StreamQuery
@@ -228,3 +230,59 @@ def test_lag_and_backlog_are_the_unprocessed_records_at_every_look(
             until_true(look, 5, what="the sum of lag and backlog after new records")
 
     assert query.finished
+
+
+class Exporter:
+    """Reads the lag of a group and the backlog of its query, as the exporter does."""
+
+    def __init__(self, group):
+        self._group = group
+        self._ledgers = Ledgers([str(group.ledger)])
+
+    def unprocessed(self):
+        """Return the lag and the backlog."""
+        return anyio.run(self._collect)
+
+    async def _collect(self):
+        servers = self._group.kafka.bootstrap_servers
+        async with ShareGroupAdmin(servers) as admin:
+            collector = Collector(admin, [self._group.name], ledgers=self._ledgers)
+            found = await collector.collect()
+        assert not found.error_messages
+        group = found.groups.get(self._group.name)
+        lag = sum(each.lag for each in group.partitions.values()) if group else 0
+        return lag, sum(found.ledgers[str(self._group.ledger)].offsets.values())
+
+
+def test_exporter_counts_the_unprocessed_records_at_every_look(new_group, monkeypatch):
+    monkeypatch.setattr("sharecons.spark.finished_mark.INTERVAL", 0.05)
+    produced = 1000
+    group = new_group(produced)
+    exporter = Exporter(group)
+    with group.query(maxOffsetsPerTrigger=str(BATCH)) as query:
+        # A group has no lag until its first member has fetched.
+        until_true(lambda: sum(exporter.unprocessed()) == produced, 5)
+        for _ in range(3):
+            query.begin()
+            left = produced - query.finished
+            # Never too few: an autoscaler would stop the query.
+            assert sum(exporter.unprocessed()) >= left
+            until_true(lambda left=left: sum(exporter.unprocessed()) == left, 5)
+        assert exporter.unprocessed()[1] == 3 * BATCH
+    # A batch that was planned is unprocessed until Spark plans the next one.
+    assert sum(exporter.unprocessed()) == produced - query.finished
+
+
+def test_exporter_counts_nothing_after_a_query_has_processed_everything(new_group):
+    group = new_group(150)
+    exporter = Exporter(group)
+    with group.query(maxOffsetsPerTrigger=str(BATCH)) as query:
+
+        def processed():
+            query.begin()
+            return query.finished == 150
+
+        until_true(processed)
+
+    # Spark has not committed the last batch.
+    assert exporter.unprocessed() == (0, 0)

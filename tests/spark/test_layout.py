@@ -99,7 +99,7 @@ def commit(staging="staging/0123abcd-7.first"):
             run="first",
             at=datetime(2026, 11, 28, tzinfo=UTC),
             rows=1,
-            quarantined=0,
+            quarantined=2,
             redelivered=0,
             bytes=10,
             lag=-1,
@@ -108,6 +108,7 @@ def commit(staging="staging/0123abcd-7.first"):
             latency_p90=0.5,
             latency_p99=0.5,
             seconds=0.1,
+            reasons={"no value": 2},
         ),
     )
 

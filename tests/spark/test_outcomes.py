@@ -1,5 +1,6 @@
 """Outcomes that a query chooses for single records: rejected, or a dead letter."""
 
+import os
 import uuid
 from types import SimpleNamespace
 
@@ -11,12 +12,15 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from pyspark import cloudpickle
 from pyspark.sql.functions import expr
 
-from sharecons.dead_letters import DeadLetters
+from sharecons.admin import NewTopic, ShareGroupAdmin
+from sharecons.dead_letters import DeadLetters, SourceStatus
 from sharecons.errors import BrokerError, ConfigurationError
 from sharecons.spark.options import read_options
 from sharecons.spark.outcomes import DeadLetterTask, OutcomeWriter
 from sharecons.worker.dead_letters import DeadLetterQueue
 from tests.spark.spark_session import Query
+
+COPIED, FETCHED = SourceStatus.COPIED, SourceStatus.FETCHED
 
 NEEDED = {
     "subscribe": "orders",
@@ -60,12 +64,12 @@ def task(broker, dead_letter="orders.dead"):
     return cloudpickle.loads(cloudpickle.dumps(made))
 
 
-def test_dead_letter_has_the_record_and_its_origin(share_broker):
-    share_broker.create_topic("orders.dead")
+def test_dead_letter_has_the_record_and_its_origin(any_kafka):
+    dead = any_kafka.admin.create_topic()
     headers = [SimpleNamespace(key="trace", value=bytearray(b"7"))]
 
-    task(share_broker)([row(17, headers=headers, value=None), row(18)])
-    first, second = dead_letters(share_broker.bootstrap_servers, "orders.dead")
+    task(any_kafka, dead)([row(17, headers=headers, value=None), row(18)])
+    first, second = dead_letters(any_kafka.bootstrap_servers, dead)
 
     assert (first.key, first.value) == (b"k", None)
     assert ("trace", b"7") in first.headers
@@ -76,12 +80,12 @@ def test_dead_letter_has_the_record_and_its_origin(share_broker):
     assert first.origin.timestamp == 1_700_000_000_000
 
 
-def test_dead_letter_of_a_replayed_batch_is_a_duplicate(share_broker):
-    share_broker.create_topic("orders.dead")
+def test_dead_letter_of_a_replayed_batch_is_a_duplicate(any_kafka):
+    dead = any_kafka.admin.create_topic()
 
     for _ in range(2):
-        task(share_broker)([row(17)])
-    letters = dead_letters(share_broker.bootstrap_servers, "orders.dead")
+        task(any_kafka, dead)([row(17)])
+    letters = dead_letters(any_kafka.bootstrap_servers, dead)
 
     assert [letter.duplicate_of is not None for letter in letters] == [False, True]
 
@@ -93,6 +97,26 @@ def test_dead_letter_that_is_rejected_fails_the_task(share_broker):
         pytest.raises(BrokerError, match="INVALID_RECORD"),
     ):
         task(share_broker)([row(17)])
+
+
+def test_dead_letter_that_is_too_large_is_a_reference(any_kafka):
+    topic, dead = any_kafka.admin.create_topic(), f"dead-{uuid.uuid4().hex[:12]}"
+    large = os.urandom(3000)
+    any_kafka.admin.produce(topic, [b"v", large])
+    configs = {"max.message.bytes": 2000}
+
+    async def create():
+        async with ShareGroupAdmin(any_kafka.bootstrap_servers) as admin:
+            new = NewTopic(dead, partitions=1, configs=configs)
+            assert (await admin.create_topics(new)).ok
+
+    anyio.run(create)
+
+    task(any_kafka, dead)([row(0, topic=topic), row(1, topic=topic, value=large)])
+    letters = dead_letters(any_kafka.bootstrap_servers, dead)
+
+    assert [letter.status for letter in letters] == [COPIED, FETCHED]
+    assert [letter.value for letter in letters] == [b"v", large]
 
 
 @pytest.mark.parametrize(

@@ -7,49 +7,32 @@ import signal
 import subprocess
 import sys
 from contextlib import contextmanager, suppress
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from decimal import Decimal
-from xml.etree import ElementTree
 
 import pyarrow.dataset
 import pytest
 
 pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 
+from sharecons.spark.backlog import BacklogReader
 from sharecons.spark.pipeline.__main__ import main
-from sharecons.spark.pipeline.chart import draw_chart
+from sharecons.spark.pipeline.measuring import (
+    MAX_REASONS,
+    OTHER_REASONS,
+    measure_batch,
+)
 from sharecons.spark.pipeline.session import qualify_location
 from sharecons.spark.pipeline.settings import parse_arguments
-from sharecons.spark.pipeline.stats import BatchStats, format_table
+from sharecons.spark.pipeline.stats import UNKNOWN, format_table
 from sharecons.spark.store import Store
 from sharecons.testing.kafka.ports import free_ports
+from tests.spark.batch_stats import batch_stats
 from tests.spark.spark_session import environment
 from tests.waiting import until_true
 
 SCHEMA = "id BIGINT NOT NULL, amount DOUBLE, country STRING"
 NEEDED = ["--topic", "orders", "--group", "lake", "--schema", SCHEMA, "--into", "/x"]
-
-
-def batch_stats(number=0, **more):
-    return BatchStats(
-        **{
-            "batch": f"0123abcd-{number}",
-            "number": number,
-            "run": "0123456789ab",
-            "at": datetime.now(UTC),
-            "bytes": 100_000,
-            "rows": 1000,
-            "quarantined": 3,
-            "redelivered": 2,
-            "lag": 0,
-            "backlog": 0,
-            "latency_p50": 0.5,
-            "latency_p90": 0.9,
-            "latency_p99": 1.5,
-            "seconds": 0.25,
-        }
-        | more
-    )
 
 
 # The command line.
@@ -103,40 +86,6 @@ def test_table_has_a_line_per_batch_and_a_total():
     assert format_table([]) == "no records\n"
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 40])
-def test_chart_has_a_point_per_batch_and_line(count):
-    drawn = ElementTree.fromstring(
-        draw_chart([batch_stats(n, rows=n * 10) for n in range(count)])
-    )
-
-    circles = drawn.findall(".//{http://www.w3.org/2000/svg}circle")
-    assert len(circles) == 4 * count
-    heights = [float(circle.attrib["cy"]) for circle in circles]
-    assert all(0 <= y <= 430 for y in heights)
-
-
-@pytest.mark.parametrize(
-    ("rows", "marks"),
-    [
-        (0, ["0", "1"]),
-        (3, ["0", "1", "2", "3"]),
-        (937, ["0", "250", "500", "750", "1,000"]),
-        (41_234, ["0", "20,000", "40,000", "60,000"]),
-    ],
-)
-def test_axes_have_round_numbers_and_labels(rows, marks):
-    batches = [
-        batch_stats(7, rows=rows, quarantined=0),
-        batch_stats(8, rows=1, quarantined=0),
-    ]
-    drawn = ElementTree.fromstring(draw_chart(batches))
-
-    texts = [text.text for text in drawn.findall(".//{http://www.w3.org/2000/svg}text")]
-    assert texts[1 : 1 + len(marks)] == marks
-    assert texts[1 + len(marks) :][:2] == ["7", "8"]
-    assert texts[-1] == "batch"
-
-
 # Whole runs.
 
 
@@ -147,7 +96,7 @@ def arguments(share_broker, tmp_path):
     return [
         *["--bootstrap-servers", share_broker.bootstrap_servers],
         *["--topic", "orders", "--group", "lake", "--schema", SCHEMA],
-        *["--into", str(tmp_path / "lake"), "--picture", str(tmp_path / "run.svg")],
+        *["--into", str(tmp_path / "lake"), "--page", str(tmp_path / "run.html")],
     ]
 
 
@@ -204,7 +153,16 @@ def test_valid_records_are_rows_and_others_are_quarantined(
     assert (run["rows"], run["quarantined"], run["redelivered"]) == (200, 4, 0)
     assert 0 <= run["latency_p50"] <= run["latency_p99"] < 300
     assert "all       200" in capsys.readouterr().out
-    ElementTree.parse(tmp_path / "run.svg")
+    assert dict(run["reasons"]) == dict.fromkeys(reasons.values(), 1)
+    page = (tmp_path / "run.html").read_text()
+    assert f"<title>orders to {tmp_path}/lake (group lake)</title>" in page
+    assert "id: a string, expected an integer</td><td>1</td>" in page
+    # Spark does not wait for the end of the source's process.
+    backlog = BacklogReader(str(tmp_path / "lake" / "ledger"))
+    until_true(lambda: not backlog.read().offsets, what="the query has no backlog")
+    assert main(["page", str(tmp_path / "lake")]) == 0
+    page = (tmp_path / "lake" / "page.html").read_text()
+    assert "id: a string, expected an integer</td><td>1</td>" in page
 
 
 @spark_test
@@ -302,6 +260,25 @@ def test_values_of_all_types_are_unchanged_in_any_time_zone(
 
 
 @spark_test
+def test_batch_counts_its_most_frequent_reasons(spark):
+    validated = spark.sql(
+        "SELECT timestamp'2026-11-28' AS timestamp, 1 AS deliveryCount, "
+        "cast('x' AS BINARY) AS value, CASE WHEN id < 3 THEN null "
+        "WHEN id < 8 THEN repeat('y', 300 + id) ELSE concat('reason ', id) END "
+        "AS reason FROM range(40)"
+    )
+
+    stats = measure_batch(
+        validated, waiting=UNKNOWN, batch="0123abcd-0", number=0, run="first"
+    )
+
+    assert (stats.rows, stats.quarantined) == (3, 37)
+    assert len(stats.reasons) == MAX_REASONS + 1
+    assert next(iter(stats.reasons.items())) == ("y" * 200, 5)
+    assert stats.reasons[OTHER_REASONS] == 37 - 5 - (MAX_REASONS - 1)
+
+
+@spark_test
 def test_invalid_settings_print_one_line_and_exit_with_2(spark, arguments, capsys):
     for more, message in [
         (["--schema", "id WHATEVER"], "is not a list of columns"),
@@ -317,7 +294,7 @@ def test_invalid_settings_print_one_line_and_exit_with_2(spark, arguments, capsy
         (["--into", "nowhere://x"], 'No FileSystem for scheme "nowhere"'),
         (["--option", "colour=red"], "colour"),
         (["--prefix", "a b"], "--prefix 'a b'"),
-        (["--picture", "/nowhere/run.svg"], "--picture /nowhere/run.svg"),
+        (["--page", "/nowhere/run.html"], "--page /nowhere/run.html"),
     ]:
         code = main([*arguments, *more])
 

@@ -8,14 +8,17 @@ writes these directories:
 
     rows/         valid records as typed rows, by day (or `--partition-by`)
     quarantine/   rejected records: their bytes, their origin, and the reason
-    runs/         one line per batch: counts, redeliveries, lag, backlog, latency
+    runs/         one line per batch: counts, reasons, lag, backlog, latency
     staging/, commits/, layout.json, ledger/, checkpoint/
 
 Modules, in reading order:
 
 - The program: `settings` is the command line; `program` runs it, `session` starts
   Spark, and `failures` explains errors. `run` runs the query, `requeue` decodes the
-  quarantine again; `stats` and `chart` show batches.
+  quarantine again.
+- Statistics: `stats` has a batch's, `measuring` counts them. `run_files` reads `runs/`;
+  `points` is what is drawn, `plots` draws it, `page` and `page_style` are the HTML.
+  `page_command` makes a page of all runs, `live_page` one of the current run.
 - Records to rows: `validation` divides records by the result of `decoding`, which uses
   `framing`, `json_decoder`, `avro_decoder`, `avro_schemas`, `converters` and
   `timestamps`; `errors` has the reason for a rejected value, and `own_columns` the

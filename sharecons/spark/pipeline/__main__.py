@@ -18,14 +18,21 @@ SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a pipeline until it ends, fails or is stopped; return the exit code.
 
+    The command `page` makes a page of runs instead, without Spark.
+
     0: everything was read, or a signal stopped the run; 1: it failed; 2: an option is
     invalid; 3: no broker can be reached; 4: authentication or authorization failed; 5:
     the brokers are too old.
     """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["page"]:
+        from sharecons.spark.pipeline.page_command import run_page_command
+
+        return run_page_command(given[1:])
     with _stop_at_signals() as stop:
         from sharecons.spark.pipeline.program import run_program
 
-        return run_program(arguments, stop)
+        return run_program(given, stop)
 
 
 @contextmanager

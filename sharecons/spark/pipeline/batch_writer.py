@@ -21,7 +21,8 @@ from pyspark.sql import functions as sql
 from sharecons.spark.pipeline.commits import KEPT_COMMITS, Commit, CommitLog
 from sharecons.spark.pipeline.errors import PublishError
 from sharecons.spark.pipeline.files import Files
-from sharecons.spark.pipeline.stats import UNKNOWN, BatchStats, Waiting, measure_batch
+from sharecons.spark.pipeline.measuring import measure_batch
+from sharecons.spark.pipeline.stats import UNKNOWN, BatchStats, Waiting
 from sharecons.spark.pipeline.tables import QUARANTINE, ROWS, Quarantined, Sink
 from sharecons.spark.pipeline.validation import Rows, select_quarantined, validate
 

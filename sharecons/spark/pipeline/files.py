@@ -11,7 +11,7 @@ from urllib.request import url2pathname
 
 from sharecons.spark.pipeline.errors import PublishError
 
-__all__ = ["Files"]
+__all__ = ["Files", "replace_local_file"]
 
 OBJECT_STORES: Final = frozenset({"s3", "s3a", "gs", "gcs"})
 """Schemes of stores in which a written file appears whole, and renaming copies."""
@@ -102,7 +102,7 @@ class Files:
     def replace(self, name: str, data: bytes) -> None:
         """Write a small file; readers see the old one or the new one."""
         if self._scheme == "file":
-            _replace_local(url2pathname(urlsplit(self.url(name)).path), data)
+            replace_local_file(url2pathname(urlsplit(self.url(name)).path), data)
         elif self._scheme in OBJECT_STORES:
             self._write(name, data)
         else:
@@ -132,7 +132,8 @@ class Files:
             stream.close()
 
 
-def _replace_local(path: str, data: bytes) -> None:
+def replace_local_file(path: str, data: bytes) -> None:
+    """Write a file on this machine; readers see the old one or the new one."""
     # Hadoop's rename on a local disk deletes the old file first.
     directory, name = os.path.split(path)
     os.makedirs(directory, exist_ok=True)

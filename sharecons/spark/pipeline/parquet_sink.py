@@ -30,6 +30,7 @@ _FIELDS: Final[list[Any]] = [
     pa.field("at", pa.timestamp("us", tz="UTC")),
     *(pa.field(name, pa.int64()) for name in _INTEGERS),
     *(pa.field(name, pa.float64()) for name in _SECONDS),
+    pa.field("reasons", pa.map_(pa.string(), pa.int64())),
 ]
 
 
@@ -87,7 +88,10 @@ class ParquetSink:
 
 
 def _encode(lines: Mapping[str, BatchStats]) -> bytes:
-    rows = [each.as_row() for each in lines.values()]
+    rows = [
+        each.as_row() | {"reasons": list(each.reasons.items())}
+        for each in lines.values()
+    ]
     buffer = io.BytesIO()
     pq.write_table(pa.Table.from_pylist(rows, pa.schema(_FIELDS)), buffer)
     return buffer.getvalue()

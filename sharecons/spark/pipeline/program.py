@@ -1,6 +1,5 @@
 """The program after its signal handlers are installed: starts Spark, runs, reports."""
 
-import os
 import sys
 import threading
 import traceback
@@ -8,12 +7,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
-from sharecons.errors import ConfigurationError
-from sharecons.spark.pipeline.chart import draw_chart
 from sharecons.spark.pipeline.failures import explain
+from sharecons.spark.pipeline.live_page import LivePage
 from sharecons.spark.pipeline.requeue import requeue
 from sharecons.spark.pipeline.run import Run
 from sharecons.spark.pipeline.session import qualify_location, start_session
@@ -37,7 +34,7 @@ def run_program(arguments: Sequence[str] | None, stop: threading.Event) -> int:
 
 
 def _run(settings: Settings, stop: threading.Event) -> None:
-    _check_chart_path(settings.picture)
+    page = _open_page(settings)
     spark = None if stop.is_set() else _start_session(settings)
     if spark is None or stop.is_set():
         sys.stderr.write("pipeline: stopped by a signal before anything was read\n")
@@ -49,11 +46,11 @@ def _run(settings: Settings, stop: threading.Event) -> None:
     run = Run(spark, settings)
     query = run.start()
     try:
-        _wait(run, query, stop)
+        _wait(run, query, stop, page)
     finally:
         sys.stdout.write(format_table(run.batches))
-        if settings.picture is not None:
-            Path(settings.picture).write_text(draw_chart(run.batches), encoding="utf-8")
+        if page is not None:
+            page.write(run.batches)
 
 
 def _start_session(settings: Settings) -> Any:
@@ -64,17 +61,22 @@ def _start_session(settings: Settings) -> Any:
         return pool.submit(start).result()
 
 
-def _check_chart_path(path: str | None) -> None:
-    if path is not None and not os.access(Path(path).absolute().parent, os.W_OK):
-        raise ConfigurationError(f"--picture {path}: its directory is not writable")
+def _open_page(settings: Settings) -> LivePage | None:
+    if settings.page is None:
+        return None
+    topics = ", ".join(settings.topics)
+    title = f"{topics} to {settings.into} (group {settings.group})"
+    return LivePage(settings.page, title)
 
 
-def _wait(run: Run, query: Any, stop: threading.Event) -> None:
+def _wait(run: Run, query: Any, stop: threading.Event, page: LivePage | None) -> None:
     """Wait until the query has ended; stop it if a signal came."""
     try:
         while not stop.is_set():
             if query.awaitTermination(POLL_INTERVAL):
                 return
+            if page is not None:
+                page.update(run.batches)
         run.stop()
     except Exception as error:
         # The signal might have ended Spark as well, or interrupted the query: the

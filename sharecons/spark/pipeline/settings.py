@@ -10,10 +10,11 @@ from typing import Any, Final
 from sharecons.spark.pipeline.framing import ConfluentFraming
 from sharecons.spark.pipeline.timestamps import UNITS
 
-__all__ = ["Settings", "parse_arguments"]
+__all__ = ["PAGE", "PROGRAM", "Settings", "parse_arguments"]
 
 PROGRAM: Final = "python -m sharecons.spark.pipeline"
 REQUEUE: Final = "requeue"
+PAGE: Final = "page"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,7 @@ class Settings:
         prefix: the prefix of the pipeline's own columns; see `own_columns`.
         every: the interval of batches; None to end once everything was read.
         options: options of the source.
+        page: the file of the page of the run.
     """
 
     requeues: bool = False
@@ -48,7 +50,7 @@ class Settings:
     framing: ConfluentFraming | None = None
     every: str | None = None
     options: dict[str, str] = field(default_factory=dict)
-    picture: str | None = None
+    page: str | None = None
     verbose: bool = False
 
     def path(self, name: str) -> str:
@@ -86,7 +88,7 @@ def _source(parsed: argparse.Namespace) -> dict[str, Any]:
         "topics": tuple(parsed.topic),
         "group": parsed.group,
         "every": parsed.every,
-        "picture": parsed.picture,
+        "page": parsed.page,
     }
 
 
@@ -113,7 +115,8 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Read records of a share group. Write valid records as typed rows, "
         "and the others to quarantine, with the reason.",
-        epilog=f"{PROGRAM} {REQUEUE} --help: decode records in quarantine again",
+        epilog=f"Other commands: {PROGRAM} {REQUEUE} decodes records in quarantine "
+        f"again; {PROGRAM} {PAGE} makes an HTML page of the runs. Both have --help.",
     )
     add = parser.add_argument
     add("--bootstrap-servers", default="localhost:9092", metavar="HOST:PORT")
@@ -125,7 +128,11 @@ def _parser() -> argparse.ArgumentParser:
         help="run as a service, with one batch per interval ('10 seconds'), until "
         "SIGTERM or Ctrl-C; without it, end once all current records were read",
     )
-    add("--picture", metavar="FILE", help="write a chart of the batches to this SVG")
+    add(
+        "--page",
+        metavar="FILE",
+        help="write an HTML page with plots of the batches, again every 10 seconds",
+    )
     _add_common(parser)
     return parser
 

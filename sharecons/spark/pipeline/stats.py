@@ -1,12 +1,9 @@
 """Statistics of a run's batches, and the table that a run prints at its end."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from typing import Any, Final, NamedTuple
-
-from pyspark.sql import DataFrame
-from pyspark.sql import functions as sql
 
 __all__ = [
     "SCHEMA",
@@ -14,15 +11,13 @@ __all__ = [
     "BatchStats",
     "Waiting",
     "format_table",
-    "measure_batch",
 ]
-
-QUANTILES = (0.5, 0.9, 0.99)
 
 SCHEMA = (
     "batch STRING, number BIGINT, run STRING, at TIMESTAMP, rows BIGINT, "
     "quarantined BIGINT, redelivered BIGINT, bytes BIGINT, lag BIGINT, backlog BIGINT, "
-    "latency_p50 DOUBLE, latency_p90 DOUBLE, latency_p99 DOUBLE, seconds DOUBLE"
+    "latency_p50 DOUBLE, latency_p90 DOUBLE, latency_p99 DOUBLE, seconds DOUBLE, "
+    "reasons MAP<STRING, BIGINT>"
 )
 
 
@@ -55,6 +50,8 @@ class BatchStats:
         bytes: the size of the records' values.
         lag, backlog: as in `Waiting`.
         seconds: the time for writing the batch.
+        reasons: the number of quarantined records, by reason. Rare reasons of a batch
+            with many are counted as one.
     """
 
     batch: str
@@ -71,6 +68,7 @@ class BatchStats:
     latency_p90: float
     latency_p99: float
     seconds: float
+    reasons: Mapping[str, int] = field(default_factory=dict)
 
     def as_row(self) -> dict[str, Any]:
         """Return a row of `SCHEMA`."""
@@ -82,38 +80,6 @@ class BatchStats:
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "BatchStats":
         return cls(**{**found, "at": datetime.fromisoformat(found["at"])})
-
-
-def measure_batch(validated: DataFrame, *, waiting: Waiting, **more: Any) -> BatchStats:
-    """Return the statistics of one batch, in one pass over its validated records.
-
-    Args:
-        more: `batch`, `number` and `run`.
-    """
-    latency = sql.unix_millis(sql.current_timestamp()) - sql.unix_millis("timestamp")
-    quantiles = sql.percentile_approx(latency, list(QUANTILES)).alias("quantiles")
-    found = validated.agg(
-        sql.count_if(sql.col("reason").isNull()).alias("rows"),
-        sql.count_if(sql.col("reason").isNotNull()).alias("quarantined"),
-        sql.count_if(sql.col("deliveryCount") > 1).alias("redelivered"),
-        sql.coalesce(sql.sum(sql.length("value")), sql.lit(0)).alias("bytes"),
-        quantiles,
-    ).collect()[0]
-    p50, p90, p99 = (value / 1000 for value in found["quantiles"] or (0, 0, 0))
-    return BatchStats(
-        at=datetime.now(UTC),
-        rows=found["rows"],
-        quarantined=found["quarantined"],
-        redelivered=found["redelivered"],
-        bytes=found["bytes"],
-        lag=waiting.lag,
-        backlog=waiting.backlog,
-        latency_p50=p50,
-        latency_p90=p90,
-        latency_p99=p99,
-        seconds=0.0,
-        **more,
-    )
 
 
 def format_table(batches: Sequence[BatchStats]) -> str:

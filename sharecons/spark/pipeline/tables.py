@@ -1,12 +1,13 @@
 """The tables that a pipeline writes, and what a sink does with them."""
 
 from dataclasses import dataclass
-from typing import Final, Protocol
-
-from pyspark.sql import DataFrame
+from typing import TYPE_CHECKING, Final, Protocol
 
 from sharecons.spark.pipeline.commits import Commit
 from sharecons.spark.pipeline.stats import BatchStats
+
+if TYPE_CHECKING:  # the page of a run is made without Spark
+    from pyspark.sql import DataFrame
 
 __all__ = ["QUARANTINE", "ROWS", "RUNS", "Quarantined", "Sink"]
 
@@ -25,7 +26,7 @@ class Quarantined:
         replaced: their batches, in a sink of tables.
     """
 
-    frame: DataFrame
+    frame: "DataFrame"
     removed: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
 
