@@ -17,6 +17,7 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
+from sharecons.consumer.observed_loop import ObservedLoop
 from sharecons.consumer.pausing import Pausing
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import (
@@ -24,6 +25,7 @@ from sharecons.consumer.receive import (
     EndedLoop,
     accept_passed_records,
 )
+from sharecons.instrumentation import Instrumentation, MemberObserver
 from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
@@ -99,6 +101,8 @@ class ShareConsumer(
             that fail are tried again until then.
         request_timeout: seconds to wait for one response.
         network: opens connections, for tests.
+        instrumentation: a `sharecons.otel.OpenTelemetry`, or None. If it is not given,
+            what `sharecons.otel.instrument` has set.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -127,6 +131,7 @@ class ShareConsumer(
         connect_timeout: float = 10.0,
         request_timeout: float = 30.0,
         network: Network | None = None,
+        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
     ) -> None:
         super().__init__()
         validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
@@ -147,6 +152,7 @@ class ShareConsumer(
             connect_timeout=connect_timeout,
             request_timeout=request_timeout,
             network=network,
+            instrumentation=instrumentation,
         )
         self._member = ShareMember(settings, validation.check_topics(topics))
         self.on_acknowledged = on_acknowledged
@@ -173,7 +179,10 @@ class ShareConsumer(
         if self._is_start_stopped:
             return cast("RecordIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
-        return RecordIterator(self._queue, self._progress.set)
+        loop = RecordIterator[KeyT, ValueT](self._queue, self._progress.set)
+        if self.observer is None:
+            return loop
+        return cast("RecordIterator[KeyT, ValueT]", ObservedLoop(loop, self.observer))
 
     def batches(self) -> BatchIterator[KeyT, ValueT]:
         """Loop over batches: records of one partition, acknowledged together.
@@ -184,7 +193,10 @@ class ShareConsumer(
         if self._is_start_stopped:
             return cast("BatchIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
-        return BatchIterator(self._queue)
+        loop = BatchIterator[KeyT, ValueT](self._queue)
+        if self.observer is None:
+            return loop
+        return cast("BatchIterator[KeyT, ValueT]", ObservedLoop(loop, self.observer))
 
     async def poll(
         self, *, timeout: float = 0.0, max_records: int | None = None
@@ -200,7 +212,12 @@ class ShareConsumer(
             validation.check_count("max_records", max_records, 1)
         self._check_readable()
         deadline = self._queue.clock() + timeout
-        return await self._poller.poll(deadline, max_records)
+        if self.observer is None:
+            return await self._poller.poll(deadline, max_records)
+        with self.observer.receiving() as receive:
+            records = await self._poller.poll(deadline, max_records)
+            receive.records = records
+        return records
 
     async def commit(self, *, timeout: float = 30.0) -> list[AcknowledgeResult]:
         """Send pending acknowledgements and return one result per offset range.
@@ -264,6 +281,11 @@ class ShareConsumer(
         this, even before the consumer starts and after it is closed.
         """
         return self._member.recorder.snapshot()
+
+    @property
+    def observer(self) -> MemberObserver | None:
+        """Observes what the consumer receives and settles, if anything does."""
+        return self._member.observer
 
     # Called by the member as it starts.
 

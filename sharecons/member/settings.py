@@ -7,6 +7,7 @@ from typing import Literal, Self
 from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
+from sharecons.instrumentation import Instrumentation, choose_instrumentation
 from sharecons.member.group_setup import OffsetReset
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import Network
@@ -27,6 +28,7 @@ class MemberSettings:
         rack: for brokers that assign by rack.
         connect_timeout: to connect to a first broker.
         request_timeout: to wait for one response.
+        instrumentation: observes the member; None if nothing does.
     """
 
     fetch: FetchSettings
@@ -35,6 +37,7 @@ class MemberSettings:
     rack: str | None = None
     connect_timeout: float = 10.0
     request_timeout: float = 30.0
+    instrumentation: Instrumentation | None = None
 
     @classmethod
     def of(
@@ -55,6 +58,7 @@ class MemberSettings:
         connect_timeout: float = 10.0,
         request_timeout: float = 30.0,
         network: Network | None = None,
+        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
     ) -> Self:
         """Return the settings for the arguments of `ShareConsumer` or `ShareWorker`.
 
@@ -92,6 +96,7 @@ class MemberSettings:
             rack=validation.check_optional_name("client_rack", client_rack),
             connect_timeout=connect_timeout,
             request_timeout=request_timeout,
+            instrumentation=choose_instrumentation(instrumentation),
         )
 
     def with_member_id(self, name: str) -> Self:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypedDict
 from sharecons.config.not_given import NotGiven
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
+from sharecons.instrumentation import Instrumentation
 from sharecons.member.lease_buffer import Acknowledged
 from sharecons.net.io.transport import Network
 from sharecons.worker.dead_letters import DeadLetterQueue
@@ -102,6 +103,8 @@ class MemberOptions(TypedDict, total=False):
         connect_timeout: seconds to connect to a first broker at the start.
         request_timeout: seconds to wait for one response.
         network: opens connections, for tests.
+        instrumentation: a `sharecons.otel.OpenTelemetry`, or None. If it is not given,
+            what `sharecons.otel.instrument` has set.
     """
 
     bootstrap_servers: str | Sequence[str]
@@ -118,6 +121,7 @@ class MemberOptions(TypedDict, total=False):
     connect_timeout: float
     request_timeout: float
     network: Network | None
+    instrumentation: Instrumentation | None | NotGiven
 
 
 class WorkerSettings(HandlerDefaults, MemberOptions, total=False):

@@ -1,0 +1,38 @@
+"""An embedded broker on a virtual clock, and what is recorded in memory."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from opentelemetry import trace
+
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.pytest_plugin import SETTINGS
+from sharecons.testing.virtual_time import Backend
+from tests.otel.recorded import Recorded
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+@pytest.fixture
+async def broker() -> AsyncIterator[EmbeddedBroker]:
+    """Clients need `network=broker.network`."""
+    async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
+        for name in ("orders", "orders.dead", "orders.retry"):
+            broker.create_topic(name, partitions=1)
+        broker.set_group_config("billing", {"share.auto.offset.reset": "earliest"})
+        yield broker
+
+
+@pytest.fixture
+def recorded() -> Recorded:
+    return Recorded()
+
+
+@pytest.fixture(autouse=True)
+def no_span_stays_current() -> object:
+    """Check after each test that no span was left attached."""
+    yield
+    assert trace.INVALID_SPAN is trace.get_current_span()
