@@ -158,7 +158,9 @@ def choose_instrumentation(
     """
     if given is NOT_GIVEN:
         return _default
-    if given is not None and not hasattr(given, "observe_member"):
+    if given is None:
+        return None
+    if isinstance(given, type) or not hasattr(given, "observe_member"):
         raise ConfigurationError(
             "instrumentation must be an instance of sharecons.otel.OpenTelemetry, or "
             f"None, not {given!r:.200}"

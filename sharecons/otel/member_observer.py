@@ -11,7 +11,7 @@ from opentelemetry.context import Context
 from opentelemetry.trace import Link, SpanContext, SpanKind
 
 from sharecons._record import AcknowledgeType, Record
-from sharecons.errors import ClosedError, Error
+from sharecons.errors import ClosedError, DeserializationError, Error
 from sharecons.otel.attributes import (
     DELIVERY_COUNT,
     DISPOSITION,
@@ -106,14 +106,31 @@ class OtelMemberObserver:
         except ClosedError:
             raise
         except Error as error:
-            operation = self._operations.start(
-                "receive", None, SpanKind.CLIENT, began=began
-            )
-            error_type = error_type_of(error)
-            self._operations.end(operation, error_type=error_type, error=error)
+            self._on_receive_failed(error, began)
             raise
         if receive.records:
             self._on_received(receive, began)
+
+    def _on_receive_failed(self, error: Error, began: float) -> None:
+        topic: str | None = None
+        links: list[Link] = []
+        attributes: Attributes = {}
+        if isinstance(error, DeserializationError):  # the application can settle it
+            record = error.record
+            topic, attributes = record.topic, _attributes_of([record])
+            creation = span_context_of(self._propagation.extract(record.headers))
+            self._deliveries.add(record, creation)
+            links = [] if creation is None else [Link(creation)]
+        operation = self._operations.start(
+            "receive",
+            topic,
+            SpanKind.CLIENT,
+            links=links,
+            attributes=attributes,
+            began=began,
+        )
+        error_type = error_type_of(error)
+        self._operations.end(operation, error_type=error_type, error=error)
 
     def _on_received(self, receive: ObservedReceive, began: float) -> None:
         by_topic: dict[str, list[Record]] = {}

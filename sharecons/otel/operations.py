@@ -149,7 +149,7 @@ class Operations:
             topic: None if it is not known, or not one.
             context: has the parent; None is the current context.
             count: the number of messages; None if the call is for a single one.
-            attributes: others than those of the client and of the operation.
+            attributes: further attributes.
             began: when it began, on the clock of `time.perf_counter`; None is now.
         """
         now = time.perf_counter()
@@ -200,8 +200,8 @@ class Operations:
             error: is recorded in the span.
         """
         try:
-            self._end_span(operation.span, attributes or {}, error_type, error)
             self._measure(operation, error_type)
+            self._end_span(operation.span, attributes or {}, error_type, error)
         except Exception:  # noqa: BLE001 (of any processor or exporter)
             self._failures.report(f"end a span {operation.name}")
 

@@ -1,4 +1,4 @@
-"""An embedded broker on a virtual clock, and what is recorded in memory."""
+"""An embedded broker without ports, and spans and metrics in memory."""
 
 from collections.abc import AsyncIterator
 
@@ -7,13 +7,7 @@ from opentelemetry import trace
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.testing.virtual_time import Backend
 from tests.otel.recorded import Recorded
-
-
-@pytest.fixture
-def anyio_backend(virtual_clock: Backend) -> Backend:
-    return virtual_clock
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Spans and metrics in memory, and what a test reads of them."""
+"""Spans and metrics in memory, and reading them."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ __all__ = ["Recorded", "attributes_of", "context_of", "links_of"]
 
 
 class Recorded:
-    """What an instrumentation with providers of its own has recorded.
+    """The spans and metrics of an instrumentation with providers of its own.
 
     Attributes:
         provider: also makes spans of the application.

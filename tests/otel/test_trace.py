@@ -16,12 +16,19 @@ from sharecons import (
 )
 from sharecons.dead_letters import DeadLetters
 from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine import window
 from tests.otel.recorded import Recorded, attributes_of, context_of, links_of
 from tests.waiting import until
 from tests.worker.working import settled, working
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
 
 POLICY = RetryPolicy(max_attempts=5, initial=0.5, maximum=0.5, jitter=0.0)
 
@@ -119,7 +126,7 @@ async def test_one_trace_has_a_record_from_its_send_to_its_redrive(
     settle, settle_last = recorded.named("settle orders")
     settle_retried = recorded.one("settle orders.retry")
 
-    # What is written is in one trace, each copy below the record that it is made of.
+    # The trace has every record that is written, each copy below its source.
     checkout = recorded.one("checkout")
     parents = [checkout, sent, moved, lettered]
     for child, parent in zip([sent, moved, lettered, redriven], parents, strict=True):
