@@ -1,4 +1,4 @@
-"""What observes clients: traces and metrics of an application's own system.
+"""Observers of clients, for the traces and metrics of an application.
 
 `sharecons.otel` implements this for OpenTelemetry, and no other module imports it. A
 client without instrumentation does nothing for each record.

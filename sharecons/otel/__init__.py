@@ -8,7 +8,7 @@ Needs `sharecons[otel]`. docs/opentelemetry.md is the guide.
 - `deliveries`: which delivered records are not settled, and the spans they belong to.
 - `operations`: starts and ends a span, and measures it.
 - `failures`: logs failures of the application's OpenTelemetry.
-- `attributes`: the names of attributes, and those of a record.
+- `attributes`: the names of attributes, and the attributes of a record.
 - `dispositions`: the outcome of an attempt as attributes and as an error.
 - `propagation`: the context in the headers of a record.
 """

@@ -1,7 +1,7 @@
 """The names of attributes, and the attributes of one record.
 
-The names are those of OpenTelemetry's semantic conventions for messaging, version 1.44,
-and two of this package, until the conventions have names for share groups. With
+OpenTelemetry's semantic conventions for messaging, version 1.44, define the names,
+except two of this package: the conventions have no names for share groups. With
 `OTEL_SEMCONV_STABILITY_OPT_IN=messaging/dup` spans also have the names of version 1.24.
 """
 
@@ -111,7 +111,7 @@ def error_type_of(error: BaseException) -> str:
 
 
 def wants_old_names() -> bool:
-    """Return whether the environment asks for the names of version 1.24 as well."""
+    """Return whether the environment selects the names of version 1.24 as well."""
     values = os.environ.get(OPT_IN, "").split(",")
     return "messaging/dup" in map(str.strip, values)
 

@@ -76,16 +76,16 @@ def test_names_are_those_of_the_conventions() -> None:
 
 
 def test_metrics_are_those_of_the_conventions() -> None:
-    ours, theirs = InMemoryMetricReader(), InMemoryMetricReader()
-    for each in Instruments.of(MeterProvider([ours])):
+    found, expected = InMemoryMetricReader(), InMemoryMetricReader()
+    for each in Instruments.of(MeterProvider([found])):
         getattr(each, "record", getattr(each, "add", None))(1)
-    meter = MeterProvider([theirs]).get_meter("conventions")
+    meter = MeterProvider([expected]).get_meter("conventions")
     metrics.create_messaging_client_operation_duration(meter).record(1)
     metrics.create_messaging_process_duration(meter).record(1)
     metrics.create_messaging_client_consumed_messages(meter).add(1)
     metrics.create_messaging_client_sent_messages(meter).add(1)
 
-    assert described(theirs) == described(ours)
+    assert described(expected) == described(found)
 
 
 def described(reader: InMemoryMetricReader) -> list[tuple[str, str | None, str | None]]:
@@ -141,7 +141,7 @@ def test_error_type_is_kafkas_name_or_the_class(
         ("messaging,messaging/dup", True),
     ],
 )
-def test_environment_asks_for_old_names(
+def test_environment_selects_old_names(
     monkeypatch: pytest.MonkeyPatch, value: str, wanted: bool
 ) -> None:
     monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", value)
