@@ -204,6 +204,22 @@ async def test_cancelled_wait_is_no_span_and_loses_nothing(
     assert 1 == len(recorded.named("receive orders"))
 
 
+async def test_loop_ends_when_the_consumer_is_closed(
+    broker: EmbeddedBroker, recorded: Recorded
+) -> None:
+    produce(broker, 1)
+    offsets: list[int] = []
+    async with consuming(broker, recorded) as consumer:
+        async for record in consumer:
+            offsets.append(record.offset)
+            await consumer.aclose()
+
+    assert [0] == offsets
+    assert ["receive orders"] == [
+        name for name in recorded.names if name.startswith("receive")
+    ]
+
+
 async def test_leaving_a_loop_releases_its_current_record(
     broker: EmbeddedBroker, recorded: Recorded
 ) -> None:
