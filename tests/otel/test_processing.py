@@ -8,6 +8,7 @@ from opentelemetry import baggage, trace
 from opentelemetry.trace import SpanKind, StatusCode
 
 from sharecons import (
+    Attempt,
     BatchHandler,
     HandlerBatch,
     Record,
@@ -15,9 +16,13 @@ from sharecons import (
     Retry,
     RetryPolicy,
     ShareGroupAdmin,
+    TimestampType,
 )
+from sharecons._record import DETACHED
+from sharecons.instrumentation import Client
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
+from sharecons.worker.outcomes import LockLost
 from tests.otel.recorded import Recorded, attributes_of, context_of, links_of
 from tests.waiting import until
 from tests.worker.working import on_real_clock, settled, working
@@ -36,6 +41,7 @@ HEADERS = (
     ("baggage", b"customer=7"),
 )
 ONCE = RetryPolicy(max_attempts=1)
+CLIENT = Client("till", "billing", lambda: None)
 
 
 def current_span_id() -> int:
@@ -303,3 +309,68 @@ async def test_span_is_current_in_the_thread_of_a_plain_function(
             await until(lambda: settled(broker, 1))
 
     assert [context_of(recorded.one("process orders")).span_id] == currents
+
+
+# The context after the handler.
+
+
+def sent_record() -> Record[Any, Any]:
+    kind = TimestampType.CREATE_TIME
+    return Record("orders", 0, 0, 0, kind, None, b"tea", HEADERS, 1, DETACHED)
+
+
+@pytest.mark.parametrize("raised", [ValueError("no"), Retry(), KeyboardInterrupt()])
+async def test_span_is_not_current_after_a_handler_that_raises(
+    recorded: Recorded, raised: BaseException
+) -> None:
+    observer = recorded.instrumentation.observe_member(CLIENT)
+    currents: list[int] = []
+
+    async def call_next() -> None:
+        await anyio.lowlevel.checkpoint()
+        currents.append(current_span_id())
+        raise raised
+
+    with pytest.raises(type(raised)) as found:
+        await observer.process(Attempt(sent_record(), 1, "charge"), call_next)
+
+    assert raised is found.value
+    assert trace.INVALID_SPAN is trace.get_current_span()
+    assert [context_of(recorded.one("process orders")).span_id] == currents
+
+
+@pytest.mark.parametrize("lost", [False, True])
+async def test_span_is_not_current_after_a_handler_that_is_cancelled(
+    recorded: Recorded, lost: bool
+) -> None:
+    observer = recorded.instrumentation.observe_member(CLIENT)
+    attempt = Attempt(sent_record(), 1, "charge")
+
+    async def call_next() -> None:
+        if lost:
+            attempt.outcome = LockLost()
+        scope.cancel()
+        await anyio.sleep_forever()
+
+    with anyio.CancelScope() as scope:
+        try:
+            await observer.process(attempt, call_next)
+        finally:
+            after = trace.get_current_span()
+
+    assert scope.cancelled_caught
+    assert trace.INVALID_SPAN is after is trace.get_current_span()
+    error_type = attributes_of(recorded.one("process orders"))["error.type"]
+    assert ("lock_lost" if lost else "cancelled") == error_type
+
+
+async def test_span_of_the_caller_is_current_again(recorded: Recorded) -> None:
+    observer = recorded.instrumentation.observe_member(CLIENT)
+    tracer = recorded.provider.get_tracer("application")
+
+    async def call_next() -> None:
+        await anyio.lowlevel.checkpoint()
+
+    with tracer.start_as_current_span("main") as main:
+        await observer.process(Attempt(sent_record(), 1, "charge"), call_next)
+        assert main is trace.get_current_span()
