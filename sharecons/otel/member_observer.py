@@ -96,6 +96,11 @@ class OtelMemberObserver:
         self._producer_as_parent = producer_as_parent
         self._deliveries = Deliveries()
 
+    @property
+    def unsettled(self) -> int:
+        """How many deliveries are kept until they are settled."""
+        return len(self._deliveries)
+
     # Receiving.
 
     @contextmanager

@@ -8,6 +8,7 @@ from opentelemetry import trace
 from opentelemetry.trace import SpanContext, SpanKind, StatusCode
 
 from sharecons import AuthorizationError, DeserializationError, ShareConsumer
+from sharecons.otel.member_observer import OtelMemberObserver
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.otel.recorded import Recorded, attributes_of, context_of, links_of
@@ -54,6 +55,8 @@ async def test_each_record_of_a_loop_is_a_span(
                 record.accept()
                 break
 
+    assert isinstance(consumer.observer, OtelMemberObserver)
+    assert 0 == consumer.observer.unsettled
     spans = recorded.named("receive orders")
     assert [(SpanKind.CLIENT, offset, [offset + 1], None) for offset in range(3)] == [
         (
