@@ -179,7 +179,9 @@ class ShareConsumer(
         if self._is_start_stopped:
             return cast("RecordIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
-        loop = RecordIterator[KeyT, ValueT](self._queue, self._progress.set)
+        loop: RecordIterator[KeyT, ValueT] = RecordIterator(
+            self._queue, self._progress.set
+        )
         if self.observer is None:
             return loop
         return cast("RecordIterator[KeyT, ValueT]", ObservedLoop(loop, self.observer))
@@ -193,7 +195,7 @@ class ShareConsumer(
         if self._is_start_stopped:
             return cast("BatchIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
-        loop = BatchIterator[KeyT, ValueT](self._queue)
+        loop: BatchIterator[KeyT, ValueT] = BatchIterator(self._queue)
         if self.observer is None:
             return loop
         return cast("BatchIterator[KeyT, ValueT]", ObservedLoop(loop, self.observer))
