@@ -13,7 +13,7 @@ import sharecons
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PRIVATE = {"net", "protocol", "records", "wire"}
-OPTIONAL = {"sharecons.spark", "sharecons.taskiq"}
+OPTIONAL = {"sharecons.otel", "sharecons.spark", "sharecons.taskiq"}
 
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 

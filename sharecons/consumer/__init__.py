@@ -3,6 +3,7 @@
 `share_consumer` is the public class, `lifecycle` starts and closes it, `acknowledging`
 acknowledges by offset, `health` shows its state in the group, `pausing` pauses topics,
 `from_properties` reads a file of settings. The loops are in `iterators`, `receive` and
-`polling`; `delivery_queue` passes records to them, `readers` decides which loop gets
-records and accepts them implicitly, `deserializers` makes values of bytes.
+`polling`; `observed_loop` wraps them if the consumer has instrumentation.
+`delivery_queue` passes records to them, `readers` decides which loop gets records and
+accepts them implicitly, `deserializers` makes values of bytes.
 """

@@ -18,6 +18,7 @@ from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
+from sharecons.consumer.observed_loop import ObservedLoop
 from sharecons.consumer.pausing import Pausing
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.receive import (
@@ -25,6 +26,7 @@ from sharecons.consumer.receive import (
     EndedLoop,
     accept_passed_records,
 )
+from sharecons.instrumentation import Instrumentation, MemberObserver
 from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
@@ -103,6 +105,8 @@ class ShareConsumer(
         enable_metrics_push: whether brokers that collect metrics of their clients
             (KIP-714) receive them; needs the extra `telemetry`. See docs/metrics.md.
         network: opens connections, for tests.
+        instrumentation: a `sharecons.otel.OpenTelemetry`, or None. If it is not given,
+            what `sharecons.otel.instrument` has set.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -132,6 +136,7 @@ class ShareConsumer(
         request_timeout: float = 30.0,
         enable_metrics_push: bool = True,
         network: Network | None = None,
+        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
     ) -> None:
         super().__init__()
         validation.check_choice("acknowledgement", acknowledgement, validation.MODES)
@@ -153,6 +158,7 @@ class ShareConsumer(
             request_timeout=request_timeout,
             enable_metrics_push=enable_metrics_push,
             network=network,
+            instrumentation=instrumentation,
         )
         self._member = ShareMember(settings, validation.check_topics(topics))
         self.on_acknowledged = on_acknowledged
@@ -179,7 +185,12 @@ class ShareConsumer(
         if self._is_start_stopped:
             return cast("RecordIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
-        return RecordIterator(self._queue, self._progress.set)
+        loop: RecordIterator[KeyT, ValueT] = RecordIterator(
+            self._queue, self._progress.set
+        )
+        if self.observer is None:
+            return loop
+        return cast("RecordIterator[KeyT, ValueT]", ObservedLoop(loop, self.observer))
 
     def batches(self) -> BatchIterator[KeyT, ValueT]:
         """Loop over batches: records of one partition, acknowledged together.
@@ -190,7 +201,10 @@ class ShareConsumer(
         if self._is_start_stopped:
             return cast("BatchIterator[KeyT, ValueT]", EndedLoop())
         self._check_readable()
-        return BatchIterator(self._queue)
+        loop: BatchIterator[KeyT, ValueT] = BatchIterator(self._queue)
+        if self.observer is None:
+            return loop
+        return cast("BatchIterator[KeyT, ValueT]", ObservedLoop(loop, self.observer))
 
     async def poll(
         self, *, timeout: float = 0.0, max_records: int | None = None
@@ -206,7 +220,12 @@ class ShareConsumer(
             validation.check_count("max_records", max_records, 1)
         self._check_readable()
         deadline = self._queue.clock() + timeout
-        return await self._poller.poll(deadline, max_records)
+        if self.observer is None:
+            return await self._poller.poll(deadline, max_records)
+        with self.observer.receiving() as receive:
+            records = await self._poller.poll(deadline, max_records)
+            receive.records = records
+        return records
 
     async def commit(self, *, timeout: float = 30.0) -> list[AcknowledgeResult]:
         """Send pending acknowledgements and return one result per offset range.
@@ -304,6 +323,11 @@ class ShareConsumer(
         """
         validation.check_timeout(timeout)
         return await self._member.client_instance_id(timeout)
+
+    @property
+    def observer(self) -> MemberObserver | None:
+        """Observes what the consumer receives and settles, if anything does."""
+        return self._member.observer
 
     # Called by the member as it starts.
 

@@ -15,6 +15,7 @@ from sharecons.dead_letters.plan import RedrivePlan, Write
 from sharecons.dead_letters.progress import InFlight, TargetState
 from sharecons.dead_letters.reader import read_records
 from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.instrumentation import Instrumentation, SendObserver
 from sharecons.net.broker_pool import Deadline
 from sharecons.producer.idempotent import IdempotentProducer, OutgoingRecord
 from sharecons.protocol.backoff import Backoff
@@ -83,8 +84,17 @@ class BatchWriter:
     only one of the two.
     """
 
-    def __init__(self, admin: ShareGroupAdmin, plan: RedrivePlan) -> None:
+    def __init__(
+        self,
+        admin: ShareGroupAdmin,
+        plan: RedrivePlan,
+        instrumentation: Instrumentation | None = None,
+    ) -> None:
         self._admin = admin
+        self._observer: SendObserver | None = None
+        if instrumentation is not None:
+            client = self._admin._brokers.cluster.as_client()
+            self._observer = instrumentation.observe_copies(client)
         self._plan = plan
         self._identity: ProducerIdentity | None = None
         self._sequences: Sequences = Counter()
@@ -244,6 +254,7 @@ class BatchWriter:
             sequences={
                 key: number % SEQUENCE_LIMIT for key, number in sequences.items()
             },
+            observer=self._observer,
         )
         now = time.time_ns() // 1_000_000
         records = [

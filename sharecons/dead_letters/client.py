@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from sharecons.admin import Results, ShareGroupAdmin
+from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.config.validation import (
     check_count,
@@ -32,6 +33,7 @@ from sharecons.dead_letters.progress_store import GROUP_PREFIX
 from sharecons.dead_letters.reader import dead_letters_of, log_ranges, read_records
 from sharecons.dead_letters.redrive import OnDecision, OnProgress, Redrive
 from sharecons.errors import ConfigurationError
+from sharecons.instrumentation import Instrumentation, choose_instrumentation
 
 __all__ = ["DEFAULT_MAX_REDRIVES", "DeadLetters"]
 
@@ -50,6 +52,7 @@ class DeadLetters:
     Args:
         topic: the dead-letter topic.
         bootstrap_servers, client_id, security, timeout: as for `ShareGroupAdmin`.
+        instrumentation: observes redrives, as for `Producer`.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -63,22 +66,35 @@ class DeadLetters:
         client_id: str = "sharecons",
         security: Security | None = None,
         timeout: float = 30.0,
+        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
     ) -> None:
         admin = ShareGroupAdmin(
             bootstrap_servers, client_id=client_id, security=security, timeout=timeout
         )
-        self._set(admin, topic)
+        self._set(admin, topic, instrumentation)
 
     @classmethod
-    def from_admin(cls, admin: ShareGroupAdmin, topic: str) -> Self:
+    def from_admin(
+        cls,
+        admin: ShareGroupAdmin,
+        topic: str,
+        *,
+        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
+    ) -> Self:
         """Return the dead letters of a topic, on the connections of an admin client."""
         letters = cls.__new__(cls)
-        letters._set(admin, topic)
+        letters._set(admin, topic, instrumentation)
         return letters
 
-    def _set(self, admin: ShareGroupAdmin, topic: str) -> None:
+    def _set(
+        self,
+        admin: ShareGroupAdmin,
+        topic: str,
+        instrumentation: Instrumentation | None | NotGiven,
+    ) -> None:
         self.topic = check_topic("topic", topic)
         self._admin = admin
+        self._instrumentation = choose_instrumentation(instrumentation)
 
     async def __aenter__(self) -> Self:
         return self
@@ -317,7 +333,12 @@ class DeadLetters:
         if rate is not None:
             check_number("rate", rate, 0.001, MAX_RATE)
         return Redrive(
-            self._admin, plan, limit=limit, rate=rate, on_progress=on_progress
+            self._admin,
+            plan,
+            limit=limit,
+            rate=rate,
+            on_progress=on_progress,
+            instrumentation=self._instrumentation,
         )
 
 

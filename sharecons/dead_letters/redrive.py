@@ -74,6 +74,7 @@ from sharecons.dead_letters.redrive_state import (
     load_state,
 )
 from sharecons.dead_letters.summary_counts import SummaryCounts
+from sharecons.instrumentation import Instrumentation
 
 __all__ = ["OnDecision", "OnProgress", "Redrive"]
 
@@ -91,6 +92,7 @@ class Redrive:
         limit: redrive no more dead letters than this.
         rate: dead letters per second; None is as fast as possible.
         on_progress: called with the summary so far, at the start and after each batch.
+        instrumentation: observes what is written.
     """
 
     def __init__(
@@ -101,6 +103,7 @@ class Redrive:
         limit: int | None = None,
         rate: float | None = None,
         on_progress: OnProgress | None = None,
+        instrumentation: Instrumentation | None = None,
     ) -> None:
         self._admin = admin
         self._plan = plan
@@ -109,7 +112,7 @@ class Redrive:
         self._on_progress = on_progress
         self._run_id = uuid.uuid4().hex[:12]
         self._store = ProgressStore(admin, plan.name)
-        self._writer = BatchWriter(admin, plan)
+        self._writer = BatchWriter(admin, plan, instrumentation)
         self._decider = Decider(admin, plan)
         self._marks: dict[TopicPartition, OffsetRanges] = {}
         self._in_flight: dict[TopicPartition, InFlight | None] = {}

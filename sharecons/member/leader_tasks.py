@@ -12,6 +12,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.errors import BrokerError, Error
+from sharecons.instrumentation import MemberObserver
 from sharecons.member.ack_dispatcher import AckDispatcher
 from sharecons.member.drive import drive
 from sharecons.metrics.recorder import MetricsRecorder
@@ -58,6 +59,7 @@ class LeaderTasks:
         on_events: called with all other events.
         on_change: called after other events, after acknowledgement results, and when a
             leader has ended.
+        observer: observes the requests that acknowledge records.
 
     Attributes:
         pauses: partitions with errors, shared by the leaders.
@@ -78,6 +80,7 @@ class LeaderTasks:
         on_change: Callable[[], None],
         *,
         request_timeout: float,
+        observer: MemberObserver | None = None,
     ) -> None:
         self.pauses = FetchPauses(spread_of(settings.member_id))
         self._settings = settings
@@ -92,6 +95,7 @@ class LeaderTasks:
         self._on_events = on_events
         self._on_change = on_change
         self._request_timeout = request_timeout
+        self._observer = observer
         self._tasks: TaskGroup | None = None
         self._closing = False
         self._draining = False
@@ -210,7 +214,7 @@ class LeaderTasks:
                 await connection.open()
             sent_at = self._clock()
             recorder.on_acknowledgements_sent(request.acknowledgements, sent_at)
-            response: Response = await connection.send(request, timeout)
+            response = await self._send(machine, connection, request, timeout)
             if isinstance(response, ShareFetchResponse):
                 recorder.on_fetched(response, sent_at, self._clock())
             return response
@@ -227,6 +231,23 @@ class LeaderTasks:
             self._remove(leader)
             self._dispatcher.dispatch()
             self._on_change()
+
+    async def _send(
+        self,
+        machine: Leader,
+        connection: ReconnectingConnection,
+        request: Request,
+        timeout: float,
+    ) -> Response:
+        response: Response
+        if self._observer is None or not request.acknowledgements:
+            response = await connection.send(request, timeout)
+            return response
+        with self._observer.settling(
+            machine.topic_names, request.acknowledgements
+        ) as settle:
+            settle.response = response = await connection.send(request, timeout)
+        return response
 
     async def _connect(self, node_id: int) -> Connection:
         endpoint = self._metadata.brokers.get(node_id)

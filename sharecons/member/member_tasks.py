@@ -15,6 +15,7 @@ from anyio.abc import TaskGroup
 
 from sharecons._record import TopicPartition
 from sharecons.errors import ClosedError, Error
+from sharecons.instrumentation import MemberObserver
 from sharecons.log import get_logger
 from sharecons.member.ack_dispatcher import AckDispatcher
 from sharecons.member.coordinator_connection import CoordinatorConnection
@@ -83,6 +84,7 @@ class MemberTasks:
         *,
         rack: str | None,
         request_timeout: float,
+        observer: MemberObserver | None = None,
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
         self.metadata = Metadata(spread_of(settings.member_id))
@@ -110,6 +112,7 @@ class MemberTasks:
             self._on_leader_events,
             self._notify,
             request_timeout=request_timeout,
+            observer=observer,
         )
         wake = self._leaders.wake
         self.demand = FetchDemand(prefetch, settings.max_records, wake)
@@ -287,11 +290,13 @@ class MemberTasks:
             await coordinator.aclose()
 
     async def _run_metadata(self) -> None:
+        async def send(request: Any) -> Any:
+            response = await self.send_to_any(request)
+            self._cluster.cluster_id = response.cluster_id
+            return response
+
         await drive(
-            self.metadata,
-            self.send_to_any,
-            self._metadata_wakeup,
-            self._on_metadata_change,
+            self.metadata, send, self._metadata_wakeup, self._on_metadata_change
         )
 
     async def _connect_any(self) -> Connection:

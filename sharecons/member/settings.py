@@ -7,6 +7,7 @@ from typing import Literal, Self
 from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
+from sharecons.instrumentation import Instrumentation, choose_instrumentation
 from sharecons.member.group_setup import OffsetReset
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import Network
@@ -28,6 +29,7 @@ class MemberSettings:
         connect_timeout: to connect to a first broker.
         request_timeout: to wait for one response.
         enable_metrics_push: whether brokers that want metrics receive them.
+        instrumentation: observes the member; None if nothing does.
     """
 
     fetch: FetchSettings
@@ -37,6 +39,7 @@ class MemberSettings:
     connect_timeout: float = 10.0
     request_timeout: float = 30.0
     enable_metrics_push: bool = True
+    instrumentation: Instrumentation | None = None
 
     @classmethod
     def of(
@@ -58,6 +61,7 @@ class MemberSettings:
         request_timeout: float = 30.0,
         enable_metrics_push: bool = True,
         network: Network | None = None,
+        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
     ) -> Self:
         """Return the settings for the arguments of `ShareConsumer` or `ShareWorker`.
 
@@ -97,6 +101,7 @@ class MemberSettings:
             connect_timeout=connect_timeout,
             request_timeout=request_timeout,
             enable_metrics_push=enable_metrics_push,
+            instrumentation=choose_instrumentation(instrumentation),
         )
 
     def with_member_id(self, name: str) -> Self:

@@ -13,6 +13,7 @@ from sharecons.errors import (
     ConsumerStateError,
     NotSubscribedError,
 )
+from sharecons.instrumentation import MemberObserver
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.group_start import CheckBeforeJoining, connect_and_check
 from sharecons.member.lease_buffer import Acknowledged, BufferListener, LeaseBuffer
@@ -72,6 +73,7 @@ class ShareMember(Lifecycle):
         buffer: the acquired records, once the member has connected.
         demand: decides how much is fetched, once the member has connected.
         configs: the configs of the group, once the member has connected.
+        observer: observes what the member delivers and settles, if anything does.
     """
 
     buffer: PausableBuffer
@@ -89,6 +91,11 @@ class ShareMember(Lifecycle):
         self.check_before_joining: CheckBeforeJoining | None = None
         self._on_acknowledged: Acknowledged | None = None
         self._tasks: MemberTasks | None = None
+        self.observer: MemberObserver | None = None
+        if settings.instrumentation is not None:
+            self.observer = settings.instrumentation.observe_member(
+                settings.cluster.as_client(self.group_id)
+            )
 
     @property
     def group_id(self) -> str:
@@ -319,6 +326,7 @@ class ShareMember(Lifecycle):
             self._create_telemetry,
             rack=self.settings.rack,
             request_timeout=self.settings.request_timeout,
+            observer=self.observer,
         )
         self.demand = tasks.demand
         assert self.new_listener is not None, "set before the start"

@@ -71,6 +71,7 @@ class BrokerPool:
     """Sends requests to the brokers of one cluster.
 
     Attributes:
+        cluster: opens the connections.
         reached: True once any broker has responded.
 
     All methods that send requests raise:
@@ -80,7 +81,7 @@ class BrokerPool:
     """
 
     def __init__(self, cluster: Cluster, connect_timeout: float = 0.0) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._connect_timeout = connect_timeout
         self._brokers: dict[int, Broker] = {}
         self._connections: dict[Broker, SharedConnection] = {}
@@ -165,7 +166,7 @@ class BrokerPool:
         return ConnectionFailedError(self._no_response_text(deadline))
 
     def _no_response_text(self, deadline: Deadline) -> str:
-        addresses = ", ".join(map(str, self._cluster.bootstrap))
+        addresses = ", ".join(map(str, self.cluster.bootstrap))
         return f"{addresses}: no response within {deadline.timeout:g} s"
 
     async def send(self, node_id: int, request: Any, deadline: Deadline) -> Any:
@@ -199,6 +200,7 @@ class BrokerPool:
             authorized_operations=authorized_operations,
         )
         response: TopicMetadata = await self.send_to_any(request, deadline)
+        self.cluster.cluster_id = response.cluster_id
         self.learn(response.brokers.values())
         return response
 
@@ -218,11 +220,11 @@ class BrokerPool:
     # Connections.
 
     async def _connect(self, broker: Broker) -> Connection:
-        return await self._cluster.connect(broker.endpoint, self._node_timeout)
+        return await self.cluster.connect(broker.endpoint, self._node_timeout)
 
     async def _connect_any(self) -> Connection:
         known = [broker.endpoint for broker in self._brokers.values()]
         retry = self._connect_timeout > 0.0 and not self.reached
-        return await self._cluster.connect_any(
+        return await self.cluster.connect_any(
             known, self._connect_timeout_now, retry=retry
         )

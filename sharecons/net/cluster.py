@@ -7,6 +7,7 @@ from typing import Final
 
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
+from sharecons.instrumentation import Client
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.io.sasl import SaslSessions
@@ -38,6 +39,8 @@ class Cluster:
 
     Attributes:
         bootstrap: the configured addresses.
+        client_id: for brokers' logs and quotas.
+        cluster_id: by the latest metadata; None before.
         outages: logs the outages of brokers; None logs nothing.
     """
 
@@ -60,8 +63,13 @@ class Cluster:
         self._is_plain = network is None and security.ssl_context is None
         credentials = security.credentials
         self._sasl = None if credentials is None else SaslSessions(credentials)
-        self._client_id = client_id
+        self.client_id = client_id
+        self.cluster_id: str | None = None
         self._software_version = software_version
+
+    def as_client(self, group_id: str | None = None) -> Client:
+        """Return what instrumentation knows about a client of this cluster."""
+        return Client(self.client_id, group_id, lambda: self.cluster_id)
 
     async def connect(
         self, endpoint: Endpoint, timeout: float = CONNECT_TIMEOUT
@@ -73,7 +81,7 @@ class Cluster:
             connection = await Connection.open(
                 self._network,
                 endpoint,
-                client_id=self._client_id,
+                client_id=self.client_id,
                 software_version=self._software_version,
                 timeout=timeout,
                 sasl=self._sasl,

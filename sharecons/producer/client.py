@@ -6,8 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from sharecons.config import validation
+from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.errors import ClosedError, ConfigurationError, Error, fresh
+from sharecons.instrumentation import (
+    Instrumentation,
+    SendObserver,
+    choose_instrumentation,
+)
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import Network
@@ -60,6 +66,8 @@ class Producer(ProducerLifecycle):
         request_timeout: seconds to wait for one response; no longer than
             `delivery_timeout`.
         network: opens connections, for tests.
+        instrumentation: a `sharecons.otel.OpenTelemetry`, or None. If it is not given,
+            what `sharecons.otel.instrument` has set.
 
     Raises:
         ConfigurationError: an argument is invalid.
@@ -77,6 +85,7 @@ class Producer(ProducerLifecycle):
         connect_timeout: float = 10.0,
         request_timeout: float = 10.0,
         network: Network | None = None,
+        instrumentation: Instrumentation | None | NotGiven = NOT_GIVEN,
     ) -> None:
         hour = validation.HOUR
         validation.check_choice("compression", compression, CODECS)
@@ -96,6 +105,10 @@ class Producer(ProducerLifecycle):
             ),
             connect_timeout,
         )
+        instrumentation = choose_instrumentation(instrumentation)
+        self._observer: SendObserver | None = None
+        if instrumentation is not None:
+            self._observer = instrumentation.observe_producer(self._cluster.as_client())
         self._codec = Codec[compression.upper()]
         self._delivery_timeout = delivery_timeout
         self._request_timeout = min(request_timeout, delivery_timeout)
@@ -202,6 +215,7 @@ class Producer(ProducerLifecycle):
             compression=self._codec,
             request_timeout=self._request_timeout,
             first_partition=random.randrange(MANY),
+            observer=self._observer,
         )
 
     def __repr__(self) -> str:

@@ -16,6 +16,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons._record import Headers, TopicPartition
 from sharecons.errors import ClosedError, Error, fresh
+from sharecons.instrumentation import SendObserver
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.io.event_loop import AutoResetEvent, running_clock
 from sharecons.producer.records import RecordPosition
@@ -70,6 +71,7 @@ class IdempotentProducer:
         request_timeout: seconds to wait for one response.
         first_partition: see `protocol.produce.topics`.
         identity, sequences: a fixed producer id, see `protocol.produce.producer`.
+        observer: observes `send`, `send_all` and `send_each`.
     """
 
     def __init__(
@@ -84,8 +86,10 @@ class IdempotentProducer:
         first_partition: int = 0,
         identity: ProducerIdentity | None = None,
         sequences: Mapping[TopicPartition, int] | None = None,
+        observer: SendObserver | None = None,
     ) -> None:
         self._brokers = brokers
+        self._observer = observer
         self._delivery_timeout = delivery_timeout
         self._max_buffered = max_buffered
         self._request_timeout = request_timeout
@@ -221,6 +225,19 @@ class IdempotentProducer:
         Records of one partition are written in this order. Cancelling this leaves it
         unknown which of them are written.
         """
+        if self._observer is None:
+            return await self._send_each(records)
+        topics = [each.topic for each in records]
+        with self._observer.sending(topics, [each.record for each in records]) as send:
+            pairs = zip(records, send.records, strict=True)
+            send.outcomes = outcomes = await self._send_each(
+                [each._replace(record=record) for each, record in pairs]
+            )
+        return outcomes
+
+    async def _send_each(
+        self, records: Sequence[OutgoingRecord]
+    ) -> list[RecordPosition | Error]:
         outcomes: dict[int, RecordPosition | Error] = {}
         done = anyio.Event()
 

@@ -59,6 +59,7 @@ def _read(frame: Frame, offset: int, version: int) -> MetadataResponse:
             )
             for topic in response.topics
         ),
+        cluster_id=response.cluster_id,
     )
 
 

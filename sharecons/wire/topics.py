@@ -48,6 +48,7 @@ def _read(frame: Frame, offset: int, version: int) -> TopicMetadata:
             # The protocol allows null: for a topic id that the broker does not know.
             if topic.name is not None
         },
+        cluster_id=response.cluster_id,
     )
 
 

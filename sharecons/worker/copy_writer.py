@@ -3,6 +3,7 @@
 import time
 
 from sharecons.errors import BrokerError
+from sharecons.instrumentation import MemberObserver
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.dead_letter_headers import Origin, without_origin
 from sharecons.worker.dead_letters import (
@@ -22,11 +23,21 @@ __all__ = ["CopyWriter", "is_too_large", "topic_of"]
 
 
 class CopyWriter:
-    """Writes each copy once. `sharecons.worker.machine` decides when to repeat it."""
+    """Writes each copy once. `sharecons.worker.machine` decides when to repeat it.
 
-    def __init__(self, producer: IdempotentProducer, group: str) -> None:
+    Args:
+        observer: connects the copies with the attempts that they follow from.
+    """
+
+    def __init__(
+        self,
+        producer: IdempotentProducer,
+        group: str,
+        observer: MemberObserver | None = None,
+    ) -> None:
         self._producer = producer
         self._group = group
+        self._observer = observer
 
     async def write(self, copy: Copy) -> None:
         """Write a copy, and wait until the brokers have confirmed it.
@@ -34,6 +45,13 @@ class CopyWriter:
         Raises:
             Error: it is not confirmed.
         """
+        if self._observer is None:
+            await self._write(copy)
+            return
+        with self._observer.copying(copy.item.record):
+            await self._write(copy)
+
+    async def _write(self, copy: Copy) -> None:
         if isinstance(copy.outcome, Moved):
             await self._move(copy.item, copy.outcome)
         else:

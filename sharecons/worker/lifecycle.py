@@ -178,7 +178,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
     ) -> Exception | None:
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
-            producer = IdempotentProducer(brokers)
+            producer = IdempotentProducer(brokers, observer=self._access.copy_observer)
             self._runner = self._new_runner(producer)
             # Dead letters are written even if the run is cancelled.
             producing = anyio.CancelScope(shield=True)

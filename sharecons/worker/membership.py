@@ -9,6 +9,7 @@ import anyio
 
 from sharecons.config import validation
 from sharecons.errors import ClosedError, ConsumerStateError, Error
+from sharecons.instrumentation import SendObserver
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.group_setup import OffsetReset
 from sharecons.member.group_start import CheckBeforeJoining
@@ -46,6 +47,7 @@ class WorkerMembership:
         sets_earliest: the member sets the group's offset reset unless it has one.
         cluster: opens connections with the settings.
         member: the member.
+        copy_observer: observes the copies that the worker writes, if anything does.
         on_locks_lost: set this; it is called when locks of records can be lost.
 
     Raises:
@@ -67,6 +69,10 @@ class WorkerMembership:
         if self.sets_earliest:
             earliest = OffsetReset("earliest", is_default=True)
             member.settings = replace(settings, offset_reset=earliest)
+        self.copy_observer: SendObserver | None = None
+        if settings.instrumentation is not None:
+            client = settings.cluster.as_client(member.group_id)
+            self.copy_observer = settings.instrumentation.observe_copies(client)
         self.on_locks_lost: Callable[[], None] = _ignore
         member.new_listener = self._new_taker
         self.member = member

@@ -67,6 +67,9 @@ class Runner:
         options: WorkerOptions,
     ) -> None:
         self._access = access
+        observer = access.member.observer
+        if observer is not None:
+            middleware = (observer.process, *middleware)
         self._routes = routes = options.routes
         self._on_outcome = on_outcome
         self._clock = clock = running_clock()
@@ -94,7 +97,7 @@ class Runner:
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
             machine,
-            CopyWriter(producer, access.group_id),
+            CopyWriter(producer, access.group_id, observer),
             self._failures,
             self._copy_log,
             clock,

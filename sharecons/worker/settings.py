@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypedDict
 from sharecons.config.not_given import NotGiven
 from sharecons.config.security import Security
 from sharecons.errors import ConfigurationError
+from sharecons.instrumentation import Instrumentation
 from sharecons.member.lease_buffer import Acknowledged
 from sharecons.net.io.transport import Network
 from sharecons.worker.dead_letters import DeadLetterQueue
@@ -104,6 +105,8 @@ class MemberOptions(TypedDict, total=False):
         enable_metrics_push: whether brokers that collect metrics of their clients
             (KIP-714) receive them; needs the extra `telemetry`. See docs/metrics.md.
         network: opens connections, for tests.
+        instrumentation: a `sharecons.otel.OpenTelemetry`, or None. If it is not given,
+            what `sharecons.otel.instrument` has set.
     """
 
     bootstrap_servers: str | Sequence[str]
@@ -121,6 +124,7 @@ class MemberOptions(TypedDict, total=False):
     request_timeout: float
     enable_metrics_push: bool
     network: Network | None
+    instrumentation: Instrumentation | None | NotGiven
 
 
 class WorkerSettings(HandlerDefaults, MemberOptions, total=False):

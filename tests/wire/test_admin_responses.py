@@ -461,7 +461,9 @@ def metadata(version):
         name="t", topic_id=UUID_.bytes, internal=True, partitions={0: place}
     )
     brokers = {1: Broker(node_id=1, host="h", port=9, rack="r")}
-    return response, TopicMetadata(brokers=brokers, topics={"t": ok_reply(expected)})
+    return response, TopicMetadata(
+        brokers=brokers, topics={"t": ok_reply(expected)}, cluster_id="c"
+    )
 
 
 def describe_cluster(version):

@@ -72,6 +72,7 @@ EXPECTED = MetadataResponse(
         ),
         TopicDescription(error=3, name="none", topic_id=None, leaders={}),
     ),
+    cluster_id="cluster",
 )
 
 

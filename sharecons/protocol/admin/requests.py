@@ -124,6 +124,7 @@ class TopicMetadataRequest(NamedTuple):
 class TopicMetadata(NamedTuple):
     brokers: Mapping[int, Broker]
     topics: Mapping[str, Reply[Topic]]
+    cluster_id: str | None = None
 
 
 class CreateTopic(NamedTuple):

@@ -86,3 +86,4 @@ class TopicDescription:
 class MetadataResponse:
     brokers: Mapping[int, Endpoint]
     topics: tuple[TopicDescription, ...]
+    cluster_id: str | None = None

@@ -1,0 +1,132 @@
+"""The names of attributes, and the attributes of one record.
+
+OpenTelemetry's semantic conventions for messaging, version 1.44, define the names,
+except two of this package: the conventions have no names for share groups. With
+`OTEL_SEMCONV_STABILITY_OPT_IN=messaging/dup` spans also have the names of version 1.24.
+"""
+
+import os
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from opentelemetry.util.types import AttributeValue
+
+from sharecons._record import Record
+
+__all__ = [
+    "BATCH_MESSAGE_COUNT",
+    "CLIENT_ID",
+    "CLUSTER_ID",
+    "DELIVERY_COUNT",
+    "DESTINATION",
+    "DISPOSITION",
+    "ERROR_TYPE",
+    "GROUP",
+    "KEY",
+    "OFFSET",
+    "OPERATION_NAME",
+    "OPERATION_TYPE",
+    "PARTITION",
+    "SCHEMA_URL",
+    "SYSTEM",
+    "TOMBSTONE",
+    "Attributes",
+    "error_type_of",
+    "key_text",
+    "position_attributes",
+    "record_attributes",
+    "wants_old_names",
+    "with_old_names",
+]
+
+SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
+OPT_IN: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
+
+SYSTEM: Final = "messaging.system"
+OPERATION_NAME: Final = "messaging.operation.name"
+OPERATION_TYPE: Final = "messaging.operation.type"
+DESTINATION: Final = "messaging.destination.name"
+PARTITION: Final = "messaging.destination.partition.id"
+GROUP: Final = "messaging.consumer.group.name"
+CLIENT_ID: Final = "messaging.client.id"
+OFFSET: Final = "messaging.kafka.offset"
+KEY: Final = "messaging.kafka.message.key"
+TOMBSTONE: Final = "messaging.kafka.message.tombstone"
+CLUSTER_ID: Final = "messaging.kafka.cluster.id"
+BATCH_MESSAGE_COUNT: Final = "messaging.batch.message_count"
+ERROR_TYPE: Final = "error.type"
+DELIVERY_COUNT: Final = "sharecons.delivery.count"
+DISPOSITION: Final = "sharecons.disposition"
+
+OLD_NAMES: Final[Mapping[str, str]] = {
+    CLIENT_ID: "messaging.client_id",
+    GROUP: "messaging.kafka.consumer.group",
+    OFFSET: "messaging.kafka.message.offset",
+}
+OLD_OPERATIONS: Final[Mapping[str, str]] = {"send": "publish", "receive": "receive"}
+"""Version 1.24 has no other operations of a client of Kafka."""
+
+Attributes = dict[str, AttributeValue]
+
+
+def record_attributes(record: Record) -> Attributes:
+    """Return the attributes of a delivered record."""
+    attributes = position_attributes(record.partition, record.offset)
+    attributes[DELIVERY_COUNT] = record.delivery_count
+    if (key := key_text(record.key)) is not None:
+        attributes[KEY] = key
+    if record.value is None:
+        attributes[TOMBSTONE] = True
+    return attributes
+
+
+def position_attributes(partition: int, offset: int) -> Attributes:
+    """Return the attributes of a position in a topic; an offset of -1 is not known."""
+    attributes: Attributes = {PARTITION: str(partition)}
+    if offset >= 0:
+        attributes[OFFSET] = offset
+    return attributes
+
+
+def key_text(key: Any) -> str | None:
+    """Return a key as text; None if it is null, or has no canonical text."""
+    if isinstance(key, bytes):
+        try:
+            return key.decode()
+        except UnicodeDecodeError:
+            return None
+    return str(key) if isinstance(key, str | int | uuid.UUID) else None
+
+
+def error_type_of(error: BaseException) -> str:
+    """Return Kafka's name of an error, or the name of an exception's class."""
+    name = getattr(error, "name", None)
+    if isinstance(name, str) and hasattr(error, "code"):
+        return name
+    kind = type(error)
+    if kind.__module__ == "builtins":
+        return kind.__qualname__
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def wants_old_names() -> bool:
+    """Return whether the environment selects the names of version 1.24 as well."""
+    values = os.environ.get(OPT_IN, "").split(",")
+    return "messaging/dup" in map(str.strip, values)
+
+
+def with_old_names(attributes: Attributes) -> Attributes:
+    """Return the attributes, and the same values by their names of version 1.24."""
+    old = {
+        OLD_NAMES[name]: value
+        for name, value in attributes.items()
+        if name in OLD_NAMES
+    }
+    if (
+        operation := OLD_OPERATIONS.get(str(attributes.get(OPERATION_TYPE)))
+    ) is not None:
+        old["messaging.operation"] = operation
+    if PARTITION in attributes:
+        old["messaging.kafka.destination.partition"] = int(str(attributes[PARTITION]))
+    return {**attributes, **old}

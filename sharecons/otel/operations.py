@@ -1,0 +1,271 @@
+"""Starts and ends the spans of one client, and measures their operations."""
+
+import time
+from collections.abc import Iterable
+from typing import Final, NamedTuple, final
+
+from opentelemetry.context import Context
+from opentelemetry.metrics import Counter, Histogram, MeterProvider, get_meter
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Link,
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    Tracer,
+)
+
+from sharecons.instrumentation import Client
+from sharecons.otel.attributes import (
+    BATCH_MESSAGE_COUNT,
+    CLIENT_ID,
+    CLUSTER_ID,
+    DESTINATION,
+    ERROR_TYPE,
+    GROUP,
+    OPERATION_NAME,
+    OPERATION_TYPE,
+    SCHEMA_URL,
+    SYSTEM,
+    Attributes,
+    wants_old_names,
+    with_old_names,
+)
+from sharecons.otel.failures import Failures
+from sharecons.version import VERSION
+
+__all__ = ["MAX_LINKS", "Instruments", "Operation", "Operations"]
+
+MAX_LINKS: Final = 128
+"""The default limit of the SDK (OTEL_SPAN_LINK_COUNT_LIMIT), which drops others."""
+
+NANOSECONDS: Final = 1_000_000_000
+
+BUCKETS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25),
+    *(0.5, 0.75, 1.0, 2.5, 5.0, 7.5, 10.0),
+)
+"""Seconds, as the conventions advise. The SDK's default is for milliseconds."""
+
+
+class Instruments(NamedTuple):
+    """The metrics of the conventions; times in seconds."""
+
+    operation_duration: Histogram
+    process_duration: Histogram
+    consumed_messages: Counter
+    sent_messages: Counter
+
+    @classmethod
+    def of(cls, provider: MeterProvider | None) -> "Instruments":
+        """Return the metrics of a provider; None is the global one."""
+        meter = get_meter("sharecons", VERSION, provider, SCHEMA_URL)
+        return cls(
+            meter.create_histogram(
+                "messaging.client.operation.duration",
+                unit="s",
+                description=(
+                    "Duration of messaging operation initiated by a producer or "
+                    "consumer client."
+                ),
+                explicit_bucket_boundaries_advisory=BUCKETS,
+            ),
+            meter.create_histogram(
+                "messaging.process.duration",
+                unit="s",
+                description="Duration of processing operation.",
+                explicit_bucket_boundaries_advisory=BUCKETS,
+            ),
+            meter.create_counter(
+                "messaging.client.consumed.messages",
+                unit="{message}",
+                description=(
+                    "Number of messages that were delivered to the application."
+                ),
+            ),
+            meter.create_counter(
+                "messaging.client.sent.messages",
+                unit="{message}",
+                description=(
+                    "Number of messages producer attempted to send to the broker."
+                ),
+            ),
+        )
+
+
+@final
+class Operation:
+    """An operation that has begun.
+
+    Attributes:
+        name: receive, process, settle or send.
+        topic: None if it is not known.
+        span: its span.
+        began: when it began, on the clock of `time.perf_counter`.
+    """
+
+    __slots__ = ("began", "name", "span", "topic")
+
+    def __init__(self, name: str, topic: str | None, span: Span, began: float) -> None:
+        self.name = name
+        self.topic = topic
+        self.span = span
+        self.began = began
+
+
+@final
+class Operations:
+    """The operations of one client."""
+
+    def __init__(
+        self,
+        tracer: Tracer,
+        instruments: Instruments,
+        client: Client,
+        failures: Failures,
+    ) -> None:
+        self._instruments = instruments
+        self._failures = failures
+        self._tracer = tracer
+        self._client = client
+        self._has_old_names = wants_old_names()
+
+    def start(
+        self,
+        name: str,
+        topic: str | None,
+        kind: SpanKind,
+        *,
+        context: Context | None = None,
+        links: Iterable[Link] = (),
+        count: int | None = None,
+        attributes: Attributes | None = None,
+        began: float | None = None,
+    ) -> Operation:
+        """Start an operation.
+
+        Args:
+            topic: None if it is not known, or not one.
+            context: has the parent; None is the current context.
+            count: the number of messages; None if the call is for a single one.
+            attributes: further attributes.
+            began: when it began, on the clock of `time.perf_counter`; None is now.
+        """
+        now = time.perf_counter()
+        if began is None:
+            began = now
+        described: Attributes = {
+            SYSTEM: "kafka",
+            OPERATION_NAME: name,
+            OPERATION_TYPE: name,
+            CLIENT_ID: self._client.client_id,
+        }
+        if topic is not None:
+            described[DESTINATION] = topic
+        if self._client.group_id is not None:
+            described[GROUP] = self._client.group_id
+        if (cluster_id := self._client.cluster_id()) is not None:
+            described[CLUSTER_ID] = cluster_id
+        if count is not None:
+            described[BATCH_MESSAGE_COUNT] = count
+        if attributes:
+            described |= attributes
+        span: Span = INVALID_SPAN
+        try:
+            span = self._tracer.start_span(
+                name if topic is None else f"{name} {topic}",
+                context,
+                kind,
+                with_old_names(described) if self._has_old_names else described,
+                tuple(links)[:MAX_LINKS],
+                start_time=time.time_ns() - int((now - began) * NANOSECONDS),
+            )
+        except Exception:  # noqa: BLE001 (of any sampler or processor)
+            self._failures.report(f"start a span {name}")
+        return Operation(name, topic, span, began)
+
+    def end(
+        self,
+        operation: Operation,
+        attributes: Attributes | None = None,
+        *,
+        error_type: str | None = None,
+        error: BaseException | None = None,
+    ) -> None:
+        """End an operation, and measure it.
+
+        Args:
+            error_type: None if it has succeeded.
+            error: is recorded in the span.
+        """
+        try:
+            self._measure(operation, error_type)
+            self._end_span(operation.span, attributes or {}, error_type, error)
+        except Exception:  # noqa: BLE001 (of any processor or exporter)
+            self._failures.report(f"end a span {operation.name}")
+
+    def _end_span(
+        self,
+        span: Span,
+        attributes: Attributes,
+        error_type: str | None,
+        error: BaseException | None,
+    ) -> None:
+        if span.is_recording():
+            if self._has_old_names:
+                attributes = with_old_names(attributes)
+            span.set_attributes(attributes)
+            if error is not None:
+                span.record_exception(error)
+            if error_type is not None:
+                span.set_attribute(ERROR_TYPE, error_type)
+                reason = None if error is None else str(error)
+                span.set_status(Status(StatusCode.ERROR, reason))
+        span.end()
+
+    def _measure(self, operation: Operation, error_type: str | None) -> None:
+        seconds = time.perf_counter() - operation.began
+        described = self._metric_attributes(operation.name, operation.topic, error_type)
+        if operation.name == "process":
+            self._instruments.process_duration.record(seconds, described)
+        else:
+            described[OPERATION_TYPE] = operation.name
+            self._instruments.operation_duration.record(seconds, described)
+
+    def count_consumed(self, name: str, topic: str | None, count: int) -> None:
+        """Count messages that the application has received by this operation."""
+        self._count(self._instruments.consumed_messages, name, topic, count)
+
+    def count_sent(
+        self, topic: str | None, count: int, error_type: str | None = None
+    ) -> None:
+        """Count messages that were sent, or that an error prevents from being sent."""
+        self._count(self._instruments.sent_messages, "send", topic, count, error_type)
+
+    def _count(
+        self,
+        counter: Counter,
+        name: str,
+        topic: str | None,
+        count: int,
+        error_type: str | None = None,
+    ) -> None:
+        if count == 0:
+            return
+        try:
+            counter.add(count, self._metric_attributes(name, topic, error_type))
+        except Exception:  # noqa: BLE001 (of any exporter)
+            self._failures.report("count messages")
+
+    def _metric_attributes(
+        self, name: str, topic: str | None, error_type: str | None
+    ) -> Attributes:
+        described: Attributes = {SYSTEM: "kafka", OPERATION_NAME: name}
+        if topic is not None:
+            described[DESTINATION] = topic
+        if self._client.group_id is not None:
+            described[GROUP] = self._client.group_id
+        if error_type is not None:
+            described[ERROR_TYPE] = error_type
+        return described

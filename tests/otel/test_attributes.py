@@ -1,0 +1,193 @@
+"""Names and values of attributes, without a client."""
+
+import uuid
+
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+from opentelemetry.semconv._incubating.attributes import messaging_attributes as names
+from opentelemetry.semconv._incubating.metrics import messaging_metrics as metrics
+from opentelemetry.semconv.attributes.error_attributes import ERROR_TYPE
+from opentelemetry.semconv.schemas import Schemas
+
+from sharecons import BrokerError, ConfigurationError, LockLostError
+from sharecons._record import DETACHED, Record, TimestampType
+from sharecons.otel import attributes
+from sharecons.otel.attributes import (
+    error_type_of,
+    key_text,
+    record_attributes,
+    wants_old_names,
+    with_old_names,
+)
+from sharecons.otel.deliveries import MAX_DELIVERIES, Deliveries
+from sharecons.otel.operations import Instruments
+
+
+def record(offset: int = 7, *, delivery_count: int = 1, key: object = b"k") -> Record:
+    return Record(
+        "orders",
+        3,
+        offset,
+        0,
+        TimestampType.CREATE_TIME,
+        key,
+        b"tea",
+        (),
+        delivery_count,
+        DETACHED,
+    )
+
+
+def test_names_are_those_of_the_conventions() -> None:
+    assert {
+        names.MESSAGING_SYSTEM: attributes.SYSTEM,
+        names.MESSAGING_OPERATION_NAME: attributes.OPERATION_NAME,
+        names.MESSAGING_OPERATION_TYPE: attributes.OPERATION_TYPE,
+        names.MESSAGING_DESTINATION_NAME: attributes.DESTINATION,
+        names.MESSAGING_DESTINATION_PARTITION_ID: attributes.PARTITION,
+        names.MESSAGING_CONSUMER_GROUP_NAME: attributes.GROUP,
+        names.MESSAGING_CLIENT_ID: attributes.CLIENT_ID,
+        names.MESSAGING_KAFKA_OFFSET: attributes.OFFSET,
+        names.MESSAGING_KAFKA_MESSAGE_KEY: attributes.KEY,
+        names.MESSAGING_KAFKA_MESSAGE_TOMBSTONE: attributes.TOMBSTONE,
+        names.MESSAGING_BATCH_MESSAGE_COUNT: attributes.BATCH_MESSAGE_COUNT,
+        ERROR_TYPE: attributes.ERROR_TYPE,
+        Schemas.V1_44_0.value: attributes.SCHEMA_URL,
+    } == {
+        each: each
+        for each in (
+            attributes.SYSTEM,
+            attributes.OPERATION_NAME,
+            attributes.OPERATION_TYPE,
+            attributes.DESTINATION,
+            attributes.PARTITION,
+            attributes.GROUP,
+            attributes.CLIENT_ID,
+            attributes.OFFSET,
+            attributes.KEY,
+            attributes.TOMBSTONE,
+            attributes.BATCH_MESSAGE_COUNT,
+            attributes.ERROR_TYPE,
+            attributes.SCHEMA_URL,
+        )
+    }
+    assert "messaging.kafka.cluster.id" == attributes.CLUSTER_ID
+
+
+def test_metrics_are_those_of_the_conventions() -> None:
+    found, expected = InMemoryMetricReader(), InMemoryMetricReader()
+    for each in Instruments.of(MeterProvider([found])):
+        getattr(each, "record", getattr(each, "add", None))(1)
+    meter = MeterProvider([expected]).get_meter("conventions")
+    metrics.create_messaging_client_operation_duration(meter).record(1)
+    metrics.create_messaging_process_duration(meter).record(1)
+    metrics.create_messaging_client_consumed_messages(meter).add(1)
+    metrics.create_messaging_client_sent_messages(meter).add(1)
+
+    assert described(expected) == described(found)
+
+
+def described(reader: InMemoryMetricReader) -> list[tuple[str, str | None, str | None]]:
+    data = reader.get_metrics_data()
+    assert data is not None
+    return sorted(
+        (metric.name, metric.unit, metric.description)
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        (b"tea", "tea"),
+        (b"\xff", None),
+        (None, None),
+        ("tea", "tea"),
+        (7, "7"),
+        (uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
+        ({"id": 7}, None),
+    ],
+)
+def test_key_without_a_canonical_text_is_left_out(key: object, text: str) -> None:
+    assert text == key_text(key)
+    assert text == record_attributes(record(key=key)).get(attributes.KEY)
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (ValueError(), "ValueError"),
+        (LockLostError(), "sharecons.errors.LockLostError"),
+        (BrokerError("no", code=3, name="UNKNOWN_TOPIC"), "UNKNOWN_TOPIC"),
+        (ConfigurationError("no"), "sharecons.errors.ConfigurationError"),
+        (ModuleNotFoundError(name="tea"), "ModuleNotFoundError"),
+    ],
+)
+def test_error_type_is_kafkas_name_or_the_class(
+    error: BaseException, name: str
+) -> None:
+    assert name == error_type_of(error)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("", False),
+        ("messaging", False),
+        ("http, messaging/dup", True),
+        ("messaging,messaging/dup", True),
+    ],
+)
+def test_environment_selects_old_names(
+    monkeypatch: pytest.MonkeyPatch, value: str, wanted: bool
+) -> None:
+    monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", value)
+
+    assert wanted is wants_old_names()
+
+
+def test_old_names_have_the_same_values() -> None:
+    new = {
+        **record_attributes(record()),
+        attributes.OPERATION_TYPE: "send",
+        attributes.CLIENT_ID: "till",
+        attributes.GROUP: "billing",
+    }
+
+    assert {
+        **new,
+        "messaging.operation": "publish",
+        "messaging.client_id": "till",
+        "messaging.kafka.consumer.group": "billing",
+        "messaging.kafka.message.offset": 7,
+        "messaging.kafka.destination.partition": 3,
+    } == with_old_names(new)
+
+
+# Deliveries.
+
+
+def test_another_delivery_replaces_the_one_before() -> None:
+    deliveries = Deliveries()
+    first, _ = deliveries.add(record(), None)
+    assert (first, False) == deliveries.add(record(), None)
+    second, is_new = deliveries.add(record(delivery_count=2), None)
+    deliveries.remove("orders", 3, 7, first)
+
+    assert is_new
+    assert second is deliveries.find("orders", 3, 7)
+    deliveries.remove("orders", 3, 7, second)
+    assert 0 == len(deliveries)
+
+
+def test_oldest_deliveries_are_forgotten_above_the_limit() -> None:
+    deliveries = Deliveries()
+    for offset in range(MAX_DELIVERIES + 1):
+        deliveries.add(record(offset), None)
+
+    assert MAX_DELIVERIES == len(deliveries)
+    assert deliveries.find("orders", 3, 0) is None
+    assert deliveries.find("orders", 3, 1) is not None
