@@ -211,8 +211,10 @@ class LeaderTasks:
             sent_at = self._clock()
             recorder.on_acknowledgements_sent(request.acknowledgements, sent_at)
             response: Response = await connection.send(request, timeout)
+            now = self._clock()
+            recorder.on_acknowledge_response(request.acknowledgements, sent_at, now)
             if isinstance(response, ShareFetchResponse):
-                recorder.on_fetched(response, sent_at, self._clock())
+                recorder.on_fetched(response, sent_at, now)
             return response
 
         async def idle(wait: Wait) -> None:

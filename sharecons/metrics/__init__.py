@@ -1,10 +1,26 @@
-"""Metrics of one consumer, under the names of KIP-932 ("Client metrics").
+"""Metrics of consumers, under the names of KIP-932 ("Client metrics"), and of workers.
 
 - `catalog`: names, units and descriptions. `METRICS` describes each value that
   `ShareConsumer.metrics()` returns.
+- `worker_catalog`: the same of a worker: `WORKER_METRICS`, for `ShareWorker.metrics()`.
+- `histogram`: counts values between bounds.
 - `recorder`: collects what the consumer does, and computes the values.
 """
 
 from sharecons.metrics.catalog import METRICS, Metric, MetricName
+from sharecons.metrics.histogram import Histogram
+from sharecons.metrics.worker_catalog import (
+    WORKER_METRICS,
+    WorkerMetric,
+    WorkerMetricName,
+)
 
-__all__ = ["METRICS", "Metric", "MetricName"]
+__all__ = [
+    "METRICS",
+    "WORKER_METRICS",
+    "Histogram",
+    "Metric",
+    "MetricName",
+    "WorkerMetric",
+    "WorkerMetricName",
+]

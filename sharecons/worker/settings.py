@@ -136,6 +136,8 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
             handlers of the application are called as well, and are restored.
         middleware: coroutine functions with an `Attempt` and `call_next` as arguments,
             which wrap each call of a handler; the first one is the outermost.
+        collect_metrics: count for `worker.metrics()`; False saves 1 to 2 % of the time
+            of a worker whose handlers do nothing.
         on_outcome: a plain function with an `OutcomeEvent` as its argument, called for
             each outcome of a record, even without a call of the handler.
         on_acknowledged: called with the results (`AcknowledgeResult`) of
@@ -151,6 +153,7 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
     middleware: Sequence[Middleware]
     on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None
     on_acknowledged: Acknowledged | None
+    collect_metrics: bool
 
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
