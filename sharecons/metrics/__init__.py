@@ -4,6 +4,7 @@
   `ShareConsumer.metrics()` returns.
 - `worker_catalog`: the same of a worker: `WORKER_METRICS`, for `ShareWorker.metrics()`.
 - `histogram`: counts values between bounds.
+- `families`: both under Prometheus' names, and how the values of processes add up.
 - `recorder`: collects what the consumer does, and computes the values.
 """
 
