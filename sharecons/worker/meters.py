@@ -56,7 +56,7 @@ OUTCOME_NAMES: Final[Mapping[type, str]] = {
 OTHER_OUTCOMES: Final = tuple(set(OUTCOME_NAMES.values()) - {"accepted"})
 
 MetricValues = dict[tuple[str, ...], float | Histogram]
-"""The values of a metric by those of its labels."""
+"""The values of a metric by the values of its labels."""
 
 WorkerMetrics = dict[WorkerMetricName, MetricValues]
 
@@ -216,7 +216,7 @@ def add_gauges(
 
     Args:
         waiting_in_retry_topics: the part of `stats.waiting` in retry topics.
-        dead_letters: those that are being written.
+        dead_letters: the dead letters that are being written.
     """
     in_place = max(0, stats.waiting - waiting_in_retry_topics)
     waiting = waiting_in_retry_topics
