@@ -1,4 +1,4 @@
-"""Metric families: values under Prometheus' names, and how those of processes add up.
+"""Metric families: values under Prometheus' names, and their sums over processes.
 
 A family is what a worker or a consumer exports. This module needs no package: processes
 of `sharecons run` send families to their supervisor, which adds them up.

@@ -22,11 +22,11 @@ from sharecons.cli.run.logs import StatusLine, configure_logs
 from sharecons.cli.run.missing_topics import MissingTopicsWatch
 from sharecons.cli.run.processes import member_name
 from sharecons.cli.run.progress import ProgressMeter, numbers
-from sharecons.cli.run.report import Report, encode_report
+from sharecons.cli.run.report import Report, check_families, encode_report
 from sharecons.cli.run.target import TargetError
 from sharecons.errors import Error
 from sharecons.log import get_logger
-from sharecons.metrics.families import MetricFamily, families_of, with_labels
+from sharecons.metrics.families import MetricFamily, families_of
 from sharecons.worker.share_worker import ShareWorker
 
 __all__ = ["run_process"]
@@ -221,20 +221,10 @@ class _Process:
         return encode_report(Report(number, *problems, self._families(*problems)))
 
     def _families(self, live: str | None, ready: str | None) -> list[MetricFamily]:
-        worker = self._worker
-        checks = [
-            MetricFamily(
-                f"sharecons_worker_{name}",
-                "gauge",
-                f"Processes that are {name}",
-                (),
-                {(): int(problem is None)},
-            )
-            for name, problem in (("live", live), ("ready", ready))
-        ]
+        worker, group = self._worker, self._worker.group_id
         return [
-            *families_of(worker.group_id, worker.metrics(), worker.consumer_metrics()),
-            *with_labels(checks, {"group": worker.group_id}),
+            *families_of(group, worker.metrics(), worker.consumer_metrics()),
+            *check_families(group, live, ready),
         ]
 
     def _readiness_problem(self) -> str | None:

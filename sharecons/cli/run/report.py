@@ -1,11 +1,11 @@
-"""What a process reports to its supervisor: its metrics, and why it is not ready."""
+"""Reports of a process to its supervisor: its metrics, and why it is not ready."""
 
 import json
 from typing import NamedTuple
 
 from sharecons.metrics.families import MetricFamily, from_json, to_json
 
-__all__ = ["Report", "decode_report", "encode_report"]
+__all__ = ["Report", "check_families", "decode_report", "encode_report"]
 
 
 class Report(NamedTuple):
@@ -22,6 +22,22 @@ class Report(NamedTuple):
     live: str | None
     ready: str | None
     families: list[MetricFamily]
+
+
+def check_families(
+    group_id: str, live: str | None, ready: str | None
+) -> list[MetricFamily]:
+    """Return whether a process is live and ready as metrics, which add up to counts."""
+    return [
+        MetricFamily(
+            f"sharecons_worker_{name}",
+            "gauge",
+            f"Processes that are {name}",
+            ("group",),
+            {(group_id,): int(problem is None)},
+        )
+        for name, problem in (("live", live), ("ready", ready))
+    ]
 
 
 def encode_report(report: Report) -> bytes:
