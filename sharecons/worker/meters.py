@@ -53,6 +53,9 @@ OUTCOME_NAMES: Final[Mapping[type, str]] = {
 }
 """The values of the label `outcome`."""
 
+MAX_DELIVERIES: Final = 10
+"""The highest delivery count that is usual; Kafka's highest limit."""
+
 OTHER_OUTCOMES: Final = tuple(set(OUTCOME_NAMES.values()) - {"accepted"})
 
 MetricValues = dict[tuple[str, ...], float | Histogram]
@@ -70,7 +73,8 @@ class TopicMeter:
         accepted: `durations` of accepted records.
         queue_times: seconds from timestamps to first attempts.
         lock_times: seconds left of locks at settlement.
-        deliveries: of accepted and rejected records: how many had each delivery count.
+        deliveries: how many accepted and rejected records had each delivery count.
+        accepted_counts, lock_counts, queue_counts: the counts of these histograms.
         outcomes: decided ones, by name, except accepted ones: `accepted` counts them.
         moved: records written to retry topics, by topic.
         dead_letters: dead letters written, by cause.
@@ -78,15 +82,18 @@ class TopicMeter:
 
     __slots__ = (
         "accepted",
+        "accepted_counts",
         "dead_letters",
         "deliveries",
         "deserialization_errors",
         "durations",
         "last_deliveries",
+        "lock_counts",
         "lock_times",
         "locks_lost",
         "moved",
         "outcomes",
+        "queue_counts",
         "queue_times",
     )
 
@@ -95,7 +102,10 @@ class TopicMeter:
         self.durations = {"accepted": self.accepted}
         self.queue_times = HistogramRecorder(QUEUE_BOUNDS)
         self.lock_times = HistogramRecorder(LOCK_BOUNDS)
-        self.deliveries: Counter[int] = Counter()
+        self.deliveries = [0] * (MAX_DELIVERIES + 1)
+        self.accepted_counts = self.accepted.counts
+        self.lock_counts = self.lock_times.counts
+        self.queue_counts = self.queue_times.counts
         # From the start: Prometheus sees no increase from a missing value to 1.
         self.outcomes = Counter(dict.fromkeys(OTHER_OUTCOMES, 0))
         self.moved: Counter[str] = Counter()
@@ -126,46 +136,64 @@ class TopicMeter:
         else:
             self.dead_letters[outcome.cause] += 1
 
-    def on_accepted(self, record: Any, seconds: float, now: float) -> None:
+    def on_accepted(
+        self,
+        record: Any,
+        attempt: int,
+        seconds: float,
+        now: float,
+        clock_offset: float,
+    ) -> None:
         """Count a record whose handler has succeeded after `seconds`.
 
-        This is called for each record: three calls of `HistogramRecorder.observe` would
-        take twice as long as the counting.
+        This is called for each record, so it contains no calls: calls of `observe`
+        would take longer than the counting.
+
+        Args:
+            clock_offset: what the wall clock is ahead of the clock of `now`.
         """
-        times = self.accepted
-        times.counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
-        times.sum += seconds
+        self.accepted_counts[bisect_left(LATENCY_BOUNDS, seconds)] += 1
+        self.accepted.sum += seconds
         left = record.lock_deadline - now
         if left > 0.0:
-            times = self.lock_times
-            times.counts[bisect_left(LOCK_BOUNDS, left)] += 1
-            times.sum += left
+            self.lock_counts[bisect_left(LOCK_BOUNDS, left)] += 1
+            self.lock_times.sum += left
         else:  # -inf if the lock is lost
-            self.lock_times.counts[0] += 1
-        self.deliveries[record.delivery_count] += 1
+            self.lock_counts[0] += 1
+        try:
+            self.deliveries[record.delivery_count] += 1
+        except IndexError:
+            self._count_deliveries(record.delivery_count)
+        if attempt == 1 and record.timestamp >= 0:
+            age = now - seconds + clock_offset - record.timestamp / 1000.0
+            if age > 0.0:
+                self.queue_counts[bisect_left(QUEUE_BOUNDS, age)] += 1
+                self.queue_times.sum += age
+            else:
+                self.queue_counts[0] += 1
 
     def on_first_attempt(self, record: Any, started: float) -> None:
-        """Record the queue time of a record whose first attempt has ended.
+        """Record the queue time of a record whose first attempt has failed.
 
         Records without a timestamp (-1) have none. A producer's clock can be ahead.
 
         Args:
             started: when its handler started, on the wall clock.
         """
-        timestamp = record.timestamp
-        if timestamp >= 0:
-            seconds = started - timestamp / 1000.0
-            if seconds < 0.0:
-                seconds = 0.0
-            times = self.queue_times
-            times.counts[bisect_left(QUEUE_BOUNDS, seconds)] += 1
-            times.sum += seconds
+        if record.timestamp >= 0:
+            self.queue_times.observe(max(0.0, started - record.timestamp / 1000.0))
 
     def on_settled(self, record: Any, kind: AcknowledgeType) -> None:
         """Count an acknowledgement that does not follow from a handler's success."""
         self.lock_times.observe(record.lock_remaining)
         if kind is not RELEASE:
-            self.deliveries[record.delivery_count] += 1
+            self._count_deliveries(record.delivery_count)
+
+    def _count_deliveries(self, delivery_count: int) -> None:
+        missing = delivery_count + 1 - len(self.deliveries)
+        if missing > 0:
+            self.deliveries += [0] * missing
+        self.deliveries[delivery_count] += 1
 
 
 @final
@@ -202,7 +230,12 @@ class Meters:
 def on_taken(items: Sequence[Any], delivery_limit: int) -> None:
     """Count the items of records that are on their last delivery."""
     for item in items:
-        if item.record.delivery_count >= delivery_limit and item.meter is not None:
+        # The number of the attempt is never below the delivery count.
+        if (
+            item.attempt >= delivery_limit
+            and item.record.delivery_count >= delivery_limit
+            and item.meter is not None
+        ):
             item.meter.last_deliveries += 1
 
 
@@ -246,7 +279,7 @@ def _values_of(
     yield "sharecons_worker_queue_time_seconds", (), meter.queue_times.snapshot()
     yield "sharecons_worker_lock_time_left_seconds", (), meter.lock_times.snapshot()
     deliveries = HistogramRecorder(DELIVERY_BOUNDS)
-    for delivery_count, count in list(meter.deliveries.items()):
+    for delivery_count, count in enumerate(tuple(meter.deliveries)):
         deliveries.observe(delivery_count, count)
     yield "sharecons_worker_record_deliveries", (), deliveries.snapshot()
     errors = meter.deserialization_errors

@@ -136,8 +136,8 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
             handlers of the application are called as well, and are restored.
         middleware: coroutine functions with an `Attempt` and `call_next` as arguments,
             which wrap each call of a handler; the first one is the outermost.
-        collect_metrics: count for `worker.metrics()`; False saves 1 to 2 % of the time
-            of a worker whose handlers do nothing.
+        collect_metrics: count for `worker.metrics()`. This takes 1 to 2 µs for each
+            record, of 20 in a worker whose handlers do nothing.
         on_outcome: a plain function with an `OutcomeEvent` as its argument, called for
             each outcome of a record, even without a call of the handler.
         on_acknowledged: called with the results (`AcknowledgeResult`) of

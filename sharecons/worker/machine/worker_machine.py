@@ -211,11 +211,9 @@ class WorkerMachine:
                 actions.append(decided)
             self.counts.accepted += 1
             if item.meter is not None:
-                item.meter.on_accepted(item.record, seconds, now)
-                if item.attempt == 1:
-                    item.meter.on_first_attempt(
-                        item.record, now - seconds + self._clock_offset
-                    )
+                item.meter.on_accepted(
+                    item.record, item.attempt, seconds, now, self._clock_offset
+                )
             self._ends.end(item, ACCEPT, actions)
         return actions
 
