@@ -215,8 +215,10 @@ class LeaderTasks:
             sent_at = self._clock()
             recorder.on_acknowledgements_sent(request.acknowledgements, sent_at)
             response = await self._send(machine, connection, request, timeout)
+            now = self._clock()
+            recorder.on_acknowledge_response(request.acknowledgements, sent_at, now)
             if isinstance(response, ShareFetchResponse):
-                recorder.on_fetched(response, sent_at, self._clock())
+                recorder.on_fetched(response, sent_at, now)
             return response
 
         async def idle(wait: Wait) -> None:

@@ -73,6 +73,19 @@ class Metric(NamedTuple):
         group = self.group.removesuffix("-metrics")
         return f"org.apache.kafka.{group}.{self.name}".replace("-", ".")
 
+    @property
+    def prometheus_name(self) -> str:
+        """The name under which `sharecons.prometheus` exports it, in base units."""
+        name = self.name.removeprefix("sharecons-").replace("-", "_")
+        unit = "_seconds" if self.unit == "ms" else ""
+        return f"sharecons_consumer_{name}{unit}"
+
+    @property
+    def adds_up(self) -> bool:
+        """True if the values of several consumers can be added up."""
+        is_count = self.name in ("sharecons-records-held", "sharecons-problems")
+        return self.kind == "counter" or is_count
+
 
 _POLL: Final = "consumer-share-metrics"
 _COORDINATOR: Final = "consumer-share-coordinator-metrics"

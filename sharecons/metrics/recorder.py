@@ -12,10 +12,11 @@ value after 60 to 90 seconds, and costs a few numbers however many values there 
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, final
+from typing import Final, Optional, final
 
 from sharecons._record import RENEW
 from sharecons.metrics.catalog import MetricName
+from sharecons.metrics.histogram import HistogramRecorder
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
 from sharecons.protocol.partitions import SharePartition
@@ -163,12 +164,15 @@ class MetricsRecorder:
         clock: returns the current time; set when the consumer starts.
         held_records: returns how many records are locked for the consumer.
         problems: returns the problems that are logged as lasting.
+        acknowledgement_latencies: set this to receive the seconds from each request
+            with acknowledgements to its response.
     """
 
     def __init__(self, samples: int = SAMPLES, window: float = WINDOW) -> None:
         self.clock: Callable[[], float] | None = None
         self.held_records: Callable[[], int] = _none_held
         self.problems: Callable[[], Sequence[str]] = tuple
+        self.acknowledgement_latencies: Optional[HistogramRecorder] = None  # noqa: UP045
         self._last_poll = NEVER
         self._between_polls = SampledValues(samples, window)
         self._poll_idle_ratios = SampledValues(samples, window)
@@ -259,6 +263,13 @@ class MetricsRecorder:
             self._acks_sent.add(count, now)
             self._acks_sent_total += count
             self._renewals += renewals
+
+    def on_acknowledge_response(
+        self, acknowledgements: Acknowledgements, sent_at: float, now: float
+    ) -> None:
+        """Note a response to a request, with acknowledgements or without."""
+        if acknowledgements and self.acknowledgement_latencies is not None:
+            self.acknowledgement_latencies.observe(now - sent_at)
 
     def on_fetched(
         self, response: ShareFetchResponse, sent_at: float, now: float

@@ -83,8 +83,8 @@ class WorkerHealth:
         """Seconds since the group coordinator last accepted a heartbeat, or None."""
         return self._access.member.seconds_since_heartbeat
 
-    def metrics(self) -> Mapping[MetricName, float]:
-        """Return the current values of all metrics; as `ShareConsumer.metrics`."""
+    def consumer_metrics(self) -> Mapping[MetricName, float]:
+        """Return the metrics of the worker's consumer; as `ShareConsumer.metrics`."""
         return self._access.member.recorder.snapshot()
 
     def register_metric(self, metric: ApplicationMetric) -> None:

@@ -1,7 +1,7 @@
 """Starting and stopping a worker: `run`, `async with`, `stop`, and signals."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from types import TracebackType
 from typing import Self
@@ -9,11 +9,13 @@ from typing import Self
 import anyio
 
 from sharecons.errors import ConsumerStateError
+from sharecons.metrics.worker_catalog import WORKER_METRICS, WorkerMetricName
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.stop_signals import stop_on_signals
 from sharecons.worker.health import WorkerHealth
 from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.meters import Meters, MetricValues, add_gauges
 from sharecons.worker.runner import Runner
 from sharecons.worker.stats import WorkerStats
 
@@ -27,8 +29,14 @@ class WorkerLifecycle(WorkerHealth, ABC):
         handle_signals: stop on SIGTERM and SIGINT. Can be set until the worker starts.
     """
 
-    def __init__(self, access: WorkerMembership, *, handle_signals: bool) -> None:
+    def __init__(
+        self, access: WorkerMembership, *, handle_signals: bool, meters: Meters | None
+    ) -> None:
         super().__init__(access)
+        self._meters = meters
+        if meters is not None:
+            latencies = meters.acknowledgement_latencies
+            access.member.recorder.acknowledgement_latencies = latencies
         self.handle_signals = handle_signals
         self._runner: Runner | None = None
         self._is_started = False
@@ -229,6 +237,25 @@ class WorkerLifecycle(WorkerHealth, ABC):
     def stats(self) -> WorkerStats:
         """The counts of what the worker has done, and of what it does now."""
         return WorkerStats() if self._runner is None else self._runner.stats
+
+    def metrics(self) -> Mapping[WorkerMetricName, MetricValues]:
+        """Return the current values of all metrics of the worker.
+
+        By name, and then by the values of the labels: docs/metrics.md has the names,
+        and `sharecons.metrics.WORKER_METRICS` describes them. Any thread can call this,
+        even before the start and after the end. With `collect_metrics=False` all are
+        empty. `consumer_metrics` returns what a consumer counts.
+        """
+        if self._meters is None:
+            return {name: {} for name in WORKER_METRICS}
+        values = self._meters.values()
+        if self._runner is None:
+            add_gauges(values, self.stats)
+        else:
+            self._runner.add_gauges(values)
+        renewals = self.consumer_metrics()["sharecons-renewals-total"]
+        values["sharecons_worker_renewals_total"][()] = renewals
+        return values
 
     @property
     def handler_failed(self) -> bool:

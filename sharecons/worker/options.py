@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from sharecons.worker.meters import Meters
 from sharecons.worker.routes import Routes
 
 __all__ = ["WorkerOptions"]
@@ -15,9 +16,11 @@ class WorkerOptions:
         concurrency: how many calls run at a time, of all handlers.
         max_bytes: see `WorkerMachine`.
         shutdown_grace: seconds for handlers to finish when the worker stops.
+        meters: count what becomes of the records; None without metrics.
     """
 
     concurrency: int
     max_bytes: int
     shutdown_grace: float
     routes: Routes
+    meters: Meters | None = None

@@ -1,6 +1,6 @@
 """The outcomes of a record, and the exceptions by which a handler decides."""
 
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from sharecons.config.validation import HOUR, check_number
 from sharecons.worker.error_text import text_of
@@ -8,6 +8,7 @@ from sharecons.worker.error_text import text_of
 __all__ = [
     "Accepted",
     "DeadLetter",
+    "DeadLetterCause",
     "DeadLettered",
     "HandlerDecision",
     "LockLost",
@@ -113,11 +114,30 @@ class Rejected(NamedTuple):
     error: Exception | None = None
 
 
+DeadLetterCause = Literal[
+    "error",
+    "decision",
+    "deserialization",
+    "deliveries",
+    "last_delivery",
+    "no_handler",
+]
+
+
 class DeadLettered(NamedTuple):
-    """The record is written to the dead-letter queue, and then accepted."""
+    """The record is written to the dead-letter queue, and then accepted.
+
+    Attributes:
+        cause: "error": its last attempt failed. "decision": its handler raised
+            `DeadLetter`. "deserialization": a deserializer could not read it.
+            "deliveries": it was delivered more often than `max_attempts`.
+            "last_delivery": it would be released, or its lock is lost, on its last
+            delivery. "no_handler": no handler processes it.
+    """
 
     reason: str
     error: Exception | None = None
+    cause: DeadLetterCause = "error"
 
 
 class Released(NamedTuple):

@@ -178,7 +178,9 @@ class RetryPolicy:
         if isinstance(error, Reject):
             return Rejected(error.reason)
         if isinstance(error, DeadLetter):
-            return failed_for_good(error.reason)
+            if has_dead_letter_queue:
+                return DeadLettered(error.reason, cause="decision")
+            return Rejected(error.reason)
         policy = self.for_error(error)
         if attempt >= policy.max_attempts:
             return failed_for_good(_last_failure(error, attempt), error)

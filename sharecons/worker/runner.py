@@ -31,6 +31,7 @@ from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.meters import WorkerMetrics, add_gauges, on_taken
 from sharecons.worker.middleware import Middleware
 from sharecons.worker.middleware_chain import MiddlewareChain
 from sharecons.worker.options import WorkerOptions
@@ -72,6 +73,7 @@ class Runner:
             middleware = (observer.process, *middleware)
         self._routes = routes = options.routes
         self._on_outcome = on_outcome
+        self._has_meters = options.meters is not None
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=access.group_id)
         self._failures = FailureLog(self._log, clock)
@@ -84,6 +86,7 @@ class Runner:
             max_bytes=options.max_bytes,
             chance=random.random,
             reports_outcomes=bool(middleware) or on_outcome is not None,
+            meters=options.meters,
         )
         self._middleware: MiddlewareChain | None = None
         if middleware:
@@ -162,6 +165,12 @@ class Runner:
             abandoned_threads=sum(each.count for each in self._threads),
             **self._machine.counts.as_dict(),
         )
+
+    def add_gauges(self, values: WorkerMetrics) -> None:
+        """Add what the worker has now; any thread can call this."""
+        in_retry_topics = self._machine.scheduler.waiting_in_retry_topics
+        dead_letters = self._machine.copies.dead_letter_count
+        add_gauges(values, self.stats, in_retry_topics, dead_letters)
 
     async def run(self) -> Exception | None:
         """Process records until `stop` is called.
@@ -260,6 +269,8 @@ class Runner:
         items = self._machine.new_items(records, now, time.time())
         for item in items:
             self._locks.add(item)
+        if self._has_meters:
+            on_taken(items, self._machine.decisions.delivery_limit)
         self._execute(self._machine.on_taken(items, now))
 
     def _lose(self, items: Sequence[WorkItem]) -> None:

@@ -143,6 +143,8 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
             handlers of the application are called as well, and are restored.
         middleware: coroutine functions with an `Attempt` and `call_next` as arguments,
             which wrap each call of a handler; the first one is the outermost.
+        collect_metrics: count for `worker.metrics()`. This takes 1 to 2 µs for each
+            record, of 20 in a worker whose handlers do nothing.
         on_outcome: a plain function with an `OutcomeEvent` as its argument, called for
             each outcome of a record, even without a call of the handler.
         on_acknowledged: called with the results (`AcknowledgeResult`) of
@@ -158,6 +160,7 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
     middleware: Sequence[Middleware]
     on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None
     on_acknowledged: Acknowledged | None
+    collect_metrics: bool
 
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {

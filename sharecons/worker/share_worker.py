@@ -26,6 +26,7 @@ from sharecons.worker.handler import (
 from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.meters import Meters
 from sharecons.worker.middleware import Middleware, check_middleware
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
@@ -156,6 +157,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         middleware: Sequence[Middleware] = (),
         on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None = None,
         on_acknowledged: Acknowledged | None = None,
+        collect_metrics: bool = True,
         **settings: Unpack[MemberOptions],
     ) -> None:
         known = (*MemberOptions.__annotations__, *WorkerSettings.__annotations__)
@@ -165,6 +167,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         check_number("shutdown_grace", shutdown_grace, 0.0, DAY)
         check_bool("create_topics", create_topics)
         check_bool("handle_signals", handle_signals)
+        check_bool("collect_metrics", collect_metrics)
         check_callback("on_acknowledged", on_acknowledged)
         defaults = {
             "key_deserializer": key_deserializer,
@@ -186,7 +189,8 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         self._registry.add_all(_given_handlers(topics, handler))
         access = WorkerMembership(member, self._registry.topics)
         access.member.on_acknowledged = on_acknowledged
-        super().__init__(access, handle_signals=handle_signals)
+        meters = Meters() if collect_metrics else None
+        super().__init__(access, handle_signals=handle_signals, meters=meters)
         self._concurrency = concurrency
         self._max_held_bytes = max_held_bytes
         self._shutdown_grace = shutdown_grace
@@ -292,6 +296,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             max_bytes=self._max_held_bytes,
             shutdown_grace=self._shutdown_grace,
             routes=self._registry.routes,
+            meters=self._meters,
         )
         return Runner(
             self._access, producer, self._middleware, self._on_outcome, options

@@ -317,7 +317,7 @@ async def test_exception_in_a_task_group_counts_as_the_handlers() -> None:
     [
         (Retry(after=7.0), RetryAfter(7.0, 2)),
         (Reject("old"), Rejected("old")),
-        (DeadLetter("bad"), DeadLettered("bad")),
+        (DeadLetter("bad"), DeadLettered("bad", cause="decision")),
     ],
     ids=lambda each: type(each).__name__,
 )

@@ -74,7 +74,9 @@ def test_single_attempt_is_never_retried() -> None:
 
 def test_exception_of_a_handler_decides_the_outcome() -> None:
     assert Rejected("no customer") == decided(PLAIN, Reject("no customer"))
-    assert DeadLettered("strange") == decided(PLAIN, DeadLetter("strange"))
+    assert DeadLettered("strange", cause="decision") == decided(
+        PLAIN, DeadLetter("strange")
+    )
     assert Rejected("strange") == decided(PLAIN, DeadLetter("strange"), queue=False)
     soon, now, some_time = Retry(after=7.5), Retry(after=0), Retry()
     assert RetryAfter(7.5, 2, soon) == decided(PLAIN, soon)

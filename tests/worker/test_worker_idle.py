@@ -52,7 +52,7 @@ async def fetches_per_second(
     """Return how many fetches the worker sends per second, for `seconds`."""
 
     def count() -> float:
-        return worker.metrics()["fetch-total"]
+        return worker.consumer_metrics()["fetch-total"]
 
     before = count()
     await anyio.sleep(seconds)

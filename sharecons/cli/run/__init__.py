@@ -5,10 +5,11 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 
 - `supervisor`: starts, restarts and stops several processes.
 - `restarts`: when a process that ended is started again.
-- `lifeline`: how processes notice that their supervisor has died.
+- `lifeline`: how processes notice that their supervisor has died, and report to it.
+- `report`, `process_reports`: what they report, and the sums of it.
 - `reload`: watches the working directory for changed modules.
 - `processes`: the supervisor of this command.
-- `health`: `/livez`, `/readyz` and `/metrics` of one process.
+- `health`: `/livez`, `/readyz` and `/metrics`.
 - `progress`: progress of a worker, as a line.
 - `logs`: the format of log lines.
 - `handler_exits`: the exit code after SystemExit in a handler.

@@ -160,8 +160,8 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
         "--health-port",
         type=_parse_port,
         metavar="PORT",
-        help="serve /livez, /readyz and /metrics; process I on PORT + I; 0 for any "
-        "free port; requires sharecons[exporter]",
+        help="serve /livez, /readyz and /metrics of all processes; 0 for any free "
+        "port; requires sharecons[exporter]",
     )
     add(
         "--log-level",

@@ -1,4 +1,4 @@
-"""The health port: `/livez`, `/readyz` and `/metrics` of one process.
+"""The health port: `/livez`, `/readyz` and `/metrics` of a process, or of several.
 
 The server has a thread of its own, so that it also responds while a handler blocks the
 event loop. Then `/livez` fails, and a supervisor such as Kubernetes restarts the
@@ -6,27 +6,27 @@ process. Needs the package prometheus-client.
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
 from prometheus_client import CollectorRegistry, make_wsgi_app
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
+from sharecons.errors import ConfigurationError
 from sharecons.exporter.http_server import serve_wsgi
+from sharecons.metrics.families import MetricFamily
+from sharecons.prometheus.collectors import FamilyCollector
 
-__all__ = ["LoopWatch", "Problem", "serve_health"]
+__all__ = ["LoopWatch", "Problem", "health_port", "serve_health"]
 
 Problem = Callable[[], str | None]
 """Returns why a process is not live, or not ready; None if it is."""
 
-Numbers = Callable[[], Mapping[str, float]]
-"""Returns the numbers of a worker by name."""
+Families = Callable[[], Iterable[MetricFamily]]
+"""Returns the metrics with their present values."""
 
-GAUGES: Final = ("held", "running", "waiting", "abandoned_threads")
-"""Numbers that go up and down; all others are counts."""
+HOST: Final = "0.0.0.0"
 
 BEAT: Final = 0.5
 BLOCKED_AFTER: Final = 5.0
@@ -54,25 +54,51 @@ class LoopWatch:
 
 
 @asynccontextmanager
+async def health_port(
+    port: int,
+    *,
+    live: Problem,
+    ready: Problem,
+    families: Families,
+    log: Callable[[str], object],
+) -> AsyncIterator[None]:
+    """Serve on all addresses until the block is left; log the URL.
+
+    Raises:
+        ConfigurationError: the port is not available.
+    """
+    server = serve_health(HOST, port, live=live, ready=ready, families=families)
+    async with AsyncExitStack() as stack:
+        # Only listening is in this block: a handler can raise OSError as well.
+        try:
+            listening = await stack.enter_async_context(server)
+        except (OSError, OverflowError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ConfigurationError(
+                f"--health-port: cannot listen on port {port}: {reason}"
+            ) from error
+        log(f"http://{HOST}:{listening}")
+        yield
+
+
+@asynccontextmanager
 async def serve_health(
     host: str,
     port: int,
     *,
     live: Problem,
     ready: Problem,
-    numbers: Numbers,
-    labels: Mapping[str, str],
+    families: Families,
 ) -> AsyncIterator[int]:
     """Serve until the block is left; yields the port.
 
-    `live`, `ready` and `numbers` are called in threads; `labels` are the labels of all
-    metrics.
+    `live`, `ready` and `families` are called in threads.
 
     Raises:
         OSError: the address is not available.
     """
     registry = CollectorRegistry()
-    registry.register(_WorkerCollector(numbers, live, ready, labels))
+    registry.register(FamilyCollector(families))
     metrics = make_wsgi_app(registry)
     pages = {"/livez": live, "/readyz": ready}
 
@@ -97,40 +123,3 @@ def _respond(
     headers = [("Content-Type", "text/plain; charset=utf-8")]
     start_response("200 OK" if problem is None else failed, headers)
     return [f"{problem or 'ok'}\n".encode()]
-
-
-class _WorkerCollector(Collector):
-    """The numbers as Prometheus metrics, at the time of each scrape."""
-
-    def __init__(
-        self,
-        numbers: Numbers,
-        live: Problem,
-        ready: Problem,
-        labels: Mapping[str, str],
-    ) -> None:
-        self._numbers = numbers
-        self._checks = {"live": live, "ready": ready}
-        self._labels = labels
-
-    def collect(self) -> Iterable[Metric]:
-        for name, problem in self._checks.items():
-            yield self._metric(GaugeMetricFamily, name, float(problem() is None))
-        for name, number in self._numbers().items():
-            kind = GaugeMetricFamily if name in GAUGES else CounterMetricFamily
-            yield self._metric(kind, name, number)
-
-    def _metric(
-        self,
-        kind: type[GaugeMetricFamily] | type[CounterMetricFamily],
-        name: str,
-        value: float,
-    ) -> Metric:
-        noun = "records" if kind is CounterMetricFamily else "now"
-        metric = kind(
-            f"sharecons_worker_{name}",
-            f"{name.replace('_', ' ')}, {noun}; see WorkerStats",
-            labels=list(self._labels),
-        )
-        metric.add_metric(list(self._labels.values()), value)
-        return metric

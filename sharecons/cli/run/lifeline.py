@@ -1,48 +1,105 @@
-"""A pipe by which child processes notice that their supervisor has died.
+"""A socket between a supervisor and each of its processes: their common fate, reports.
 
-The supervisor holds the only write end, and each child reads from the pipe, which it
-has as standard input. The system closes the write end when the supervisor ends, even by
-SIGKILL; then each child stops as after SIGTERM. This works on each system with pipes.
+The supervisor holds one end; the process has the other end as standard input. The
+system closes the supervisor's end when it ends, even by SIGKILL; then the process stops
+as after SIGTERM. The supervisor sends the numbers of requests, one a line; the process
+responds with a report, one a line (`report`). `socketpair` exists on Linux and macOS.
 """
 
 import os
 import signal
+import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable
+from typing import Final, final
 
-__all__ = ["lifeline", "watch_lifeline"]
+from sharecons.log import get_logger
+from sharecons.worker.failure_log import LineLimit
+
+__all__ = ["Lifeline", "watch_lifeline"]
 
 STDIN: Final = 0
 
+SEND_TIMEOUT: Final = 2.0
+"""Seconds to send a report; the supervisor always reads."""
 
-@contextmanager
-def lifeline() -> Iterator[int]:
-    """Yield the file descriptor that children get as standard input."""
-    read_end, write_end = os.pipe()
-    try:
-        yield read_end
-    finally:
-        os.close(read_end)
-        os.close(write_end)
+CHUNK: Final = 65536
+
+Respond = Callable[[int], bytes]
+"""Returns the line that responds to the request of this number."""
 
 
-def watch_lifeline(on_lost: Callable[[], None]) -> None:
+@final
+class Lifeline:
+    """The end of the process.
+
+    It has a thread of its own, so that it also responds while a handler blocks the
+    event loop.
+    """
+
+    def __init__(self, connection: socket.socket, on_lost: Callable[[], None]) -> None:
+        self._connection = connection
+        self._on_lost = on_lost
+        self._respond: Respond | None = None
+        self._lock = threading.Lock()
+        self._can_send = True
+        self._limit = LineLimit()
+        self._log = get_logger(__name__)
+        connection.settimeout(SEND_TIMEOUT)
+
+    def report_by(self, respond: Respond) -> None:
+        """Send a first report, and respond to requests from now on."""
+        self._respond = respond
+        self.report()
+
+    def report(self, number: int = 0) -> None:
+        """Send a report that responds to a request; 0 is none."""
+        if self._respond is None:
+            return
+        try:
+            line = self._respond(number)
+        except Exception:  # noqa: BLE001 (the thread must notice the supervisor's end)
+            if self._limit.allows(""):
+                self._log.exception("a report to the supervisor failed")
+            return
+        with self._lock:
+            if self._can_send:
+                try:
+                    self._connection.sendall(line)
+                except OSError:  # a part was sent, or the supervisor has died
+                    self._can_send = False
+
+    def run(self) -> None:
+        """Respond until the supervisor dies; then stop this process."""
+        received = b""
+        while chunk := self._receive():
+            *requests, received = (received + chunk).split(b"\n")
+            if requests:
+                self.report(int(requests[-1]))
+        self._on_lost()
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    def _receive(self) -> bytes:
+        while True:
+            try:
+                return self._connection.recv(CHUNK)
+            except TimeoutError:
+                continue
+            except OSError:
+                return b""
+
+
+def watch_lifeline(on_lost: Callable[[], None]) -> Lifeline:
     """Stop this process when its supervisor dies.
 
-    Sends SIGTERM to this process, then calls `on_lost`, in a thread. Standard input is
-    empty afterwards.
+    Sends SIGTERM to this process, after calling `on_lost`, in a thread. Standard input
+    is empty afterwards.
     """
-    read_end = os.dup(STDIN)
+    lifeline = Lifeline(socket.socket(fileno=os.dup(STDIN)), on_lost)
     devnull = os.open(os.devnull, os.O_RDONLY)
     os.dup2(devnull, STDIN)
     os.close(devnull)
-
-    def watch() -> None:
-        while os.read(read_end, 1):
-            pass
-        on_lost()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, name="sharecons-lifeline", daemon=True).start()
+    thread = threading.Thread(target=lifeline.run, name="sharecons-lifeline")
+    thread.daemon = True
+    thread.start()
+    return lifeline

@@ -3,8 +3,9 @@
 import argparse
 import signal
 import time
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -16,14 +17,16 @@ from sharecons.cli.run.arguments import PROGRAM
 from sharecons.cli.run.build import build_worker
 from sharecons.cli.run.exit_deadline import AT_ONCE, MARGIN, ExitDeadline
 from sharecons.cli.run.handler_exits import exit_code_after
-from sharecons.cli.run.lifeline import watch_lifeline
+from sharecons.cli.run.lifeline import Lifeline, watch_lifeline
 from sharecons.cli.run.logs import StatusLine, configure_logs
 from sharecons.cli.run.missing_topics import MissingTopicsWatch
 from sharecons.cli.run.processes import member_name
 from sharecons.cli.run.progress import ProgressMeter, numbers
+from sharecons.cli.run.report import Report, check_families, encode_report
 from sharecons.cli.run.target import TargetError
-from sharecons.errors import ConfigurationError, Error
+from sharecons.errors import Error
 from sharecons.log import get_logger
+from sharecons.metrics.families import MetricFamily, families_of
 from sharecons.worker.share_worker import ShareWorker
 
 __all__ = ["run_process"]
@@ -31,7 +34,6 @@ __all__ = ["run_process"]
 Worker = ShareWorker[Any, Any]
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-HEALTH_HOST: Final = "0.0.0.0"
 SHOW_INTERVAL: Final = 0.5
 LOG_INTERVAL: Final = 10.0
 
@@ -40,9 +42,10 @@ _log = get_logger(__name__)
 
 def run_process(options: argparse.Namespace) -> int:
     """Run the worker until it ends or a signal arrives; return the exit code."""
+    lifeline: Lifeline | None = None
     is_supervised = options.process is not None
     if is_supervised:
-        watch_lifeline(lambda: _log.warning("the supervisor has died"))
+        lifeline = watch_lifeline(lambda: _log.warning("the supervisor has died"))
     try:
         worker = build_worker(options, _member_id(options))
     except TargetError as error:
@@ -54,7 +57,7 @@ def run_process(options: argparse.Namespace) -> int:
         write_errors(PROGRAM, [error])
         return ExitCode.USAGE
     status = configure_logs(options.process, options.log_level)
-    process = _Process(worker, options, None if is_supervised else status)
+    process = _Process(worker, options, None if is_supervised else status, lifeline)
     try:
         return exit_codes.run(PROGRAM, process.run)
     except (SystemExit, BaseExceptionGroup) as error:
@@ -63,6 +66,9 @@ def run_process(options: argparse.Namespace) -> int:
         # asyncio raises SystemExit of a task in the main thread, outside of any task.
         process.log_failure(error)
         return exit_code_after(error, is_supervised=is_supervised)
+    finally:
+        if lifeline is not None:
+            lifeline.report()  # what was counted until the end
 
 
 def _member_id(options: argparse.Namespace) -> str | None:
@@ -76,11 +82,16 @@ class _Process:
     """One run of a worker, and what belongs to it."""
 
     def __init__(
-        self, worker: Worker, options: argparse.Namespace, status: StatusLine | None
+        self,
+        worker: Worker,
+        options: argparse.Namespace,
+        status: StatusLine | None,
+        lifeline: Lifeline | None,
     ) -> None:
         self._worker = worker
         self._options = options
         self._status = status
+        self._lifeline = lifeline
         self._exit = ExitDeadline(_log.error)
         self._missing_topics = MissingTopicsWatch(
             lambda: worker.missing_topics, time.monotonic
@@ -182,36 +193,39 @@ class _Process:
 
     @asynccontextmanager
     async def _health(self, tasks: TaskGroup) -> AsyncIterator[None]:
-        """Serve the health port, if there is one."""
-        first: int | None = self._options.health_port
-        if first is None:
+        """Serve the health port, if there is one, or report to the supervisor."""
+        port: int | None = self._options.health_port
+        if port is None:
             yield
             return
-        from sharecons.cli.run.health import LoopWatch, serve_health
+        from sharecons.cli.run.health import LoopWatch, health_port
 
         watch = LoopWatch()
         tasks.start_soon(watch.run)
         tasks.start_soon(self._missing_topics.run)
-        port = first + (self._options.process or 0) if first else 0
-        server = serve_health(
-            HEALTH_HOST,
+        if self._lifeline is not None:
+            self._lifeline.report_by(partial(self._report, watch.problem))
+            yield
+            return
+        async with health_port(
             port,
             live=watch.problem,
             ready=self._readiness_problem,
-            numbers=lambda: numbers(self._worker.stats),
-            labels={"group": self._worker.group_id},
-        )
-        async with AsyncExitStack() as stack:
-            # Only listening is in this block: a handler can raise OSError as well.
-            try:
-                listening = await stack.enter_async_context(server)
-            except (OSError, OverflowError) as error:
-                reason = getattr(error, "strerror", None) or error
-                raise ConfigurationError(
-                    f"--health-port: cannot listen on port {port}: {reason}"
-                ) from error
-            _log.info("health port", url=f"http://{HEALTH_HOST}:{listening}")
+            families=lambda: self._families(watch.problem(), self._readiness_problem()),
+            log=lambda url: _log.info("health port", url=url),
+        ):
             yield
+
+    def _report(self, live: Callable[[], str | None], number: int) -> bytes:
+        problems = live(), self._readiness_problem()
+        return encode_report(Report(number, *problems, self._families(*problems)))
+
+    def _families(self, live: str | None, ready: str | None) -> list[MetricFamily]:
+        worker, group = self._worker, self._worker.group_id
+        return [
+            *families_of(group, worker.metrics(), worker.consumer_metrics()),
+            *check_families(group, live, ready),
+        ]
 
     def _readiness_problem(self) -> str | None:
         if self._is_stopping:

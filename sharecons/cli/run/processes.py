@@ -12,7 +12,7 @@ from sharecons.cli.exit_codes import ExitCode, write_errors
 from sharecons.cli.run.arguments import PROGRAM
 from sharecons.cli.run.logs import configure_logs
 from sharecons.cli.run.supervisor import Changes, Supervisor
-from sharecons.errors import Error
+from sharecons.errors import ConfigurationError, Error
 from sharecons.log import get_logger
 
 __all__ = ["member_name", "supervise"]
@@ -43,10 +43,44 @@ def supervise(options: argparse.Namespace) -> int:
         changes=_changes() if options.reload else None,
     )
     try:
-        return anyio.run(supervisor.run)
+        return anyio.run(partial(_run, options.health_port, supervisor))
+    except ConfigurationError as error:
+        write_errors(PROGRAM, [error])
+        return ExitCode.USAGE
     except Error as error:
         write_errors(PROGRAM, [error])
         return ExitCode.FAILED
+
+
+async def _run(port: int | None, supervisor: Supervisor) -> int:
+    """Run the processes, and serve one health port for all of them."""
+    if port is None:
+        return await supervisor.run()
+    import anyio
+
+    from sharecons.cli.run.health import health_port
+
+    reports = supervisor.reports
+    code = int(ExitCode.FAILED)
+    failure: Error | None = None
+    log = get_logger(PROGRAM.replace(" ", "."))
+    async with health_port(
+        port,
+        live=reports.live,
+        ready=reports.ready,
+        families=reports.families,
+        log=lambda url: log.info("health port", url=url),
+    ):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(reports.request_repeatedly)
+            try:
+                code = await supervisor.run()
+            except Error as error:
+                failure = error  # raised below: the task group would wrap it
+            tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return code
 
 
 def _command(options: argparse.Namespace, name: str) -> Callable[[int], list[str]]:

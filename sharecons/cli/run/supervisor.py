@@ -4,7 +4,7 @@
 to each process, which has `grace` seconds to stop. At a further one, processes get
 SIGTERM again, and SIGKILL after two seconds. They have sessions of their own, so that
 Ctrl-C on a terminal reaches them once, from here. If the supervisor itself dies,
-`lifeline` ends them.
+`lifeline` ends them. `process_reports` has what they report.
 """
 
 import os
@@ -18,7 +18,7 @@ import anyio
 from anyio.abc import Process, TaskGroup
 
 from sharecons.cli.exit_codes import ExitCode
-from sharecons.cli.run.lifeline import lifeline
+from sharecons.cli.run.process_reports import ProcessReports
 from sharecons.cli.run.restarts import Next, RestartPolicy
 from sharecons.errors import Error
 
@@ -56,6 +56,9 @@ class Supervisor:
         report: writes a line about what happens.
         warn: writes a line about a process that has failed.
         changes: if given, the processes are restarted whenever it yields.
+
+    Attributes:
+        reports: what the processes report.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Supervisor:
         self._killed: set[Process] = set()
         self._codes: list[int] = []
         self._stopping = False
+        self.reports = ProcessReports(count)
 
     async def run(self) -> int:
         """Run the processes; return the highest of their exit codes.
@@ -91,13 +95,14 @@ class Supervisor:
         """
         # Replaced and set when files have changed, and set when processes are to stop.
         self._changed = anyio.Event()
-        with lifeline() as self._stdin, anyio.open_signal_receiver(*SIGNALS) as signals:
+        with anyio.open_signal_receiver(*SIGNALS) as signals:
             try:
                 await self._run(signals)
             except* Error as group:
                 raise _first_error(group) from None
             finally:
                 await self._kill_all()
+                self.reports.close_all()
         return max(self._codes, default=int(ExitCode.SUCCESS))
 
     async def _run(self, signals: AsyncIterator[signal.Signals]) -> None:
@@ -133,6 +138,7 @@ class Supervisor:
                 write = self._report if follows is Next.FINISHED else self._warn
                 write(_describe(index, code, follows, delay))
                 if follows in (Next.FINISHED, Next.STOP_ALL):
+                    self.reports.finish(index)
                     self._codes.append(code)
                     if follows is Next.STOP_ALL:
                         self._stop(tasks, self._limit)
@@ -149,6 +155,7 @@ class Supervisor:
             _send(process, signal.SIGTERM)
         code = await process.wait()
         del self._running[index]
+        await self.reports.close(index)
         if process in self._killed:
             self._killed.discard(process)
             code = ExitCode.FAILED
@@ -157,12 +164,14 @@ class Supervisor:
         return code, time.monotonic() - began
 
     async def _start(self, index: int) -> Process:
+        # The process has the other end of the connection alone: it ends with us.
+        stdin = self.reports.open(index)
         try:
             # A process that has started must be known here, to be killed.
             with anyio.CancelScope(shield=True):
                 return await anyio.open_process(
                     self._command(index),
-                    stdin=self._stdin,
+                    stdin=stdin.fileno(),
                     stdout=None,
                     stderr=None,
                     start_new_session=True,
@@ -171,6 +180,8 @@ class Supervisor:
             raise ProcessStartError(
                 f"process {index} cannot be started: {error}"
             ) from error
+        finally:
+            stdin.close()
         raise AssertionError("nothing cancels the scope")
 
     async def _wait(self, follows: Next, delay: float, changed: anyio.Event) -> bool:

@@ -36,6 +36,12 @@ class Copies:
     def __len__(self) -> int:
         return len(self._outcomes)
 
+    @property
+    def dead_letter_count(self) -> int:
+        """How many of them are dead letters; any thread can read this."""
+        outcomes = list(self._outcomes.values())
+        return sum(isinstance(outcome, DeadLettered) for outcome in outcomes)
+
     def start(self, item: WorkItem, outcome: Moved | DeadLettered) -> Copy:
         """Return the action for a copy; it replaces an earlier one of the record."""
         self._outcomes[item] = outcome

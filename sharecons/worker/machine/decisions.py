@@ -10,6 +10,7 @@ from sharecons.worker.error_text import text_of
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.waits import Waits
 from sharecons.worker.outcomes import (
+    DeadLetterCause,
     DeadLettered,
     RecordOutcome,
     Rejected,
@@ -45,11 +46,14 @@ class Decisions:
             item,
             f"delivered {item.record.delivery_count} times without an outcome; "
             f"max_attempts is {item.settings.max_attempts}",
+            "deliveries",
         )
 
-    def without_call(self, item: WorkItem, reason: str) -> RecordOutcome:
+    def without_call(
+        self, item: WorkItem, reason: str, cause: DeadLetterCause
+    ) -> RecordOutcome:
         """Return the outcome of a record that has failed without another call."""
-        return _give_up(item, reason, item.error)
+        return _give_up(item, reason, item.error, cause)
 
     def on_error(
         self, item: WorkItem, error: Exception, now: float, chance: float
@@ -82,7 +86,7 @@ class Decisions:
             return Released(reason, error)
         if choice == "reject":
             return Rejected(reason, error)
-        return _give_up(item, reason, error)
+        return _give_up(item, reason, error, "deserialization")
 
     def continue_wait(self, item: WorkItem, now: float) -> RecordOutcome:
         """Return where a record waits for the rest of its delay."""
@@ -115,7 +119,7 @@ class Decisions:
         if not self.needs_dead_letter(item):
             return released
         reason = f"delivered for the last time: {released.reason}"
-        return DeadLettered(reason, released.error)
+        return DeadLettered(reason, released.error, "last_delivery")
 
 
 def held_too_long(item: WorkItem) -> TimeoutError:
@@ -124,7 +128,9 @@ def held_too_long(item: WorkItem) -> TimeoutError:
     return TimeoutError(f"the record was held for max_lock_time ({seconds:g} s)")
 
 
-def _give_up(item: WorkItem, reason: str, error: Exception | None) -> RecordOutcome:
+def _give_up(
+    item: WorkItem, reason: str, error: Exception | None, cause: DeadLetterCause
+) -> RecordOutcome:
     if item.settings.dead_letter is not None:
-        return DeadLettered(reason, error)
+        return DeadLettered(reason, error, cause)
     return Rejected(reason, error)

@@ -86,10 +86,13 @@ class RecordEnds:
         Args:
             seconds, error: see `OutcomeDecided`.
         """
-        if self._reports_outcomes:
+        if self._reports_outcomes or item.meter is not None:
             reported = self._decisions.as_carried_out(item, outcome)
-            decided = OutcomeDecided(item, reported, item.attempt, seconds, error)
-            actions.append(decided)
+            if item.meter is not None:
+                item.meter.on_outcome(reported, seconds)
+            if self._reports_outcomes:
+                decided = OutcomeDecided(item, reported, item.attempt, seconds, error)
+                actions.append(decided)
         self._carry_out(item, outcome, now, actions)
 
     def release_at_end(
@@ -101,8 +104,10 @@ class RecordEnds:
         """
         if item.is_done:
             return
+        outcome = self._decisions.instead_of_release(item, released)
+        if item.meter is not None:
+            item.meter.on_outcome(outcome, None)
         if self._reports_outcomes and item.call is not None:
-            outcome = self._decisions.instead_of_release(item, released)
             actions.append(OutcomeDecided(item, outcome, item.attempt))
         self._release(item, released, actions)
 
@@ -111,12 +116,16 @@ class RecordEnds:
         if self._reports_outcomes and item.call is not None:
             actions.append(OutcomeDecided(item, LockLost(), item.attempt))
         self._counts.locks_lost += 1
+        if item.meter is not None:
+            item.meter.on_lock_lost(item.call is not None)
         self._forget(item)
         if not self._decisions.needs_dead_letter(item):
             self._copies.discard(item)
         elif not isinstance(self._copies.outcome_of(item), DeadLettered):
             reason = "its lock was lost on its last delivery"
-            self._start_copy(item, DeadLettered(reason, item.error), actions)
+            self._start_copy(
+                item, DeadLettered(reason, item.error, "last_delivery"), actions
+            )
 
     def end(self, item: WorkItem, kind: AcknowledgeType, actions: Actions) -> None:
         """Acknowledge a record, and forget it."""
@@ -132,12 +141,16 @@ class RecordEnds:
         item, outcome = copy.item, copy.outcome
         actions: Actions = []
         self._copies.discard(item)
+        if item.meter is not None:
+            item.meter.on_copied(outcome)
         if isinstance(outcome, DeadLettered):
             self._counts.dead_lettered += 1
             actions.append(GivenUp(item, outcome))
         else:
             self._counts.moved += 1
         if not item.is_done:
+            if item.meter is not None:
+                item.meter.on_settled(item.record, ACCEPT)
             self.end(item, ACCEPT, actions)
         return actions
 
@@ -156,6 +169,9 @@ class RecordEnds:
         self._copies.discard(item)
         actions: Actions = []
         released = Released(too_large(outcome.topic), outcome.error)
+        if item.meter is not None:
+            reported = self._decisions.as_carried_out(item, released)
+            item.meter.on_outcome(reported, None)
         self._carry_out(item, released, now, actions)
         return actions
 
@@ -176,6 +192,8 @@ class RecordEnds:
             case Rejected():
                 self._counts.rejected += 1
                 actions.append(GivenUp(item, outcome))
+                if item.meter is not None:
+                    item.meter.on_settled(item.record, REJECT)
                 self.end(item, REJECT, actions)
             case Released(reason):
                 self._release(item, outcome, actions)
@@ -203,6 +221,8 @@ class RecordEnds:
             self._start_copy(item, outcome, actions)
             return
         self._counts.released += 1
+        if item.meter is not None:
+            item.meter.on_settled(item.record, RELEASE)
         self.end(item, RELEASE, actions)
 
     def _forget(self, item: WorkItem) -> None:

@@ -7,6 +7,7 @@ from typing import Any, final
 from sharecons._record import TopicPartition
 from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.machine.settings import DEFAULTS, HandlerSettings
+from sharecons.worker.meters import TopicMeter
 
 __all__ = ["Call", "ItemState", "WorkItem"]
 
@@ -78,6 +79,7 @@ class WorkItem:
         held_since: when the worker took it.
         lease_end: when the worker stops holding it.
         topic_partition: its partition.
+        meter: counts what becomes of it, for metrics; None without metrics.
     """
 
     __slots__ = (
@@ -89,6 +91,7 @@ class WorkItem:
         "held_since",
         "lane",
         "lease_end",
+        "meter",
         "origin",
         "queue",
         "record",
@@ -113,6 +116,7 @@ class WorkItem:
         due: float = -math.inf,
         origin: Origin | None = None,
         lease_end: float = math.inf,
+        meter: TopicMeter | None = None,
     ) -> None:
         self.record = record
         self.size = size
@@ -122,6 +126,7 @@ class WorkItem:
         self.due = due
         self.origin = origin
         self.lease_end = lease_end
+        self.meter = meter
         self.argument = record
         self.error: Exception | None = None
         self.call: Call | None = None

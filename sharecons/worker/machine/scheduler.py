@@ -79,6 +79,13 @@ class Scheduler:
     def waiting_count(self) -> int:
         return sum(queue.waiting_count for queue in self.queues)
 
+    @property
+    def waiting_in_retry_topics(self) -> int:
+        """How many of `waiting` are records of retry topics before their first call."""
+        return sum(
+            item.origin is not None and item.call is None for item in self.waiting
+        )
+
     # Calls.
 
     @property

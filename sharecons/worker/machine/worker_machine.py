@@ -27,6 +27,7 @@ from sharecons.worker.machine.stalls import StallWarnings
 from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER, TopicSettings
 from sharecons.worker.machine.waits import STOPS, Waits
 from sharecons.worker.machine.window import WindowTracker
+from sharecons.worker.meters import Meters
 from sharecons.worker.outcomes import (
     Accepted,
     DeadLettered,
@@ -53,6 +54,7 @@ class WorkerMachine:
         reports_outcomes: return `OutcomeDecided` actions; if the application does not
             use them, they would cost time.
         chance: returns random numbers from 0.0 to 1.0.
+        meters: count what becomes of the records, for metrics; None without metrics.
 
     Attributes:
         scheduler, window, renewals, decisions: its parts that others read.
@@ -70,13 +72,15 @@ class WorkerMachine:
         max_bytes: int,
         chance: Callable[[], float],
         reports_outcomes: bool = True,
+        meters: Meters | None = None,
     ) -> None:
         self._chance = chance
         self._reports_outcomes = reports_outcomes
+        self._clock_offset = 0.0
         self.scheduler = Scheduler(
             topics.handlers, concurrency=concurrency, max_bytes=max_bytes
         )
-        self._deliveries = Deliveries(topics, self.scheduler)
+        self._deliveries = Deliveries(topics, self.scheduler, meters)
         self.window = WindowTracker()
         self.renewals = RenewalSchedule()
         self._waits = Waits(self.window, self.renewals)
@@ -106,6 +110,8 @@ class WorkerMachine:
         Args:
             wall_clock: seconds since the epoch.
         """
+        # The wall clock can be set while the worker runs.
+        self._clock_offset = wall_clock - now
         return self._deliveries.new_items(records, now, wall_clock)
 
     def on_taken(self, items: Sequence[WorkItem], now: float) -> Sequence[Action]:
@@ -167,6 +173,8 @@ class WorkerMachine:
         """Settle the records of a call that a deserializer could not read."""
         actions: Actions = []
         for item, error in errors:
+            if item.meter is not None:
+                item.meter.deserialization_errors += 1
             outcome = self.decisions.on_deserialization_error(item, error)
             self._ends.settle(item, outcome, now, actions, error=error)
         _keep_running(call)
@@ -202,6 +210,10 @@ class WorkerMachine:
                 decided = OutcomeDecided(item, Accepted(), item.attempt, seconds)
                 actions.append(decided)
             self.counts.accepted += 1
+            if item.meter is not None:
+                item.meter.on_accepted(
+                    item.record, item.attempt, seconds, now, self._clock_offset
+                )
             self._ends.end(item, ACCEPT, actions)
         return actions
 
@@ -333,7 +345,9 @@ class WorkerMachine:
         actions: Actions = []
         for item in items:
             if not item.has_outcome:
-                outcome = self.decisions.without_call(item, WITHOUT_HANDLER)
+                outcome = self.decisions.without_call(
+                    item, WITHOUT_HANDLER, "no_handler"
+                )
                 self._ends.settle(item, outcome, now, actions)
         return actions
 
@@ -348,6 +362,8 @@ class WorkerMachine:
     ) -> None:
         item.error = error
         raised = None
+        if item.meter is not None and item.attempt == 1:
+            item.meter.on_first_attempt(item.record, now - seconds + self._clock_offset)
         if decision_of(error) is None:
             raised = error
             self.counts.failed += 1

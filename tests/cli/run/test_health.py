@@ -8,6 +8,7 @@ import pytest
 from anyio import to_thread
 
 from sharecons.cli.run.health import LoopWatch, serve_health
+from sharecons.metrics.families import MetricFamily
 from tests.waiting import until
 
 pytestmark = [
@@ -19,7 +20,7 @@ pytestmark = [
 class State:
     def __init__(self):
         self.problems = {"live": None, "ready": "no member of the group"}
-        self.numbers = {"running": 2, "accepted": 5}
+        self.accepted = 5
 
     def served(self, port=0):
         return serve_health(
@@ -27,9 +28,17 @@ class State:
             port,
             live=lambda: self.problems["live"],
             ready=lambda: self.problems["ready"],
-            numbers=lambda: self.numbers,
-            labels={"group": "billing", "process": "0"},
+            families=self.families,
         )
+
+    def families(self):
+        label = ("group",)
+        return [
+            MetricFamily("x_running", "gauge", "Now", label, {("billing",): 2}),
+            MetricFamily(
+                "x_total", "counter", "Done", label, {("billing",): self.accepted}
+            ),
+        ]
 
 
 async def get(port, path):
@@ -58,17 +67,16 @@ async def test_metrics_have_gauges_and_counters():
     state = State()
     async with state.served() as port:
         code, text = await get(port, "/metrics")
-        state.numbers["accepted"] = 6
+        state.accepted = 6
         later = (await get(port, "/metrics"))[1]
 
-    labels = '{group="billing",process="0"}'
+    labels = '{group="billing"}'
     assert 200 == code
-    assert f"sharecons_worker_running{labels} 2.0" in text
-    assert f"sharecons_worker_accepted_total{labels} 5.0" in text
-    assert f"sharecons_worker_accepted_total{labels} 6.0" in later
-    assert f"sharecons_worker_live{labels} 1.0" in text
-    assert f"sharecons_worker_ready{labels} 0.0" in text
-    assert "# TYPE sharecons_worker_running gauge" in text
+    assert f"x_running{labels} 2.0" in text
+    assert f"x_total{labels} 5.0" in text
+    assert f"x_total{labels} 6.0" in later
+    assert "# TYPE x_running gauge" in text
+    assert "# HELP x_total Done." in text
 
 
 async def test_port_in_use_is_an_error():

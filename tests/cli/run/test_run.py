@@ -221,8 +221,16 @@ def test_health_pages_follow_the_worker(broker, tmp_path):
         command.wait_until(lambda: (200, "ok\n") == command.get("/readyz"))
         assert (200, "ok\n") == command.get("/livez")
         _, metrics = command.get("/metrics")
-        assert 'sharecons_worker_accepted_total{group="billing"} 40.0' in metrics
-        assert 'sharecons_worker_running{group="billing"} 0.0' in metrics
+        labels = 'group="billing",outcome="accepted",topic="orders"'
+        for line in (
+            f"sharecons_worker_outcomes_total{{{labels}}} 40.0",
+            f"sharecons_worker_handler_duration_seconds_count{{{labels}}} 40.0",
+            'sharecons_worker_records_running{group="billing"} 0.0',
+            'sharecons_worker_live{group="billing"} 1.0',
+            'sharecons_worker_ready{group="billing"} 1.0',
+            'sharecons_consumer_records_fetched_total{group="billing"} 40.0',
+        ):
+            assert line in metrics.splitlines()
         broker.stop_broker(1)
         command.wait_until(lambda: 503 == command.get("/readyz")[0])
 

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import socket
 import time
+from collections import Counter
 from functools import partial
 
 import pytest
@@ -129,14 +131,73 @@ def test_worker_of_the_module_has_a_member_id_per_process(broker, tmp_path):
         assert first == dict(members(command))
 
 
-def test_each_process_has_a_health_port(broker, tmp_path):
-    options = ("--processes", "2", "--health-port", "0")
+ACCEPTED = 'outcomes_total{group="billing",outcome="accepted",topic="orders"}'
+DURATIONS = (
+    'handler_duration_seconds_count{group="billing",outcome="accepted",topic="orders"}'
+)
+
+
+def scrape(command):
+    """Return the worker's values of a scrape, by name and labels."""
+    code, text = command.get("/metrics")
+    assert 200 == code
+    lines = [line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#"]
+    return {name.removeprefix("sharecons_worker_"): float(v) for name, v in lines}
+
+
+def test_one_scrape_has_the_sum_of_four_processes(broker, tmp_path):
+    options = ("--processes", "4", "--health-port", "0")
     with running(broker, tmp_path, "app:handle", *options) as command:
-        for index in range(2):
-            command.wait_until(
-                lambda i=index: (200, "ok\n") == command.get("/readyz", process=i)
-            )
-        assert 2 == len({e["url"] for e in command.events("health port")})
+        command.wait_until(lambda: (200, "ok\n") == command.get("/readyz"))
+        assert (200, "ok\n") == command.get("/livez")
+        assert 1 == len(command.events("health port"))
+        produce = partial(broker.produce, "orders")
+        command.wait_until(lambda: len(members(command)) == 4)
+        count = produce_until(lambda: len(pids(command)) == 4, produce)
+        command.wait_for("end", count)
+        command.wait_until(lambda: scrape(command)[ACCEPTED] == count)
+
+        by_process = Counter(entry[0] for entry in command.entries("end"))
+        assert 4 == len(by_process)
+        found = scrape(command)
+        assert sum(by_process.values()) == count == found[DURATIONS]
+        assert 4 == found['live{group="billing"}'] == found['ready{group="billing"}']
+        assert 4 == found["sharecons_run_processes"]
+        assert 0 == found["sharecons_run_restarts_total"]
+
+        # The counts of a process that has ended stay; its gauges do not.
+        os.kill(min(by_process), signal.SIGKILL)
+        command.wait_until(lambda: scrape(command)["sharecons_run_restarts_total"] == 1)
+        assert count <= scrape(command)[ACCEPTED]
+        command.wait_until(lambda: scrape(command)['ready{group="billing"}'] == 4)
+        produce_until(lambda: len(pids(command)) == 5, produce)
+        command.wait_until(
+            lambda: scrape(command)[ACCEPTED] == len(command.entries("end"))
+        )
+        assert 0 == command.stop()
+
+
+def test_process_that_blocks_its_event_loop_is_named(broker, tmp_path):
+    options = ("--processes", "2", "--health-port", "0")
+    with running(broker, tmp_path, "app:block", *options) as command:
+        command.wait_until(lambda: (200, "ok\n") == command.get("/readyz"))
+        broker.produce("orders", [b"x"])
+        command.wait_for("begin", 1)
+        command.wait_until(lambda: 503 == command.get("/livez")[0])
+
+        assert "the event loop has been blocked for" in command.get("/livez")[1]
+        assert command.get("/livez")[1].startswith("process ")
+        assert 1 == scrape(command)['live{group="billing"}']
+
+
+def test_used_health_port_of_several_processes_is_a_usage_error(broker, tmp_path):
+    with socket.create_server(("0.0.0.0", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        options = ("--processes", "2", "--health-port", port)
+        with running(broker, tmp_path, "app:handle", *options) as command:
+            assert 2 == command.process.wait(TIMEOUT)
+            text = f"sharecons run: --health-port: cannot listen on port {port}: "
+            assert text in command.stderr
 
 
 def test_changed_module_is_loaded_and_an_error_in_it_waits_for_a_fix(broker, tmp_path):

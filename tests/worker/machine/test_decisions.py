@@ -63,7 +63,7 @@ def test_decision_in_an_exception_group_does_not_stop_on_error() -> None:
 
     assert Released("its handler raised", ERROR) == worker.on_error(1, ERROR)
     group = ExceptionGroup("tasks", [DeadLetter("bad")])
-    assert DeadLettered("bad") == worker.on_error(1, group)
+    assert DeadLettered("bad", cause="decision") == worker.on_error(1, group)
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,10 @@ def test_record_that_is_not_deserialized_is_never_accepted(
 
     found = worker.decisions.on_deserialization_error(worker.running(), ERROR)
 
-    assert expected("TimeoutError: slow", ERROR) == found
+    assert expected is type(found)
+    assert ("TimeoutError: slow", ERROR) == (found.reason, found.error)
+    if expected is DeadLettered:
+        assert "deserialization" == found.cause
 
 
 def test_release_on_the_last_delivery_becomes_a_dead_letter() -> None:
@@ -93,7 +96,9 @@ def test_release_on_the_last_delivery_becomes_a_dead_letter() -> None:
 
     assert released == decide(worker.running(4), released)
     reason = "delivered for the last time: the worker stops"
-    assert DeadLettered(reason, ERROR) == decide(worker.running(5), released)
+    assert DeadLettered(reason, ERROR, "last_delivery") == decide(
+        worker.running(5), released
+    )
     worker.decisions.delivery_limit = 8
     assert released == decide(worker.running(5), released)
 
@@ -110,10 +115,12 @@ def test_release_on_the_last_delivery_stays_one_without_a_dead_letter_queue() ->
 def test_record_delivered_more_often_than_its_attempts_is_given_up() -> None:
     reason = "delivered 4 times without an outcome; max_attempts is 3"
 
-    for topic, expected in (("dead", DeadLettered), (None, Rejected)):
+    for topic, expected in (
+        ("dead", DeadLettered(reason, cause="deliveries")),
+        (None, Rejected(reason)),
+    ):
         worker = Deciding(dead_letter=topic)
-        found = worker.decisions.before_call(worker.running(4))
-        assert expected(reason) == found
+        assert expected == worker.decisions.before_call(worker.running(4))
 
 
 def test_attempts_of_every_exception_are_allowed_before_a_call() -> None:

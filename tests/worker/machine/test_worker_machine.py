@@ -205,7 +205,7 @@ def test_release_on_the_last_delivery_is_reported_as_a_dead_letter() -> None:
     decided = results(worker, item, ERROR)[1]
 
     reason = f"delivered for the last time: {STALLS}"
-    assert DeadLettered(reason, ERROR) == decided.outcome
+    assert DeadLettered(reason, ERROR, "last_delivery") == decided.outcome
 
 
 def test_cancelled_record_is_reported_at_the_end_but_not_one_without_a_call() -> None:
@@ -298,7 +298,7 @@ def test_lock_lost_on_the_last_delivery_becomes_a_dead_letter() -> None:
 
     (copy,) = worker.copies
     reason = "its lock was lost on its last delivery"
-    assert DeadLettered(reason) == copy.outcome
+    assert DeadLettered(reason, cause="last_delivery") == copy.outcome
     worker.confirm(copy)
     assert ["lost"] == item.record.ends, "nothing is acknowledged"
 
@@ -463,5 +463,5 @@ def test_record_of_a_shared_retry_topic_without_an_origin_has_no_call(
         assert [REJECT] == item.record.ends
     else:
         (copy,) = worker.copies
-        assert DeadLettered(WITHOUT_HANDLER) == copy.outcome
+        assert DeadLettered(WITHOUT_HANDLER, cause="no_handler") == copy.outcome
         assert refunds is copy.item.settings
