@@ -7,7 +7,11 @@ from typing import Literal, Self
 from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
-from sharecons.instrumentation import Instrumentation, choose_instrumentation
+from sharecons.instrumentation import (
+    Instrumentation,
+    MemberObserver,
+    choose_instrumentation,
+)
 from sharecons.member.group_setup import OffsetReset
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.transport import Network
@@ -112,3 +116,10 @@ class MemberSettings:
         """
         member_id = validation.member_id_of(name)
         return replace(self, fetch=replace(self.fetch, member_id=member_id))
+
+    def new_observer(self) -> MemberObserver | None:
+        """Return the observer of a member with these settings, if anything observes."""
+        if self.instrumentation is None:
+            return None
+        client = self.cluster.as_client(self.fetch.group_id)
+        return self.instrumentation.observe_member(client)

@@ -91,11 +91,7 @@ class ShareMember(Lifecycle):
         self.check_before_joining: CheckBeforeJoining | None = None
         self._on_acknowledged: Acknowledged | None = None
         self._tasks: MemberTasks | None = None
-        self.observer: MemberObserver | None = None
-        if settings.instrumentation is not None:
-            self.observer = settings.instrumentation.observe_member(
-                settings.cluster.as_client(self.group_id)
-            )
+        self.observer: MemberObserver | None = settings.new_observer()
 
     @property
     def group_id(self) -> str:
