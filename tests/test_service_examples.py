@@ -194,7 +194,7 @@ def test_order_processor_loses_no_order(payments: Payments, tmp_path: Path) -> N
 
     (starts,) = first.events("worker starts")
     assert ("order-processors", "orders") == (starts["group"], starts["topics"])
-    (stopping,) = first.events("stopping: handlers finish")
+    (stopping,) = first.events("worker stops")
     assert 0.5 == stopping["grace"]
     assert_each_failed_attempt_is_counted(first)
     assert_each_failed_attempt_is_counted(second)

@@ -46,5 +46,5 @@ The shell around them:
 - `shutdown`: how a run ends.
 - `locks`: renews locks.
 - `group_settings`: follows the configs of the group.
-- `failure_log`: log lines of failed attempts.
+- `failure_log`, `life_log`: log lines of failed attempts; of start, stop and end.
 """

@@ -25,6 +25,7 @@ from sharecons.worker.demand import demand_of
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
+from sharecons.worker.life_log import LifeLog
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
@@ -65,14 +66,17 @@ class Runner:
         middleware: Sequence[Middleware],
         on_outcome: OutcomeCallback | None,
         options: WorkerOptions,
+        life_log: LifeLog,
     ) -> None:
         self._access = access
+        self._life_log = life_log
+        self._grace = options.shutdown_grace
         self._routes = routes = options.routes
         self._on_outcome = on_outcome
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=access.group_id)
         self._failures = FailureLog(self._log, clock)
-        self._copy_log = CopyLog(access.group_id)
+        self._copy_log = CopyLog(access.group_id, clock)
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
@@ -207,10 +211,12 @@ class Runner:
 
     def stop(self) -> None:
         """Fetch no more; process what was fetched, within the grace period."""
+        self._life_log.on_stop(self.stats, self._grace)
         self._shutdown.stop()
 
     def stop_now(self) -> None:
         """Cancel the handlers, and stop."""
+        self._life_log.on_stop(self.stats, 0.0)
         self._shutdown.stop_now()
 
     # Errors and time.
@@ -240,6 +246,7 @@ class Runner:
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)
+        self._copy_log.flush()
         if self._on_outcome is not None:
             self._on_outcome.flush(FOREVER if at_end else self._clock())
         for threads in self._threads:
@@ -254,6 +261,8 @@ class Runner:
 
     def _on_taken(self, records: Sequence[Any]) -> None:
         now = self._clock()
+        if not self._life_log.has_records and records:
+            self._life_log.on_records(records)
         items = self._machine.new_items(records, now, time.time())
         for item in items:
             self._locks.add(item)

@@ -23,6 +23,7 @@ from sharecons.worker.handler import (
     OwnValueT,
     check_options,
 )
+from sharecons.worker.life_log import LifeLog
 from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
@@ -286,7 +287,10 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         )
         self._access.check_before_joining(checks.run)
 
-    def _new_runner(self, producer: IdempotentProducer) -> Runner:
+    def _log_start(self, log: LifeLog) -> None:
+        log.on_start(self.member_id, self._registry.routes, self._concurrency)
+
+    def _new_runner(self, producer: IdempotentProducer, log: LifeLog) -> Runner:
         options = WorkerOptions(
             concurrency=self._concurrency,
             max_bytes=self._max_held_bytes,
@@ -294,7 +298,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             routes=self._registry.routes,
         )
         return Runner(
-            self._access, producer, self._middleware, self._on_outcome, options
+            self._access, producer, self._middleware, self._on_outcome, options, log
         )
 
 

@@ -93,14 +93,6 @@ class _Process:
         # not end.
         self._worker.handle_signals = False
         failure: Exception | None = None
-        worker = self._worker
-        _log.info(
-            "worker starts",
-            group=worker.group_id,
-            topics=", ".join(sorted(worker.subscription)),
-            concurrency=worker.concurrency,
-            dead_letter=", ".join(worker.dead_letter_topics) or None,
-        )
         self._warn_of_grace()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._receive_signals)
@@ -127,24 +119,23 @@ class _Process:
     def _end(self, failure: Exception | None) -> ExitCode:
         # The exit deadline goes on: a handler in a thread would keep the interpreter.
         if isinstance(failure, Error) and not self._worker.handler_failed:
-            self._log_end()
+            self._clear_status()
             raise failure
         if failure is not None:
             self.log_failure(failure)
             return ExitCode.FAILED
-        self._log_end()
+        self._clear_status()
         # Not a member of the enum if a signal ended the worker.
         return self._code  # type: ignore[return-value]
 
     def log_failure(self, error: BaseException) -> None:
-        """Log the end of the worker, and the exception of a handler that ended it."""
-        self._log_end()
+        """Log the exception of a handler that ended the worker."""
+        self._clear_status()
         _log.error("worker failed", exc_info=error)
 
-    def _log_end(self) -> None:
+    def _clear_status(self) -> None:
         if self._status is not None:
             self._status.show("")
-        _log.info("worker ended", **numbers(self._worker.stats))
 
     # Signals.
 
@@ -167,14 +158,7 @@ class _Process:
             return
         self._is_stopping = True
         grace = self._options.grace
-        # A ShareWorker of the application can have a shorter grace period.
-        handlers_grace = min(grace, worker.shutdown_grace)
-        _log.info(
-            "stopping: handlers finish",
-            signal=received.name,
-            running=worker.stats.running,
-            grace=handlers_grace,
-        )
+        _log.info("signal received", signal=received.name, group=worker.group_id)
         self._exit.set(grace + MARGIN, ExitCode.FAILED)
         worker.stop()
 
