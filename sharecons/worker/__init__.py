@@ -25,7 +25,8 @@ Decisions, without I/O:
 - `machine`: the worker as a machine. Its package names its modules.
 - `routes`: which handler processes a record.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
-- `error_text`: texts of an application's exceptions.
+- `error_text`, `quoted_records`: texts of an application's exceptions, and whether they
+  quote a record.
 - `positions`: the position of a record.
 - `origins`, `dead_letter_headers`: which record a copy was, and how its headers say so.
 
