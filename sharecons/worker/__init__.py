@@ -16,6 +16,7 @@ Public:
 - `retry_topics`: topics for records that wait too long for their partition.
 - `dead_letters`: writes the records that have failed for good.
 - `stats`: the counts of a worker.
+- `health_policy`: when a worker counts as not ready, and as not live.
 
 Decisions, without I/O:
 
@@ -28,6 +29,7 @@ Decisions, without I/O:
 - `error_text`, `quoted_records`: texts of an application's exceptions, and whether they
   quote a record.
 - `positions`: the position of a record.
+- `conditions`: why a worker is not ready, with `missing_topics` and `loop_watch`.
 - `origins`, `dead_letter_headers`: which record a copy was, and how its headers say so.
 
 The shell around them:

@@ -14,6 +14,7 @@ from sharecons.net.io.event_loop import running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.stop_signals import stop_on_signals
 from sharecons.worker.health import WorkerHealth
+from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.runner import Runner
@@ -29,8 +30,10 @@ class WorkerLifecycle(WorkerHealth, ABC):
         handle_signals: stop on SIGTERM and SIGINT. Can be set until the worker starts.
     """
 
-    def __init__(self, access: WorkerMembership, *, handle_signals: bool) -> None:
-        super().__init__(access)
+    def __init__(
+        self, access: WorkerMembership, policy: HealthPolicy, *, handle_signals: bool
+    ) -> None:
+        super().__init__(access, policy)
         self.handle_signals = handle_signals
         self._runner: Runner | None = None
         self._is_started = False
@@ -169,6 +172,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
                 failure = error
             finally:
                 log.on_end(self.stats, failure)
+                self._conditions.has_ended = True
                 self._access.on_ended()
         try:
             return failure
@@ -213,7 +217,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
         have `shutdown_grace` seconds, then they are cancelled, and their records are
         released. Call this in the worker's event loop.
         """
-        self._stop_requested = True
+        self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         if self._runner is not None:
             self._runner.stop()
@@ -223,7 +227,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
 
         It returns within a second, even if brokers do not respond.
         """
-        self._stop_requested = True
+        self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         self._access.shorten_close()
         if self._runner is not None:

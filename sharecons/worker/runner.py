@@ -6,7 +6,7 @@ executor. Cancelling a run at any time releases the records that are not settled
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -19,9 +19,11 @@ from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
+from sharecons.worker.conditions import RunningCall, WorkerConditions
 from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.demand import demand_of
+from sharecons.worker.error_text import repr_of
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
@@ -36,6 +38,7 @@ from sharecons.worker.middleware import Middleware
 from sharecons.worker.middleware_chain import MiddlewareChain
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcome_events import OutcomeCallback
+from sharecons.worker.positions import positions_text
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import WorkerStats
@@ -66,10 +69,13 @@ class Runner:
         middleware: Sequence[Middleware],
         on_outcome: OutcomeCallback | None,
         options: WorkerOptions,
+        *,
         life_log: LifeLog,
+        conditions: WorkerConditions,
     ) -> None:
         self._access = access
         self._life_log = life_log
+        self._conditions = conditions
         self._grace = options.shutdown_grace
         self._routes = routes = options.routes
         self._on_outcome = on_outcome
@@ -93,7 +99,10 @@ class Runner:
             options.concurrency, clock, self._next_call, self._call, self._wake
         )
         self._blocked_loop = BlockedLoopLog(
-            self._log, clock, lambda settings: routes.of_settings(settings).name
+            self._log,
+            clock,
+            lambda settings: routes.of_settings(settings).name,
+            conditions.loop,
         )
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
@@ -151,6 +160,8 @@ class Runner:
         ]
         self._failure: Exception | None = None
         self.handler_failed = False
+        concurrency = options.concurrency
+        conditions.threads = lambda: (self._abandoned_threads, concurrency)
 
     @property
     def stats(self) -> WorkerStats:
@@ -160,9 +171,13 @@ class Runner:
             held=scheduler.held_count,
             running=scheduler.running,
             waiting=scheduler.waiting_count,
-            abandoned_threads=sum(each.count for each in self._threads),
+            abandoned_threads=self._abandoned_threads,
             **self._machine.counts.as_dict(),
         )
+
+    @property
+    def _abandoned_threads(self) -> int:
+        return sum(each.count for each in self._threads)
 
     async def run(self) -> Exception | None:
         """Process records until `stop` is called.
@@ -211,11 +226,13 @@ class Runner:
 
     def stop(self) -> None:
         """Fetch no more; process what was fetched, within the grace period."""
+        self._conditions.is_stopping = True
         self._life_log.on_stop(self.stats, self._grace)
         self._shutdown.stop()
 
     def stop_now(self) -> None:
         """Cancel the handlers, and stop."""
+        self._conditions.is_stopping = True
         self._life_log.on_stop(self.stats, 0.0)
         self._shutdown.stop_now()
 
@@ -242,7 +259,28 @@ class Runner:
                 self._on_fatal_error(error)
             await self._executor.move_waiting()
             assignment = self._access.member.assignment
-            self._execute(self._machine.on_assignment(assignment, self._clock()))
+            now = self._clock()
+            self._execute(self._machine.on_assignment(assignment, now))
+            self._conditions.look(
+                now, self._long_calls(now), self._machine.window.held_up(now)
+            )
+
+    def _long_calls(self, now: float) -> Iterator[RunningCall]:
+        """Return the calls that have run for longer than the limit."""
+        limit = self._conditions.policy.stuck_after
+        if limit is None:
+            return
+        began = now - limit
+        for call in self._slots.running:
+            if call.began < began:
+                records = positions_text([item.record for item in call.items])
+                name = self._routes.of_settings(call.queue.settings).name
+                yield RunningCall(now - call.began, name, records, False)
+        for route in self._routes.routes:
+            for thread in route.call.threads.abandoned if route.call.threads else ():
+                if thread.began < began:
+                    argument = repr_of(thread.argument)
+                    yield RunningCall(now - thread.began, route.name, argument, True)
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)

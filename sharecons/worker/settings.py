@@ -13,6 +13,7 @@ from sharecons.errors import ConfigurationError
 from sharecons.member.lease_buffer import Acknowledged
 from sharecons.net.io.transport import Network
 from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.middleware import Middleware
 from sharecons.worker.outcome_events import OutcomeEvent
@@ -134,6 +135,8 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
         handle_signals: stop on SIGTERM and SIGINT; a second one cancels the handlers.
             They are received while a worker runs in the main thread. Earlier signal
             handlers of the application are called as well, and are restored.
+        health: when the worker counts as not ready, and as not live; see
+            `HealthPolicy`.
         middleware: coroutine functions with an `Attempt` and `call_next` as arguments,
             which wrap each call of a handler; the first one is the outermost.
         on_outcome: a plain function with an `OutcomeEvent` as its argument, called for
@@ -148,6 +151,7 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
     create_topics: bool
     shutdown_grace: float
     handle_signals: bool
+    health: HealthPolicy | None
     middleware: Sequence[Middleware]
     on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None
     on_acknowledged: Acknowledged | None

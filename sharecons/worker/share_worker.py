@@ -23,6 +23,7 @@ from sharecons.worker.handler import (
     OwnValueT,
     check_options,
 )
+from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.settings import OnDeserializationError
@@ -154,6 +155,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         shutdown_grace: float = 30.0,
         handle_signals: bool = True,
         stop_on_error: bool = False,
+        health: HealthPolicy | None = None,
         middleware: Sequence[Middleware] = (),
         on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None = None,
         on_acknowledged: Acknowledged | None = None,
@@ -187,7 +189,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         self._registry.add_all(_given_handlers(topics, handler))
         access = WorkerMembership(member, self._registry.topics)
         access.member.on_acknowledged = on_acknowledged
-        super().__init__(access, handle_signals=handle_signals)
+        super().__init__(access, _policy(health), handle_signals=handle_signals)
         self._concurrency = concurrency
         self._max_held_bytes = max_held_bytes
         self._shutdown_grace = shutdown_grace
@@ -298,8 +300,25 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             routes=self._registry.routes,
         )
         return Runner(
-            self._access, producer, self._middleware, self._on_outcome, options, log
+            self._access,
+            producer,
+            self._middleware,
+            self._on_outcome,
+            options,
+            life_log=log,
+            conditions=self._conditions,
         )
+
+
+def _policy(health: object) -> HealthPolicy:
+    if health is None:
+        return HealthPolicy()
+    if not isinstance(health, HealthPolicy):
+        raise ConfigurationError(
+            f"health must be a HealthPolicy, not {health!r}: pass "
+            "HealthPolicy(stuck_after=600.0), for example"
+        )
+    return health
 
 
 def _given_handlers(

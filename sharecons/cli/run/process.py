@@ -8,7 +8,6 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from typing import Any, Final
 
 import anyio
-from anyio.abc import TaskGroup
 
 from sharecons.cli import exit_codes, output
 from sharecons.cli.exit_codes import ExitCode, write_errors
@@ -18,12 +17,12 @@ from sharecons.cli.run.exit_deadline import AT_ONCE, MARGIN, ExitDeadline
 from sharecons.cli.run.handler_exits import exit_code_after
 from sharecons.cli.run.lifeline import watch_lifeline
 from sharecons.cli.run.logs import StatusLine, configure_logs
-from sharecons.cli.run.missing_topics import MissingTopicsWatch
 from sharecons.cli.run.processes import member_name
 from sharecons.cli.run.progress import ProgressMeter, numbers
 from sharecons.cli.run.target import TargetError
 from sharecons.errors import ConfigurationError, Error
 from sharecons.log import get_logger
+from sharecons.worker.conditions import Condition
 from sharecons.worker.share_worker import ShareWorker
 
 __all__ = ["run_process"]
@@ -82,9 +81,6 @@ class _Process:
         self._options = options
         self._status = status
         self._exit = ExitDeadline(_log.error)
-        self._missing_topics = MissingTopicsWatch(
-            lambda: worker.missing_topics, time.monotonic
-        )
         self._code = int(ExitCode.SUCCESS)
         self._is_stopping = False
 
@@ -98,7 +94,7 @@ class _Process:
             tasks.start_soon(self._receive_signals)
             tasks.start_soon(self._log_progress if self._status is None else self._show)
             try:
-                async with self._health(tasks):
+                async with self._health():
                     await self._worker.run()
             except Exception as error:  # noqa: BLE001 (raised below, not in a group)
                 failure = error
@@ -165,23 +161,21 @@ class _Process:
     # Health and progress.
 
     @asynccontextmanager
-    async def _health(self, tasks: TaskGroup) -> AsyncIterator[None]:
+    async def _health(self) -> AsyncIterator[None]:
         """Serve the health port, if there is one."""
         first: int | None = self._options.health_port
         if first is None:
             yield
             return
-        from sharecons.cli.run.health import LoopWatch, serve_health
+        from sharecons.cli.run.health import serve_health
 
-        watch = LoopWatch()
-        tasks.start_soon(watch.run)
-        tasks.start_soon(self._missing_topics.run)
+        worker = self._worker
         port = first + (self._options.process or 0) if first else 0
         server = serve_health(
             HEALTH_HOST,
             port,
-            live=watch.problem,
-            ready=self._readiness_problem,
+            live=lambda: _text_of(worker.not_live),
+            ready=lambda: _text_of(worker.not_ready),
             numbers=lambda: numbers(self._worker.stats),
             labels={"group": self._worker.group_id},
         )
@@ -196,21 +190,6 @@ class _Process:
                 ) from error
             _log.info("health port", url=f"http://{HEALTH_HOST}:{listening}")
             yield
-
-    def _readiness_problem(self) -> str | None:
-        if self._is_stopping:
-            return "the worker is stopping"
-        worker = self._worker
-        if worker.connected:
-            return self._missing_topics.problem() or self._thread_problem()
-        problems = "; ".join(worker.problems) or "no heartbeat is accepted"
-        return f"not consuming in group {worker.group_id!r}: {problems}"
-
-    def _thread_problem(self) -> str | None:
-        threads = self._worker.stats.abandoned_threads
-        if threads < self._worker.concurrency:
-            return None
-        return f"{threads} cancelled handlers have not ended, and take all threads"
 
     async def _show(self) -> None:
         """Keep the status line of a terminal up to date."""
@@ -231,3 +210,8 @@ class _Process:
             if stats != before:
                 _log.info("progress", records_per_second=round(rate), **numbers(stats))
             before = stats
+
+
+def _text_of(conditions: tuple[Condition, ...]) -> str | None:
+    """Return conditions as text, one a line; None if there are none."""
+    return "\n".join(map(str, conditions)) or None
