@@ -1,4 +1,4 @@
-"""Whether the event loop of a worker runs, for other threads."""
+"""The time since the event loop of a worker last ran, for other threads."""
 
 import time
 from collections.abc import Callable
