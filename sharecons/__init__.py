@@ -48,9 +48,11 @@ if TYPE_CHECKING:
     )
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
     from sharecons.version import __version__ as __version__
+    from sharecons.worker.conditions import Condition
     from sharecons.worker.dead_letters import DeadLetterQueue
     from sharecons.worker.handler import Handler
     from sharecons.worker.handlers import BatchHandler, HandlerBatch
+    from sharecons.worker.health_policy import HealthPolicy
     from sharecons.worker.middleware import Attempt, BatchAttempt, CallNext, Middleware
     from sharecons.worker.outcome_events import OutcomeEvent
     from sharecons.worker.outcomes import DeadLetter, Reject, Retry
@@ -76,6 +78,7 @@ __all__ = [
     "CallbackError",
     "ClosedError",
     "CommitTimeoutError",
+    "Condition",
     "ConfigurationError",
     "ConnectionFailedError",
     "ConsumerStateError",
@@ -88,6 +91,7 @@ __all__ = [
     "Handler",
     "HandlerBatch",
     "HandlerOptions",
+    "HealthPolicy",
     "LockLostError",
     "Middleware",
     "NotSubscribedError",
@@ -135,6 +139,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "CallbackError": "errors",
     "ClosedError": "errors",
     "CommitTimeoutError": "errors",
+    "Condition": "worker.conditions",
     "ConfigurationError": "errors",
     "ConnectionFailedError": "errors",
     "ConsumerStateError": "errors",
@@ -147,6 +152,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "Handler": "worker.handler",
     "HandlerBatch": "worker.handlers",
     "HandlerOptions": "worker.settings",
+    "HealthPolicy": "worker.health_policy",
     "LockLostError": "errors",
     "Middleware": "worker.middleware",
     "NotSubscribedError": "errors",

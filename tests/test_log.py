@@ -79,6 +79,39 @@ def test_configured_structlog_gets_event_dictionaries():
     assert events == [("info", event)]
 
 
+def test_record_of_plain_logging_has_event_and_fields_for_formatters(lines):
+    records = []
+    handler = logging.getLogger("sharecons.tests").handlers[0]
+    handler.addFilter(lambda record: records.append(record) or True)
+
+    get_logger("sharecons.tests", group="billing").info("assigned", partitions=3)
+
+    (record,) = records
+    assert "assigned" == record.event
+    assert {"group": "billing", "partitions": 3} == record.fields
+
+
+def test_structlog_gets_a_traceback_as_text_without_local_variables(lines):
+    """The default renderer of structlog prints local variables if rich is there."""
+    structlog.configure()
+
+    def handle(value):
+        raise ValueError("broken")
+
+    try:
+        handle("pl4nted")
+    except ValueError as error:
+        get_logger("sharecons.tests").warning("failed", exc_info=error)
+        get_logger("sharecons.tests").exception("failed again")
+    finally:
+        structlog.reset_defaults()
+
+    shown = "\n".join(lines())
+    assert 2 == shown.count("ValueError: broken")
+    assert 2 == shown.count("in handle")
+    assert "value = " not in shown
+
+
 @pytest.mark.slow("starts a process")
 def test_program_without_configuration_shows_warnings_only():
     program = (

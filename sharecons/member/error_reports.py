@@ -82,7 +82,7 @@ class ErrorReports:
             self._raise_error(error)
 
     def _log_topics(self, now: float) -> None:
-        """Log the topics that metadata does not describe, each once a minute."""
+        """Log the topics that metadata does not describe, as problems that last."""
         codes = self._metadata.topic_codes
         for topic, code in codes.items():
             if code == Code.NONE:

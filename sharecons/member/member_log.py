@@ -1,4 +1,4 @@
-"""Log lines of a member about its cluster, at most one a minute per problem."""
+"""Log lines of a member about its cluster."""
 
 from typing import Any, Final
 

@@ -318,9 +318,15 @@ class MemberTasks:
         self._notify()
 
     def _on_assigned(self, assignment: frozenset[SharePartition]) -> None:
+        added, removed = assignment - self._assignment, self._assignment - assignment
         self._assignment = assignment
         if self.membership.state not in (State.LEAVING, State.OUT):
-            self._log.info("assigned", partitions=len(assignment))
+            self._log.info(
+                "assigned",
+                partitions=len(assignment),
+                added=len(added),
+                removed=len(removed),
+            )
         self._errors.on_assigned(assignment)
         self._leaders.pauses.keep_only(assignment)
         self.metadata.set_assignment(assignment, anyio.current_time())

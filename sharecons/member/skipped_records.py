@@ -158,8 +158,7 @@ async def _count(
 
 
 def _log_counts(group_id: str, counts: Mapping[str, int], is_chosen: bool) -> None:
-    log = _log.info if is_chosen else _log.warning
-    log(
+    (_log.info if is_chosen else _log.warning)(
         "the group starts at the end of partitions that it has not read: records that "
         f"are there already are not delivered. {OFFSET_RESET} is latest; run the "
         'command before the first start, or pass auto_offset_reset="earliest"',

@@ -1,4 +1,4 @@
-"""Log lines about problems that last: when one begins, each minute, when it ends."""
+"""Log lines about problems: when one begins, more and more rarely, when it ends."""
 
 from collections.abc import Collection, Hashable, Set
 from dataclasses import dataclass
@@ -8,9 +8,13 @@ from typing import Any, Final, NamedTuple
 __all__ = ["REPEAT_INTERVAL", "Problem", "ProblemLog", "ProblemTexts"]
 
 REPEAT_INTERVAL: Final = 60.0
-"""Seconds between two lines about one problem while it lasts."""
+"""Seconds from the first line about a problem to the second, while it lasts. Each
+further interval is twice as long as the one before."""
 
-CAUSE: Final = ("reason", "message", "advice")
+MAX_REPEAT_INTERVAL: Final = 3600.0
+"""Seconds between two lines about one problem at most."""
+
+CAUSE: Final = ("reason", "message", "advice", "record")
 """Fields that the line about the end of a problem does not repeat."""
 
 
@@ -19,7 +23,7 @@ class ProblemTexts(NamedTuple):
 
     Attributes:
         begins: a WARNING, when it begins.
-        lasts: a WARNING, once a minute.
+        lasts: a WARNING, after 1, 3, 7, 15, 31 minutes, and each hour.
         ends: an INFO, with the seconds for which it lasted.
     """
 
@@ -37,18 +41,20 @@ class Problem:
         since: when it began.
         failed_at: when it was seen last.
         logged_at: when it was logged last, or None.
+        interval: seconds from then to its next line.
     """
 
     fields: dict[str, Any]
     since: float
     failed_at: float
     logged_at: float | None = None
+    interval: float = REPEAT_INTERVAL
 
     def is_line_due(self, now: float, delay: float) -> bool:
         """Return whether to log it; `delay` is the age of a problem that is logged."""
         if self.logged_at is None:
             return now - self.since >= delay
-        return now - self.logged_at >= REPEAT_INTERVAL
+        return now - self.logged_at >= self.interval
 
 
 class ProblemLog:
@@ -102,6 +108,7 @@ class ProblemLog:
         else:
             seconds = round(now - problem.since)
             self._log.warning(self._texts.lasts, **fields, seconds=seconds)
+            problem.interval = min(2 * problem.interval, MAX_REPEAT_INTERVAL)
         problem.logged_at = now
 
     def on_success(self, key: Hashable, now: float, text: str = "") -> Problem | None:

@@ -17,6 +17,7 @@ Public:
 - `dead_letters`: writes the records that have failed for good.
 - `stats`: the counts of a worker.
 - `meters`: counts what becomes of records, for `worker.metrics()`.
+- `health_policy`: when a worker counts as not ready, and as not live.
 
 Decisions, without I/O:
 
@@ -26,8 +27,10 @@ Decisions, without I/O:
 - `machine`: the worker as a machine. Its package names its modules.
 - `routes`: which handler processes a record.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
-- `error_text`: texts of an application's exceptions.
+- `error_text`, `quoted_records`: texts of an application's exceptions, and whether they
+  quote a record.
 - `positions`: the position of a record.
+- `conditions`: why a worker is not ready, with `missing_topics` and `loop_watch`.
 - `origins`, `dead_letter_headers`: which record a copy was, and how its headers say so.
 
 The shell around them:
@@ -47,5 +50,5 @@ The shell around them:
 - `shutdown`: how a run ends.
 - `locks`: renews locks.
 - `group_settings`: follows the configs of the group.
-- `failure_log`: log lines of failed attempts.
+- `failure_log`, `life_log`: log lines of failed attempts; of start, stop and end.
 """

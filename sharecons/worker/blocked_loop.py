@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple, final
 import anyio
 
 from sharecons.net.io.event_loop import Clock
+from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 
@@ -129,14 +130,20 @@ class BlockedLoopLog:
 
     Args:
         name_of: returns the name of the handler that has these settings.
+        watch: receives a beat whenever the task wakes up.
     """
 
     def __init__(
-        self, log: Any, clock: Clock, name_of: Callable[[HandlerSettings], str]
+        self,
+        log: Any,
+        clock: Clock,
+        name_of: Callable[[HandlerSettings], str],
+        watch: LoopWatch,
     ) -> None:
         self._log = log
         self._clock = clock
         self._name_of = name_of
+        self._watch = watch
         self._loop = BlockedLoop()
 
     def on_long_step(self, items: Sequence[WorkItem], seconds: float) -> None:
@@ -148,6 +155,7 @@ class BlockedLoopLog:
         """Measure until cancelled."""
         try:
             while True:
+                self._watch.beat()
                 wake_at = self._clock() + INTERVAL
                 try:
                     await anyio.sleep_until(wake_at)
@@ -155,6 +163,7 @@ class BlockedLoopLog:
                     now = self._clock()
                     self._write(self._loop.on_wake(now - wake_at, now))
         finally:
+            self._watch.end()
             self._write(self._loop.end())
 
     def _write(self, blocks: list[Block]) -> None:

@@ -1,13 +1,15 @@
 """Log lines for copies of records that cannot be written."""
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from sharecons.errors import BrokerError
 from sharecons.log import get_logger
+from sharecons.net.io.event_loop import Clock
+from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.protocol.codes import Code
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.positions import position_of
+from sharecons.worker.positions import position_of, positions_text
 
 __all__ = ["CopyLog"]
 
@@ -16,43 +18,78 @@ NOT_WRITTEN: Final = 10
 
 MISSING: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID)
 
+QUIET: Final = 120.0
+"""Seconds without a failure after which a problem has ended: its records have lost
+their locks. The writes of a copy fail after up to 30 s, and follow each other after up
+to 30 s."""
+
+NO_TOPIC: Final = ProblemTexts(
+    begins="a topic for copies does not exist: failed records are held until it does, "
+    "and can stall their partitions. Create it again",
+    lasts="the topic for copies still does not exist: failed records are held",
+    ends="the topic for copies exists again",
+)
+NO_WRITE: Final = ProblemTexts(
+    begins="copies of failed records not written, trying again: the records are held",
+    lasts="copies of failed records still not written, trying again",
+    ends="copies of failed records are written again",
+)
+
 
 class CopyLog:
-    """Logs failed writes; for a topic that does not exist, one line in all.
+    """Logs failed writes, as one problem for each topic.
 
     Every record that fails meanwhile needs the topic, so a line for each would bury
     the others.
+
+    Args:
+        group: the share group.
+        clock: returns the time in seconds.
     """
 
-    def __init__(self, group: str) -> None:
-        self._missing: set[str] = set()
+    def __init__(self, group: str, clock: Clock) -> None:
         self._log = get_logger(__name__, group=group)
+        self._clock = clock
+        self._failing: dict[str, set[WorkItem]] = {}
+        self._no_topic = ProblemLog(self._log, NO_TOPIC)
+        self._no_write = ProblemLog(self._log, NO_WRITE)
 
-    def on_failure(
-        self, topic: str, error: BaseException, seconds: float, position: dict[str, Any]
-    ) -> None:
-        """Log that a copy was not written to `topic`.
+    def on_failure(self, topic: str, error: BaseException, item: WorkItem) -> None:
+        """Note that a copy of a record was not written to `topic`."""
+        failing = self._failing.setdefault(topic, set())
+        failing.add(item)
+        problems = self._no_topic if _is_missing(error) else self._no_write
+        problems.on_failure(
+            topic,
+            self._clock(),
+            copy_topic=topic,
+            records=len(failing),
+            record=positions_text([item.record]),
+            reason=str(error),
+        )
 
-        Args:
-            seconds: until it is written again.
-            position: the position of the record.
-        """
-        if not _is_missing(error):
-            self._log.warning(
-                "copy of a failed record not written; trying again",
-                **position,
-                seconds=seconds,
-                error=str(error),
+    def on_written(self, topic: str, item: WorkItem) -> None:
+        """Note that a copy was written; this is quick while none has failed."""
+        if not self._failing or topic not in self._failing:
+            return
+        now = self._clock()
+        self._no_topic.on_success(topic, now)
+        failing = self._failing[topic]
+        failing.discard(item)
+        if not failing:
+            del self._failing[topic]
+            self._no_write.on_success(topic, now)
+
+    def flush(self) -> None:
+        """End the problems whose records are not held any more."""
+        if self._failing:
+            now = self._clock()
+            ended = (
+                *self._no_topic.end_quiet(now, QUIET),
+                *self._no_write.end_quiet(now, QUIET),
             )
-        elif topic not in self._missing:
-            self._missing.add(topic)
-            self._log.warning(
-                "a topic for copies does not exist: failed records are held until it "
-                "does, and can stall their partitions. Create it again",
-                copy_topic=topic,
-                **position,
-                error=str(error),
-            )
+            for topic in ended:
+                self._failing.pop(str(topic), None)
 
     def on_unwritten(self, items: Sequence[WorkItem]) -> None:
         """Log the dead letters of last deliveries that no broker has confirmed."""
@@ -64,11 +101,6 @@ class CopyLog:
             )
         if len(items) > NOT_WRITTEN:
             self._log.error("dead letters not written", records=len(items))
-
-    def on_written(self, topic: str) -> None:
-        if topic in self._missing:
-            self._missing.remove(topic)
-            self._log.warning("a topic for copies exists again", copy_topic=topic)
 
 
 def _is_missing(error: BaseException | None) -> bool:

@@ -28,7 +28,6 @@ from sharecons.worker.machine.actions import (
 )
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.worker_machine import WorkerMachine
-from sharecons.worker.positions import position_of
 
 __all__ = ["Executor"]
 
@@ -169,7 +168,7 @@ class Executor:
         except Error as error:
             self._on_copy_failed(copy, error)
         else:
-            self._copy_log.on_written(topic_of(copy))
+            self._copy_log.on_written(topic_of(copy), copy.item)
             self.execute(self._machine.on_copied(copy))
 
     def _on_copy_failed(self, copy: Copy, error: Error) -> None:
@@ -178,7 +177,5 @@ class Executor:
         )
         for action in actions:
             if isinstance(action, Copy) and action.after:
-                position = position_of(copy.item.record)
-                topic = topic_of(copy)
-                self._copy_log.on_failure(topic, error, action.after, position)
+                self._copy_log.on_failure(topic_of(copy), error, copy.item)
         self.execute(actions)

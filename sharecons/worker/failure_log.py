@@ -11,7 +11,7 @@ from typing import Any, Final, final
 
 from sharecons.errors import Error
 from sharecons.net.io.event_loop import FOREVER, Clock
-from sharecons.worker.error_text import code_line, error_text
+from sharecons.worker.error_text import code_line
 from sharecons.worker.machine.actions import AttemptFailed, GivenUp, LocksLost
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.outcomes import (
@@ -23,6 +23,7 @@ from sharecons.worker.outcomes import (
     RetryAfter,
 )
 from sharecons.worker.positions import position_of, positions_text
+from sharecons.worker.quoted_records import SafeTexts
 
 __all__ = ["PERIOD", "FailureLog", "LineLimit"]
 
@@ -77,6 +78,7 @@ class FailureLog:
         self._attempts = LineLimit()
         self._tracebacks = LineLimit()
         self._acknowledgements = LineLimit()
+        self._texts = SafeTexts()
 
     def warn(self, event: str, fields: Mapping[str, Any]) -> None:
         self._log.warning(event, **fields)
@@ -90,7 +92,7 @@ class FailureLog:
                 **position_of(failed.item.record),
                 attempt=failed.attempt,
                 seconds=round(failed.seconds, 3),
-                error=error_text(error),
+                error=self._texts.error(error, failed.item),
                 at=code_line(error),
                 then=_what_follows(failed.outcome),
             )
@@ -105,17 +107,22 @@ class FailureLog:
         fields = {
             **position_of(item.record),
             "attempt": item.attempt,
-            "reason": outcome.reason,
+            "reason": self._texts.reason(outcome.reason, error, item),
         }
         # Reject and DeadLetter are no errors.
         raised = item.error if error is None else error
         if raised is not None:
             fields["at"] = code_line(raised)
-        if error is not None and self._tracebacks.allows(type(error).__qualname__):
+        if (
+            error is not None
+            and not self._texts.hides(error, item)
+            and self._tracebacks.allows(type(error).__qualname__)
+        ):
             fields["exc_info"] = error
         is_rejected = isinstance(outcome, Rejected)
-        event = "record rejected" if is_rejected else "record dead-lettered"
-        self._log.warning(event, **fields)
+        self._log.warning(
+            "record rejected" if is_rejected else "record dead-lettered", **fields
+        )
 
     def on_not_acknowledged(self, item: WorkItem, error: Error) -> None:
         """Log a record that has an outcome, and is delivered again nevertheless.
@@ -155,6 +162,7 @@ class FailureLog:
         Args:
             at_end: end the period now, since no more lines follow.
         """
+        self._texts.end()
         now = FOREVER if at_end else self._clock()
         for kind, count in self._attempts.take_suppressed(now).items():
             self._log.warning(

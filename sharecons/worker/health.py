@@ -1,4 +1,4 @@
-"""The state of a worker in its group: partitions, heartbeats, problems, metrics."""
+"""The state of a worker in its group: partitions, heartbeats, conditions, metrics."""
 
 from collections.abc import Iterable, Mapping
 from uuid import UUID
@@ -8,6 +8,8 @@ from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.metrics.application_metrics import ApplicationMetric
 from sharecons.metrics.catalog import MetricName
 from sharecons.record import TopicPartition
+from sharecons.worker.conditions import Condition, WorkerConditions
+from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.membership import WorkerMembership
 
 __all__ = ["WorkerHealth"]
@@ -16,8 +18,9 @@ __all__ = ["WorkerHealth"]
 class WorkerHealth:
     """Shows the state of a worker in its group, and pauses topics."""
 
-    def __init__(self, access: WorkerMembership) -> None:
+    def __init__(self, access: WorkerMembership, policy: HealthPolicy) -> None:
         self._access = access
+        self._conditions = WorkerConditions(access, policy)
 
     @property
     def group_id(self) -> str:
@@ -82,6 +85,32 @@ class WorkerHealth:
     def seconds_since_heartbeat(self) -> float | None:
         """Seconds since the group coordinator last accepted a heartbeat, or None."""
         return self._access.member.seconds_since_heartbeat
+
+    # Conditions, for any thread.
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """The conditions that the worker has now. Can be read in any thread."""
+        return self._conditions.all()
+
+    @property
+    def not_ready(self) -> tuple[Condition, ...]:
+        """The conditions that fail the readiness; empty if the worker is ready.
+
+        Can be read in any thread.
+        """
+        return self._conditions.not_ready()
+
+    @property
+    def not_live(self) -> tuple[Condition, ...]:
+        """The conditions that fail the liveness; empty if the worker is live.
+
+        A supervisor restarts the process then. `HealthPolicy.liveness` names them. Can
+        be read in any thread.
+        """
+        return self._conditions.not_live()
+
+    # Metrics.
 
     def consumer_metrics(self) -> Mapping[MetricName, float]:
         """Return the metrics of the worker's consumer; as `ShareConsumer.metrics`."""

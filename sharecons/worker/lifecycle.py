@@ -11,9 +11,12 @@ import anyio
 from sharecons.errors import ConsumerStateError
 from sharecons.metrics.worker_catalog import WORKER_METRICS, WorkerMetricName
 from sharecons.net.broker_pool import BrokerPool
+from sharecons.net.io.event_loop import running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.stop_signals import stop_on_signals
 from sharecons.worker.health import WorkerHealth
+from sharecons.worker.health_policy import HealthPolicy
+from sharecons.worker.life_log import LifeLog
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.meters import Meters, MetricValues, add_gauges
 from sharecons.worker.runner import Runner
@@ -30,9 +33,14 @@ class WorkerLifecycle(WorkerHealth, ABC):
     """
 
     def __init__(
-        self, access: WorkerMembership, *, handle_signals: bool, meters: Meters | None
+        self,
+        access: WorkerMembership,
+        policy: HealthPolicy,
+        *,
+        handle_signals: bool,
+        meters: Meters | None,
     ) -> None:
-        super().__init__(access)
+        super().__init__(access, policy)
         self._meters = meters
         if meters is not None:
             latencies = meters.acknowledgement_latencies
@@ -55,7 +63,11 @@ class WorkerLifecycle(WorkerHealth, ABC):
         """Set the check that the member awaits before it joins."""
 
     @abstractmethod
-    def _new_runner(self, producer: IdempotentProducer) -> Runner:
+    def _log_start(self, log: LifeLog) -> None:
+        """Log that the worker starts."""
+
+    @abstractmethod
+    def _new_runner(self, producer: IdempotentProducer, log: LifeLog) -> Runner:
         """Return what processes the records, once the member has started."""
 
     # Starting.
@@ -161,16 +173,25 @@ class WorkerLifecycle(WorkerHealth, ABC):
             if self.handle_signals
             else nullcontext()
         )
+        failure: Exception | None = None
+        log = LifeLog(self.group_id, running_clock())
+        self._log_start(log)
         with signals:
             try:
-                return await self._connect_and_run(on_started)
+                failure = await self._connect_and_run(on_started, log)
             except Exception as error:  # noqa: BLE001 (raised by the caller)
-                return error
+                failure = error
             finally:
+                log.on_end(self.stats, failure)
+                self._conditions.has_ended = True
                 self._access.on_ended()
+        try:
+            return failure
+        finally:
+            failure = None  # its traceback refers to this frame
 
     async def _connect_and_run(
-        self, on_started: Callable[[], None]
+        self, on_started: Callable[[], None], log: LifeLog
     ) -> Exception | None:
         if self._stop_requested:
             return None
@@ -179,15 +200,15 @@ class WorkerLifecycle(WorkerHealth, ABC):
             async with self._access.running() as has_started:
                 if self._stop_requested or not has_started:
                     return None
-                return await self._run_started(brokers, on_started)
+                return await self._run_started(brokers, on_started, log)
 
     async def _run_started(
-        self, brokers: BrokerPool, on_started: Callable[[], None]
+        self, brokers: BrokerPool, on_started: Callable[[], None], log: LifeLog
     ) -> Exception | None:
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
             producer = IdempotentProducer(brokers, observer=self._access.copy_observer)
-            self._runner = self._new_runner(producer)
+            self._runner = self._new_runner(producer, log)
             # Dead letters are written even if the run is cancelled.
             producing = anyio.CancelScope(shield=True)
             tasks.start_soon(_run_in, producing, producer)
@@ -207,7 +228,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
         have `shutdown_grace` seconds, then they are cancelled, and their records are
         released. Call this in the worker's event loop.
         """
-        self._stop_requested = True
+        self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         if self._runner is not None:
             self._runner.stop()
@@ -217,7 +238,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
 
         It returns within a second, even if brokers do not respond.
         """
-        self._stop_requested = True
+        self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         self._access.shorten_close()
         if self._runner is not None:

@@ -9,10 +9,12 @@ from sharecons.config.callables import check_callback
 from sharecons.errors import ConfigurationError
 from sharecons.log import get_logger
 from sharecons.record import KeyT, Record, ValueT
+from sharecons.worker.error_text import code_line
 from sharecons.worker.failure_log import PERIOD, LineLimit
 from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.outcomes import RecordOutcome
+from sharecons.worker.quoted_records import SafeTexts
 
 __all__ = ["OutcomeCallback", "OutcomeEvent", "check_on_outcome"]
 
@@ -57,9 +59,16 @@ class OutcomeCallback:
         event = OutcomeEvent(item.argument, outcome, attempt, seconds, error)
         try:
             returned = self._function(event)
-        except Exception:  # noqa: BLE001 (any of the application's)
+        except Exception as error:  # noqa: BLE001 (any of the application's)
             if self._limit.allows(""):
-                self._log.exception("on_outcome failed", function=self._name)
+                is_hidden = SafeTexts().hides(error, item)
+                self._log.error(
+                    "on_outcome failed",
+                    function=self._name,
+                    error=type(error).__name__,
+                    at=code_line(error),
+                    exc_info=None if is_hidden else error,
+                )
             return
         if returned is None or not inspect.isawaitable(returned):
             return

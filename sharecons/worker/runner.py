@@ -6,7 +6,7 @@ executor. Cancelling a run at any time releases the records that are not settled
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -19,12 +19,15 @@ from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
+from sharecons.worker.conditions import RunningCall, WorkerConditions
 from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.demand import demand_of
+from sharecons.worker.error_text import repr_of
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
+from sharecons.worker.life_log import LifeLog
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
@@ -36,6 +39,7 @@ from sharecons.worker.middleware import Middleware
 from sharecons.worker.middleware_chain import MiddlewareChain
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcome_events import OutcomeCallback
+from sharecons.worker.positions import positions_text
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import WorkerStats
@@ -66,18 +70,24 @@ class Runner:
         middleware: Sequence[Middleware],
         on_outcome: OutcomeCallback | None,
         options: WorkerOptions,
+        *,
+        life_log: LifeLog,
+        conditions: WorkerConditions,
     ) -> None:
         self._access = access
         observer = access.member.observer
         if observer is not None:
             middleware = (observer.process, *middleware)
+        self._life_log = life_log
+        self._conditions = conditions
+        self._grace = options.shutdown_grace
         self._routes = routes = options.routes
         self._on_outcome = on_outcome
         self._has_meters = options.meters is not None
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=access.group_id)
         self._failures = FailureLog(self._log, clock)
-        self._copy_log = CopyLog(access.group_id)
+        self._copy_log = CopyLog(access.group_id, clock)
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
@@ -95,7 +105,10 @@ class Runner:
             options.concurrency, clock, self._next_call, self._call, self._wake
         )
         self._blocked_loop = BlockedLoopLog(
-            self._log, clock, lambda settings: routes.of_settings(settings).name
+            self._log,
+            clock,
+            lambda settings: routes.of_settings(settings).name,
+            conditions.loop,
         )
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
@@ -153,6 +166,8 @@ class Runner:
         ]
         self._failure: Exception | None = None
         self.handler_failed = False
+        concurrency = options.concurrency
+        conditions.threads = lambda: (self._abandoned_threads, concurrency)
 
     @property
     def stats(self) -> WorkerStats:
@@ -162,7 +177,7 @@ class Runner:
             held=scheduler.held_count,
             running=scheduler.running,
             waiting=scheduler.waiting_count,
-            abandoned_threads=sum(each.count for each in self._threads),
+            abandoned_threads=self._abandoned_threads,
             **self._machine.counts.as_dict(),
         )
 
@@ -171,6 +186,10 @@ class Runner:
         in_retry_topics = self._machine.scheduler.waiting_in_retry_topics
         dead_letters = self._machine.copies.dead_letter_count
         add_gauges(values, self.stats, in_retry_topics, dead_letters)
+
+    @property
+    def _abandoned_threads(self) -> int:
+        return sum(each.count for each in self._threads)
 
     async def run(self) -> Exception | None:
         """Process records until `stop` is called.
@@ -219,10 +238,14 @@ class Runner:
 
     def stop(self) -> None:
         """Fetch no more; process what was fetched, within the grace period."""
+        self._conditions.is_stopping = True
+        self._life_log.on_stop(self.stats, self._grace)
         self._shutdown.stop()
 
     def stop_now(self) -> None:
         """Cancel the handlers, and stop."""
+        self._conditions.is_stopping = True
+        self._life_log.on_stop(self.stats, 0.0)
         self._shutdown.stop_now()
 
     # Errors and time.
@@ -248,10 +271,32 @@ class Runner:
                 self._on_fatal_error(error)
             await self._executor.move_waiting()
             assignment = self._access.member.assignment
-            self._execute(self._machine.on_assignment(assignment, self._clock()))
+            now = self._clock()
+            self._execute(self._machine.on_assignment(assignment, now))
+            self._conditions.look(
+                now, self._long_calls(now), self._machine.window.held_up(now)
+            )
+
+    def _long_calls(self, now: float) -> Iterator[RunningCall]:
+        """Return the calls that have run for longer than the limit."""
+        limit = self._conditions.policy.stuck_after
+        if limit is None:
+            return
+        began = now - limit
+        for call in self._slots.running:
+            if call.began < began:
+                records = positions_text([item.record for item in call.items])
+                name = self._routes.of_settings(call.queue.settings).name
+                yield RunningCall(now - call.began, name, records, False)
+        for route in self._routes.routes:
+            for thread in route.call.threads.abandoned if route.call.threads else ():
+                if thread.began < began:
+                    argument = repr_of(thread.argument)
+                    yield RunningCall(now - thread.began, route.name, argument, True)
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)
+        self._copy_log.flush()
         if self._on_outcome is not None:
             self._on_outcome.flush(FOREVER if at_end else self._clock())
         for threads in self._threads:
@@ -266,6 +311,8 @@ class Runner:
 
     def _on_taken(self, records: Sequence[Any]) -> None:
         now = self._clock()
+        if not self._life_log.has_records and records:
+            self._life_log.on_records(records)
         items = self._machine.new_items(records, now, time.time())
         for item in items:
             self._locks.add(item)

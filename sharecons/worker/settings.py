@@ -14,6 +14,7 @@ from sharecons.instrumentation import Instrumentation
 from sharecons.member.lease_buffer import Acknowledged
 from sharecons.net.io.transport import Network
 from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.middleware import Middleware
 from sharecons.worker.outcome_events import OutcomeEvent
@@ -141,6 +142,8 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
         handle_signals: stop on SIGTERM and SIGINT; a second one cancels the handlers.
             They are received while a worker runs in the main thread. Earlier signal
             handlers of the application are called as well, and are restored.
+        health: when the worker counts as not ready, and as not live; see
+            `HealthPolicy`.
         middleware: coroutine functions with an `Attempt` and `call_next` as arguments,
             which wrap each call of a handler; the first one is the outermost.
         collect_metrics: count for `worker.metrics()`. This takes 1 to 2 µs for each
@@ -157,6 +160,7 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
     create_topics: bool
     shutdown_grace: float
     handle_signals: bool
+    health: HealthPolicy | None
     middleware: Sequence[Middleware]
     on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None
     on_acknowledged: Acknowledged | None

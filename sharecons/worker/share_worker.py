@@ -23,6 +23,8 @@ from sharecons.worker.handler import (
     OwnValueT,
     check_options,
 )
+from sharecons.worker.health_policy import HealthPolicy
+from sharecons.worker.life_log import LifeLog
 from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
@@ -154,6 +156,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         shutdown_grace: float = 30.0,
         handle_signals: bool = True,
         stop_on_error: bool = False,
+        health: HealthPolicy | None = None,
         middleware: Sequence[Middleware] = (),
         on_outcome: Callable[[OutcomeEvent[Any, Any]], object] | None = None,
         on_acknowledged: Acknowledged | None = None,
@@ -190,7 +193,9 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         access = WorkerMembership(member, self._registry.topics)
         access.member.on_acknowledged = on_acknowledged
         meters = Meters() if collect_metrics else None
-        super().__init__(access, handle_signals=handle_signals, meters=meters)
+        super().__init__(
+            access, _policy(health), handle_signals=handle_signals, meters=meters
+        )
         self._concurrency = concurrency
         self._max_held_bytes = max_held_bytes
         self._shutdown_grace = shutdown_grace
@@ -290,7 +295,10 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         )
         self._access.check_before_joining(checks.run)
 
-    def _new_runner(self, producer: IdempotentProducer) -> Runner:
+    def _log_start(self, log: LifeLog) -> None:
+        log.on_start(self.member_id, self._registry.routes, self._concurrency)
+
+    def _new_runner(self, producer: IdempotentProducer, log: LifeLog) -> Runner:
         options = WorkerOptions(
             concurrency=self._concurrency,
             max_bytes=self._max_held_bytes,
@@ -299,8 +307,25 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             meters=self._meters,
         )
         return Runner(
-            self._access, producer, self._middleware, self._on_outcome, options
+            self._access,
+            producer,
+            self._middleware,
+            self._on_outcome,
+            options,
+            life_log=log,
+            conditions=self._conditions,
         )
+
+
+def _policy(health: object) -> HealthPolicy:
+    if health is None:
+        return HealthPolicy()
+    if not isinstance(health, HealthPolicy):
+        raise ConfigurationError(
+            f"health must be a HealthPolicy, not {health!r}: pass "
+            "HealthPolicy(stuck_after=600.0), for example"
+        )
+    return health
 
 
 def _given_handlers(

@@ -72,7 +72,7 @@ class CallSlots:
         self._make_call = make_call
         self._on_free = on_free
         self.on_long_step: Callable[[Sequence[WorkItem], float], None] | None = None
-        self._count = 0
+        self._slots: set[CallSlot] = set()
         self._tasks: TaskGroup | None = None
         self._idle: list[CallSlot] = []
         self._ended = False
@@ -80,7 +80,13 @@ class CallSlots:
     @property
     def are_busy(self) -> bool:
         """True if no call can start before another one ends."""
-        return not self._idle and self._count >= self._limit
+        return not self._idle and len(self._slots) >= self._limit
+
+    @property
+    def running(self) -> list[Call]:
+        """The calls that have not ended, even if they were cancelled."""
+        calls = [slot.call for slot in self._slots]
+        return [call for call in calls if call is not None and call.is_running]
 
     def start_calls(self, tasks: TaskGroup) -> None:
         """Start a call, if one can start; once it waits, the others start.
@@ -122,7 +128,7 @@ class CallSlots:
     def _new_slot(self) -> CallSlot:
         assert self._tasks is not None, "calls have been started"
         slot = CallSlot()
-        self._count += 1
+        self._slots.add(slot)
         self._tasks.start_soon(self._run, slot)
         return slot
 
@@ -138,7 +144,7 @@ class CallSlots:
                     self._on_free()
         finally:
             slot.call = None
-            self._count -= 1
+            self._slots.discard(slot)
             self._on_free()
 
     async def _wait_for_call(self, slot: CallSlot) -> None:

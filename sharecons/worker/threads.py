@@ -43,12 +43,16 @@ class AbandonedThread:
 
     Attributes:
         argument: what the function was called with: a record or a batch.
-        since: when the call was cancelled, on the clock of `anyio.current_time()`.
+        began: when it was called, on the clock of `anyio.current_time()`.
+        since: when the call was cancelled, on this clock.
     """
 
-    def __init__(self, function: Callable[[Any], Any], argument: Any) -> None:
+    def __init__(
+        self, function: Callable[[Any], Any], argument: Any, began: float
+    ) -> None:
         self._function = function
         self.argument = argument
+        self.began = began
         self.since = 0.0
         self._ident: int | None = None
         self._has_ended = False
@@ -121,7 +125,7 @@ class ThreadCalls:
         """Call the function; return a tuple with its result."""
         if self._limiter is None:
             self._limiter = anyio.CapacityLimiter(math.inf)
-        thread = AbandonedThread(self._function, argument)
+        thread = AbandonedThread(self._function, argument, anyio.current_time())
         try:
             return await to_thread.run_sync(
                 thread.run, limiter=self._limiter, abandon_on_cancel=True

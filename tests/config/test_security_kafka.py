@@ -1,5 +1,6 @@
 """TLS and SASL with a real Kafka: successful and rejected connections."""
 
+import base64
 import time
 
 import anyio
@@ -422,3 +423,18 @@ async def test_properties_file_of_kafkas_tools_is_accepted(
 
     assert () == found.warnings
     assert await list_brokers(found.bootstrap_servers, found.security)
+
+
+@pytest.mark.parametrize("mechanism", PASSWORD_MECHANISMS)
+async def test_rejected_password_is_in_no_log_line(secure_kafka, mechanism, caplog):
+    """Neither is its base64, which is in the requests of PLAIN and SCRAM."""
+    caplog.set_level("DEBUG")
+    password = "wrong-pl4nted-8431"
+    security = Security.sasl(mechanism, NAME, password, tls=False)
+
+    with pytest.raises(AuthenticationError) as caught:
+        await list_brokers(secure_kafka.at("NAMED"), security)
+
+    text = f"{caplog.text} {[vars(each) for each in caplog.records]} {caught.value!r}"
+    assert "pl4nted" not in text
+    assert base64.b64encode(password.encode()).decode()[:8] not in text

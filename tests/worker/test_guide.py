@@ -50,7 +50,7 @@ class Reply:
 
 
 def test_every_program_compiles() -> None:
-    assert GUIDE.compile() == 13
+    assert GUIDE.compile() == 14
 
 
 @on_real_clock
@@ -390,3 +390,12 @@ def test_table_of_the_window_is_what_the_worker_allows() -> None:
 
     assert 9 == len(numbers)
     assert [rate * wait for rate, wait in numbers] == [USABLE * DEFAULT_WINDOW] * 9
+
+
+def test_worker_with_a_health_policy_has_it() -> None:
+    new_worker = GUIDE.program("new_healthy_worker", ShareWorker=ShareWorker)
+
+    worker = new_worker(Handled(), bootstrap_servers="b:1")
+
+    assert ["starting"] == [condition.name for condition in worker.not_ready]
+    assert () == worker.not_live

@@ -21,7 +21,7 @@ async def test_call_that_is_cancelled_before_its_thread_starts_abandons_none() -
 
 def test_thread_that_has_ended_when_its_call_is_cancelled_is_not_abandoned() -> None:
     called: list[str] = []
-    thread = AbandonedThread(called.append, "a")
+    thread = AbandonedThread(called.append, "a", 0.0)
     thread.run()
 
     assert not thread.abandon(lambda: None)
@@ -35,7 +35,7 @@ def test_thread_that_is_abandoned_while_the_function_runs_reports_its_end() -> N
         assert thread.abandon(lambda: events.append("end"))
         events.append(argument)
 
-    thread = AbandonedThread(abandon, "a")
+    thread = AbandonedThread(abandon, "a", 0.0)
     thread.run()
 
     assert ["a", "end"] == events
@@ -44,7 +44,7 @@ def test_thread_that_is_abandoned_while_the_function_runs_reports_its_end() -> N
 def test_thread_that_is_abandoned_as_it_starts_reports_its_end() -> None:
     """Otherwise it would take one of the worker's slots for ever."""
     events: list[str] = []
-    thread = AbandonedThread(events.append, "a")
+    thread = AbandonedThread(events.append, "a", 0.0)
     thread.abandon(lambda: events.append("end"))
     thread.run()
 

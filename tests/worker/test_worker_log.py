@@ -66,7 +66,7 @@ async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
         await until(lambda: settled(broker, 1))
 
     (line,) = lines_of(caplog, "record dead-lettered")
-    assert "reason='JSONDecodeError: " in line
+    assert "reason='value not deserialized: JSONDecodeError'" in line
     assert "json/decoder.py:" in line
     assert "sharecons/" not in line.partition(" at=")[2]
 

@@ -26,6 +26,10 @@ WORKER_OPTIONS: Final = (
     "key_order",
     "handler_timeout",
     "max_lock_time",
+    "stuck_after",
+    "window_held_after",
+    "liveness",
+    "ignored",
     "auto_offset_reset",
     "bootstrap_servers",
     "command_config",
@@ -123,6 +127,36 @@ def _add_worker_options(parser: argparse.ArgumentParser) -> None:
         type=_parse_seconds,
         metavar="SECONDS",
         help="time for which a record is held in all, waits included (default: a day)",
+    )
+    add(
+        "--stuck-after",
+        type=_parse_seconds,
+        metavar="SECONDS",
+        help="time for one call of the handler, and for what follows its timeout; then "
+        "/livez and /readyz fail (default: no limit)",
+    )
+    add(
+        "--window-held-after",
+        type=_parse_seconds,
+        metavar="SECONDS",
+        help="time for which one record can hold up its partition; then /readyz fails "
+        "(default: 60)",
+    )
+    add(
+        "--liveness",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="a condition that fails /livez; can be repeated (default: blocked-loop "
+        "and stuck-handler)",
+    )
+    add(
+        "--ignore-condition",
+        dest="ignored",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="a condition that does not fail /readyz; can be repeated",
     )
     add(
         "--auto-offset-reset",

@@ -9,6 +9,7 @@ from sharecons.cli.run.target import import_target
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.errors import ConfigurationError
 from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic
 from sharecons.worker.share_worker import ShareWorker
@@ -21,6 +22,7 @@ NONE: Final = "none"
 
 FLAGS: Final = {
     "topics": "--topic",
+    "ignored": "--ignore-condition",
     "retry_topics": "--retry-topic",
     "bootstrap_servers": "--bootstrap-server",
     "command_properties": "--command-property",
@@ -84,6 +86,14 @@ def build_worker(options: argparse.Namespace, member_id: str | None) -> Worker:
         key_order=options.key_order,
         shutdown_grace=options.grace,
         handle_signals=False,
+        health=HealthPolicy(
+            ignored=options.ignored,
+            **_given(
+                stuck_after=options.stuck_after,
+                window_held_after=options.window_held_after,
+                liveness=options.liveness or None,
+            ),
+        ),
         **_given(
             concurrency=options.concurrency,
             timeout=options.handler_timeout,

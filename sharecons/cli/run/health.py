@@ -5,12 +5,10 @@ event loop. Then `/livez` fails, and a supervisor such as Kubernetes restarts th
 process. Needs the package prometheus-client.
 """
 
-import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
-import anyio
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from sharecons.errors import ConfigurationError
@@ -18,7 +16,7 @@ from sharecons.exporter.http_server import serve_wsgi
 from sharecons.metrics.families import MetricFamily
 from sharecons.prometheus.collectors import FamilyCollector
 
-__all__ = ["LoopWatch", "Problem", "health_port", "serve_health"]
+__all__ = ["Problem", "health_port", "serve_health"]
 
 Problem = Callable[[], str | None]
 """Returns why a process is not live, or not ready; None if it is."""
@@ -27,30 +25,6 @@ Families = Callable[[], Iterable[MetricFamily]]
 """Returns the metrics with their present values."""
 
 HOST: Final = "0.0.0.0"
-
-BEAT: Final = 0.5
-BLOCKED_AFTER: Final = 5.0
-"""Seconds without a turn of the event loop after which it counts as blocked."""
-
-
-class LoopWatch:
-    """Measures whether the event loop runs: `run` is a task in it."""
-
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
-        self._last = clock()
-
-    async def run(self) -> None:
-        while True:
-            self._last = self._clock()
-            await anyio.sleep(BEAT)
-
-    def problem(self) -> str | None:
-        """Return that the loop is blocked, or None; any thread can call this."""
-        blocked = self._clock() - self._last
-        if blocked < BLOCKED_AFTER:
-            return None
-        return f"the event loop has been blocked for {blocked:.0f} s by a handler"
 
 
 @asynccontextmanager

@@ -3,13 +3,11 @@
 import argparse
 import signal
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import ExitStack, asynccontextmanager
-from functools import partial
 from typing import Any, Final
 
 import anyio
-from anyio.abc import TaskGroup
 
 from sharecons.cli import exit_codes, output
 from sharecons.cli.exit_codes import ExitCode, write_errors
@@ -19,7 +17,6 @@ from sharecons.cli.run.exit_deadline import AT_ONCE, MARGIN, ExitDeadline
 from sharecons.cli.run.handler_exits import exit_code_after
 from sharecons.cli.run.lifeline import Lifeline, watch_lifeline
 from sharecons.cli.run.logs import StatusLine, configure_logs
-from sharecons.cli.run.missing_topics import MissingTopicsWatch
 from sharecons.cli.run.processes import member_name
 from sharecons.cli.run.progress import ProgressMeter, numbers
 from sharecons.cli.run.report import Report, check_families, encode_report
@@ -27,6 +24,7 @@ from sharecons.cli.run.target import TargetError
 from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.metrics.families import MetricFamily, families_of
+from sharecons.worker.conditions import Condition
 from sharecons.worker.share_worker import ShareWorker
 
 __all__ = ["run_process"]
@@ -93,9 +91,6 @@ class _Process:
         self._status = status
         self._lifeline = lifeline
         self._exit = ExitDeadline(_log.error)
-        self._missing_topics = MissingTopicsWatch(
-            lambda: worker.missing_topics, time.monotonic
-        )
         self._code = int(ExitCode.SUCCESS)
         self._is_stopping = False
 
@@ -104,20 +99,12 @@ class _Process:
         # not end.
         self._worker.handle_signals = False
         failure: Exception | None = None
-        worker = self._worker
-        _log.info(
-            "worker starts",
-            group=worker.group_id,
-            topics=", ".join(sorted(worker.subscription)),
-            concurrency=worker.concurrency,
-            dead_letter=", ".join(worker.dead_letter_topics) or None,
-        )
         self._warn_of_grace()
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._receive_signals)
             tasks.start_soon(self._log_progress if self._status is None else self._show)
             try:
-                async with self._health(tasks):
+                async with self._health():
                     await self._worker.run()
             except Exception as error:  # noqa: BLE001 (raised below, not in a group)
                 failure = error
@@ -138,24 +125,23 @@ class _Process:
     def _end(self, failure: Exception | None) -> ExitCode:
         # The exit deadline goes on: a handler in a thread would keep the interpreter.
         if isinstance(failure, Error) and not self._worker.handler_failed:
-            self._log_end()
+            self._clear_status()
             raise failure
         if failure is not None:
             self.log_failure(failure)
             return ExitCode.FAILED
-        self._log_end()
+        self._clear_status()
         # Not a member of the enum if a signal ended the worker.
         return self._code  # type: ignore[return-value]
 
     def log_failure(self, error: BaseException) -> None:
-        """Log the end of the worker, and the exception of a handler that ended it."""
-        self._log_end()
+        """Log the exception of a handler that ended the worker."""
+        self._clear_status()
         _log.error("worker failed", exc_info=error)
 
-    def _log_end(self) -> None:
+    def _clear_status(self) -> None:
         if self._status is not None:
             self._status.show("")
-        _log.info("worker ended", **numbers(self._worker.stats))
 
     # Signals.
 
@@ -178,46 +164,36 @@ class _Process:
             return
         self._is_stopping = True
         grace = self._options.grace
-        # A ShareWorker of the application can have a shorter grace period.
-        handlers_grace = min(grace, worker.shutdown_grace)
-        _log.info(
-            "stopping: handlers finish",
-            signal=received.name,
-            running=worker.stats.running,
-            grace=handlers_grace,
-        )
+        _log.info("signal received", signal=received.name, group=worker.group_id)
         self._exit.set(grace + MARGIN, ExitCode.FAILED)
         worker.stop()
 
     # Health and progress.
 
     @asynccontextmanager
-    async def _health(self, tasks: TaskGroup) -> AsyncIterator[None]:
+    async def _health(self) -> AsyncIterator[None]:
         """Serve the health port, if there is one, or report to the supervisor."""
         port: int | None = self._options.health_port
         if port is None:
             yield
             return
-        from sharecons.cli.run.health import LoopWatch, health_port
-
-        watch = LoopWatch()
-        tasks.start_soon(watch.run)
-        tasks.start_soon(self._missing_topics.run)
         if self._lifeline is not None:
-            self._lifeline.report_by(partial(self._report, watch.problem))
+            self._lifeline.report_by(self._report)
             yield
             return
+        from sharecons.cli.run.health import health_port
+
         async with health_port(
             port,
-            live=watch.problem,
+            live=self._liveness_problem,
             ready=self._readiness_problem,
-            families=lambda: self._families(watch.problem(), self._readiness_problem()),
+            families=lambda: self._families(*self._problems()),
             log=lambda url: _log.info("health port", url=url),
         ):
             yield
 
-    def _report(self, live: Callable[[], str | None], number: int) -> bytes:
-        problems = live(), self._readiness_problem()
+    def _report(self, number: int) -> bytes:
+        problems = self._problems()
         return encode_report(Report(number, *problems, self._families(*problems)))
 
     def _families(self, live: str | None, ready: str | None) -> list[MetricFamily]:
@@ -227,20 +203,14 @@ class _Process:
             *check_families(group, live, ready),
         ]
 
-    def _readiness_problem(self) -> str | None:
-        if self._is_stopping:
-            return "the worker is stopping"
-        worker = self._worker
-        if worker.connected:
-            return self._missing_topics.problem() or self._thread_problem()
-        problems = "; ".join(worker.problems) or "no heartbeat is accepted"
-        return f"not consuming in group {worker.group_id!r}: {problems}"
+    def _problems(self) -> tuple[str | None, str | None]:
+        return self._liveness_problem(), self._readiness_problem()
 
-    def _thread_problem(self) -> str | None:
-        threads = self._worker.stats.abandoned_threads
-        if threads < self._worker.concurrency:
-            return None
-        return f"{threads} cancelled handlers have not ended, and take all threads"
+    def _liveness_problem(self) -> str | None:
+        return _text_of(self._worker.not_live)
+
+    def _readiness_problem(self) -> str | None:
+        return _text_of(self._worker.not_ready)
 
     async def _show(self) -> None:
         """Keep the status line of a terminal up to date."""
@@ -261,3 +231,8 @@ class _Process:
             if stats != before:
                 _log.info("progress", records_per_second=round(rate), **numbers(stats))
             before = stats
+
+
+def _text_of(conditions: tuple[Condition, ...]) -> str | None:
+    """Return conditions as text, one a line; None if there are none."""
+    return "\n".join(map(str, conditions)) or None

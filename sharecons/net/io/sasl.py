@@ -62,7 +62,7 @@ class SaslSessions:
             self._problems.on_success("", now)
 
     def on_failure(self, broker: str, error: Error, now: float) -> None:
-        """Note a failure that does not end the client; log it, once a minute."""
+        """Note a failure that does not end the client; log it, as it lasts."""
         self._failing_since = min(self._failing_since, now)
         if self._problems is None:
             # structlog takes 0.1 s to import; most clients never need it here.

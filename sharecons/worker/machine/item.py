@@ -36,12 +36,14 @@ class Call:
         items: its records; once it runs, without the records that were settled before.
         queue: of its handler; the queue that has started the call sets it.
         is_running: the handler runs, even if the call was cancelled.
+        began: when the handler was called, while it runs.
         without_outcome: how many of its records have no outcome yet, while it runs.
         slot: the shell keeps here what makes the call.
         middleware: the shell keeps here the call within middleware, if there is any.
     """
 
     __slots__ = (
+        "began",
         "is_running",
         "items",
         "middleware",
@@ -55,6 +57,7 @@ class Call:
     def __init__(self, items: "list[WorkItem]") -> None:
         self.items = items
         self.is_running = False
+        self.began = math.inf
         self.without_outcome = 0
         self.slot: Any = None
         self.middleware: Any = None

@@ -165,6 +165,7 @@ class WorkerMachine:
                     self._ends.settle(item, outcome, now, actions)
         _keep_running(call)
         call.is_running = True
+        call.began = now
         return actions
 
     def on_not_deserialized(

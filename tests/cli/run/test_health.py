@@ -1,15 +1,13 @@
-"""The health port: status codes, metrics, and a blocked event loop."""
+"""The health port: status codes and metrics."""
 
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
-import anyio
 import pytest
 from anyio import to_thread
 
-from sharecons.cli.run.health import LoopWatch, serve_health
+from sharecons.cli.run.health import serve_health
 from sharecons.metrics.families import MetricFamily
-from tests.waiting import until
 
 pytestmark = [
     pytest.mark.anyio,
@@ -91,18 +89,3 @@ async def test_port_is_free_again_when_the_block_is_left():
         pass
     async with State().served(port) as again:
         assert port == again
-
-
-async def test_blocked_event_loop_is_a_problem_until_it_runs_again():
-    now = 100.0
-    watch = LoopWatch(lambda: now)
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(watch.run)
-        await anyio.lowlevel.checkpoint()
-        assert watch.problem() is None
-        now = 104.9
-        assert watch.problem() is None
-        now = 106.0
-        assert "blocked for 6 s" in watch.problem()
-        await until(lambda: not watch.problem())
-        tasks.cancel_scope.cancel()

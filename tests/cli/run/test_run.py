@@ -33,7 +33,7 @@ def test_each_record_is_handled_once(broker, tmp_path, target):
         assert 0 == code
         assert 40 == len(command.entries("end"))
         (ended,) = command.events("worker ended")
-        assert (40, 0, 0) == (ended["accepted"], ended["released"], ended["held"])
+        assert (40, 0) == (ended["accepted"], ended["released"])
 
 
 def test_function_that_makes_a_worker_is_called(broker, tmp_path):
@@ -97,7 +97,7 @@ def test_second_signal_stops_without_waiting_for_handlers(broker, tmp_path, hand
     with running(broker, tmp_path, f"app:{handler}", "--grace", "600") as command:
         command.wait_for("begin", 1)
         command.process.terminate()
-        command.wait_until(lambda: command.events("stopping: handlers finish"))
+        command.wait_until(lambda: command.events("worker stops"))
         began = time.monotonic()
         code = command.stop()
 
@@ -178,9 +178,10 @@ def test_logs_have_one_json_object_per_line(broker, tmp_path):
     with running(broker, tmp_path, "app:handle") as command:
         command.wait_for("end", 40)
         command.stop()
-        (event,) = command.events("stopping: handlers finish")
+        (received,) = command.events("signal received")
+        (event,) = command.events("worker stops")
 
-        assert "SIGTERM" == event["signal"]
+        assert "SIGTERM" == received["signal"]
         assert {"level", "timestamp", "logger", "grace"} <= event.keys()
         assert all(line.startswith("{") for line in command.stderr.splitlines())
 
@@ -247,7 +248,9 @@ def test_worker_whose_fetches_are_rejected_is_not_ready(broker, tmp_path):
             problem = command.get("/readyz")[1]
         command.wait_until(lambda: 200 == command.get("/readyz")[0])
 
-    assert problem.startswith("not consuming in group 'billing': fetches rejected")
+    assert problem.startswith(
+        "disconnected: not consuming in group 'billing': fetches rejected"
+    )
     assert "raise its group.share.max.share.sessions" in problem
 
 
@@ -257,7 +260,7 @@ def test_worker_whose_threads_all_hang_is_not_ready(broker, tmp_path):
         command.wait_for("begin", 2)
         command.wait_until(lambda: 503 == command.get("/readyz")[0])
 
-        text = "2 cancelled handlers have not ended, and take all threads\n"
+        text = "no-threads: 2 cancelled handlers have not ended, and take all threads\n"
         assert (503, text) == command.get("/readyz")
         _, metrics = command.get("/metrics")
         gauge = 'sharecons_worker_abandoned_threads{group="billing"} 2.0'
@@ -270,7 +273,28 @@ def test_blocked_event_loop_is_not_live(broker, tmp_path):
         command.wait_for("begin", 1)
         command.wait_until(lambda: 503 == command.get("/livez")[0])
 
-        assert "the event loop has been blocked for" in command.get("/livez")[1]
+        assert "blocked-loop: the event loop has been" in command.get("/livez")[1]
+
+
+def test_stuck_handler_is_not_live_if_it_is_to_be(broker, tmp_path):
+    options = ("--stuck-after", "0.2", "--health-port", "0")
+    with running(broker, tmp_path, "app:hang", *options) as command:
+        command.wait_for("begin", 1)
+        command.wait_until(lambda: 503 == command.get("/livez")[0])
+
+        _, text = command.get("/livez")
+        assert text.startswith("stuck-handler: handler hang has run for ")
+        assert ", more than stuck_after=0.2, with orders-0@" in text
+        code, text = command.get("/readyz")
+        assert (503, "stuck-handler") == (code, text.partition(":")[0])
+
+
+@pytest.mark.parametrize("option", ["--liveness", "--ignore-condition"])
+def test_condition_that_does_not_exist_is_a_usage_error(broker, tmp_path, option):
+    options = (option, "stuck", "--health-port", "0")
+    with running(broker, tmp_path, "app:handle", *options) as command:
+        assert 2 == command.process.wait(TIMEOUT)
+        assert "'stuck', which is no condition; the conditions are " in command.stderr
 
 
 def test_unreachable_broker_is_an_exit_code(broker, tmp_path):

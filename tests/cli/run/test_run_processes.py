@@ -104,7 +104,7 @@ def test_second_signal_stops_all_processes_without_waiting_for_handlers(
         command.wait_for("begin", 1)
         command.wait_until(lambda: len(members(command)) == 2)
         command.process.terminate()
-        command.wait_until(lambda: len(command.events("stopping: handlers finish")) > 1)
+        command.wait_until(lambda: len(command.events("worker stops")) > 1)
         began = time.monotonic()
         code = command.stop()
 

@@ -1,0 +1,201 @@
+"""The conditions of a worker: why it is not ready, or not live, in words.
+
+Theory of operation
+-------------------
+A health port responds in a thread of its own, so that it also responds while a handler
+blocks the event loop. Other threads cannot look at records that the event loop changes.
+So a task in the event loop looks once a second (`look`), and leaves what it has found
+as a tuple. What must be known while the event loop is blocked is read by any thread:
+the connection, the time since the event loop ran.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, final
+
+from sharecons.record import TopicPartition
+from sharecons.worker.health_policy import HealthPolicy
+from sharecons.worker.loop_watch import LoopWatch
+from sharecons.worker.machine.window import HeldUp
+from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.missing_topics import MissingTopicsWatch
+
+__all__ = ["Condition", "RunningCall", "WorkerConditions"]
+
+
+class Condition(NamedTuple):
+    """Something that is wrong with a worker now.
+
+    Attributes:
+        name: "stuck-handler", for example; see `HealthPolicy`.
+        text: what it is about, and what to do.
+    """
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.text}"
+
+
+class RunningCall(NamedTuple):
+    """A call of a handler that has not ended.
+
+    Attributes:
+        seconds: since it began.
+        handler: its name.
+        argument: the record, or the records, as text.
+        is_abandoned: it was cancelled, and goes on in its thread.
+    """
+
+    seconds: float
+    handler: str
+    argument: str
+    is_abandoned: bool
+
+
+@final
+class WorkerConditions:
+    """Finds the conditions of one worker.
+
+    Attributes:
+        loop: the watch of its event loop.
+        is_stopping, has_ended: set these.
+        threads: returns how many threads of cancelled handlers have not ended, and how
+            many calls can run; set this.
+    """
+
+    def __init__(self, access: WorkerMembership, policy: HealthPolicy) -> None:
+        self.policy = policy
+        self._access = access
+        self.loop = LoopWatch()
+        self._topics = MissingTopicsWatch(
+            lambda: access.member.missing_topics, policy.topics_missing_after
+        )
+        self.is_stopping = False
+        self.has_ended = False
+        self.threads: Callable[[], tuple[int, int]] = _no_threads
+        self._found: tuple[Condition, ...] = ()
+        self._held_up: dict[TopicPartition, tuple[int, float]] = {}
+
+    def look(
+        self, now: float, calls: Iterable[RunningCall], held_up: Iterable[HeldUp]
+    ) -> None:
+        """Look at the records that the worker holds; call this once a second.
+
+        Args:
+            now: the time, in seconds of any clock.
+            calls: the calls that run.
+            held_up: the partitions whose windows are nearly full.
+        """
+        self._topics.look(now)
+        found = (
+            self._topics.problem(now),
+            self._stuck_handler(calls),
+            self._held_window(now, held_up),
+        )
+        names = ("missing-topics", "stuck-handler", "held-window")
+        self._found = tuple(
+            Condition(name, text)
+            for name, text in zip(names, found, strict=True)
+            if text is not None
+        )
+
+    def _stuck_handler(self, calls: Iterable[RunningCall]) -> str | None:
+        limit = self.policy.stuck_after
+        if limit is None:
+            return None
+        stuck = [call for call in calls if call.seconds > limit]
+        if not stuck:
+            return None
+        longest = max(stuck)
+        place = ", in a thread that was cancelled" if longest.is_abandoned else ""
+        more = f"; {len(stuck) - 1} more are stuck" if len(stuck) > 1 else ""
+        return (
+            f"handler {longest.handler} has run for {longest.seconds:.0f} s, more than "
+            f"stuck_after={limit:g}, with {longest.argument}{place}{more}"
+        )
+
+    def _held_window(self, now: float, held_up: Iterable[HeldUp]) -> str | None:
+        before = self._held_up
+        self._held_up = {}
+        longest: tuple[float, HeldUp] | None = None
+        for each in held_up:
+            partition, offset, _ = each
+            known, since = before.get(partition, (None, now))
+            if known != offset:
+                since = now
+            self._held_up[partition] = offset, since
+            if longest is None or now - since > longest[0]:
+                longest = now - since, each
+        limit = self.policy.window_held_after
+        if limit is None or longest is None or longest[0] < limit:
+            return None
+        seconds, ((topic, number), offset, held_for) = longest
+        return (
+            f"no member receives further records of {topic}-{number} for "
+            f"{seconds:.0f} s: offset {offset}, which this worker has held for "
+            f"{held_for:.0f} s, is at the start of the full window; see docs/worker.md"
+        )
+
+    # For any thread.
+
+    def all(self) -> tuple[Condition, ...]:
+        """Return the conditions that the worker has now."""
+        if self.has_ended:
+            return (Condition("ended", "the worker has ended"),)
+        found = [self._of_loop(), self._of_membership(), self._of_threads()]
+        return (*(each for each in found if each is not None), *self._found)
+
+    def not_live(self) -> tuple[Condition, ...]:
+        """Return the conditions that fail the liveness."""
+        return tuple(each for each in self.all() if each.name in self.policy.liveness)
+
+    def not_ready(self) -> tuple[Condition, ...]:
+        """Return the conditions that fail the readiness."""
+        ignored = self.policy.ignored
+        return tuple(each for each in self.all() if each.name not in ignored)
+
+    def _of_loop(self) -> Condition | None:
+        seconds = self.loop.seconds
+        if seconds < self.policy.loop_blocked_after:
+            return None
+        return Condition(
+            "blocked-loop",
+            f"the event loop has been blocked for {seconds:.0f} s, by a handler or by "
+            "other code; no heartbeats and renewals are sent meanwhile",
+        )
+
+    def _of_membership(self) -> Condition | None:
+        if self.is_stopping:
+            return Condition("stopping", "the worker is stopping")
+        member, group = self._access.member, self._access.group_id
+        if member.is_connected:
+            return None
+        problems = "; ".join(member.problems)
+        if member.state == "new":
+            return Condition("starting", "the worker was not started")
+        if member.state == "starting":
+            servers = ", ".join(map(str, self._access.cluster.bootstrap))
+            text = f"connecting to {servers}, to join group {group!r}"
+            return Condition("starting", f"{text}: {problems}" if problems else text)
+        if member.seconds_since_heartbeat is None and not problems:
+            return Condition(
+                "starting", f"joining group {group!r}: no heartbeat is accepted yet"
+            )
+        problems = problems or "no heartbeat is accepted"
+        return Condition(
+            "disconnected", f"not consuming in group {group!r}: {problems}"
+        )
+
+    def _of_threads(self) -> Condition | None:
+        threads, concurrency = self.threads()
+        if threads < concurrency:
+            return None
+        return Condition(
+            "no-threads",
+            f"{threads} cancelled handlers have not ended, and take all threads",
+        )
+
+
+def _no_threads() -> tuple[int, int]:
+    return 0, 1

@@ -1,0 +1,37 @@
+"""The time since the event loop of a worker last ran, for other threads."""
+
+import time
+from collections.abc import Callable
+from typing import final
+
+__all__ = ["LoopWatch"]
+
+
+@final
+class LoopWatch:
+    """Measures the time since the event loop last ran.
+
+    The clock is not the event loop's, which stands still while the loop is blocked on
+    some loops.
+
+    Args:
+        clock: returns the time in seconds, in any thread.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._last: float | None = None
+
+    def beat(self) -> None:
+        """Note that the event loop runs; call this twice a second in it."""
+        self._last = self._clock()
+
+    def end(self) -> None:
+        """Note that no more beats follow."""
+        self._last = None
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the last beat; 0 before the first one and after `end`."""
+        last = self._last
+        return 0.0 if last is None else self._clock() - last

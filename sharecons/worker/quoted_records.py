@@ -1,0 +1,119 @@
+"""Texts of an application's exceptions for log lines, without keys and values.
+
+A handler that parses a record raises exceptions that quote it: `int(record.value)`, for
+example. Log lines must not contain keys and values of records. So the text of an
+exception that quotes one, and its traceback, are left out; its type, the line of code
+and the position of the record remain. The dead letter has the whole text.
+
+A deserializer's exception quotes parts of a value, which cannot be recognized. Its text
+is always left out.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, final
+
+from sharecons.errors import DeserializationError
+from sharecons.worker.error_text import error_text, repr_of, text_of
+from sharecons.worker.machine.item import WorkItem
+
+__all__ = ["SafeTexts", "quotes_record"]
+
+HIDDEN: Final = "(not logged: the text quotes a record)"
+
+PREFIX: Final = 32
+"""Characters of a key or value that are looked for: texts can be cut behind them."""
+
+MIN_QUOTE: Final = 4
+"""Shorter keys and values occur in texts by chance."""
+
+MIN_OBJECT: Final = 8
+"""As MIN_QUOTE, for the text of a deserialized object: "None" and "True" are common."""
+
+MAX_CAUSES: Final = 20
+"""Exceptions of one chain that are looked at; longer ones count as quoting."""
+
+
+def quotes_record(text: str, items: Iterable[WorkItem]) -> bool:
+    """Return whether a text contains the key or value of one of these records."""
+    return any(quote in text for item in items for quote in _quotes(item))
+
+
+@final
+class SafeTexts:
+    """Returns the texts. Records of a batch share an exception, which is read once."""
+
+    def __init__(self) -> None:
+        self._last: tuple[BaseException, bool] | None = None
+
+    def hides(self, error: BaseException, item: WorkItem) -> bool:
+        """Return whether the text and the traceback of an exception are left out."""
+        if self._last is None or self._last[0] is not error:
+            items = [item] if item.call is None else item.call.items or [item]
+            self._last = error, _hides(error, items)
+        return self._last[1]
+
+    def error(self, error: BaseException, item: WorkItem) -> str:
+        """Return the type and the text of what a handler raised for a record."""
+        if self.hides(error, item):
+            return f"{type(error).__name__} {HIDDEN}"
+        return error_text(error)
+
+    def reason(self, reason: str, error: BaseException | None, item: WorkItem) -> str:
+        """Return the reason of an outcome; `error` is the exception that it names."""
+        if isinstance(error, DeserializationError):
+            cause = error.__cause__ or error
+            return f"{error.part} not deserialized: {type(cause).__name__}"
+        if error is not None and self.hides(error, item):
+            return reason.replace(error_text(error), self.error(error, item))
+        return HIDDEN if quotes_record(reason, [item]) else reason
+
+    def end(self) -> None:
+        """Forget the last exception, whose traceback refers to records."""
+        self._last = None
+
+
+def _hides(error: BaseException, items: Sequence[WorkItem]) -> bool:
+    if isinstance(error, DeserializationError):
+        return True
+    chain = list(_chain(error))
+    if len(chain) > MAX_CAUSES:
+        return True
+    text = "\n".join(text for each in chain for text in (text_of(each), repr_of(each)))
+    return quotes_record(text, items)
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """Return an exception with what its traceback shows, up to MAX_CAUSES and one."""
+    found: dict[int, BaseException] = {}
+    pending: list[BaseException | None] = [error]
+    while pending and len(found) <= MAX_CAUSES:
+        each = pending.pop()
+        if each is None or id(each) in found:
+            continue
+        found[id(each)] = each
+        pending += [each.__cause__, each.__context__]
+        if isinstance(each, BaseExceptionGroup):
+            pending += each.exceptions
+    return iter(found.values())
+
+
+def _quotes(item: WorkItem) -> Iterator[str]:
+    """Return what a text contains that quotes a record: the beginnings of its parts."""
+    record, argument = item.record, item.argument
+    for part in (record.key, record.value):
+        if isinstance(part, bytes) and len(part) >= MIN_QUOTE:
+            begin = part[:PREFIX]
+            yield repr(begin)[2:-1]
+            text = begin.decode(errors="ignore")
+            if len(text) >= MIN_QUOTE:
+                yield text
+                yield repr(text)[1:-1]
+    if argument is not record:
+        for value in (argument.key, argument.value):
+            yield from _object_quotes(value)
+
+
+def _object_quotes(value: Any) -> Iterator[str]:
+    for text in (text_of(value), repr_of(value)):
+        if len(text) >= MIN_OBJECT:
+            yield text[:PREFIX]

@@ -1,0 +1,134 @@
+"""docs/logging.md lists every event of the source, and its recipes work."""
+
+import io
+import json
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+import structlog
+
+from sharecons.log import get_logger
+from tests.guides import Guide
+from tests.logged_events import Event, logged_events
+
+Key = tuple[str, str, str]
+
+
+@pytest.fixture(scope="module")
+def page() -> Guide:
+    return Guide("logging.md")
+
+
+@pytest.fixture(scope="module")
+def rows(page: Guide) -> dict[Key, tuple[str, str]]:
+    """Return fields and meaning by logger, level and text."""
+    found: dict[Key, tuple[str, str]] = {}
+    logger = ""
+    for line in page.text.splitlines():
+        if match := re.fullmatch(r"#### `([\w.]+)`", line):
+            logger = match[1]
+        elif re.match(r"\| (DEBUG|INFO|WARNING|ERROR) \|", line):
+            level, text, fields, meaning = line[2:-2].split(" | ")
+            key = logger, level, text
+            assert key not in found, f"twice: {key}"
+            found[key] = fields, meaning
+    return found
+
+
+@pytest.fixture(scope="module")
+def events() -> list[Event]:
+    return logged_events()
+
+
+def key_of(event: Event) -> Key:
+    return event.logger, event.level, event.text
+
+
+def test_each_logging_call_of_the_source_has_a_row(
+    rows: dict[Key, tuple[str, str]], events: list[Event]
+) -> None:
+    assert len(events) > 100
+    missing = [
+        f"{event.where}: {event}" for event in events if key_of(event) not in rows
+    ]
+
+    assert [] == missing
+
+
+def test_each_row_has_a_logging_call(
+    rows: dict[Key, tuple[str, str]], events: list[Event]
+) -> None:
+    assert [] == sorted(rows.keys() - {key_of(event) for event in events})
+
+
+def test_fields_of_a_call_are_in_its_row(
+    rows: dict[Key, tuple[str, str]], events: list[Event]
+) -> None:
+    known: dict[Key, set[str]] = defaultdict(set)
+    open_keys = {key_of(event) for event in events if event.is_open}
+    for event in events:
+        known[key_of(event)] |= event.fields
+    for key, names in known.items():
+        listed = {each for each in re.split(r", (?:and )?", rows[key][0]) if each}
+        assert names <= listed, key
+        assert key in open_keys or listed <= names, key
+
+
+def test_each_row_says_what_an_event_means(rows: dict[Key, tuple[str, str]]) -> None:
+    assert [] == [key for key, (_, meaning) in rows.items() if len(meaning) < 9]
+
+
+@contextmanager
+def unconfigured() -> Iterator[None]:
+    """Remove the handlers of pytest, which it adds before each test."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers.clear()
+    try:
+        yield
+    finally:
+        root.handlers[:] = handlers
+        root.setLevel(level)
+        structlog.reset_defaults()
+
+
+@pytest.mark.parametrize("recipe", ["configure_json_logs", "configure_structlog"])
+def test_recipe_writes_one_json_object_per_line_with_the_fields(
+    page: Guide, recipe: str
+) -> None:
+    stream = io.StringIO()
+    log = get_logger("sharecons.tests", group="billing")
+
+    with unconfigured():
+        page.program(recipe)(stream)
+        log.info("assigned", partitions=3)
+        log.debug("not shown")
+        try:
+            raise ValueError("no such customer")
+        except ValueError as error:
+            log.warning("attempt failed", topic="orders", exc_info=error)
+
+    assigned, failed = map(json.loads, stream.getvalue().splitlines())
+    assert ("assigned", "billing", 3) == (
+        assigned["event"],
+        assigned["group"],
+        assigned["partitions"],
+    )
+    assert "info" == assigned["level"].lower()
+    assert "sharecons.tests" == assigned["logger"]
+    assert "orders" == failed["topic"]
+    assert failed["exception"].endswith("ValueError: no such customer")
+
+
+def test_basic_config_shows_readable_lines_with_fields() -> None:
+    stream = io.StringIO()
+    with unconfigured():
+        logging.basicConfig(stream=stream, level="INFO")
+        get_logger("sharecons.tests", group="billing").info("assigned", partitions=3)
+
+    line = "INFO:sharecons.tests:assigned group=billing partitions=3\n"
+    assert line == stream.getvalue()

@@ -1,0 +1,374 @@
+"""The conditions of a worker: what is wrong with it, in words."""
+
+import threading
+from typing import Any
+
+import anyio
+import pytest
+
+from sharecons import Condition, HealthPolicy, Record, RetryPolicy, ShareWorker
+from sharecons.errors import ConfigurationError
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.pytest_plugin import SETTINGS
+from sharecons.testing.virtual_time import Backend
+from sharecons.worker.loop_watch import LoopWatch
+from sharecons.worker.missing_topics import MissingTopicsWatch
+from tests.waiting import until
+from tests.worker.working import on_real_clock, settled, working
+
+pytestmark = pytest.mark.anyio
+
+ONCE = RetryPolicy(max_attempts=1)
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+def names(conditions: tuple[Condition, ...]) -> list[str]:
+    return [condition.name for condition in conditions]
+
+
+def text_of(conditions: tuple[Condition, ...]) -> str:
+    """Return the text of the only condition."""
+    (condition,) = conditions
+    return condition.text
+
+
+async def accept(record: Record[Any, Any]) -> None:
+    await anyio.lowlevel.checkpoint()
+
+
+# Its life.
+
+
+async def test_worker_says_why_it_is_not_ready_from_its_start_to_its_end(
+    broker: EmbeddedBroker,
+) -> None:
+    worker: ShareWorker[bytes, bytes] = ShareWorker(
+        "orders",
+        accept,
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+    )
+    assert (Condition("starting", "the worker was not started"),) == worker.not_ready
+    slow_start = broker.faults.on("ApiVersions", times=1).stall(1.0)
+    heartbeats = broker.faults.on("ShareGroupHeartbeat", times=None).stall()
+    with slow_start, heartbeats:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(worker.run)
+            await anyio.sleep(0.5)
+            text = f"connecting to {broker.bootstrap_servers}, to join group 'billing'"
+            assert (Condition("starting", text),) == worker.not_ready
+            await anyio.sleep(1.5)
+            text = "joining group 'billing': no heartbeat is accepted yet"
+            assert (Condition("starting", text),) == worker.conditions
+            assert () == worker.not_live
+            worker.stop()
+            assert ["stopping"] == names(worker.not_ready)
+            assert () == worker.not_live
+    assert (Condition("ended", "the worker has ended"),) == worker.not_ready
+    assert () == worker.not_live
+
+
+async def test_worker_is_ready_once_it_has_joined(broker: EmbeddedBroker) -> None:
+    async with working(broker, accept) as worker:
+        await worker.assigned()
+
+        assert () == worker.conditions
+        assert () == worker.not_ready
+
+
+async def test_worker_without_its_broker_names_it_and_is_live(
+    broker: EmbeddedBroker,
+) -> None:
+    async with working(broker, accept, within=300.0) as worker:
+        await worker.assigned()
+        broker.stop_broker(1)
+        await until(lambda: bool(worker.not_ready), within=60.0, pause=0.5)
+        await anyio.sleep(10.0)
+
+        assert ["disconnected"] == names(worker.not_ready)
+        text = text_of(worker.not_ready)
+        assert text.startswith("not consuming in group 'billing': unreachable")
+        assert broker.bootstrap_servers in text
+        assert () == worker.not_live
+        broker.start_broker(1)
+        await until(lambda: not worker.not_ready, within=60.0, pause=0.5)
+
+
+async def test_missing_topic_is_a_condition_until_it_exists(
+    broker: EmbeddedBroker,
+) -> None:
+    policy = HealthPolicy(topics_missing_after=20.0)
+    async with working(broker, accept, within=300.0, health=policy) as worker:
+        await worker.assigned()
+        broker.delete_topic("orders")
+        await until(lambda: bool(worker.missing_topics), within=60.0, pause=0.5)
+        await anyio.sleep(18.0)
+        assert () == worker.not_ready
+        await anyio.sleep(4.0)
+        missing = worker.not_ready
+        broker.create_topic("orders")
+        await until(lambda: not worker.not_ready, within=60.0, pause=0.5)
+
+    assert ["missing-topics"] == names(missing)
+    assert text_of(missing) == (
+        "subscribed topics do not exist for 20 s: 'orders'; create them, or correct "
+        "the subscription"
+    )
+
+
+def test_topic_that_appears_for_a_moment_is_missing_anew() -> None:
+    missing = {"orders"}
+    watch = MissingTopicsWatch(lambda: missing, 30.0)
+    watch.look(100.0)
+    missing = set()
+    watch.look(129.0)
+    missing = {"orders"}
+    watch.look(129.5)
+
+    assert watch.problem(131.0) is None
+    assert "'orders'" in str(watch.problem(159.5))
+
+
+# Handlers that do not end.
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_stuck_handler_fails_liveness_until_it_ends(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"quick", b"stuck", b"stuck"])
+    leave = anyio.Event()
+
+    async def charge(record: Record[Any, Any]) -> None:
+        if record.value == b"stuck":
+            await leave.wait()
+
+    policy = HealthPolicy(stuck_after=60.0)
+    async with working(
+        broker, charge, within=300.0, health=policy, max_wait=5.0
+    ) as worker:
+        await until(lambda: worker.stats.running == 2)
+        await anyio.sleep(55.0)
+        assert () == worker.conditions
+        await anyio.sleep(10.0)
+        stuck = worker.not_live
+        assert worker.not_ready == stuck
+        leave.set()
+        await anyio.sleep(2.0)
+        assert () == worker.conditions
+
+    assert ["stuck-handler"] == names(stuck)
+    text = text_of(stuck)
+    assert ".charge has run for 6" in text
+    assert ", more than stuck_after=60, with orders-0@" in text
+    assert text.endswith("; 1 more are stuck")
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_handler_that_ignores_its_timeout_is_stuck(
+    broker: EmbeddedBroker,
+) -> None:
+    """The worker has cancelled it, and its record can be settled."""
+    broker.produce("orders", [b"stuck"])
+    leave = anyio.Event()
+    begun = anyio.Event()
+
+    async def ignore_cancellation(record: Record[Any, Any]) -> None:
+        begun.set()
+        with anyio.CancelScope(shield=True):
+            await leave.wait()
+
+    policy = HealthPolicy(stuck_after=50.0)
+    async with working(
+        broker,
+        ignore_cancellation,
+        within=300.0,
+        health=policy,
+        max_wait=5.0,
+        timeout=10.0,
+        max_lock_time=30.0,
+        retry=ONCE,
+    ) as worker:
+        await begun.wait()
+        await anyio.sleep(48.0)
+        assert () == worker.not_live
+        await anyio.sleep(5.0)
+        assert 0 == worker.stats.running, "max_lock_time has settled the record"
+        assert "ignore_cancellation has run for 5" in text_of(worker.not_live)
+        leave.set()
+
+
+@pytest.mark.slow("threads have no virtual clock")
+@on_real_clock
+async def test_thread_that_goes_on_after_its_timeout_is_stuck(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"stuck"])
+    leave = threading.Event()
+
+    def hang(record: Record[Any, Any]) -> None:
+        leave.wait(30)
+
+    policy = HealthPolicy(stuck_after=0.2)
+    options = {"timeout": 0.05, "retry": ONCE, "health": policy}
+    try:
+        async with working(broker, hang, **options) as worker:
+            await until(lambda: settled(broker, 1))
+            await until(lambda: bool(worker.not_live))
+            text = text_of(worker.not_live)
+            leave.set()
+            await until(lambda: not worker.not_live)
+    finally:
+        leave.set()
+
+    assert ".hang has run for " in text
+    assert text.endswith(
+        "with <Record orders-0@0 delivery_count=1>, in a thread that was cancelled"
+    )
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_long_handlers_are_no_condition_without_a_limit(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"long"])
+    leave = anyio.Event()
+
+    async def wait(record: Record[Any, Any]) -> None:
+        await leave.wait()
+
+    async with working(broker, wait, within=900.0, max_wait=30.0) as worker:
+        await until(lambda: worker.stats.running == 1)
+        await anyio.sleep(300.0)
+        assert () == worker.conditions
+        leave.set()
+
+
+# A window that is held up.
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+@pytest.mark.parametrize("liveness", [("blocked-loop",), ("held-window",)])
+async def test_record_that_holds_up_a_full_window_is_a_condition_until_it_is_settled(
+    liveness: tuple[str, ...],
+) -> None:
+    window = {"share.partition.max.record.locks": 100}
+    leave = anyio.Event()
+
+    async def wait_for_first(record: Record[Any, Any]) -> None:
+        if record.offset == 0:
+            await leave.wait()
+
+    async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
+        broker.create_topic("orders", partitions=1)
+        broker.set_group_config("billing", window)
+        broker.produce("orders", [b"%d" % number for number in range(300)], batch=10)
+        policy = HealthPolicy(window_held_after=30.0, liveness=liveness)
+        async with working(
+            broker, wait_for_first, within=300.0, health=policy, max_wait=5.0
+        ) as worker:
+            await until(lambda: worker.stats.accepted >= 99, within=60.0, pause=0.5)
+            await anyio.sleep(25.0)
+            assert () == worker.not_ready
+            await anyio.sleep(8.0)
+            held = worker.not_ready
+            not_live = worker.not_live
+            accepted = worker.stats.accepted
+            leave.set()
+            await until(lambda: settled(broker, 300), within=60.0, pause=0.5)
+            await anyio.sleep(2.0)
+            assert () == worker.not_ready
+
+    assert accepted < 200, "the window was full"
+    assert ["held-window"] == names(held)
+    text = text_of(held)
+    assert "no member receives further records of orders-0 for 3" in text
+    assert ": offset 0, which this worker has held for 3" in text
+    assert (held if liveness == ("held-window",) else ()) == not_live
+
+
+# The event loop.
+
+
+def test_loop_without_a_turn_is_blocked_until_it_runs_again() -> None:
+    now = 100.0
+    watch = LoopWatch(lambda: now)
+    assert 0.0 == watch.seconds, "it has not begun"
+    watch.beat()
+    now = 106.0
+    assert 6.0 == watch.seconds
+    watch.beat()
+    assert 0.0 == watch.seconds
+    now = 200.0
+    watch.end()
+    assert 0.0 == watch.seconds
+
+
+async def test_blocked_event_loop_is_a_condition_while_a_worker_runs(
+    broker: EmbeddedBroker,
+) -> None:
+    now = 0.0
+    async with working(broker, accept, health=HealthPolicy()) as worker:
+        worker._conditions.loop = LoopWatch(lambda: now)
+        worker._conditions.loop.beat()
+        await worker.assigned()
+        now = 4.9
+        assert () == worker.not_live
+        now = 6.0
+        blocked = worker.not_live
+
+    assert ["blocked-loop"] == names(blocked)
+    assert "the event loop has been blocked for 6 s" in text_of(blocked)
+    assert ["ended"] == names(worker.conditions)
+
+
+# The policy.
+
+
+async def test_ignored_conditions_do_not_fail_the_readiness(
+    broker: EmbeddedBroker,
+) -> None:
+    policy = HealthPolicy(ignored=("disconnected",))
+    async with working(broker, accept, within=300.0, health=policy) as worker:
+        await worker.assigned()
+        broker.stop_broker(1)
+        await until(lambda: bool(worker.conditions), within=60.0, pause=0.5)
+
+        assert ["disconnected"] == names(worker.conditions)
+        assert () == worker.not_ready
+        broker.start_broker(1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"stuck_after": 0}, "stuck_after must be between"),
+        ({"window_held_after": "60"}, "window_held_after must be a number"),
+        ({"loop_blocked_after": 0.1}, "loop_blocked_after must be between"),
+        ({"topics_missing_after": -1}, "topics_missing_after must be between"),
+        ({"liveness": "stuck-handler"}, "pass a tuple"),
+        ({"liveness": ["stuck"]}, "'stuck', which is no condition; the conditions"),
+        ({"ignored": ["stuck"]}, "ignored has 'stuck', which is no condition"),
+        ({"liveness": ["stopping"]}, "a restart does not end it"),
+    ],
+)
+def test_invalid_policy_is_an_error_that_says_what_is_valid(
+    arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        HealthPolicy(**arguments)
+
+
+def test_policy_of_another_type_is_an_error() -> None:
+    health: Any = {"stuck_after": 1.0}
+    with pytest.raises(ConfigurationError, match="health must be a HealthPolicy, not"):
+        ShareWorker("orders", accept, group_id="billing", health=health)
+
+
+def test_condition_as_text_begins_with_its_name() -> None:
+    assert "stopping: now" == str(Condition("stopping", "now"))
