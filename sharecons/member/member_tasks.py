@@ -28,7 +28,12 @@ from sharecons.member.member_log import MemberLog
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, SharedConnection
-from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
+from sharecons.net.io.event_loop import (
+    FOREVER,
+    AutoResetEvent,
+    ChangeEvent,
+    running_clock,
+)
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.acknowledge.results import join_results
@@ -96,6 +101,7 @@ class MemberTasks:
         self._request_timeout = request_timeout
         self._membership_wakeup = AutoResetEvent()
         self._metadata_wakeup = AutoResetEvent()
+        self._changed = ChangeEvent()  # of any machine
         wake_up = self._membership_wakeup.set
         self.result_log = ResultLog(wake_up, running_clock(), get_ident)
         self._ack_dispatcher = AckDispatcher(self.result_log, recorder, listener)
@@ -110,7 +116,7 @@ class MemberTasks:
             listener.on_acquired,
             self._on_locks_lost,
             self._on_leader_events,
-            self._notify,
+            self._changed.set,
             request_timeout=request_timeout,
             observer=observer,
         )
@@ -120,7 +126,6 @@ class MemberTasks:
         self.settling = anyio.CancelScope()
         recorder.held_records = self._leaders.held_records
         self._failed = self._stopped = False
-        self._changed: anyio.Event | None = None
         self._assignment: frozenset[SharePartition] = frozenset()
         self._any_broker = SharedConnection(self._connect_any)
         self._create_telemetry = create_telemetry
@@ -193,7 +198,7 @@ class MemberTasks:
                     "before the results of commit() arrived; records without a "
                     "successful acknowledgement are delivered again"
                 )
-            await self._wait_for_change()
+            await self._changed.wait()
         return join_results(waiter.results)
 
     async def drain(self) -> None:
@@ -204,7 +209,7 @@ class MemberTasks:
         """
         self._leaders.drain()
         while not (self._leaders.all_ended or self._stopped):
-            await self._wait_for_change()
+            await self._changed.wait()
 
     async def close(self) -> None:
         """Send pending acknowledgements, close the share sessions, leave the group.
@@ -216,7 +221,7 @@ class MemberTasks:
         self._leaders.close()
         with self.settling:
             while not (self._leaders.all_ended or self._stopped):
-                await self._wait_for_change()
+                await self._changed.wait()
         self.abandon()
         self._ack_dispatcher.dispatch()
         await self._listener.configs.confirm()
@@ -224,7 +229,7 @@ class MemberTasks:
         self._membership_wakeup.set()
         with anyio.move_on_after(self.leave_timeout):
             while not (self.membership.finished or self._stopped):
-                await self._wait_for_change()
+                await self._changed.wait()
             # After the leave, so that it counts all heartbeats.
             if self.telemetry is not None:
                 await self.telemetry.close()
@@ -232,7 +237,7 @@ class MemberTasks:
     def on_tasks_ended(self) -> None:
         """Note that the tasks have ended; end calls that wait for them."""
         self._stopped = True
-        self._notify()
+        self._changed.set()
 
     async def release(self) -> None:
         """Close the connection that outlives the tasks."""
@@ -261,7 +266,7 @@ class MemberTasks:
     async def wait_for_starts(self, check: Callable[[], bool]) -> None:
         """Wait until start offsets are fixed and `check` returns true, or raises."""
         while not check() or not self._leaders.have_started(self._assignment):
-            await self._wait_for_change()
+            await self._changed.wait()
 
     # The tasks.
 
@@ -290,14 +295,8 @@ class MemberTasks:
             await coordinator.aclose()
 
     async def _run_metadata(self) -> None:
-        async def send(request: Any) -> Any:
-            response = await self.send_to_any(request)
-            self._cluster.cluster_id = response.cluster_id
-            return response
-
-        await drive(
-            self.metadata, send, self._metadata_wakeup, self._on_metadata_change
-        )
+        wakeup, on_change = self._metadata_wakeup, self._on_metadata_change
+        await drive(self.metadata, self.send_to_any, wakeup, on_change)
 
     async def _connect_any(self) -> Connection:
         return await self._cluster.connect_any(self.metadata.brokers.values())
@@ -315,7 +314,7 @@ class MemberTasks:
         if membership.assignment != self._assignment:
             self._on_assigned(membership.assignment)
         self._ack_dispatcher.dispatch()
-        self._notify()
+        self._changed.set()
 
     def _on_assigned(self, assignment: frozenset[SharePartition]) -> None:
         added, removed = assignment - self._assignment, self._assignment - assignment
@@ -334,6 +333,7 @@ class MemberTasks:
         self._leaders.update()
 
     def _on_metadata_change(self) -> None:
+        self._cluster.cluster_id = self.metadata.cluster_id
         topic_errors, self.metadata.topic_errors = self.metadata.topic_errors, []
         self._errors.on_metadata(topic_errors, anyio.current_time())
         self.problems.on_metadata()
@@ -397,14 +397,3 @@ class MemberTasks:
         self._metadata_wakeup.set()
         self.membership.close(anyio.current_time())
         self._membership_wakeup.set()
-
-    async def _wait_for_change(self) -> None:
-        """Wait for any event of a machine."""
-        if self._changed is None:
-            self._changed = anyio.Event()
-        await self._changed.wait()
-
-    def _notify(self) -> None:
-        if self._changed is not None:
-            self._changed.set()
-            self._changed = None

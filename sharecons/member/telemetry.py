@@ -50,6 +50,8 @@ NO_ENCODER: Final = (
     "enable_metrics_push=False"
 )
 
+STOPPED: Final = "metrics are not pushed any more"
+
 
 class Send(Protocol):
     """Sends a request to any broker and returns the response."""
@@ -185,9 +187,10 @@ class Telemetry:
         if cycle.subscription is not None and self._encode is None:
             self._log.warning(NO_ENCODER, error=self._load_error)
             cycle.stop(NO_ENCODER)
+        elif cycle.stop_reason and self._has_pushed:
+            self._log.warning(STOPPED, reason=cycle.stop_reason)
         elif cycle.stop_reason:
-            log = self._log.warning if self._has_pushed else self._log.debug
-            log("metrics are not pushed any more", reason=cycle.stop_reason)
+            self._log.debug(STOPPED, reason=cycle.stop_reason)
         self._notify()
 
     def _notify(self) -> None:

@@ -19,6 +19,7 @@ from sharecons.errors import WrongThreadError
 __all__ = [
     "FOREVER",
     "AutoResetEvent",
+    "ChangeEvent",
     "Clock",
     "LoopGuard",
     "Waiter",
@@ -64,6 +65,24 @@ class AutoResetEvent:
             finally:
                 self._waiter.end_wait()
         self._is_set = False
+
+
+@final
+class ChangeEvent:
+    """An event for any number of waiting tasks: each wait ends at the next `set`."""
+
+    def __init__(self) -> None:
+        self._next: anyio.Event | None = None
+
+    def set(self) -> None:
+        if self._next is not None:
+            self._next.set()
+            self._next = None
+
+    async def wait(self) -> None:
+        if self._next is None:
+            self._next = anyio.Event()
+        await self._next.wait()
 
 
 class Waiter(Protocol):

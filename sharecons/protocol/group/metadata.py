@@ -65,6 +65,7 @@ class Metadata:
 
     Attributes:
         brokers: the endpoints of the cluster's brokers, by node id.
+        cluster_id: the cluster's; None before the first response.
         topic_names: topic names by id.
         topic_codes: the error codes of the subscribed topics, by name.
         topic_errors: changes of topics' error codes; the caller empties it.
@@ -75,6 +76,7 @@ class Metadata:
 
     def __init__(self, spread: float = 1.0) -> None:
         self.brokers: dict[int, Endpoint] = {}
+        self.cluster_id: str | None = None
         self.topic_names: dict[TopicId, str] = {}
         self.topic_errors: list[TopicError] = []
         self.has_new_topics = False
@@ -230,6 +232,7 @@ class Metadata:
         self._next_by_id = not self._next_by_id
         if request.names:
             self.requested_at = self._last_request_at
+        self.cluster_id = response.cluster_id
         if response.brokers:
             self.brokers = dict(response.brokers)
         for topic in response.topics:
