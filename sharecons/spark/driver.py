@@ -110,10 +110,12 @@ class Driver:
         self._run_in_member_thread(self._acquirer.wake)
 
     def mark_finished(self, position: int) -> None:
-        """Note that the batches up to a position have finished."""
+        """Note that the batches up to a position have finished, and acquire more."""
         with self._changed:
+            self._reset_idle_if_full()  # until now: this can make room
             self._ahead.on_finished(position, time.monotonic())
             self._finished.position = position
+        self._run_in_member_thread(self._acquirer.wake)
 
     def trim(self, position: int) -> None:
         """Drop the positions before this one, as their batches are committed.
@@ -386,11 +388,8 @@ class Driver:
             portal.start_task_soon(action)
 
     def _wait(self, condition: Callable[[], bool], timeout: float) -> None:
-        def done() -> bool:
-            return condition() or self.has_ended
-
         with self._changed:
-            self._changed.wait_for(done, timeout)
+            self._changed.wait_for(lambda: condition() or self.has_ended, timeout)
 
 
 def _unwrap(error: Exception) -> Exception:

@@ -36,18 +36,16 @@ def broker(share_broker):
 @pytest.fixture
 def options(broker, tmp_path):
     def make(**more):
-        return read_options(
-            {
-                "kafka.bootstrap.servers": broker.bootstrap_servers,
-                "subscribe": "orders",
-                "kafka.share.group.id": GROUP,
-                "ledgerLocation": str(tmp_path / "ledger"),
-                # Stopping waits for the fetch that the broker holds.
-                "kafka.fetch.max.wait.ms": "50",
-                "maxOffsetsAhead": "1000000",
-            }
-            | more
-        )
+        given = {
+            "kafka.bootstrap.servers": broker.bootstrap_servers,
+            "subscribe": "orders",
+            "kafka.share.group.id": GROUP,
+            "ledgerLocation": str(tmp_path / "ledger"),
+            # Stopping waits for the fetch that the broker holds.
+            "kafka.fetch.max.wait.ms": "50",
+            "maxOffsetsAhead": "1000000",
+        } | more
+        return read_options({name: v for name, v in given.items() if v is not None})
 
     return make
 
@@ -274,6 +272,30 @@ def test_available_now_continues_after_a_long_batch(
     while ends[-1] != ends[-2]:
         ends.append(query.latest_offset(ends[-1], max_offsets=None, min_offsets=None))
     assert ends[-1]["position"] == 1000
+
+
+def test_available_now_continues_if_the_end_of_a_long_batch_makes_room(
+    broker, options, start_driver, monkeypatch
+):
+    clock = AdjustableClock()
+    monkeypatch.setattr("sharecons.spark.driver.time", clock)
+    produce(broker, 10_000)
+    given = {"maxOffsetsAhead": None, "idleTimeout": "2s"}
+    driver = start_driver(options(**given))
+    query = StreamQuery(
+        options(**given),
+        opener=lambda *_: OpenedDriver(driver, "ledger"),
+        clock=clock.monotonic,
+    )
+    query.end_when_drained()
+    ends = [None, query.initial_offset()]
+    while ends[-1] != ends[-2]:
+        ends.append(query.latest_offset(ends[-1], max_offsets=None, min_offsets=None))
+        until_true(lambda: driver.is_full or driver.end == 10_000)
+        # Longer than idleTimeout, but short enough for larger batches.
+        clock.advance(5)
+
+    assert ends[-1]["position"] == 10_000
 
 
 @pytest.mark.parametrize("code", ["UNKNOWN_SERVER_ERROR", "KAFKA_STORAGE_ERROR"])
