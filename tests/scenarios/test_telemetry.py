@@ -154,6 +154,8 @@ async def test_java_client_pushes_the_same_names_to_the_embedded_broker() -> Non
                 "kafka-share-consumer-perf-test",
                 *("--topic", "orders", "--group", "java"),
                 *("--num-records", "100", "--timeout", "20000"),
+                # Its limit is 500 ms, which are short beside other tests.
+                harmless="couldn't complete it within 500 ms",
             )
         )
         names = {name for push in broker.telemetry.pushes for name in push.values}
