@@ -32,7 +32,7 @@ TITLES: Final = {
     "stream": "stream",
 }
 # Rows per second, relative to Spark's Kafka source.
-MINIMUM_RATIOS: Final = {"ledger": 1.0, "stream": 0.7}
+MINIMUM_RATIOS: Final = {"ledger": 1.0, "stream": 1.0}
 
 OPENING: Final = """\
 Spark reads a whole topic, once with `format("sharegroup")` and once with its own source
