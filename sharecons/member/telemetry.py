@@ -23,7 +23,7 @@ from sharecons.metrics.application_metrics import ApplicationMetrics
 from sharecons.metrics.points import points_of
 from sharecons.metrics.push_payload import Encode, PayloadBuilder
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.io.event_loop import AutoResetEvent
+from sharecons.net.io.event_loop import AutoResetEvent, ChangeEvent
 from sharecons.protocol.backoff import fraction_of
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.protocol.telemetry.messages import (
@@ -90,7 +90,7 @@ class Telemetry:
         self._payloads = PayloadBuilder(time.time())
         self._encode: Encode | None = None
         self._wakeup = AutoResetEvent()
-        self._changed = anyio.Event()
+        self._changed = ChangeEvent()
         self._load_error = ""
         self._is_active = True
         self._has_pushed = self._has_logged_size = False
@@ -132,7 +132,7 @@ class Telemetry:
             await drive(self._cycle, self._send, self._wakeup, self._on_change)
         finally:
             self._is_active = False
-            self._notify()
+            self._changed.set()
 
     async def _send(self, request: GetTelemetrySubscriptions | Push) -> Any:
         if isinstance(request, Push):
@@ -191,11 +191,7 @@ class Telemetry:
             self._log.warning(STOPPED, reason=cycle.stop_reason)
         elif cycle.stop_reason:
             self._log.debug(STOPPED, reason=cycle.stop_reason)
-        self._notify()
-
-    def _notify(self) -> None:
         self._changed.set()
-        self._changed = anyio.Event()
 
 
 def _import_encoder() -> Callable[..., Encode]:

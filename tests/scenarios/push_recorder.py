@@ -7,14 +7,14 @@ import base64
 import shutil
 import subprocess
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
+from sharecons.testing.broker.telemetry import values_of
 from sharecons.testing.kafka import KafkaCluster
 from sharecons.testing.kafka.jars import fetch_jars
 from tests.kafka_plugin import VERSION
@@ -33,15 +33,9 @@ class RecordedPush(NamedTuple):
     data: bytes
 
     @property
-    def values(self) -> dict[str, float]:
+    def values(self) -> Mapping[str, float]:
         """The values by the names of metrics."""
-        return {
-            metric.name: point.as_double
-            for of_client in MetricsData.FromString(self.data).resource_metrics
-            for in_scope in of_client.scope_metrics
-            for metric in in_scope.metrics
-            for point in (*metric.sum.data_points, *metric.gauge.data_points)
-        }
+        return values_of(self.data)
 
 
 class TelemetryKafka:

@@ -28,6 +28,7 @@ __all__ = [
     "Push",
     "Telemetry",
     "TelemetryError",
+    "values_of",
 ]
 
 ALL_METRICS: Final = "*"
@@ -70,15 +71,20 @@ class Push(NamedTuple):
     @property
     def values(self) -> Mapping[str, float]:
         """The values by the names of metrics; needs opentelemetry-proto."""
-        from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+        return values_of(self.data)
 
-        return {
-            metric.name: point.as_double
-            for of_client in MetricsData.FromString(self.data).resource_metrics
-            for in_scope in of_client.scope_metrics
-            for metric in in_scope.metrics
-            for point in (*metric.sum.data_points, *metric.gauge.data_points)
-        }
+
+def values_of(data: bytes) -> Mapping[str, float]:
+    """Return the values of MetricsData v1 by the names of metrics."""
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
+
+    return {
+        metric.name: point.as_double
+        for of_client in MetricsData.FromString(data).resource_metrics
+        for in_scope in of_client.scope_metrics
+        for metric in in_scope.metrics
+        for point in (*metric.sum.data_points, *metric.gauge.data_points)
+    }
 
 
 @dataclass(slots=True)
