@@ -18,7 +18,8 @@ pytestmark = [
 ]
 
 MINUTES = 10
-FEW_MINUTES = 3
+FEW_MINUTES = 4
+"""Neither is a minute in which a problem is logged again: 1, 3, 7, 15."""
 SOON = 5.0
 """Seconds within which a problem is logged."""
 

@@ -202,6 +202,7 @@ def test_failed_process_waits_for_a_change(tmp_path):
     watched.mkdir()
     with supervise(tmp_path, mode="exit2", watched=watched) as supervised:
         supervised.wait_for_starts(1)
+        supervised.wait_until(lambda: not is_alive(supervised.pids()[0]))
         supervised.change_until_started_again(watched / "app.py", 0)
         supervised.process.terminate()
         _, out = supervised.end()
