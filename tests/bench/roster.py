@@ -51,13 +51,21 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "redelivery",
             *GROWTH_MEASUREMENTS,
             "slow",
+            "large",
+            "memory",
         ),
     ),
     "sharecons-explicit": Client(
         "sharecons: explicit", "sharecons", ("--mode", "explicit")
     ),
     "sharecons-batches": Client(
-        "sharecons: batches()", "sharecons", ("--mode", "batches")
+        "sharecons: batches()",
+        "sharecons",
+        ("--mode", "batches"),
+        measurements=(*BASIC_MEASUREMENTS, "consumers", "large"),
+    ),
+    "sharecons-worker": Client(
+        "sharecons: worker", "sharecons_worker", measurements=("memory",)
     ),
     "sharecons-poll": Client(
         "sharecons: poll()", "sharecons", ("--mode", "poll"), on_request=True
@@ -81,7 +89,15 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "latency",
             "redelivery",
             *GROWTH_MEASUREMENTS,
+            "large",
         ),
+    ),
+    "confluent-crcs": Client(
+        "confluent: check.crcs",
+        "confluent",
+        ("--check-crcs",),
+        needs="confluent_kafka",
+        measurements=("large",),
     ),
     "confluent-explicit": Client(
         "confluent: explicit",
@@ -94,10 +110,12 @@ CLIENTS: Final[Mapping[str, Client]] = {
     "franz": Client(
         "franz-go (Go)",
         "franz",
-        measurements=(*BASIC_MEASUREMENTS, "latency", *GROWTH_MEASUREMENTS),
+        measurements=(*BASIC_MEASUREMENTS, "latency", *GROWTH_MEASUREMENTS, "large"),
     ),
     "raw": Client(
-        "raw ceiling", "raw", measurements=(*BASIC_MEASUREMENTS, "partitions")
+        "raw ceiling",
+        "raw",
+        measurements=(*BASIC_MEASUREMENTS, "partitions", "large"),
     ),
 }
 

@@ -9,6 +9,8 @@ from importlib import import_module
 from typing import Any, Final
 
 from tests.bench.clients.common import (
+    JOIN_TIMEOUT,
+    JoinError,
     Meter,
     Tally,
     WarmUp,
@@ -114,15 +116,28 @@ def redelivery(options: argparse.Namespace) -> object:
 def _read_concurrently(
     options: argparse.Namespace, meter: Meter, tally: Tally
 ) -> object:
-    """Run several consumers, each in a thread."""
+    """Run several consumers, each in a thread; measure once all have records."""
     deadline = time.monotonic() + options.timeout
     reports: list[object] = []
+    joined = 0
+
+    def join(consumer: Any) -> None:
+        nonlocal joined
+        end = time.monotonic() + JOIN_TIMEOUT
+        while not (messages := consumer.poll(POLL)) and time.monotonic() < end:
+            pass
+        if not messages:
+            everyone.abort()  # the others then stop waiting
+        meter.on_first_record()
+        with lock:
+            tally.add(len(messages), sum(len(each.value()) for each in messages))
+            joined += bool(messages)
+        everyone.wait(JOIN_TIMEOUT)
 
     def work(consumer: Any) -> None:
+        join(consumer)
         while tally.count < tally.wanted and time.monotonic() < deadline:
             messages = consumer.poll(POLL)
-            if messages:
-                meter.on_first_record()
             count = size = 0
             for message in messages:
                 size += len(message.value())
@@ -133,7 +148,12 @@ def _read_concurrently(
                     reports.append(meter.report(tally))
 
     lock = threading.Lock()
+    everyone = threading.Barrier(
+        options.consumers, lambda: meter.restart(tally.count, tally.size)
+    )
     _run_in_threads([_consumer(options) for _ in range(options.consumers)], work)
+    if joined < options.consumers:
+        raise JoinError(joined, options.consumers)
     return reports[0] if reports else meter.report(tally)
 
 
@@ -167,6 +187,7 @@ def _consumer(options: argparse.Namespace) -> Any:
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "max.poll.records": options.max_records,
+            "check.crcs": options.check_crcs,  # the default is false
             "share.acknowledgement.mode": "explicit" if is_explicit else "implicit",
         }
     )
