@@ -60,8 +60,9 @@ def verdicts(*measurements: Mapping[str, Any]) -> Mapping[str, str]:
     return {row[0]: row[3] for row in rows[2:]}
 
 
-def page(*measurements: Mapping[str, Any]) -> str:
-    session = {"begun": "2026-11-28T01:00", "machine": {}, "settings": {"rounds": 1}}
+def page(*measurements: Mapping[str, Any], **settings: Any) -> str:
+    settings = {"rounds": 1, **settings}
+    session = {"begun": "2026-11-28T01:00", "machine": {}, "settings": settings}
     return document({"sessions": [session], "measurements": measurements}, [])
 
 
@@ -289,6 +290,19 @@ def test_page_large_records_have_ratios_to_each_baseline() -> None:
     (row,) = [line for line in text.splitlines() if line.startswith("| sharecons: a")]
     assert "### 10 KiB, uncompressed, batches of 16 KiB" in text
     assert cells(row)[4:7] == ["1.50", "1.20", "3.00"]
+
+
+def test_page_names_the_command_of_its_scenario() -> None:
+    assert "`tox -e bench`" in page(measurement("sharecons"))
+    assert "`tox -e bench -- --scenario large`" in page(
+        measurement("sharecons"), scenario="large"
+    )
+
+
+def test_page_settings_show_cases_as_on_the_command_line() -> None:
+    text = page(measurement("sharecons"), large_cases=[[10240, "lz4", 16384]])
+
+    assert "large_cases 10240:lz4:16384" in text
 
 
 def test_page_consumers_have_a_table_per_size() -> None:

@@ -30,7 +30,7 @@ QUICK_JOIN: Final = {"share.heartbeat.interval.ms": "500"}
 MEMORY_PARTITIONS: Final = 8
 MEMORY_SIZES: Final = (10 << 10, 100 << 10)
 MEMORY_CODECS: Final = ("none", "lz4")
-MEMORY_BYTES: Final = 1_000_000_000  # values of a topic
+MEMORY_BYTES: Final = 600_000_000  # values of a topic
 # A slow handler, and a fast one that stops now and then: after a fast phase a client
 # has the most records ahead. Seconds, and records between two pauses.
 PAUSES: Final[Sequence[Mapping[str, Any]]] = (

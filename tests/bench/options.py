@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from tests.bench.large import CASES, parse_cases
 from tests.bench.roster import CLIENTS
 
-__all__ = ["LARGE", "MEASUREMENT_NAMES", "parse_options", "record_count"]
+__all__ = ["LARGE", "MEASUREMENT_NAMES", "STANDARD", "parse_options", "record_count"]
 
 T = TypeVar("T")
 
@@ -37,7 +37,7 @@ LARGE_DEFAULTS: Final[Mapping[str, Any]] = {
     "records": 300_000,  # for the warm-up
     "consumer_counts": [10, 100],
     "consumer_sizes": [100, 10240],
-    "growth_records": 1_500_000,
+    "growth_records": 1_000_000,
 }
 
 # About three minutes: checks that everything works; the figures mean little.
@@ -179,10 +179,10 @@ def _add_others(add: Callable[..., Any]) -> None:
     add(
         "--large-bytes",
         type=int,
-        default=900_000_000,
+        default=600_000_000,
         help="large: values of one topic, bytes; less for small and compressed records",
     )
-    add("--memory-seconds", type=float, default=8.0, help="memory: duration")
+    add("--memory-seconds", type=float, default=4.0, help="memory: duration")
     add("--growth-records", type=int, default=500_000, help="per topic, for these")
     add("--slow-seconds", type=float, default=600.0, help="slow consumer: duration")
     add("--pause", type=float, default=0.005, help="slow consumer: seconds per record")

@@ -5,6 +5,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
 
+from tests.bench.options import STANDARD
 from tests.bench.report.environment import environment_section
 from tests.bench.report.goals import goal_table
 from tests.bench.report.large import large_section, memory_section
@@ -50,7 +51,7 @@ Kafka and the clients share one machine (see Environment), so compare clients wi
 other; absolute figures depend on the machine. Each client runs once per round, and each
 round starts with a different client. Figures are medians over the rounds, with minimum
 and maximum in brackets; ratios are computed within a round. Rounds: {rounds}. To repeat
-the measurement: `tox -e bench`."""
+the measurement: `{command}`."""
 
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
@@ -84,7 +85,13 @@ def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
     last = sessions[-1]
     yield f"# Performance, {last['begun'][:10]}"
     yield ""
-    yield from wrap(OPENING.format(rounds=_rounds(last["settings"])), WIDTH)
+    settings = last["settings"]
+    scenario = settings.get("scenario", STANDARD)
+    command = "tox -e bench"
+    if scenario != STANDARD:
+        command += f" -- --scenario {scenario}"
+    text = OPENING.format(rounds=_rounds(settings), command=command)
+    yield from wrap(text, WIDTH)
     yield ""
 
 

@@ -85,8 +85,8 @@ def _case(case: Case, some: Measurements) -> Lines:
     yield f"### {case_title(case)}"
     yield ""
     records, stored, per_batch = (some[0][k] for k in ("wanted", "stored", "per_batch"))
-    yield f"{records:,} records; each takes {stored:,} bytes in the log. Records in a"
-    yield f"batch: {per_batch:g}."
+    in_log = f"{stored:,} bytes in the log, {per_batch:g} in a batch"
+    yield f"{records:,} records; each takes {in_log}."
     yield ""
     columns = {
         "records/s": format_column(by_client(some, records_per_second), whole_number),
