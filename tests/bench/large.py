@@ -30,7 +30,7 @@ SMALL_RECORD_BYTES: Final = 0.4
 
 
 class Case(NamedTuple):
-    """What a topic has; sizes in bytes.
+    """A topic to read; sizes in bytes.
 
     Attributes:
         size: of a value.
