@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.bench.clients.common import Meter, Tally
+from tests.bench.clients.common import Limit, Meter, Tally
 from tests.bench.large import CASES, DEFAULT_BATCH, LARGE_BATCH, Case, case_records
 from tests.bench.memory import memory_bound, memory_settings
 from tests.bench.options import parse_options
@@ -176,6 +176,21 @@ def test_meter_without_a_record_reports_no_time() -> None:
     report = Meter().report(Tally(10))
 
     assert (report["seconds"], report["first"]) == (0.0, None)
+
+
+def test_limit_restarts_the_meter_and_then_ends_once() -> None:
+    meter, tally, ended = Meter(), Tally(100), list[str]()
+    limit = Limit(100, meter, lambda: ended.append("end"))
+
+    assert limit.count == 20
+    limit.reached(25, 2500)
+    tally.add(25, 2500)
+    assert (limit.count, ended) == (100, [])
+    assert meter.report(tally)["skipped"] == 25
+    limit.reached(100, 10_000)
+
+    assert ended == ["end"]
+    assert limit.count > 1e9
 
 
 def test_failure_reason_counts_records_before_the_measurement() -> None:

@@ -2,10 +2,11 @@
 
 import argparse
 import json
+import math
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ __all__ = [
     "JOIN_TIMEOUT",
     "WORKLOADS",
     "JoinError",
+    "Limit",
     "Meter",
     "Tally",
     "WarmUp",
@@ -25,6 +27,10 @@ __all__ = [
 WORKLOADS: Final = ("throughput", "latency", "redelivery", "slow")
 PROC: Final = Path("/proc")
 JOIN_TIMEOUT: Final = 60.0  # seconds until each of several consumers has a record
+UNMEASURED: Final = 0.2
+"""The fraction of the records that several consumers read together before measuring:
+after the wait for each other, a client that measures the pace begins slowly."""
+
 MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024  # bytes
 
 
@@ -122,8 +128,9 @@ class Meter:
     def restart(self, count: int, size: int) -> None:
         """Measure from now on, without the records read so far and their bytes.
 
-        The consumers wait for each other before it. Otherwise the time in which they
-        join, during which the first of them reads alone, would be most of the run.
+        Several consumers wait until each of them has received a record, and then read
+        UNMEASURED of the records. Otherwise the time in which they join, during which
+        the first of them reads alone, would be most of the run.
         """
         self._skipped, self._skipped_size = count, size
         self._cpu, self._begun = time.process_time(), time.perf_counter()
@@ -142,6 +149,36 @@ class Meter:
             "base": self._base,
             "peak": _own_memory("VmHWM"),
         }
+
+
+class Limit:
+    """The number of records at which several consumers begin, and end, to be measured.
+
+    Attributes:
+        count: call `reached` once all consumers have read this many records.
+    """
+
+    __slots__ = ("_meter", "_on_end", "_wanted", "count")
+
+    def __init__(self, wanted: int, meter: Meter, on_end: Callable[[], object]) -> None:
+        self.count: float = int(wanted * UNMEASURED)
+        self._wanted = wanted
+        self._meter = meter
+        self._on_end = on_end
+
+    def reached(self, count: int, size: int) -> None:
+        """Restart the meter at the first limit; call `on_end` at the second one.
+
+        Args:
+            count: the records that all consumers have read.
+            size: the bytes of their values.
+        """
+        if self.count < self._wanted:
+            self._meter.restart(count, size)
+            self.count = self._wanted
+        else:
+            self.count = math.inf
+            self._on_end()
 
 
 def memory_bytes(name: str, process: int | str = "self") -> int:

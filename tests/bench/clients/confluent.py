@@ -11,6 +11,7 @@ from typing import Any, Final
 from tests.bench.clients.common import (
     JOIN_TIMEOUT,
     JoinError,
+    Limit,
     Meter,
     Tally,
     WarmUp,
@@ -116,10 +117,11 @@ def redelivery(options: argparse.Namespace) -> object:
 def _read_concurrently(
     options: argparse.Namespace, meter: Meter, tally: Tally
 ) -> object:
-    """Run several consumers, each in a thread; measure once all have records."""
+    """Run several consumers, each in a thread, see `Meter.restart`."""
     deadline = time.monotonic() + options.timeout
     reports: list[object] = []
     joined = 0
+    limit = Limit(tally.wanted, meter, lambda: reports.append(meter.report(tally)))
 
     def join(consumer: Any) -> None:
         nonlocal joined
@@ -144,13 +146,11 @@ def _read_concurrently(
                 count += 1
             with lock:
                 tally.add(count, size)
-                if tally.count >= tally.wanted and not reports:
-                    reports.append(meter.report(tally))
+                if tally.count >= limit.count:
+                    limit.reached(tally.count, tally.size)
 
     lock = threading.Lock()
-    everyone = threading.Barrier(
-        options.consumers, lambda: meter.restart(tally.count, tally.size)
-    )
+    everyone = threading.Barrier(options.consumers)
     _run_in_threads([_consumer(options) for _ in range(options.consumers)], work)
     if joined < options.consumers:
         raise JoinError(joined, options.consumers)

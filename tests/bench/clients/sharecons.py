@@ -19,6 +19,7 @@ from sharecons import ShareConsumer
 from tests.bench.clients.common import (
     JOIN_TIMEOUT,
     JoinError,
+    Limit,
     Meter,
     Tally,
     WarmUp,
@@ -182,17 +183,11 @@ class StartLine:
         self._joined = 0
         self._everyone = anyio.Event()
 
-    async def wait(self, count: int, size: int) -> None:
-        """Wait for the other consumers; the last one starts the measurement.
-
-        Args:
-            count: the records that all consumers have read so far.
-            size: the bytes of their values.
-        """
+    async def wait(self) -> None:
+        """Wait for the other consumers."""
         self._meter.on_first_record()
         self._joined += 1
         if self._joined == self._consumers:
-            self._meter.restart(count, size)
             self._everyone.set()
         await self._everyone.wait()
 
@@ -214,7 +209,7 @@ async def _read_concurrently(
 ) -> None:
     """Read with all consumers, with implicit acknowledgement."""
     count = size = 0  # of all consumers
-    wanted = tally.wanted
+    limit = Limit(tally.wanted, meter, lambda: tasks.cancel_scope.cancel())
     start_line = StartLine(len(consumers), meter)
 
     async def read_records(consumer: ShareConsumer) -> None:
@@ -222,12 +217,12 @@ async def _read_concurrently(
         records: AsyncIterator[Any] = aiter(consumer)
         size += len((await anext(records)).value)
         count += 1
-        await start_line.wait(count, size)
+        await start_line.wait()
         async for record in records:
             size += len(record.value)
             count += 1
-            if count >= wanted:
-                return tasks.cancel_scope.cancel()
+            if count >= limit.count:
+                limit.reached(count, size)
 
     async def read_batches(consumer: ShareConsumer) -> None:
         nonlocal count, size
@@ -238,10 +233,10 @@ async def _read_concurrently(
                 size += len(record.value)
             count += len(batch)
             if waits:
-                await start_line.wait(count, size)
+                await start_line.wait()
                 waits = False
-            if count >= wanted:
-                return tasks.cancel_scope.cancel()
+            if count >= limit.count:
+                limit.reached(count, size)
 
     read = {"implicit": read_records, "batches": read_batches}[mode]
     tasks: TaskGroup

@@ -251,9 +251,9 @@ def _consumers(measurements: Measurements) -> Lines:
         "Consumers in one process",
         "The consumers share a topic with 50 partitions. Consumers of sharecons run in "
         "one event loop, the others in threads or goroutines. Several consumers wait "
-        "until each of them has received a record; time, CPU and records count from "
-        "then. Ratios are to confluent-kafka-python. Peak memory is the peak of the "
-        "process.",
+        "until each of them has received a record, and read a fifth of the records; "
+        "time, CPU and records count from then. Ratios are to confluent-kafka-python. "
+        "Peak memory is the peak of the process.",
     )
     sizes = sorted({label_of(each, "size") for each in found})
     for size in sizes:

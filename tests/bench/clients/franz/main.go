@@ -30,6 +30,9 @@ const timestampLength = 19
 // Until each of several consumers has a record.
 const joinTimeout = time.Minute
 
+// The fraction of the records that several consumers read before measuring.
+const unmeasured = 0.2
+
 type options struct {
 	what, bootstrap, group, topic  string
 	records, maxRecords, consumers int
@@ -94,8 +97,7 @@ type tally struct {
 	skipped, skippedSize int64
 }
 
-// restart measures from now on, without the records read so far. The consumers wait for
-// each other before it, see Meter in common.py.
+// restart measures from now on, without the records read so far; see Meter in common.py.
 func (t *tally) restart() {
 	t.skipped, t.skippedSize = t.count.Load(), t.size.Load()
 	t.begun, t.cpu = time.Now(), cpuSeconds()
@@ -155,6 +157,8 @@ func throughput(o options) (any, error) {
 	defer done()
 	var working sync.WaitGroup
 	join := joining(len(clients), &total)
+	var restarted sync.Once
+	limit := int64(float64(o.records) * unmeasured)
 	var joinError atomic.Value
 	for _, client := range clients {
 		working.Go(func() {
@@ -163,8 +167,11 @@ func throughput(o options) (any, error) {
 				done()
 			}
 			for ctx.Err() == nil {
-				if total.add(client.PollFetches(ctx)) >= int64(o.records) {
+				count := total.add(client.PollFetches(ctx))
+				if count >= int64(o.records) {
 					done()
+				} else if len(clients) > 1 && count >= limit {
+					restarted.Do(total.restart)
 				}
 			}
 		})
@@ -178,7 +185,7 @@ func throughput(o options) (any, error) {
 }
 
 // joining returns a function that polls until the client has records, and waits until
-// all clients have; then the measurement restarts. A single client does not wait.
+// all clients have. A single client does not wait.
 func joining(count int, total *tally) func(context.Context, *kgo.Client) error {
 	var joined atomic.Int64
 	everyone := make(chan struct{})
@@ -193,7 +200,6 @@ func joining(count int, total *tally) func(context.Context, *kgo.Client) error {
 			read = fetches.NumRecords()
 			total.add(fetches)
 			if read > 0 && joined.Add(1) == int64(count) {
-				total.restart()
 				close(everyone)
 			}
 		}
