@@ -15,6 +15,7 @@ from tests.bench.record_values import block_size, json_value
 from tests.bench.report.document import document
 from tests.bench.report.goals import goal_table
 from tests.bench.report.summary import failure_reason, select
+from tests.bench.roster import SHARECONS_MAX_BYTES
 from tests.bench.segments import count_batches
 
 CASE = Case(10240, "none", DEFAULT_BATCH)
@@ -95,6 +96,10 @@ def test_options_quick_large_scenario_has_one_round_of_all_clients() -> None:
 
 def test_options_what_selects_from_the_scenario() -> None:
     assert parse_options(["--scenario", "large", "--what", "memory"]).what == ["memory"]
+
+
+def test_sharecons_max_bytes_is_its_default() -> None:
+    assert SHARECONS_MAX_BYTES == memory_settings(500)["max_bytes"]
 
 
 def test_options_case_without_batch_size_is_rejected(
@@ -299,7 +304,7 @@ def test_page_large_records_have_ratios_to_each_baseline() -> None:
         measurement("sharecons", cpu=3.0),
         measurement("confluent", cpu=2.0),
         measurement("confluent-crcs", cpu=2.5),
-        measurement("raw", cpu=1.0),
+        measurement("raw-8mib", cpu=1.0),
     )
 
     (row,) = [line for line in text.splitlines() if line.startswith("| sharecons: a")]

@@ -182,12 +182,14 @@ def _wait_for_first(consumer: Any, deadline: float) -> bool:
 
 def _consumer(options: argparse.Namespace) -> Any:
     is_explicit = options.mode == "explicit" or options.what == "redelivery"
+    max_bytes = {"fetch.max.bytes": options.max_bytes} if options.max_bytes else {}
     consumer = confluent.ShareConsumer(
         {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "max.poll.records": options.max_records,
             "check.crcs": options.check_crcs,  # the default is false
+            **max_bytes,
             "share.acknowledgement.mode": "explicit" if is_explicit else "implicit",
         }
     )
