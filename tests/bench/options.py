@@ -179,10 +179,10 @@ def _add_others(add: Callable[..., Any]) -> None:
     add(
         "--large-bytes",
         type=int,
-        default=600_000_000,
+        default=500_000_000,
         help="large: values of one topic, bytes; less for small and compressed records",
     )
-    add("--memory-seconds", type=float, default=4.0, help="memory: duration")
+    add("--memory-seconds", type=float, default=3.0, help="memory: duration")
     add("--growth-records", type=int, default=500_000, help="per topic, for these")
     add("--slow-seconds", type=float, default=600.0, help="slow consumer: duration")
     add("--pause", type=float, default=0.005, help="slow consumer: seconds per record")
