@@ -5,7 +5,9 @@ checkout first in `sys.path`. The package moves it to the end, in this process a
 the client processes, so that only `tests` is imported from it.
 
 Read `options`, then `measurements`, `bench`, `roster`; `clients` has one program per
-client, `report` renders the results.
+client, `report` renders the results. `--scenario large` measures large and compressed
+records (`large` has the cases), many consumers, and memory (`memory` has the bound);
+`segments` counts record batches. `spark` and `workers` are programs of their own.
 """
 
 import sys

@@ -30,6 +30,7 @@ from tests.bench.processes import (
 )
 from tests.bench.results import Results
 from tests.bench.roster import CLIENTS, MissingError, Roster, clients_for
+from tests.bench.segments import count_batches
 from tests.kafka_plugin import Admin
 
 __all__ = ["Bench"]
@@ -97,9 +98,17 @@ class Bench:
 
     @contextmanager
     def loaded_topic(
-        self, partitions: int, records: int, size: int = 100, codec: str = "none"
+        self,
+        partitions: int,
+        records: int,
+        size: int = 100,
+        codec: str = "none",
+        batch_size: int | None = None,
     ) -> Iterator[str]:
-        """Create a topic with records spread evenly over its partitions."""
+        """Create a topic with records spread evenly over its partitions.
+
+        Sizes are in bytes; the default for batches is the option.
+        """
         with self.topic(partitions) as name:
             if records > 1:
                 what = f"{records:,} records of {size:,} bytes, {codec}"
@@ -111,7 +120,7 @@ class Bench:
                 records=records,
                 size=size,
                 codec=codec,
-                batch_size=self.options.batch_size,
+                batch_size=batch_size or self.options.batch_size,
                 linger=self.options.linger,
             )
             run_program(command, self._cleanup, TIMEOUT)
@@ -129,8 +138,14 @@ class Bench:
 
     def stored_bytes(self, topic: str) -> int:
         """Return the size of the topic's segments in bytes."""
-        data = self._cluster.log_directory(1)
-        return sum(path.stat().st_size for path in data.glob(f"{topic}-*/*.log"))
+        return sum(path.stat().st_size for path in self._segments(topic))
+
+    def stored_batches(self, topic: str) -> int:
+        """Return the number of record batches in the topic's segments."""
+        return sum(map(count_batches, self._segments(topic)))
+
+    def _segments(self, topic: str) -> Iterator[Path]:
+        return self._cluster.log_directory(1).glob(f"{topic}-*/*.log")
 
     def measure(
         self,
@@ -141,6 +156,7 @@ class Bench:
         labels: Mapping[str, Any] | None = None,
         program: Mapping[str, Any],
         extra: Mapping[str, Any] | None = None,
+        group_config: Mapping[str, str] | None = None,
         timeout: float = TIMEOUT,
         watch: Callable[[Popen[str]], None] = lambda _: None,
     ) -> None:
@@ -153,6 +169,7 @@ class Bench:
             labels: conditions of the measurement, recorded with the result.
             program: arguments of the client program.
             extra: further values to record; `watch` can fill them during the run.
+            group_config: of the new group, beside `share.auto.offset.reset`.
             timeout: seconds for the client to finish its work.
             watch: is called with the process; it can run until the process ends.
         """
@@ -165,7 +182,7 @@ class Bench:
         }
         load = round(os.getloadavg()[0], 2)  # load before the run
         group = f"{name}-{uuid.uuid4().hex[:8]}"
-        self._admin.set_group_config(group, EARLIEST)
+        self._admin.set_group_config(group, {**EARLIEST, **(group_config or {})})
         command = [
             *self._roster.command(name),
             *self._options(topic=topic, group=group, timeout=timeout),
@@ -194,6 +211,7 @@ class Bench:
         consumers: int = 1,
         labels: Mapping[str, Any] | None = None,
         extra: Mapping[str, Any] | None = None,
+        group_config: Mapping[str, str] | None = None,
     ) -> None:
         """Run a client that reads all `records` of the topic."""
         self.measure(
@@ -203,6 +221,7 @@ class Bench:
             program={"records": records, "consumers": consumers},
             labels=labels,
             extra={"wanted": records, **(extra or {})},
+            group_config=group_config,
         )
 
     def warm_up(self) -> None:
@@ -216,13 +235,21 @@ class Bench:
         end = time.monotonic() + self.options.settle
         with self.loaded_topic(self.options.partitions, records) as topic:
             for turn in itertools.count(1):
-                group = f"warm-up-{turn}"
-                self._admin.set_group_config(group, EARLIEST)
-                where = self._options(topic=topic, group=group, records=records)
-                command = [*self._roster.command("raw"), *where]
-                run_program(command, self._cleanup, TIMEOUT + STARTUP_TIMEOUT)
+                self.rehearse(topic, records)
                 if turn >= WARM_UPS and time.monotonic() >= end:
                     break
+
+    def rehearse(self, topic: str, records: int) -> None:
+        """Read a topic once: the first client after loading it is slower than others.
+
+        The broker still writes to the disk, and has not compiled the code for records
+        of this size.
+        """
+        group = f"rehearsal-{uuid.uuid4().hex[:8]}"
+        self._admin.set_group_config(group, EARLIEST)
+        where = self._options(topic=topic, group=group, records=records)
+        command = [*self._roster.command("raw"), *where]
+        run_program(command, self._cleanup, TIMEOUT + STARTUP_TIMEOUT)
 
     def _is_available(self, name: str) -> bool:
         try:

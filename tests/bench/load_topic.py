@@ -9,12 +9,11 @@ from typing import Any, Final
 
 from confluent_kafka import Producer
 
-from tests.bench.record_values import message_blocks
+from tests.bench.record_values import block_size, message_blocks
 
-# Consecutive records for one partition: more than a producer batch holds, and few
-# enough that each of 500 partitions gets several blocks.
-BLOCK_SIZE: Final = 200
 MAX_QUEUED: Final = 100_000  # messages in the producer's queue
+MAX_QUEUED_BYTES: Final = 256 << 20
+MAX_MESSAGE: Final = 1_048_588  # bytes of a batch; the broker's message.max.bytes
 TIMEOUT: Final = 120.0  # seconds to flush
 
 
@@ -22,12 +21,14 @@ def main() -> None:
     options = _arguments()
     errors: list[object] = []
     producer = Producer(_settings(options))
-    different = message_blocks(options.size, options.records, BLOCK_SIZE)
-    for number in range(-(-options.records // BLOCK_SIZE)):
-        while len(producer) > MAX_QUEUED:
+    block = block_size(options.size)
+    different = message_blocks(options.size, options.records, block)
+    max_queued = min(MAX_QUEUED, MAX_QUEUED_BYTES // options.size)
+    for number in range(-(-options.records // block)):
+        while len(producer) > max_queued:
             producer.poll(0.005)
         messages = different[number % len(different)]
-        messages = messages[: options.records - number * BLOCK_SIZE]
+        messages = messages[: options.records - number * block]
         queued = producer.produce_batch(
             options.topic,
             messages,
@@ -66,6 +67,7 @@ def _settings(options: argparse.Namespace) -> dict[str, Any]:
         "batch.size": options.batch_size,
         "linger.ms": options.linger * 1000,
         "compression.type": options.codec,
+        "message.max.bytes": MAX_MESSAGE,
         "queue.buffering.max.messages": 2 * MAX_QUEUED,
         "queue.buffering.max.kbytes": 2 << 20,
         "delivery.report.only.error": True,

@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import product
@@ -11,6 +11,8 @@ from typing import Any, Final
 import psutil
 
 from tests.bench.bench import Bench
+from tests.bench.large import LARGE_BATCH, case_records
+from tests.bench.memory import memory_settings
 from tests.bench.options import record_count
 
 __all__ = ["MEASUREMENTS"]
@@ -18,6 +20,23 @@ __all__ = ["MEASUREMENTS"]
 SMALL_TOPIC_RECORDS: Final = 10_000  # for the time of the first record
 # Enough partitions for several consumers.
 SHARED_PARTITIONS: Final = 50
+SHARED_MAX_BYTES: Final = 2_000_000_000
+"""Values of the consumers' topic: they have read up to 500 records each when the
+measurement begins."""
+
+# librdkafka gets its partitions with the second heartbeat, after 5 s by default.
+QUICK_JOIN: Final = {"share.heartbeat.interval.ms": "500"}
+
+MEMORY_PARTITIONS: Final = 8
+MEMORY_SIZES: Final = (10 << 10, 100 << 10)
+MEMORY_CODECS: Final = ("none", "lz4")
+MEMORY_BYTES: Final = 600_000_000  # values of a topic
+# A slow handler, and a fast one that stops now and then: after a fast phase a client
+# has the most records ahead. Seconds, and records between two pauses.
+PAUSES: Final[Sequence[Mapping[str, Any]]] = (
+    {"pause": 0.01, "pause_every": 1},
+    {"pause": 0.5, "pause_every": 2000},
+)
 RELEASE_RATE: Final = 20.0  # records per second
 LATENCY_TIMEOUT: Final = 60.0
 SAMPLE_INTERVAL: Final = 1.0  # seconds between two memory samples
@@ -104,14 +123,21 @@ def partitions(bench: Bench) -> None:
 
 def consumers(bench: Bench) -> None:
     """Read the same records with more and more consumers in one process."""
-    records = bench.options.growth_records
-    with bench.loaded_topic(SHARED_PARTITIONS, records) as topic:
-        for count in bench.options.consumer_counts:
-            labels = {"consumers": count}
-            for turn in bench.turns("consumers"):
-                bench.read(
-                    "consumers", turn, topic, records, consumers=count, labels=labels
-                )
+    for size in bench.options.consumer_sizes:
+        records = min(bench.options.growth_records, SHARED_MAX_BYTES // size)
+        with bench.loaded_topic(SHARED_PARTITIONS, records, size) as topic:
+            bench.rehearse(topic, records)
+            for count in bench.options.consumer_counts:
+                labels = {"consumers": count, "size": size}
+                for turn in bench.turns("consumers"):
+                    bench.read(
+                        "consumers",
+                        turn,
+                        topic,
+                        records,
+                        consumers=count,
+                        labels=labels,
+                    )
 
 
 def slow(bench: Bench) -> None:
@@ -139,6 +165,54 @@ def slow(bench: Bench) -> None:
             )
 
 
+def large(bench: Bench) -> None:
+    """Read large and compressed records, in small and in large producer batches."""
+    options = bench.options
+    for case in options.large_cases:
+        records = case_records(case, options.large_bytes)
+        with bench.loaded_topic(options.partitions, records, *case) as topic:
+            extra = {
+                "stored": round(bench.stored_bytes(topic) / records),
+                "per_batch": round(records / bench.stored_batches(topic), 1),
+            }
+            bench.rehearse(topic, records)
+            for turn in bench.turns("large"):
+                # It decodes nothing: one ceiling per size is enough.
+                if turn[1].startswith("raw") and case.codec != "none":
+                    continue
+                bench.read(
+                    "large",
+                    turn,
+                    topic,
+                    records,
+                    labels=case._asdict(),
+                    extra=extra,
+                    group_config=QUICK_JOIN,
+                )
+
+
+def memory(bench: Bench) -> None:
+    """Measure the peak memory with large records and slow handlers, in one round."""
+    seconds = bench.options.memory_seconds
+    for size, codec in product(MEMORY_SIZES, MEMORY_CODECS):
+        records = MEMORY_BYTES // size
+        with bench.loaded_topic(
+            MEMORY_PARTITIONS, records, size, codec, LARGE_BATCH
+        ) as topic:
+            stored = round(bench.stored_bytes(topic) / records)
+            extra = {"stored": stored, **memory_settings(bench.options.max_records)}
+            for pauses, turn in product(PAUSES, bench.turns("memory", rounds=1)):
+                bench.measure(
+                    "memory",
+                    turn,
+                    topic,
+                    labels={"size": size, "codec": codec, **pauses},
+                    program={"what": "slow", "seconds": seconds, **pauses},
+                    extra=extra,
+                    timeout=seconds,
+                )
+
+
 def _sample(samples: list[int], process: subprocess.Popen[str]) -> None:
     with suppress(psutil.NoSuchProcess):
         watched = psutil.Process(process.pid)
@@ -155,4 +229,6 @@ MEASUREMENTS: Final[Mapping[str, Callable[[Bench], Any]]] = {
     "partitions": partitions,
     "consumers": consumers,
     "slow": slow,
+    "large": large,
+    "memory": memory,
 }

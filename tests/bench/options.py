@@ -3,25 +3,42 @@
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from tests.bench.large import CASES, parse_cases
 from tests.bench.roster import CLIENTS
 
-__all__ = ["MEASUREMENT_NAMES", "parse_options", "record_count"]
+__all__ = ["LARGE", "MEASUREMENT_NAMES", "STANDARD", "parse_options", "record_count"]
 
 T = TypeVar("T")
 
-MEASUREMENT_NAMES: Final = (
-    "throughput",
-    "first",
-    "latency",
-    "redelivery",
-    "partitions",
-    "consumers",
-    "slow",
-)
+STANDARD, LARGE = "standard", "large"
+SCENARIOS: Final[Mapping[str, Sequence[str]]] = {
+    STANDARD: (
+        "throughput",
+        "first",
+        "latency",
+        "redelivery",
+        "partitions",
+        "consumers",
+        "slow",
+    ),
+    LARGE: ("large", "consumers", "memory"),
+}
+MEASUREMENT_NAMES: Final = tuple(dict.fromkeys(chain(*SCENARIOS.values())))
 MAX_BYTES: Final = 800_000_000  # values of one topic; larger records mean fewer of them
+
+# About twenty minutes.
+LARGE_DEFAULTS: Final[Mapping[str, Any]] = {
+    "rounds": 6,
+    "settle": 20.0,
+    "records": 300_000,  # for the warm-up
+    "consumer_counts": [10, 100],
+    "consumer_sizes": [100, 10240],
+    "growth_records": 1_000_000,
+}
 
 # About three minutes: checks that everything works; the figures mean little.
 QUICK: Final[Mapping[str, Any]] = {
@@ -30,7 +47,6 @@ QUICK: Final[Mapping[str, Any]] = {
     "records": 300_000,
     "sizes": [100],
     "codecs": ["none"],
-    "clients": ["sharecons", "sharecons-uvloop", "confluent", "franz", "raw"],
     "rates": [1000],
     "latency_rounds": 1,
     "latency_seconds": 3.0,
@@ -40,15 +56,24 @@ QUICK: Final[Mapping[str, Any]] = {
     "consumer_counts": [1, 10],
     "growth_records": 100_000,
     "slow_seconds": 10.0,
+    "large_bytes": 100_000_000,
+    "memory_seconds": 3.0,
 }
+
+
+QUICK_CLIENTS: Final = ["sharecons", "sharecons-uvloop", "confluent", "franz", "raw"]
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = _parser()
     options = parser.parse_args(arguments)
+    if options.scenario == LARGE:
+        parser.set_defaults(**LARGE_DEFAULTS)
     if options.quick:
-        parser.set_defaults(**QUICK)
-        options = parser.parse_args(arguments)
+        clients = {} if options.scenario == LARGE else {"clients": QUICK_CLIENTS}
+        parser.set_defaults(**QUICK, **clients)
+    options = parser.parse_args(arguments)
+    options.what = options.what or list(SCENARIOS[options.scenario])
     return options
 
 
@@ -74,10 +99,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_plan(add: Callable[..., Any]) -> None:
     add(
+        "--scenario",
+        choices=SCENARIOS,
+        default=STANDARD,
+        help="measurements and their sizes: large is for large and compressed records, "
+        "and many consumers",
+    )
+    add(
         "--what",
         type=_subset_of(MEASUREMENT_NAMES),
-        default=list(MEASUREMENT_NAMES),
-        help=", ".join(MEASUREMENT_NAMES),
+        help=f"only these of the scenario: {', '.join(MEASUREMENT_NAMES)}",
     )
     add(
         "--clients",
@@ -132,6 +163,26 @@ def _add_others(add: Callable[..., Any]) -> None:
         default=[1, 10, 100],
         help="consumers in one process",
     )
+    add(
+        "--consumer-sizes",
+        type=_parse_numbers,
+        default=[100],
+        help="consumers: value sizes, bytes",
+    )
+    add(
+        "--large-cases",
+        type=parse_cases,
+        default=list(CASES),
+        help="large: value size, compression and producer batch size of each topic, as "
+        "10240:lz4:1048576",
+    )
+    add(
+        "--large-bytes",
+        type=int,
+        default=500_000_000,
+        help="large: values of one topic, bytes; less for small and compressed records",
+    )
+    add("--memory-seconds", type=float, default=3.0, help="memory: duration")
     add("--growth-records", type=int, default=500_000, help="per topic, for these")
     add("--slow-seconds", type=float, default=600.0, help="slow consumer: duration")
     add("--pause", type=float, default=0.005, help="slow consumer: seconds per record")

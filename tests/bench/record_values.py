@@ -5,13 +5,22 @@ import random
 from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["TIMESTAMP_LENGTH", "json_value", "message_blocks", "timestamped"]
+__all__ = [
+    "TIMESTAMP_LENGTH",
+    "block_size",
+    "json_value",
+    "message_blocks",
+    "timestamped",
+]
 
 TIMESTAMP_LENGTH: Final = (
     19  # digits of nanoseconds since the epoch, until the year 2286
 )
 SEED: Final = 932
 DISTINCT_BYTES: Final = 4_000_000  # bytes of distinct values, then repeated
+# Consecutive records for one partition: more than a small producer batch holds, and few
+# enough that each of 500 partitions gets several blocks.
+MAX_BLOCK: Final = 200
 CITIES: Final = ("Lisbon", "Nairobi", "Osaka", "Quito", "Riga", "Tunis", "Yerevan")
 STATES: Final = ("new", "paid", "packed", "sent", "returned")
 
@@ -25,6 +34,11 @@ def json_value(rng: random.Random, size: int) -> bytes:
     while len(lines) < size:
         lines += json.dumps(_order(rng), separators=(",", ":")).encode() + b"\n"
     return bytes(lines[:size])
+
+
+def block_size(size: int) -> int:
+    """Return how many consecutive records a partition gets, by the size of a value."""
+    return max(1, min(MAX_BLOCK, DISTINCT_BYTES // size))
 
 
 def message_blocks(

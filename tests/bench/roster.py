@@ -12,6 +12,9 @@ from typing import Final
 __all__ = ["CLIENTS", "Client", "MissingError", "Roster", "clients_for"]
 
 FRANZ: Final = Path(__file__).parent / "clients" / "franz"
+# The default of sharecons. Responses of 50 MiB, the default of the others, cost a
+# client more: each is in new memory.
+SHARECONS_MAX_BYTES: Final = 8 << 20
 BASIC_MEASUREMENTS: Final = ("throughput", "first")
 GROWTH_MEASUREMENTS: Final = ("partitions", "consumers")
 
@@ -51,13 +54,21 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "redelivery",
             *GROWTH_MEASUREMENTS,
             "slow",
+            "large",
+            "memory",
         ),
     ),
     "sharecons-explicit": Client(
         "sharecons: explicit", "sharecons", ("--mode", "explicit")
     ),
     "sharecons-batches": Client(
-        "sharecons: batches()", "sharecons", ("--mode", "batches")
+        "sharecons: batches()",
+        "sharecons",
+        ("--mode", "batches"),
+        measurements=(*BASIC_MEASUREMENTS, "consumers", "large"),
+    ),
+    "sharecons-worker": Client(
+        "sharecons: worker", "sharecons_worker", measurements=("memory",)
     ),
     "sharecons-poll": Client(
         "sharecons: poll()", "sharecons", ("--mode", "poll"), on_request=True
@@ -81,7 +92,23 @@ CLIENTS: Final[Mapping[str, Client]] = {
             "latency",
             "redelivery",
             *GROWTH_MEASUREMENTS,
+            "large",
         ),
+    ),
+    "confluent-crcs": Client(
+        "confluent: check.crcs",
+        "confluent",
+        ("--check-crcs",),
+        needs="confluent_kafka",
+        measurements=("large",),
+    ),
+    "confluent-8mib": Client(
+        "confluent: fetches of 8 MiB",
+        "confluent",
+        ("--max-bytes", str(SHARECONS_MAX_BYTES)),
+        needs="confluent_kafka",
+        measurements=("large",),
+        on_request=True,
     ),
     "confluent-explicit": Client(
         "confluent: explicit",
@@ -94,10 +121,18 @@ CLIENTS: Final[Mapping[str, Client]] = {
     "franz": Client(
         "franz-go (Go)",
         "franz",
-        measurements=(*BASIC_MEASUREMENTS, "latency", *GROWTH_MEASUREMENTS),
+        measurements=(*BASIC_MEASUREMENTS, "latency", *GROWTH_MEASUREMENTS, "large"),
     ),
     "raw": Client(
-        "raw ceiling", "raw", measurements=(*BASIC_MEASUREMENTS, "partitions")
+        "raw ceiling",
+        "raw",
+        measurements=(*BASIC_MEASUREMENTS, "partitions"),
+    ),
+    "raw-8mib": Client(
+        "raw ceiling, 8 MiB",
+        "raw",
+        ("--max-bytes", str(SHARECONS_MAX_BYTES)),
+        measurements=("large",),
     ),
 }
 

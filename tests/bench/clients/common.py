@@ -2,15 +2,19 @@
 
 import argparse
 import json
+import math
 import resource
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 __all__ = [
+    "JOIN_TIMEOUT",
     "WORKLOADS",
+    "JoinError",
+    "Limit",
     "Meter",
     "Tally",
     "WarmUp",
@@ -22,6 +26,11 @@ __all__ = [
 
 WORKLOADS: Final = ("throughput", "latency", "redelivery", "slow")
 PROC: Final = Path("/proc")
+JOIN_TIMEOUT: Final = 60.0  # seconds until each of several consumers has a record
+UNMEASURED: Final = 0.2
+"""The fraction of the records that several consumers read together before measuring:
+after the wait for each other, a client that measures the pace begins slowly."""
+
 MAXRSS_UNIT: Final = 1 if sys.platform == "darwin" else 1024  # bytes
 
 
@@ -45,7 +54,10 @@ def arguments(modes: Sequence[str] = ("implicit",)) -> argparse.Namespace:
         help="unmeasured time",
     )
     add("--seconds", type=float, default=8.0, help="duration of latency and slow")
-    add("--pause", type=float, default=0.005, help="per record, of slow")
+    add("--pause", type=float, default=0.005, help="of slow, at a record")
+    add("--pause-every", type=int, default=1, help="records between two pauses")
+    add("--max-bytes", type=int, help="of a fetch; the default is the client's")
+    add("--check-crcs", action="store_true", help="confluent's check.crcs")
     add("--timeout", type=float, default=120.0, help="report what was read until then")
     add("--kafka-version", default="4.3.0", help="Kafka whose Java tools run")
     return parser.parse_args()
@@ -55,6 +67,15 @@ def print_result(result: object) -> None:
     """Print a line of JSON to the benchmark; the last line is the result."""
     sys.stdout.write(json.dumps(result) + "\n")
     sys.stdout.flush()
+
+
+class JoinError(Exception):
+    """Not every consumer received a record within JOIN_TIMEOUT."""
+
+    def __init__(self, joined: int, consumers: int) -> None:
+        super().__init__(
+            f"{joined} of {consumers} consumers received records in {JOIN_TIMEOUT:g} s"
+        )
 
 
 class Tally:
@@ -87,33 +108,78 @@ class WarmUp:
 
 
 class Meter:
-    """Times, CPU and memory of this process; create it after all imports."""
+    """Times, CPU and memory of this process; create it after all imports.
+
+    It measures from the first record or, with several consumers, from `restart`.
+    """
 
     def __init__(self) -> None:
         self._base = _own_memory("VmRSS")
         self._started = time.perf_counter()
         self._first: float | None = None
-        self._cpu = 0.0
+        self._begun = self._cpu = 0.0
+        self._skipped = self._skipped_size = 0
 
     def on_first_record(self) -> None:
         """Start measuring. Calls after the first have no effect."""
         if self._first is None:
             self._cpu = time.process_time()
-            self._first = time.perf_counter()
+            self._first = self._begun = time.perf_counter()
+
+    def restart(self, count: int, size: int) -> None:
+        """Measure from now on, without the records read so far and their bytes.
+
+        Several consumers wait until each of them has received a record, and then read
+        UNMEASURED of the records. Otherwise the time in which they join, during which
+        the first of them reads alone, would be most of the run.
+        """
+        self._skipped, self._skipped_size = count, size
+        self._cpu, self._begun = time.process_time(), time.perf_counter()
 
     def report(self, tally: Tally) -> dict[str, float | None]:
         """Return the result at the last record; CPU includes all threads."""
         now, cpu = time.perf_counter(), time.process_time()
         first_time = now if self._first is None else self._first
         return {
-            "records": tally.count,
-            "bytes": tally.size,
-            "seconds": now - first_time,
+            "records": tally.count - self._skipped,
+            "skipped": self._skipped,
+            "bytes": tally.size - self._skipped_size,
+            "seconds": 0.0 if self._first is None else now - self._begun,
             "cpu": cpu - self._cpu,
             "first": None if self._first is None else first_time - self._started,
             "base": self._base,
             "peak": _own_memory("VmHWM"),
         }
+
+
+class Limit:
+    """The number of records at which several consumers begin, and end, to be measured.
+
+    Attributes:
+        count: call `reached` once all consumers have read this many records.
+    """
+
+    __slots__ = ("_meter", "_on_end", "_wanted", "count")
+
+    def __init__(self, wanted: int, meter: Meter, on_end: Callable[[], object]) -> None:
+        self.count: float = int(wanted * UNMEASURED)
+        self._wanted = wanted
+        self._meter = meter
+        self._on_end = on_end
+
+    def reached(self, count: int, size: int) -> None:
+        """Restart the meter at the first limit; call `on_end` at the second one.
+
+        Args:
+            count: the records that all consumers have read.
+            size: the bytes of their values.
+        """
+        if self.count < self._wanted:
+            self._meter.restart(count, size)
+            self.count = self._wanted
+        else:
+            self.count = math.inf
+            self._on_end()
 
 
 def memory_bytes(name: str, process: int | str = "self") -> int:

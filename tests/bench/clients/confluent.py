@@ -9,6 +9,9 @@ from importlib import import_module
 from typing import Any, Final
 
 from tests.bench.clients.common import (
+    JOIN_TIMEOUT,
+    JoinError,
+    Limit,
     Meter,
     Tally,
     WarmUp,
@@ -114,26 +117,43 @@ def redelivery(options: argparse.Namespace) -> object:
 def _read_concurrently(
     options: argparse.Namespace, meter: Meter, tally: Tally
 ) -> object:
-    """Run several consumers, each in a thread."""
+    """Run several consumers, each in a thread, see `Meter.restart`."""
     deadline = time.monotonic() + options.timeout
     reports: list[object] = []
+    joined = 0
+    limit = Limit(tally.wanted, meter, lambda: reports.append(meter.report(tally)))
+
+    def join(consumer: Any) -> None:
+        nonlocal joined
+        end = time.monotonic() + JOIN_TIMEOUT
+        while not (messages := consumer.poll(POLL)) and time.monotonic() < end:
+            pass
+        if not messages:
+            everyone.abort()  # the others then stop waiting
+        meter.on_first_record()
+        with lock:
+            tally.add(len(messages), sum(len(each.value()) for each in messages))
+            joined += bool(messages)
+        everyone.wait(JOIN_TIMEOUT)
 
     def work(consumer: Any) -> None:
+        join(consumer)
         while tally.count < tally.wanted and time.monotonic() < deadline:
             messages = consumer.poll(POLL)
-            if messages:
-                meter.on_first_record()
             count = size = 0
             for message in messages:
                 size += len(message.value())
                 count += 1
             with lock:
                 tally.add(count, size)
-                if tally.count >= tally.wanted and not reports:
-                    reports.append(meter.report(tally))
+                if tally.count >= limit.count:
+                    limit.reached(tally.count, tally.size)
 
     lock = threading.Lock()
+    everyone = threading.Barrier(options.consumers)
     _run_in_threads([_consumer(options) for _ in range(options.consumers)], work)
+    if joined < options.consumers:
+        raise JoinError(joined, options.consumers)
     return reports[0] if reports else meter.report(tally)
 
 
@@ -162,11 +182,14 @@ def _wait_for_first(consumer: Any, deadline: float) -> bool:
 
 def _consumer(options: argparse.Namespace) -> Any:
     is_explicit = options.mode == "explicit" or options.what == "redelivery"
+    max_bytes = {"fetch.max.bytes": options.max_bytes} if options.max_bytes else {}
     consumer = confluent.ShareConsumer(
         {
             "bootstrap.servers": options.bootstrap,
             "group.id": options.group,
             "max.poll.records": options.max_records,
+            "check.crcs": options.check_crcs,  # the default is false
+            **max_bytes,
             "share.acknowledgement.mode": "explicit" if is_explicit else "implicit",
         }
     )

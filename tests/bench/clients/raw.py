@@ -29,7 +29,7 @@ from tests.bench.clients.common import Meter, Tally, arguments, print_result
 from tests.bench.clients.connection import Connection
 
 MAX_WAIT: Final = timedelta(seconds=0.5)  # of a fetch, as in Java's consumer
-MAX_BYTES: Final = 50 << 20
+MAX_BYTES: Final = 50 << 20  # the default of Java's consumer
 ACCEPT: Final = (1,)
 HEARTBEAT_INTERVAL: Final = 0.05  # seconds, until there is an assignment
 GROUP_KEY_TYPE: Final = i8(0)  # coordinator key type of groups
@@ -44,6 +44,7 @@ class Member:
         self._group = options.group
         self._topic = options.topic
         self._max_records = options.max_records
+        self._max_bytes = options.max_bytes or MAX_BYTES
         # Kafka 4.1 accepts only Kafka's base64 form of a UUID as a member id.
         encoded = base64.urlsafe_b64encode(uuid.uuid4().bytes).rstrip(b"=")
         self._id: Any = encoded.decode()
@@ -100,7 +101,7 @@ class Member:
             share_session_epoch=epoch,
             max_wait=MAX_WAIT,  # type: ignore[arg-type]
             min_bytes=1,  # type: ignore[arg-type]
-            max_bytes=MAX_BYTES,  # type: ignore[arg-type]
+            max_bytes=self._max_bytes,  # type: ignore[arg-type]
             max_records=self._max_records,
             batch_size=self._max_records,
             topics=(FetchTopic(topic_id=self._topic_id, partitions=partitions),)

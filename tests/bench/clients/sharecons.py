@@ -17,6 +17,9 @@ from anyio.abc import TaskGroup
 
 from sharecons import ShareConsumer
 from tests.bench.clients.common import (
+    JOIN_TIMEOUT,
+    JoinError,
+    Limit,
     Meter,
     Tally,
     WarmUp,
@@ -90,20 +93,6 @@ async def poll(consumer: ShareConsumer, tally: Tally, meter: Meter) -> None:
         tally.add(count, size)
 
 
-async def read_shared(
-    consumer: ShareConsumer, tally: Tally, meter: Meter, *, done: Callable[[], None]
-) -> None:
-    """Read with implicit acknowledgement as one of several consumers."""
-    records: AsyncIterator[Any] = aiter(consumer)
-    async for record in records:
-        if not tally.count:
-            meter.on_first_record()
-        tally.size += len(record.value)
-        tally.count += 1
-        if tally.count >= tally.wanted:
-            return done()
-
-
 MODES: Final[Mapping[str, ReadLoop]] = {
     "implicit": implicit,
     "explicit": explicit,
@@ -121,7 +110,7 @@ async def throughput(options: argparse.Namespace) -> object:
             if len(consumers) == 1:
                 await MODES[options.mode](consumers[0], tally, meter)
             else:
-                await _read_concurrently(consumers, tally, meter)
+                await _read_concurrently(consumers, options.mode, tally, meter)
         return meter.report(tally)  # closing is not measured
 
 
@@ -172,7 +161,7 @@ async def redelivery(options: argparse.Namespace) -> object:
 
 
 async def slow(options: argparse.Namespace) -> object:
-    """Read with implicit acknowledgement and sleep at each record."""
+    """Read with implicit acknowledgement and sleep at each record, or some of them."""
     meter, tally = Meter(), Tally(options.records)
     async with _consumer(options) as consumer:
         records: AsyncIterator[Any] = aiter(consumer)
@@ -180,18 +169,85 @@ async def slow(options: argparse.Namespace) -> object:
             async for record in records:
                 meter.on_first_record()
                 tally.add(1, len(record.value))
-                await anyio.sleep(options.pause)
+                if tally.count % options.pause_every == 0:
+                    await anyio.sleep(options.pause)
         return meter.report(tally)
 
 
+class StartLine:
+    """Several consumers wait here until each of them has received a record."""
+
+    def __init__(self, consumers: int, meter: Meter) -> None:
+        self._consumers = consumers
+        self._meter = meter
+        self._joined = 0
+        self._everyone = anyio.Event()
+
+    async def wait(self) -> None:
+        """Wait for the other consumers."""
+        self._meter.on_first_record()
+        self._joined += 1
+        if self._joined == self._consumers:
+            self._everyone.set()
+        await self._everyone.wait()
+
+    async def give_up_late(self, cancel: Callable[[], None]) -> None:
+        """Call `cancel` after JOIN_TIMEOUT if consumers still wait."""
+        with anyio.move_on_after(JOIN_TIMEOUT):
+            await self._everyone.wait()
+        if not self._everyone.is_set():
+            cancel()
+
+    def check(self) -> None:
+        """Raise JoinError if consumers still wait."""
+        if not self._everyone.is_set():
+            raise JoinError(self._joined, self._consumers)
+
+
 async def _read_concurrently(
-    consumers: list[ShareConsumer], tally: Tally, meter: Meter
+    consumers: list[ShareConsumer], mode: str, tally: Tally, meter: Meter
 ) -> None:
+    """Read with all consumers, with implicit acknowledgement."""
+    count = size = 0  # of all consumers
+    limit = Limit(tally.wanted, meter, lambda: tasks.cancel_scope.cancel())
+    start_line = StartLine(len(consumers), meter)
+
+    async def read_records(consumer: ShareConsumer) -> None:
+        nonlocal count, size
+        records: AsyncIterator[Any] = aiter(consumer)
+        size += len((await anext(records)).value)
+        count += 1
+        await start_line.wait()
+        async for record in records:
+            size += len(record.value)
+            count += 1
+            if count >= limit.count:
+                limit.reached(count, size)
+
+    async def read_batches(consumer: ShareConsumer) -> None:
+        nonlocal count, size
+        waits = True
+        batches_iterator: AsyncIterator[Any] = consumer.batches()
+        async for batch in batches_iterator:
+            for record in batch:
+                size += len(record.value)
+            count += len(batch)
+            if waits:
+                await start_line.wait()
+                waits = False
+            if count >= limit.count:
+                limit.reached(count, size)
+
+    read = {"implicit": read_records, "batches": read_batches}[mode]
     tasks: TaskGroup
-    async with anyio.create_task_group() as tasks:
-        reading = partial(read_shared, done=tasks.cancel_scope.cancel)
-        for consumer in consumers:
-            tasks.start_soon(reading, consumer, tally, meter)
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(start_line.give_up_late, tasks.cancel_scope.cancel)
+            for consumer in consumers:
+                tasks.start_soon(read, consumer)
+    finally:
+        tally.add(count, size)
+    start_line.check()
 
 
 def _consumer(options: argparse.Namespace) -> ShareConsumer:

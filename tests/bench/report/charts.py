@@ -133,7 +133,10 @@ def draw_percentiles(axes: Axes, lower: Spreads, higher: Spreads, what: str) -> 
 
 
 def draw_lines(axes: Axes, found: Measurements, label: str, value: Value) -> None:
-    """Draw a line per client, in a band from minimum to maximum."""
+    """Draw a line per client, in a band from minimum to maximum.
+
+    The other modes of a client are dashed lines of its colour.
+    """
     counts = distinct(found, label)
     for name in by_client(found, value):
         measured = [each for each in found if each["client"] == name]
@@ -145,8 +148,10 @@ def draw_lines(axes: Axes, found: Measurements, label: str, value: Value) -> Non
         at = [count for count, _ in points]
         middle = [each.median for _, each in points]
         low, high = [e.low for _, e in points], [e.high for _, e in points]
-        axes.plot(at, middle, marker="o", color=colour(name), label=title(name))
-        axes.fill_between(at, low, high, color=colour(name), alpha=0.15, linewidth=0)
+        style = "--" if "-" in name else "-"
+        ink = colour(name)
+        axes.plot(at, middle, style, marker="o", color=ink, label=title(name))
+        axes.fill_between(at, low, high, color=ink, alpha=0.15, linewidth=0)
     axes.set_xscale("log")
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.minorticks_off()

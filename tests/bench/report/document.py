@@ -5,8 +5,10 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, Final
 
+from tests.bench.options import STANDARD
 from tests.bench.report.environment import environment_section
 from tests.bench.report.goals import goal_table
+from tests.bench.report.large import large_section, memory_section
 from tests.bench.report.summary import (
     Measurement,
     baseline_of,
@@ -16,6 +18,7 @@ from tests.bench.report.summary import (
     distinct,
     failure_reason,
     field,
+    label_of,
     ratios,
     records_per_second,
     select,
@@ -39,8 +42,8 @@ from tests.bench.report.tables import (
 
 __all__ = ["document"]
 
-# Unacknowledged records that a client can hold at the end of a run: one fetch of whole
-# producer batches, and the records prefetched from one partition.
+# Unacknowledged records that a consumer can hold at the end of a run: one fetch of
+# whole producer batches, and the records prefetched from one partition.
 MAX_UNACKNOWLEDGED: Final = 2500
 
 OPENING: Final = """\
@@ -48,7 +51,7 @@ Kafka and the clients share one machine (see Environment), so compare clients wi
 other; absolute figures depend on the machine. Each client runs once per round, and each
 round starts with a different client. Figures are medians over the rounds, with minimum
 and maximum in brackets; ratios are computed within a round. Rounds: {rounds}. To repeat
-the measurement: `tox -e bench`."""
+the measurement: `{command}`."""
 
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
@@ -82,7 +85,13 @@ def _opening(sessions: Sequence[Mapping[str, Any]]) -> Lines:
     last = sessions[-1]
     yield f"# Performance, {last['begun'][:10]}"
     yield ""
-    yield from wrap(OPENING.format(rounds=_rounds(last["settings"])), WIDTH)
+    settings = last["settings"]
+    scenario = settings.get("scenario", STANDARD)
+    command = "tox -e bench"
+    if scenario != STANDARD:
+        command += f" -- --scenario {scenario}"
+    text = OPENING.format(rounds=_rounds(settings), command=command)
+    yield from wrap(text, WIDTH)
     yield ""
 
 
@@ -230,42 +239,58 @@ def _partitions(measurements: Measurements) -> Lines:
         "partitions",
         "Partitions",
         "The same number of records in topics with more and more partitions, read by "
-        "one consumer.",
+        "one consumer. Ratios are to confluent-kafka-python.",
     )
 
 
 def _consumers(measurements: Measurements) -> Lines:
-    yield from _growth(
-        select(measurements, "consumers"),
-        "consumers",
+    found = select(measurements, "consumers")
+    if not found:
+        return
+    yield from _head(
         "Consumers in one process",
         "The consumers share a topic with 50 partitions. Consumers of sharecons run in "
-        "one event loop, the others in threads or goroutines. Peak memory is the peak "
-        "of the process.",
+        "one event loop, the others in threads or goroutines. Several consumers wait "
+        "until each of them has received a record, and read a fifth of the records; "
+        "time, CPU and records count from then. Ratios are to confluent-kafka-python. "
+        "Peak memory is the peak of the process.",
     )
+    sizes = sorted({label_of(each, "size") for each in found})
+    for size in sizes:
+        yield f"### Consumers: {size_of(size)}, uncompressed"
+        yield ""
+        some = [each for each in found if label_of(each, "size") == size]
+        yield from _growth_table(some, "consumers")
 
 
 def _growth(found: Measurements, label: str, title: str, text: str) -> Lines:
-    if not found:
-        return
-    yield from _head(title, text)
+    if found:
+        yield from _head(title, text)
+        yield from _growth_table(found, label)
+
+
+def _growth_table(found: Measurements, label: str) -> Lines:
     rows = [
         row
         for count in distinct(found, label)
         for row in _growth_rows(count, [e for e in found if e[label] == count])
     ]
-    head = [label, "client", "records/s", "CPU s per million", "peak memory, MiB"]
-    yield from markdown_table(head, rows)
+    head = [label, "client", *("records/s", "ratio", "CPU s per million", "ratio")]
+    yield from markdown_table([*head, "peak memory, MiB"], rows)
 
 
 def _growth_rows(count: int, some: Measurements) -> Iterator[list[str]]:
     cpus, peaks = by_client(some, cpu_per_million), by_client(some, field("peak"))
+    speed_ratios = ratios(some, records_per_second, "confluent")
+    cpu_ratios = ratios(some, cpu_per_million, "confluent")
     for name, speeds in by_client(some, records_per_second).items():
         yield [
             str(count),
             title(name),
             format_spread(speeds, whole_number),
+            format_spread(speed_ratios.get(name), two_decimals),
             format_spread(cpus.get(name), two_decimals),
+            format_spread(cpu_ratios.get(name), two_decimals),
             format_spread(peaks.get(name), mebibytes),
         ]
 
@@ -308,10 +333,9 @@ def _failure_lines(measurements: Measurements) -> Iterator[str]:
     for each in measurements:
         if reason := failure_reason(each):
             yield f"{title(each['client'])}, {each['what']}: {reason}"
-        elif (
-            "wanted" in each
-            and (left := each["unacknowledged"] or 0) > MAX_UNACKNOWLEDGED
-        ):
+        elif "wanted" in each and (
+            left := each["unacknowledged"] or 0
+        ) > MAX_UNACKNOWLEDGED * each.get("consumers", 1):
             count = f"{left:,} of {each['wanted']:,}"
             yield f"{title(each['client'])}, {each['what']}: {count} not acknowledged"
 
@@ -322,6 +346,8 @@ SECTIONS: Final[Mapping[Callable[[Measurements], Lines], Sequence[str]]] = {
     _latency: ("latency.png",),
     _redelivery: ("redelivery.png",),
     _memory: ("memory.png",),
+    large_section: ("large.png", "large-cpu.png"),
+    memory_section: (),
     _partitions: ("partitions.png",),
     _consumers: ("consumers.png",),
     _slow: ("slow.png",),

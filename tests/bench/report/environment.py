@@ -24,4 +24,10 @@ def environment_section(sessions: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _setting(value: object) -> str:
-    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+    """Return a value as on the command line; a case of `large` is a list in JSON."""
+    if not isinstance(value, list):
+        return str(value)
+    return " ".join(
+        ":".join(map(str, each)) if isinstance(each, list) else str(each)
+        for each in value
+    )

@@ -2,8 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Final
 
+from tests.bench.large import DEFAULT_BATCH, LARGE_BATCH, Case
+from tests.bench.memory import memory_bound
+from tests.bench.report.large import case_title
 from tests.bench.report.summary import (
     Measurement,
     Spread,
@@ -17,13 +21,14 @@ from tests.bench.report.summary import (
     settled_samples,
     spread_of,
 )
-from tests.bench.report.tables import format_spread, markdown_table
+from tests.bench.report.tables import format_spread, markdown_table, size_of
 
 __all__ = ["GOALS", "Goal", "goal_table"]
 
 Measurements = Sequence[Measurement]
 Figure = Callable[[Measurements], Spread | None]
 
+KIB: Final = 1 << 10
 MIB: Final = 1 << 20
 FEW, MANY = 6, 500  # partitions
 HUNDRED: Final[Mapping[str, Any]] = {"size": 100, "codec": "none"}
@@ -34,6 +39,38 @@ LATENCIES: Final = (
     (20_000, "p50", 1.0),
     (20_000, "p99", 1.0),
 )
+
+
+# Batch sizes of the producer, and records of 10 and 100 KiB.
+BATCHES: Final = (DEFAULT_BATCH, LARGE_BATCH)
+LARGE_SIZES: Final = (10 * KIB, 100 * KIB)
+LARGE_RECORDS: Final = tuple(
+    (Case(size, "none", batch), figure)
+    for size, batch in product(LARGE_SIZES, BATCHES)
+    for figure in (
+        ("confluent", records_per_second, 1.0),
+        ("confluent", cpu_per_million, 1.15),
+        ("confluent-crcs", cpu_per_million, 1.0),
+    )
+)
+COMPRESSED_RECORDS: Final = tuple(
+    (Case(10 * KIB, codec, batch), figure)
+    for codec, batch in product(("lz4", "zstd"), BATCHES)
+    for figure in (
+        ("confluent", records_per_second, 1.0),
+        ("confluent", cpu_per_million, 1.1),
+    )
+)
+MANY_CONSUMERS: Final = (
+    ("confluent", records_per_second, 1.0),
+    ("franz", records_per_second, 0.9),
+    ("confluent", cpu_per_million, 1.0),
+)
+NAMES: Final[Mapping[str, str]] = {
+    "confluent": "confluent",
+    "confluent-crcs": "confluent with check.crcs=true",
+    "franz": "franz-go",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +137,34 @@ def memory_growth(each: Measurement) -> float | None:
 def mebibytes_above_base(each: Measurement) -> float | None:
     above = bytes_above_base(each)
     return None if above is None else above / MIB
+
+
+def _goal_beside(
+    scope: str, other: str, value: Value, bound: float, what: str, **labels: object
+) -> Goal:
+    """Return a goal for a figure of `async for`, relative to another client's.
+
+    The bound is a minimum of records/s, or a maximum of CPU per record.
+    """
+    is_speed = value is records_per_second
+    figure = "records/s" if is_speed else "CPU per record"
+    return Goal(
+        f"async for, {scope}: {figure}, relative to {NAMES[other]}",
+        relative_to("sharecons", other, value, what, **labels),
+        minimum=bound if is_speed else None,
+        maximum=None if is_speed else bound,
+    )
+
+
+def _largest_memory_part(client: str) -> Figure:
+    """Return the largest memory relative to its bound: no measurement exceeds it."""
+
+    def compute(measurements: Measurements) -> Spread | None:
+        found = select(measurements, "memory", client=client)
+        parts = [(bytes_above_base(each) or 0.0) / memory_bound(each) for each in found]
+        return spread_of([max(parts)] if parts else [])
+
+    return compute
 
 
 GOALS: Final = (
@@ -177,6 +242,30 @@ GOALS: Final = (
         f"CPU per record, {MANY} partitions / {FEW}",
         partition_cpu_growth,
         maximum=1.2,
+    ),
+    *(
+        _goal_beside(case_title(case), *figure, "large", **case._asdict())
+        for case, figure in (*LARGE_RECORDS, *COMPRESSED_RECORDS)
+    ),
+    *(
+        _goal_beside(
+            f"{consumers} consumers, {size_of(size)}",
+            *figure,
+            "consumers",
+            consumers=consumers,
+            size=size,
+        )
+        for size, consumers, figure in product(
+            (100, 10 * KIB), (10, 100), MANY_CONSUMERS
+        )
+    ),
+    *(
+        Goal(
+            f"{client}, large records: memory, relative to its bound",
+            _largest_memory_part(client),
+            maximum=1.0,
+        )
+        for client in ("sharecons", "sharecons-worker")
     ),
 )
 

@@ -17,6 +17,7 @@ from tests.bench.report.charts import (
     panel_grid,
     scale,
 )
+from tests.bench.report.large_pictures import draw_large_cpu, draw_large_speed
 from tests.bench.report.summary import (
     Measurement,
     Spread,
@@ -27,6 +28,7 @@ from tests.bench.report.summary import (
     cpu_per_million,
     distinct,
     field,
+    label_of,
     ratios,
     records_per_second,
     select,
@@ -161,6 +163,7 @@ def _consumers(measurements: Measurements) -> Figure | None:
 
 
 def _growth(measurements: Measurements, what: str, text: str) -> Figure | None:
+    """Draw records/s, CPU and memory; a row per size of values."""
     found = select(measurements, what)
     if not found:
         return None
@@ -169,14 +172,25 @@ def _growth(measurements: Measurements, what: str, text: str) -> Figure | None:
         "CPU seconds per million": (cpu_per_million, 1),
         "peak memory, MiB": (field("peak"), 1 / MIB),
     }
-    figure, panels = pyplot.subplots(
-        1, len(wanted), figsize=(4.2 * len(wanted), 3.6), layout="constrained"
+    sizes = sorted(
+        {label_of(each, "size") for each in found}, key=lambda size: size or 0
     )
-    for axes, (name, (value, factor)) in zip(panels, wanted.items(), strict=True):
-        draw_lines(axes, found, what, _scaled(value, factor))
-        axes.set_xlabel(text)
-        axes.set_ylabel(name)
-    panels[0].legend(frameon=False)
+    figure, rows = pyplot.subplots(
+        len(sizes),
+        len(wanted),
+        figsize=(4.2 * len(wanted), 3.6 * len(sizes)),
+        squeeze=False,
+        layout="constrained",
+    )
+    for panels, size in zip(rows, sizes, strict=True):
+        some = [each for each in found if label_of(each, "size") == size]
+        for axes, (name, (value, factor)) in zip(panels, wanted.items(), strict=True):
+            draw_lines(axes, some, what, _scaled(value, factor))
+            axes.set_xlabel(text)
+            axes.set_ylabel(name)
+        if len(sizes) > 1:
+            panels[0].set_title(f"values of {size_of(size)}")
+    rows[0][0].legend(frameon=False)
     return figure
 
 
@@ -234,4 +248,6 @@ PICTURES: Final[Mapping[str, Callable[[Measurements], Figure | None]]] = {
     "partitions.png": _partitions,
     "consumers.png": _consumers,
     "slow.png": _slow,
+    "large.png": draw_large_speed,
+    "large-cpu.png": draw_large_cpu,
 }

@@ -20,6 +20,7 @@ __all__ = [
     "distinct",
     "failure_reason",
     "field",
+    "label_of",
     "ratios",
     "records_per_second",
     "select",
@@ -56,8 +57,9 @@ def failure_reason(measurement: Measurement) -> str | None:
     if "error" in measurement:
         return str(measurement["error"])
     wanted = measurement.get("wanted", 0)
-    if measurement.get("records", 0) < wanted:
-        return f"read {measurement['records']:,} of {wanted:,} records"
+    read = measurement.get("records", 0) + measurement.get("skipped", 0)
+    if read < wanted:
+        return f"read {read:,} of {wanted:,} records"
     return None
 
 
@@ -70,8 +72,15 @@ def select(
         for each in measurements
         if each["what"] == what
         and not failure_reason(each)
-        and all(each.get(name) == value for name, value in labels.items())
+        and all(label_of(each, name) == value for name, value in labels.items())
     ]
+
+
+def label_of(measurement: Measurement, name: str) -> Any:
+    """Return a label, or None; measurements of consumers once had no size."""
+    if name == "size" and measurement["what"] == "consumers":
+        return measurement.get(name, 100)
+    return measurement.get(name)
 
 
 def distinct(measurements: Iterable[Measurement], *names: str) -> list[Any]:

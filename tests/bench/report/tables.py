@@ -88,6 +88,8 @@ def title(name: str | None) -> str:
 
 
 def size_of(size: int) -> str:
+    if size >= MIB and size % MIB == 0:
+        return f"{size // MIB} MiB"
     return f"{size // KIB} KiB" if size >= KIB and size % KIB == 0 else f"{size} bytes"
 
 

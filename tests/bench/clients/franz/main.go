@@ -27,6 +27,12 @@ import (
 // Bytes at the start of each value of the paced producer: nanoseconds since the epoch.
 const timestampLength = 19
 
+// Until each of several consumers has a record.
+const joinTimeout = time.Minute
+
+// The fraction of the records that several consumers read before measuring.
+const unmeasured = 0.2
+
 type options struct {
 	what, bootstrap, group, topic  string
 	records, maxRecords, consumers int
@@ -81,18 +87,29 @@ func newClient(o options) (*kgo.Client, error) {
 	)
 }
 
-// tally counts the records of all consumers of this process.
+// tally counts the records of all consumers of this process. It measures from the first
+// record or, with several consumers, from restart.
 type tally struct {
-	count, size atomic.Int64
-	start       sync.Once
-	first       time.Time
-	cpu         float64
+	count, size          atomic.Int64
+	start                sync.Once
+	first, begun         time.Time
+	cpu                  float64
+	skipped, skippedSize int64
+}
+
+// restart measures from now on, without the records read so far; see Meter in common.py.
+func (t *tally) restart() {
+	t.skipped, t.skippedSize = t.count.Load(), t.size.Load()
+	t.begun, t.cpu = time.Now(), cpuSeconds()
 }
 
 // add counts records and returns the total; the first record starts the measurement.
 func (t *tally) add(fetches kgo.Fetches) int64 {
 	if fetches.NumRecords() > 0 {
-		t.start.Do(func() { t.first, t.cpu = time.Now(), cpuSeconds() })
+		t.start.Do(func() {
+			t.first, t.cpu = time.Now(), cpuSeconds()
+			t.begun = t.first
+		})
 	}
 	fetches.EachError(func(topic string, partition int32, err error) {
 		if !errors.Is(err, context.Canceled) {
@@ -111,12 +128,13 @@ func (t *tally) add(fetches kgo.Fetches) int64 {
 func (t *tally) report(base int64, started time.Time) map[string]any {
 	now, cpu := time.Now(), cpuSeconds()
 	report := map[string]any{
-		"records": t.count.Load(), "bytes": t.size.Load(),
+		"records": t.count.Load() - t.skipped, "skipped": t.skipped,
+		"bytes":   t.size.Load() - t.skippedSize,
 		"seconds": 0.0, "cpu": 0.0, "first": nil,
 		"base": base, "peak": memory("VmHWM"),
 	}
 	if !t.first.IsZero() {
-		report["seconds"] = now.Sub(t.first).Seconds()
+		report["seconds"] = now.Sub(t.begun).Seconds()
 		report["cpu"] = cpu - t.cpu
 		report["first"] = t.first.Sub(started).Seconds()
 	}
@@ -138,18 +156,60 @@ func throughput(o options) (any, error) {
 	ctx, done := context.WithTimeout(context.Background(), seconds(o.timeout))
 	defer done()
 	var working sync.WaitGroup
+	join := joining(len(clients), &total)
+	var restarted sync.Once
+	limit := int64(float64(o.records) * unmeasured)
+	var joinError atomic.Value
 	for _, client := range clients {
 		working.Go(func() {
+			if err := join(ctx, client); err != nil {
+				joinError.Store(err)
+				done()
+			}
 			for ctx.Err() == nil {
-				if total.add(client.PollFetches(ctx)) >= int64(o.records) {
+				count := total.add(client.PollFetches(ctx))
+				if count >= int64(o.records) {
 					done()
+				} else if len(clients) > 1 && count >= limit {
+					restarted.Do(total.restart)
 				}
 			}
 		})
 	}
 	working.Wait()
+	if err, failed := joinError.Load().(error); failed {
+		return nil, err
+	}
 	report := total.report(base, started)
 	return report, acceptLast(clients) // not measured, like closing
+}
+
+// joining returns a function that polls until the client has records, and waits until
+// all clients have. A single client does not wait.
+func joining(count int, total *tally) func(context.Context, *kgo.Client) error {
+	var joined atomic.Int64
+	everyone := make(chan struct{})
+	return func(ctx context.Context, client *kgo.Client) error {
+		if count == 1 {
+			return nil
+		}
+		limited, done := context.WithTimeout(ctx, joinTimeout)
+		defer done()
+		for read := 0; read == 0 && limited.Err() == nil; {
+			fetches := client.PollFetches(limited)
+			read = fetches.NumRecords()
+			total.add(fetches)
+			if read > 0 && joined.Add(1) == int64(count) {
+				close(everyone)
+			}
+		}
+		select {
+		case <-everyone:
+			return nil
+		case <-limited.Done():
+			return fmt.Errorf("%d of %d consumers received records in %v", joined.Load(), count, joinTimeout)
+		}
+	}
 }
 
 // acceptLast accepts the records of the last polls, which leaving would release.
