@@ -88,6 +88,11 @@ class FetchProblems:
             case PartitionFetched(share_partition):
                 self._retried.pop(share_partition, None)
 
+    @property
+    def can_end(self) -> bool:
+        """True if `keep_only` can change anything."""
+        return bool(self._rejected or self._retried or self._partitions.keys)
+
     def keep_only(
         self, node_ids: Collection[int], assignment: Collection[SharePartition]
     ) -> None:

@@ -112,7 +112,10 @@ class MemberLog:
     def _end_problems(self, now: float) -> None:
         self._metadata.end_quiet(now, METADATA_QUIET)
         self._responses.end_quiet(now, RESPONSES_QUIET)
-        self._fetches.keep_only(self._machine.leaders(), self._membership.assignment)
+        if self._fetches.can_end:
+            # Looking at all partitions would be most of the work of an idle member.
+            leaders = self._machine.leaders()
+            self._fetches.keep_only(leaders, self._membership.assignment)
 
     def end(self) -> None:
         """End `run`."""

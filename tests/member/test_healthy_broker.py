@@ -3,6 +3,7 @@
 import anyio
 import pytest
 
+from sharecons.protocol.group.metadata import Metadata
 from tests.net.embedded import (
     SlowNetwork,
     accepted,
@@ -66,6 +67,29 @@ async def test_idle_consumer_sends_few_requests():
             assert len(requests(broker, "ShareGroupHeartbeat")) < 60
             assert len(requests(broker, "ShareFetch")) < 250
             assert [] == requests(broker, "ShareAcknowledge")
+
+
+async def test_idle_consumer_does_not_look_at_its_partitions(monkeypatch):
+    """A member has hundreds of partitions, and a process can have many members."""
+    looks = 0
+    find_leaders = Metadata.leaders
+
+    def leaders(metadata):
+        nonlocal looks
+        looks += 1
+        return find_leaders(metadata)
+
+    monkeypatch.setattr(Metadata, "leaders", leaders)
+    async with running() as broker:
+        async with consuming(broker) as consumer:
+            with anyio.move_on_after(10):
+                await anext(aiter(consumer))
+            assert looks > 0  # its start, at least
+            looks = 0
+            with anyio.move_on_after(100):
+                await anext(aiter(consumer))
+
+            assert 0 == looks
 
 
 async def test_records_arrive_when_they_are_produced():

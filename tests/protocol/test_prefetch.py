@@ -79,29 +79,6 @@ def test_fetch_without_overlap_waits_for_the_previous_one_and_requests_the_allow
     assert 0.0 == prefetch.next_due(now=0.0)
 
 
-def test_byte_limit_grows_with_many_partitions_of_small_records():
-    prefetch = Prefetch(2000)
-    measure_batch(prefetch, records=1000, size=110_000)
-
-    assert 1_000_000 == prefetch.byte_limit(2000, partitions=1, max_bytes=1_000_000)
-    assert 1_000_000 == prefetch.byte_limit(2000, partitions=3, max_bytes=1_000_000)
-    assert 6 * 220_000 == prefetch.byte_limit(2000, partitions=6, max_bytes=1_000_000)
-    assert 4_000_000 == prefetch.byte_limit(2000, partitions=500, max_bytes=1_000_000)
-
-
-def test_byte_limit_does_not_grow_for_large_records():
-    prefetch = Prefetch(2000)
-    measure_batch(prefetch, records=10, size=10_000)
-
-    assert 1_000_000 == prefetch.byte_limit(2000, partitions=500, max_bytes=1_000_000)
-
-
-def test_byte_limit_does_not_grow_for_records_of_unknown_size():
-    assert 1_000_000 == Prefetch(2000).byte_limit(
-        2000, partitions=9, max_bytes=1_000_000
-    )
-
-
 def test_first_fetch_requests_one_record():
     prefetch = Prefetch(500)
     prefetch.waiting_readers = 1

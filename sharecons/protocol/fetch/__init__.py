@@ -1,7 +1,7 @@
 """Fetching from one partition leader with ShareFetch and ShareAcknowledge.
 
 `leader` is the state machine. `fetch_control` decides about fetches, and returns a
-`fetch_plan`: the amount comes from `prefetch`, the partitions from
+`fetch_plan`: the amount comes from `prefetch` and `byte_limit`, the partitions from
 `fetchable_partitions` and `partition_rotation`, the wait at the broker from `max_wait`
 and `arrival_rate`. `demand` is what the user of a member wants, and `handler_pace` how
 fast a worker is. `fetch_pauses`, `empty_responses` and `quota` delay fetches.

@@ -1,9 +1,9 @@
 """The decisions about the fetches of one leader: when, from where, how much, how long.
 
-`FetchControl` combines them in a `FetchPlan`. The amounts come from `prefetch`; the
-times from `fetch_pauses`, `empty_responses`, `quota` and the batcher's `redeliveries`;
-the partitions from `fetchable_partitions` and `partition_rotation`; the wait at the
-broker from `max_wait` and `arrival_rate`.
+`FetchControl` combines them in a `FetchPlan`. The amounts come from `prefetch` and
+`byte_limit`; the times from `fetch_pauses`, `empty_responses`, `quota` and the
+batcher's `redeliveries`; the partitions from `fetchable_partitions` and
+`partition_rotation`; the wait at the broker from `max_wait` and `arrival_rate`.
 """
 
 import math
@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, final
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.fetch.arrival_rate import MAX_GATHER_TIME, ArrivalRate
+from sharecons.protocol.fetch.byte_limit import byte_limit
 from sharecons.protocol.fetch.empty_responses import EmptyResponses
 from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.fetch_plan import FetchPlan
@@ -171,8 +172,14 @@ class FetchControl:
         growth = self._empty_responses.growth
         records = self._prefetch.record_limit(leaders, len(requested), growth)
         limit = 1 if failed else records
-        max_bytes = self._settings.max_bytes
-        size = self._prefetch.byte_limit(limit, len(requested), max_bytes)
+        size = byte_limit(
+            self._prefetch,
+            records=limit,
+            partitions=len(requested),
+            min_bytes=min_bytes,
+            max_bytes=self._settings.max_bytes,
+            backlog=backlog,
+        )
         whole_batches = self._prefetch.takes_whole_batches(leaders)
         return FetchPlan(
             partitions=requested,

@@ -61,10 +61,6 @@ ROUNDS_AHEAD: Final = 2
 """How many allowances can be buffered: a fast consumer lets no other task run while it
 processes records, so the next request must be sent before."""
 
-MAX_BYTES_FACTOR: Final = 4
-"""The maximum multiple of `max_bytes` requested for many partitions with small
-records."""
-
 LARGE_BATCH: Final = 32 << 10
 """The size in bytes above which a batch is large: fetching a smaller one twice costs
 little. Twice the default `batch.size` of producers."""
@@ -306,19 +302,6 @@ class Prefetch:
             max(int(records * self.batches.record_size), self.batches.largest)
             or DEFAULT_BATCH_SIZE
         )
-
-    def byte_limit(self, records: int, partitions: int, max_bytes: int) -> int:
-        """Return how many bytes to request.
-
-        A broker divides them evenly among the session's partitions before it reads.
-        With 500 partitions, 8 MiB are one batch of each: a fetch of 2,000 records then
-        had eighteen leases, a third more bytes than it acquired, and took twice the CPU
-        time. So if all the records are expected to fit, each partition can return all.
-        """
-        expected = records * int(self.batches.record_size)
-        if expected > max_bytes:
-            return max_bytes
-        return max(max_bytes, min(partitions * expected, MAX_BYTES_FACTOR * max_bytes))
 
 
 MAX_MEASURED: Final = 64
