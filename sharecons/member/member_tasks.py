@@ -93,7 +93,7 @@ class MemberTasks:
     ) -> None:
         self.membership = Membership(settings.group_id, settings.member_id, rack=rack)
         self.metadata = Metadata(spread_of(settings.member_id))
-        prefetch = Prefetch(settings.max_records)
+        prefetch = Prefetch(settings.max_records, settings.max_bytes)
         self._settings = settings
         self._cluster = cluster
         self._listener = listener

@@ -15,7 +15,8 @@ __all__ = ["MAX_BATCH", "memory_bound", "memory_settings"]
 
 MAX_BATCH: Final = 1 << 20
 ROUNDS_AHEAD: Final = 2
-"""The multiple of `max_records` that is buffered after a fast handler has stopped."""
+"""The multiple of `max_records`, or of `max_bytes`, that is buffered after a fast
+handler has stopped."""
 
 
 def memory_settings(max_records: int) -> dict[str, int]:
@@ -34,8 +35,8 @@ def memory_bound(measurement: Mapping[str, Any]) -> float:
     # One response arrives, another is delivered, and a partition of that is decoded.
     bound: float = 2 * response + response * expansion
     if measurement["pause_every"] > 1:
-        records = ROUNDS_AHEAD * measurement["max_records"]
-        bound += records * measurement["stored"]
+        records = measurement["max_records"] * measurement["stored"]
+        bound += ROUNDS_AHEAD * min(records, measurement["max_bytes"])
     if measurement["client"] == "sharecons-worker":
         bound += measurement["max_held_bytes"]
     return bound

@@ -315,3 +315,22 @@ def test_allowance_stays_within_its_bounds_and_at_most_doubles(
     assert all(1 <= allowance <= max_records for allowance in allowances)
     for before, after in itertools.pairwise(allowances):
         assert after <= 2 * before
+
+
+@pytest.mark.parametrize(
+    ("record_size", "is_due"), [(40_000.0, True), (41_000.0, False)]
+)
+def test_large_records_are_fetched_ahead_up_to_two_responses(
+    record_size: float, is_due: bool
+):
+    prefetch = Prefetch(500, max_bytes=1_000_000)
+    prefetch.batches.record_size = record_size
+    for now in (0.0, 0.01):
+        prefetch.on_acquired(100)
+        prefetch.on_delivered(100, now)
+        prefetch.on_requested(now + 0.005)
+    prefetch.allowance = 500
+    prefetch.on_acquired(50)
+    prefetch.on_delivered(1, now=0.02)
+
+    assert is_due == (prefetch.next_due(now=0.02) < math.inf)

@@ -58,8 +58,9 @@ and the broker searched them without a result: it returned half a million record
 1 KiB per second, and 0.7 million with quarters, for two thirds of its CPU time."""
 
 ROUNDS_AHEAD: Final = 2
-"""How many allowances can be buffered: a fast consumer lets no other task run while it
-processes records, so the next request must be sent before."""
+"""How many allowances, or responses of `max_bytes`, can be buffered: a fast consumer
+lets no other task run while it processes records, so the next request must be sent
+before."""
 
 LARGE_BATCH: Final = 32 << 10
 """The size in bytes above which a batch is large: fetching a smaller one twice costs
@@ -93,6 +94,10 @@ class Prefetch:
 
     The user of a member changes it through `FetchDemand` only.
 
+    Args:
+        max_records: the application's limit of a round of fetches.
+        max_bytes: its limit of one response.
+
     Attributes:
         allowance: records that one round of fetches can bring.
         buffered: records acquired and not delivered.
@@ -107,7 +112,7 @@ class Prefetch:
             renews a record that it holds. The default is any time.
     """
 
-    def __init__(self, max_records: int) -> None:
+    def __init__(self, max_records: int, max_bytes: float = math.inf) -> None:
         self.overlaps = True
         self.suspended = False
         self.allowance = 1
@@ -117,6 +122,7 @@ class Prefetch:
         self.lock_duration = 0.0
         self.next_ack: Callable[[], float] = _any_time
         self._max_records = max_records
+        self._max_bytes = max_bytes
         self._is_exact, self._window = False, WINDOW
         self._batch_allowance = 0
         self._rate = 0.0
@@ -260,6 +266,8 @@ class Prefetch:
         if not ahead or not self.overlaps or self._is_exact:
             return math.inf
         if buffered >= ROUNDS_AHEAD * self.allowance:
+            return math.inf
+        if buffered * self.batches.record_size >= ROUNDS_AHEAD * self._max_bytes:
             return math.inf
         if not self._rate:
             return math.inf  # the rate is not known yet
