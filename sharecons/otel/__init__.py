@@ -20,6 +20,11 @@ except ImportError as error:
         "sharecons.otel needs opentelemetry-api: pip install 'sharecons[otel]'"
     ) from error
 
-from sharecons.otel.instrumentation import OpenTelemetry, instrument, uninstrument
+from sharecons.otel.instrumentation import (
+    OpenTelemetry,
+    instrument,
+    is_configured,
+    uninstrument,
+)
 
-__all__ = ["OpenTelemetry", "instrument", "uninstrument"]
+__all__ = ["OpenTelemetry", "instrument", "is_configured", "uninstrument"]
