@@ -3,7 +3,7 @@
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, final
+from typing import Any, NamedTuple, final, overload
 
 from opentelemetry import context as current_context
 from opentelemetry import trace
@@ -24,7 +24,12 @@ from sharecons.otel.attributes import (
 from sharecons.otel.deliveries import Deliveries, Delivery
 from sharecons.otel.dispositions import disposition_of, failure_of
 from sharecons.otel.operations import MAX_LINKS, Operation, Operations
-from sharecons.otel.propagation import Propagation, context_of_span, span_context_of
+from sharecons.otel.propagation import (
+    NO_CONTEXT,
+    Propagation,
+    context_of_span,
+    span_context_of,
+)
 from sharecons.protocol.codes import Code, code_name
 from sharecons.protocol.partitions import SharePartition, TopicId
 from sharecons.protocol.share_messages import (
@@ -63,6 +68,31 @@ class ObservedSettle:
 
     def __init__(self) -> None:
         self.response: ShareFetchResponse | ShareAcknowledgeResponse | None = None
+
+
+@final
+class _Links(Sequence[Link]):
+    """Links to spans, which are made if the span is sampled.
+
+    A request settles hundreds of records, and making a link takes microseconds.
+    """
+
+    def __init__(self, spans: Sequence[SpanContext]) -> None:
+        self._spans = spans
+
+    @overload
+    def __getitem__(self, index: int) -> Link: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Link]: ...
+
+    def __getitem__(self, index: int | slice) -> Link | Sequence[Link]:
+        if isinstance(index, slice):
+            return _Links(self._spans[index])
+        return Link(self._spans[index])
+
+    def __len__(self) -> int:
+        return len(self._spans)
 
 
 class _Settled(NamedTuple):
@@ -212,6 +242,7 @@ class OtelMemberObserver:
         parent = ambient
         links: list[Link] = []
         deliveries: list[Delivery] = []
+        is_single = len(records) == 1
         for record in records:
             extracted = self._propagation.extract(record.headers)
             creation = span_context_of(extracted)
@@ -219,20 +250,22 @@ class OtelMemberObserver:
             deliveries.append(delivery)
             new += is_new
             if creation is not None and len(links) < MAX_LINKS:
-                links.append(_link(creation, record, alone=len(records) == 1))
+                links.append(_link(creation, record, alone=is_single))
             if not is_batch:
                 base = extracted
                 if self._producer_as_parent and ambient is None:
                     parent = creation
         if ambient is not None:
             base = current_context.get_current()
-        topics = {record.topic for record in records}
-        topic = topics.pop() if len(topics) == 1 else None
+        topic = records[0].topic if is_single else _topic_of(records)
         operation = self._operations.start(
             "process",
             topic,
             SpanKind.CONSUMER,
-            context=context_of_span(parent, base),
+            # Without a context, it has neither a parent nor baggage.
+            context=NO_CONTEXT
+            if parent is None and base is NO_CONTEXT
+            else context_of_span(parent, base),
             links=links,
             count=len(records) if is_batch else None,
             attributes=_attributes_of(records),
@@ -242,10 +275,8 @@ class OtelMemberObserver:
             for delivery in deliveries:
                 delivery.process = span_context
         self._operations.count_consumed("process", topic, new)
-        context = trace.set_span_in_context(
-            operation.span, Context() if base is None else base
-        )
-        return operation, context
+        base = NO_CONTEXT if base is None else base
+        return operation, trace.set_span_in_context(operation.span, base)
 
     def _end_process(
         self,
@@ -300,14 +331,15 @@ class OtelMemberObserver:
             topic = topic_names.get(share_partition.topic_id)
             if topic is None:
                 continue
+            partition, find = share_partition.partition, self._deliveries.find
             for first, last, kinds in ranges:
+                if len(kinds) == 1 and kinds[0] not in SETTLING:
+                    continue
                 for offset in range(first, last + 1):
                     kind = kinds[0] if len(kinds) == 1 else kinds[offset - first]
                     if kind not in SETTLING:
                         continue
-                    delivery = self._deliveries.find(
-                        topic, share_partition.partition, offset
-                    )
+                    delivery = find(topic, partition, offset)
                     if delivery is not None:
                         settled.setdefault((topic, kind), []).append(
                             _Settled(share_partition, offset, delivery)
@@ -343,7 +375,7 @@ class OtelMemberObserver:
             topic,
             SpanKind.CLIENT,
             context=context_of_span(parent),
-            links=[Link(each) for each in spans.values()],
+            links=_Links(list(spans.values())[:MAX_LINKS]),
             count=len(records),
             attributes=attributes,
             began=began,
@@ -373,6 +405,12 @@ def _remove_settled(
         elif error_type is None:
             error_type = code_name(code)
     return error_type
+
+
+def _topic_of(records: Sequence[Record]) -> str | None:
+    """Return the topic of records; None if they have several."""
+    topics = {record.topic for record in records}
+    return topics.pop() if len(topics) == 1 else None
 
 
 def _attributes_of(records: Sequence[Record]) -> Attributes:
