@@ -98,7 +98,7 @@ class Settlements:
     def settling(
         self, topic_names: Mapping[TopicId, str], acknowledgements: Acknowledgements
     ) -> Iterator[ObservedSettle]:
-        """Return a context manager whose block sends a request, and has the response."""
+        """Return a context manager whose block sends a request and has its response."""
         settle, began = ObservedSettle(), time.perf_counter()
         settled = self._delivered(topic_names, acknowledgements)
         raised: BaseException | None = None
