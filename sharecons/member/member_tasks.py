@@ -375,9 +375,12 @@ class MemberTasks:
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
         count = sum(lease.lost_count for lease in lost.leases)
-        self._log.warning("locks lost", reason=lost.reason, records=count)
         self._recorder.on_locks_lost(count)
-        self._listener.on_locks_lost(lost.leases)
+        if self._listener.on_locks_lost(lost.leases):
+            # The line of a worker has a position, and the handlers it cancels.
+            self._log.debug("locks lost", reason=lost.reason, records=count)
+        else:
+            self._log.warning("locks lost", reason=lost.reason, records=count)
 
     def _rejoin(self, node_id: int) -> None:
         now = anyio.current_time()
