@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 TIMEOUT: Final = 300.0
 OFF: Final = "off"
 SAMPLED: Final = 0.01
-HANDLER: Final = 4000.0
+HANDLER: Final = 3000.0
 """Microseconds of CPU of a handler that waits for a database, and decodes a record."""
 
 Figures = Mapping[str, float]
