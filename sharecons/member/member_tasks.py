@@ -376,10 +376,8 @@ class MemberTasks:
     def _on_locks_lost(self, lost: LocksLost) -> None:
         count = sum(lease.lost_count for lease in lost.leases)
         self._recorder.on_locks_lost(count)
-        if self._listener.on_locks_lost(lost.leases):
-            # The line of a worker has a position, and the handlers it cancels.
-            self._log.debug("locks lost", reason=lost.reason, records=count)
-        else:
+        # The line of a worker has a position, and the handlers that it cancels.
+        if not self._listener.on_locks_lost(lost.leases):
             self._log.warning("locks lost", reason=lost.reason, records=count)
 
     def _rejoin(self, node_id: int) -> None:

@@ -1,4 +1,4 @@
-"""What metrics and OpenTelemetry cost: `python -m tests.bench.workers.observability`.
+"""The cost of metrics and OpenTelemetry: `python -m tests.bench.workers.observability`.
 
 In each round a worker whose handlers do nothing runs without them, with metrics, and
 with spans and metrics of OpenTelemetry, whose exporter does nothing. Each run is
