@@ -62,9 +62,10 @@ class DeliveryQueue:
     def on_ready(self) -> None:
         self._readers.wake()
 
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
         self._readers.interrupt()
         self._readers.wake()
+        return False
 
     def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
         """Do nothing: `on_acknowledged` receives the results."""

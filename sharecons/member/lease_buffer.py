@@ -35,8 +35,11 @@ class BufferListener(Protocol):
     def on_ready(self) -> None:
         """Records or an error can be taken."""
 
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        """All locks of these leases are lost, of delivered records as well."""
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
+        """All locks of these leases are lost, of delivered records as well.
+
+        Return whether the listener logs this.
+        """
 
     def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
         """Acknowledgements have failed: a renewal that fails has lost its lock."""
@@ -102,12 +105,12 @@ class LeaseBuffer:
         self._release_others(leases)  # a fetch was in flight when the topics changed
         self.listener.on_ready()
 
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
         for lease in leases:
             if lease in self._ready:
                 self._ready.remove(lease)
                 self._on_dropped(lease)
-        self.listener.on_locks_lost(leases)
+        return self.listener.on_locks_lost(leases)
 
     def on_error(self, error: Error) -> None:
         self._errors.append(error)

@@ -16,8 +16,8 @@ class Listener(AckListener, Protocol):
     def on_acquired(self, leases: Sequence[Lease]) -> None:
         """Handle the records that a response acquired."""
 
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        """Handle the loss of all locks of these leases."""
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
+        """Handle the loss of all locks of these leases; return whether this logs it."""
 
     def on_error(self, error: Error) -> None:
         """Handle an error that the application is to receive once."""

@@ -375,9 +375,10 @@ class MemberTasks:
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
         count = sum(lease.lost_count for lease in lost.leases)
-        self._log.warning("locks lost", reason=lost.reason, records=count)
         self._recorder.on_locks_lost(count)
-        self._listener.on_locks_lost(lost.leases)
+        # The line of a worker has a position, and the handlers that it cancels.
+        if not self._listener.on_locks_lost(lost.leases):
+            self._log.warning("locks lost", reason=lost.reason, records=count)
 
     def _rejoin(self, node_id: int) -> None:
         now = anyio.current_time()

@@ -25,14 +25,14 @@ class RecordTaker:
     Args:
         buffer: has the records, which are not deserialized.
         on_locks_lost: is called when locks of taken records can be lost: `Record.held`
-            is then False for these records.
+            is then False for these records. It returns whether it logs such records.
         on_changed: is called when `take` would return or raise immediately.
     """
 
     def __init__(
         self,
         buffer: LeaseBuffer,
-        on_locks_lost: Callable[[], None],
+        on_locks_lost: Callable[[], bool],
         on_changed: Callable[[], None] | None = None,
     ) -> None:
         self._on_locks_lost = on_locks_lost
@@ -50,8 +50,8 @@ class RecordTaker:
         if self._on_changed is not None:
             self._on_changed()
 
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
-        self._on_locks_lost()
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
+        return self._on_locks_lost()
 
     def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
         if any(result.type == RENEW for result in results):

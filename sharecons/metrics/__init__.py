@@ -3,7 +3,7 @@
 - `catalog`: names, units and descriptions. `METRICS` describes each value that
   `ShareConsumer.metrics()` returns.
 - `worker_catalog`: the same of a worker: `WORKER_METRICS`, for `ShareWorker.metrics()`.
-- `histogram`: counts values between bounds.
+- `histogram`, `histogram_recorder`: counts of values between bounds; counts them.
 - `families`: both under Prometheus' names, and how the values of processes add up.
 - `recorder`: collects what the consumer does, and computes the values.
 - `points`: the values at one time, as they are pushed to brokers (KIP-714).

@@ -69,9 +69,10 @@ class Metric(NamedTuple):
 
     @property
     def telemetry_name(self) -> str:
-        """The name under which KIP-714 reports it; the own metrics' are similar."""
+        """The name under which it is pushed to brokers (KIP-714)."""
         group = self.group.removesuffix("-metrics")
-        return f"org.apache.kafka.{group}.{self.name}".replace("-", ".")
+        name = self.name.removeprefix("sharecons-")  # the group has this prefix
+        return f"org.apache.kafka.{group}.{name}".replace("-", ".")
 
     @property
     def prometheus_name(self) -> str:

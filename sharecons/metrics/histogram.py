@@ -1,9 +1,8 @@
 """Histograms: how many values lie between fixed bounds, and their sum."""
 
-from bisect import bisect_left
-from typing import NamedTuple, final
+from typing import NamedTuple
 
-__all__ = ["Histogram", "HistogramRecorder"]
+__all__ = ["Histogram"]
 
 
 class Histogram(NamedTuple):
@@ -25,27 +24,3 @@ class Histogram(NamedTuple):
     def count(self) -> int:  # type: ignore[override]  # a tuple has a method `count`
         """The number of values."""
         return sum(self.counts)
-
-
-@final
-class HistogramRecorder:
-    """Receives values; `snapshot` returns what it has received."""
-
-    __slots__ = ("bounds", "counts", "sum")
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self.bounds = bounds
-        self.counts = [0] * (len(bounds) + 1)
-        self.sum = 0.0
-
-    def observe(self, value: float, count: int = 1) -> None:
-        """Add a value `count` times."""
-        self.counts[bisect_left(self.bounds, value)] += count
-        self.sum += value * count
-
-    def snapshot(self) -> Histogram:
-        """Return the present values; any thread can call this.
-
-        The sum can lack a value that is being added.
-        """
-        return Histogram(self.bounds, tuple(self.counts), self.sum)

@@ -16,7 +16,7 @@ from typing import Final, Optional, final
 
 from sharecons._record import RENEW
 from sharecons.metrics.catalog import MetricName
-from sharecons.metrics.histogram import HistogramRecorder
+from sharecons.metrics.histogram_recorder import HistogramRecorder
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
 from sharecons.protocol.partitions import SharePartition

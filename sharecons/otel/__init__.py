@@ -3,7 +3,8 @@
 Needs `sharecons[otel]`. docs/opentelemetry.md is the guide.
 
 - `instrumentation`: `OpenTelemetry`, the class for applications, and the default.
-- `member_observer`: observes what a consumer or a worker receives, processes, settles.
+- `member_observer`: observes what a consumer or a worker receives and processes.
+- `settlements`: observes the requests that settle it.
 - `send_observer`: observes what a producer or a worker writes.
 - `deliveries`: which delivered records are not settled, and the spans they belong to.
 - `operations`: starts and ends a span, and measures it.
@@ -20,6 +21,11 @@ except ImportError as error:
         "sharecons.otel needs opentelemetry-api: pip install 'sharecons[otel]'"
     ) from error
 
-from sharecons.otel.instrumentation import OpenTelemetry, instrument, uninstrument
+from sharecons.otel.instrumentation import (
+    OpenTelemetry,
+    instrument,
+    is_configured,
+    uninstrument,
+)
 
-__all__ = ["OpenTelemetry", "instrument", "uninstrument"]
+__all__ = ["OpenTelemetry", "instrument", "is_configured", "uninstrument"]

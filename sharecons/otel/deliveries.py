@@ -54,8 +54,9 @@ class Deliveries:
         found = self._by_position.get(position)
         if found is not None and found.delivery_count == record.delivery_count:
             return found, False
-        # A stale one keeps its place in the order otherwise.
-        self._by_position.pop(position, None)
+        if found is not None:
+            # A stale one would keep its place in the order.
+            del self._by_position[position]
         delivery = Delivery(record.delivery_count, creation)
         self._by_position[position] = delivery
         if len(self._by_position) > MAX_DELIVERIES:

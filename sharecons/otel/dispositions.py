@@ -42,6 +42,8 @@ NOT_CANCELLED: Final = (
 
 def disposition_of(outcomes: Sequence[Any]) -> str | None:
     """Return what becomes of the records; None if that is not known, or not one."""
+    if len(outcomes) == 1:
+        return DISPOSITIONS.get(type(outcomes[0]))
     found = {DISPOSITIONS.get(type(outcome)) for outcome in outcomes}
     return found.pop() if len(found) == 1 else None
 

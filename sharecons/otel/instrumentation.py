@@ -6,7 +6,12 @@ from typing import Any, cast, final
 
 from opentelemetry.metrics import MeterProvider
 from opentelemetry.propagators.textmap import TextMapPropagator
-from opentelemetry.trace import TracerProvider, get_tracer
+from opentelemetry.trace import (
+    ProxyTracerProvider,
+    TracerProvider,
+    get_tracer,
+    get_tracer_provider,
+)
 
 from sharecons.batch import Batch
 from sharecons.config.validation import check_bool
@@ -22,7 +27,7 @@ from sharecons.otel.send_observer import OtelSendObserver
 from sharecons.record import Record
 from sharecons.version import VERSION
 
-__all__ = ["OpenTelemetry", "instrument", "uninstrument"]
+__all__ = ["OpenTelemetry", "instrument", "is_configured", "uninstrument"]
 
 
 @final
@@ -136,6 +141,14 @@ def instrument(instrumentation: OpenTelemetry | None = None) -> OpenTelemetry:
 def uninstrument() -> None:
     """Observe no clients that are created from now on without the argument."""
     set_default(None)
+
+
+def is_configured() -> bool:
+    """Return whether the process has a global provider of spans.
+
+    `opentelemetry-instrument` sets one before a program starts.
+    """
+    return not isinstance(get_tracer_provider(), ProxyTracerProvider)
 
 
 def _check_type(name: str, value: object, kind: type) -> None:

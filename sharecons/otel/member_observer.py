@@ -1,16 +1,16 @@
-"""Observes what a consumer or a worker receives, processes and settles."""
+"""Observes what a consumer or a worker receives, processes and copies."""
 
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple, final
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, final
 
 from opentelemetry import context as current_context
 from opentelemetry import trace
 from opentelemetry.context import Context
 from opentelemetry.trace import Link, SpanContext, SpanKind
 
-from sharecons._record import AcknowledgeType, Record
+from sharecons._record import Record
 from sharecons.errors import ClosedError, DeserializationError, Error
 from sharecons.otel.attributes import (
     DELIVERY_COUNT,
@@ -24,24 +24,18 @@ from sharecons.otel.attributes import (
 from sharecons.otel.deliveries import Deliveries, Delivery
 from sharecons.otel.dispositions import disposition_of, failure_of
 from sharecons.otel.operations import MAX_LINKS, Operation, Operations
-from sharecons.otel.propagation import Propagation, context_of_span, span_context_of
-from sharecons.protocol.codes import Code, code_name
-from sharecons.protocol.partitions import SharePartition, TopicId
-from sharecons.protocol.share_messages import (
-    Acknowledgements,
-    ShareAcknowledgeResponse,
-    ShareFetchResponse,
+from sharecons.otel.propagation import (
+    NO_CONTEXT,
+    Propagation,
+    context_of_span,
+    span_context_of,
 )
+from sharecons.otel.settlements import ObservedSettle, Settlements
+from sharecons.protocol.partitions import TopicId
+from sharecons.protocol.share_messages import Acknowledgements
 from sharecons.worker.middleware import BatchAttempt
 
 __all__ = ["OtelMemberObserver"]
-
-SETTLING = {
-    AcknowledgeType.ACCEPT.value: "accept",
-    AcknowledgeType.RELEASE.value: "release",
-    AcknowledgeType.REJECT.value: "reject",
-}
-"""A renewal settles nothing, nor does an offset without a record."""
 
 
 @final
@@ -53,26 +47,6 @@ class ObservedReceive:
     def __init__(self) -> None:
         self.records: Sequence[Any] = ()
         self.is_batch = True
-
-
-@final
-class ObservedSettle:
-    """See `sharecons.instrumentation.Settle`."""
-
-    __slots__ = ("response",)
-
-    def __init__(self) -> None:
-        self.response: ShareFetchResponse | ShareAcknowledgeResponse | None = None
-
-
-class _Settled(NamedTuple):
-    share_partition: SharePartition
-    offset: int
-    delivery: Delivery
-
-
-_Settling = dict[tuple[str, int], list[_Settled]]
-"""Delivered records by topic and type of acknowledgement."""
 
 
 @final
@@ -95,6 +69,7 @@ class OtelMemberObserver:
         self._propagation = propagation
         self._producer_as_parent = producer_as_parent
         self._deliveries = Deliveries()
+        self._settlements = Settlements(operations, self._deliveries)
 
     @property
     def unsettled(self) -> int:
@@ -212,6 +187,7 @@ class OtelMemberObserver:
         parent = ambient
         links: list[Link] = []
         deliveries: list[Delivery] = []
+        is_single = len(records) == 1
         for record in records:
             extracted = self._propagation.extract(record.headers)
             creation = span_context_of(extracted)
@@ -219,20 +195,22 @@ class OtelMemberObserver:
             deliveries.append(delivery)
             new += is_new
             if creation is not None and len(links) < MAX_LINKS:
-                links.append(_link(creation, record, alone=len(records) == 1))
+                links.append(_link(creation, record, alone=is_single))
             if not is_batch:
                 base = extracted
                 if self._producer_as_parent and ambient is None:
                     parent = creation
         if ambient is not None:
             base = current_context.get_current()
-        topics = {record.topic for record in records}
-        topic = topics.pop() if len(topics) == 1 else None
+        topic = records[0].topic if is_single else _topic_of(records)
         operation = self._operations.start(
             "process",
             topic,
             SpanKind.CONSUMER,
-            context=context_of_span(parent, base),
+            # Without a context, it has neither a parent nor baggage.
+            context=NO_CONTEXT
+            if parent is None and base is NO_CONTEXT
+            else context_of_span(parent, base),
             links=links,
             count=len(records) if is_batch else None,
             attributes=_attributes_of(records),
@@ -242,10 +220,8 @@ class OtelMemberObserver:
             for delivery in deliveries:
                 delivery.process = span_context
         self._operations.count_consumed("process", topic, new)
-        context = trace.set_span_in_context(
-            operation.span, Context() if base is None else base
-        )
-        return operation, context
+        base = NO_CONTEXT if base is None else base
+        return operation, trace.set_span_in_context(operation.span, base)
 
     def _end_process(
         self,
@@ -258,6 +234,13 @@ class OtelMemberObserver:
             attributes[DISPOSITION] = disposition
         error_type, error = failure_of(raised, outcomes)
         self._operations.end(operation, attributes, error_type=error_type, error=error)
+
+    # Settling.
+
+    def settling(
+        self, topic_names: Mapping[TopicId, str], acknowledgements: Acknowledgements
+    ) -> AbstractContextManager[ObservedSettle]:
+        return self._settlements.settling(topic_names, acknowledgements)
 
     # Copies.
 
@@ -272,107 +255,11 @@ class OtelMemberObserver:
         finally:
             current_context.detach(token)
 
-    # Settling.
 
-    @contextmanager
-    def settling(
-        self, topic_names: Mapping[TopicId, str], acknowledgements: Acknowledgements
-    ) -> Iterator[ObservedSettle]:
-        settle, began = ObservedSettle(), time.perf_counter()
-        settled = self._delivered(topic_names, acknowledgements)
-        raised: BaseException | None = None
-        try:
-            yield settle
-        except BaseException as error:
-            raised = error
-            raise
-        finally:
-            for (topic, kind), records in settled.items():
-                self._on_settled(topic, kind, records, settle, raised, began)
-            raised = None
-
-    def _delivered(
-        self, topic_names: Mapping[TopicId, str], acknowledgements: Acknowledgements
-    ) -> _Settling:
-        """Return the records that were delivered, by topic and type."""
-        settled: _Settling = {}
-        for share_partition, ranges in acknowledgements.items():
-            topic = topic_names.get(share_partition.topic_id)
-            if topic is None:
-                continue
-            for first, last, kinds in ranges:
-                for offset in range(first, last + 1):
-                    kind = kinds[0] if len(kinds) == 1 else kinds[offset - first]
-                    if kind not in SETTLING:
-                        continue
-                    delivery = self._deliveries.find(
-                        topic, share_partition.partition, offset
-                    )
-                    if delivery is not None:
-                        settled.setdefault((topic, kind), []).append(
-                            _Settled(share_partition, offset, delivery)
-                        )
-        return settled
-
-    def _on_settled(
-        self,
-        topic: str,
-        kind: int,
-        records: list[_Settled],
-        settle: ObservedSettle,
-        raised: BaseException | None,
-        began: float,
-    ) -> None:
-        parent = records[0].delivery.process if len(records) == 1 else None
-        spans = {
-            span.span_id: span
-            for each in records[:MAX_LINKS]
-            for span in (each.delivery.creation, each.delivery.process)
-            if span is not None and span is not parent
-        }
-        attributes: Attributes = {DISPOSITION: SETTLING[kind]}
-        partitions = {each.share_partition.partition for each in records}
-        if len(records) == 1:
-            partition = records[0].share_partition.partition
-            attributes |= position_attributes(partition, records[0].offset)
-            attributes[DELIVERY_COUNT] = records[0].delivery.delivery_count
-        elif len(partitions) == 1:
-            attributes[PARTITION] = str(partitions.pop())
-        operation = self._operations.start(
-            "settle",
-            topic,
-            SpanKind.CLIENT,
-            context=context_of_span(parent),
-            links=[Link(each) for each in spans.values()],
-            count=len(records),
-            attributes=attributes,
-            began=began,
-        )
-        error_type, error = failure_of(raised)
-        if raised is None:
-            error_type = _remove_settled(self._deliveries, topic, records, settle)
-        self._operations.end(operation, error_type=error_type, error=error)
-
-
-def _remove_settled(
-    deliveries: Deliveries, topic: str, records: list[_Settled], settle: ObservedSettle
-) -> str | None:
-    """Remove the records that the broker has settled; return the first error's name."""
-    response = settle.response
-    assert response is not None, "no exception was raised"
-    if response.error != Code.NONE:
-        return code_name(response.error)
-    codes = {
-        each.share_partition: each.acknowledge_error for each in response.partitions
-    }
-    error_type: str | None = None
-    for share_partition, offset, delivery in records:
-        code = codes.get(share_partition, Code.NONE)
-        if code == Code.NONE:
-            deliveries.remove(topic, share_partition.partition, offset, delivery)
-        elif error_type is None:
-            error_type = code_name(code)
-    return error_type
+def _topic_of(records: Sequence[Record]) -> str | None:
+    """Return the topic of records; None if they have several."""
+    topics = {record.topic for record in records}
+    return topics.pop() if len(topics) == 1 else None
 
 
 def _attributes_of(records: Sequence[Record]) -> Attributes:

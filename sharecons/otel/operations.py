@@ -1,11 +1,19 @@
 """Starts and ends the spans of one client, and measures their operations."""
 
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, final
 
 from opentelemetry.context import Context
-from opentelemetry.metrics import Counter, Histogram, MeterProvider, get_meter
+from opentelemetry.metrics import (
+    CallbackOptions,
+    Counter,
+    Histogram,
+    MeterProvider,
+    Observation,
+    get_meter,
+)
 from opentelemetry.trace import (
     INVALID_SPAN,
     Link,
@@ -49,18 +57,51 @@ BUCKETS: Final = (
 """Seconds, as the conventions advise. The SDK's default is for milliseconds."""
 
 
+@final
+class ConsumedMessages:
+    """The numbers of consumed messages, which the SDK reads when it exports.
+
+    Adding a message to a counter of the SDK takes several microseconds.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()  # clients can be in several threads
+        self._counts: dict[tuple[str, str | None, str | None], int] = {}
+
+    def add(
+        self, name: str, topic: str | None, group_id: str | None, count: int
+    ) -> None:
+        """Add messages of an operation."""
+        key = (name, topic, group_id)
+        with self._lock:
+            self._counts[key] = self._counts.get(key, 0) + count
+
+    def observe(self, options: CallbackOptions) -> Iterable[Observation]:
+        """Return the totals; the SDK calls this, in any thread."""
+        with self._lock:
+            counts = list(self._counts.items())
+        return [Observation(count, _metric_attributes(*key)) for key, count in counts]
+
+
 class Instruments(NamedTuple):
     """The metrics of the conventions; times in seconds."""
 
     operation_duration: Histogram
     process_duration: Histogram
-    consumed_messages: Counter
+    consumed_messages: "ConsumedMessages"
     sent_messages: Counter
 
     @classmethod
     def of(cls, provider: MeterProvider | None) -> "Instruments":
         """Return the metrics of a provider; None is the global one."""
         meter = get_meter("sharecons", VERSION, provider, SCHEMA_URL)
+        consumed_messages = ConsumedMessages()
+        meter.create_observable_counter(
+            "messaging.client.consumed.messages",
+            [consumed_messages.observe],
+            unit="{message}",
+            description="Number of messages that were delivered to the application.",
+        )
         return cls(
             meter.create_histogram(
                 "messaging.client.operation.duration",
@@ -77,13 +118,7 @@ class Instruments(NamedTuple):
                 description="Duration of processing operation.",
                 explicit_bucket_boundaries_advisory=BUCKETS,
             ),
-            meter.create_counter(
-                "messaging.client.consumed.messages",
-                unit="{message}",
-                description=(
-                    "Number of messages that were delivered to the application."
-                ),
-            ),
+            consumed_messages,
             meter.create_counter(
                 "messaging.client.sent.messages",
                 unit="{message}",
@@ -130,6 +165,11 @@ class Operations:
         self._tracer = tracer
         self._client = client
         self._has_old_names = wants_old_names()
+        self._cluster_id: str | None = None
+        self._by_operation: dict[tuple[str, str | None], Attributes] = {}
+        self._metric_attributes_of: dict[
+            tuple[str, str | None, str | None], Attributes
+        ] = {}
 
     def start(
         self,
@@ -138,7 +178,7 @@ class Operations:
         kind: SpanKind,
         *,
         context: Context | None = None,
-        links: Iterable[Link] = (),
+        links: Sequence[Link] = (),
         count: int | None = None,
         attributes: Attributes | None = None,
         began: float | None = None,
@@ -148,6 +188,7 @@ class Operations:
         Args:
             topic: None if it is not known, or not one.
             context: has the parent; None is the current context.
+            links: up to MAX_LINKS.
             count: the number of messages; None if the call is for a single one.
             attributes: further attributes.
             began: when it began, on the clock of `time.perf_counter`; None is now.
@@ -155,18 +196,7 @@ class Operations:
         now = time.perf_counter()
         if began is None:
             began = now
-        described: Attributes = {
-            SYSTEM: "kafka",
-            OPERATION_NAME: name,
-            OPERATION_TYPE: name,
-            CLIENT_ID: self._client.client_id,
-        }
-        if topic is not None:
-            described[DESTINATION] = topic
-        if self._client.group_id is not None:
-            described[GROUP] = self._client.group_id
-        if (cluster_id := self._client.cluster_id()) is not None:
-            described[CLUSTER_ID] = cluster_id
+        described = self._span_attributes(name, topic).copy()
         if count is not None:
             described[BATCH_MESSAGE_COUNT] = count
         if attributes:
@@ -178,7 +208,7 @@ class Operations:
                 context,
                 kind,
                 with_old_names(described) if self._has_old_names else described,
-                tuple(links)[:MAX_LINKS],
+                links,
                 start_time=time.time_ns() - int((now - began) * NANOSECONDS),
             )
         except Exception:  # noqa: BLE001 (of any sampler or processor)
@@ -215,7 +245,8 @@ class Operations:
         if span.is_recording():
             if self._has_old_names:
                 attributes = with_old_names(attributes)
-            span.set_attributes(attributes)
+            if attributes:
+                span.set_attributes(attributes)
             if error is not None:
                 span.record_exception(error)
             if error_type is not None:
@@ -230,42 +261,72 @@ class Operations:
         if operation.name == "process":
             self._instruments.process_duration.record(seconds, described)
         else:
-            described[OPERATION_TYPE] = operation.name
+            described = {**described, OPERATION_TYPE: operation.name}
             self._instruments.operation_duration.record(seconds, described)
 
     def count_consumed(self, name: str, topic: str | None, count: int) -> None:
         """Count messages that the application has received by this operation."""
-        self._count(self._instruments.consumed_messages, name, topic, count)
+        if count:
+            consumed = self._instruments.consumed_messages
+            consumed.add(name, topic, self._client.group_id, count)
 
     def count_sent(
         self, topic: str | None, count: int, error_type: str | None = None
     ) -> None:
         """Count messages that were sent, or that an error prevents from being sent."""
-        self._count(self._instruments.sent_messages, "send", topic, count, error_type)
-
-    def _count(
-        self,
-        counter: Counter,
-        name: str,
-        topic: str | None,
-        count: int,
-        error_type: str | None = None,
-    ) -> None:
         if count == 0:
             return
         try:
-            counter.add(count, self._metric_attributes(name, topic, error_type))
+            attributes = self._metric_attributes("send", topic, error_type)
+            self._instruments.sent_messages.add(count, attributes)
         except Exception:  # noqa: BLE001 (of any exporter)
             self._failures.report("count messages")
+
+    def _span_attributes(self, name: str, topic: str | None) -> Attributes:
+        """Return the attributes of all spans of an operation; do not change them."""
+        cluster_id = self._client.cluster_id()
+        if cluster_id != self._cluster_id:  # None before the client has metadata
+            self._cluster_id = cluster_id
+            self._by_operation.clear()
+        described = self._by_operation.get((name, topic))
+        if described is None:
+            described = {
+                SYSTEM: "kafka",
+                OPERATION_NAME: name,
+                OPERATION_TYPE: name,
+                CLIENT_ID: self._client.client_id,
+            }
+            if topic is not None:
+                described[DESTINATION] = topic
+            if self._client.group_id is not None:
+                described[GROUP] = self._client.group_id
+            if cluster_id is not None:
+                described[CLUSTER_ID] = cluster_id
+            self._by_operation[name, topic] = described
+        return described
 
     def _metric_attributes(
         self, name: str, topic: str | None, error_type: str | None
     ) -> Attributes:
-        described: Attributes = {SYSTEM: "kafka", OPERATION_NAME: name}
-        if topic is not None:
-            described[DESTINATION] = topic
-        if self._client.group_id is not None:
-            described[GROUP] = self._client.group_id
-        if error_type is not None:
-            described[ERROR_TYPE] = error_type
+        """Return the attributes of a measurement; do not change them."""
+        key = (name, topic, error_type)
+        described = self._metric_attributes_of.get(key)
+        if described is None:
+            described = _metric_attributes(
+                name, topic, self._client.group_id, error_type
+            )
+            self._metric_attributes_of[key] = described
         return described
+
+
+def _metric_attributes(
+    name: str, topic: str | None, group_id: str | None, error_type: str | None = None
+) -> Attributes:
+    described: Attributes = {SYSTEM: "kafka", OPERATION_NAME: name}
+    if topic is not None:
+        described[DESTINATION] = topic
+    if group_id is not None:
+        described[GROUP] = group_id
+    if error_type is not None:
+        described[ERROR_TYPE] = error_type
+    return described

@@ -14,7 +14,7 @@ from opentelemetry.trace import SpanContext
 from sharecons._record import Headers
 from sharecons.otel.failures import Failures
 
-__all__ = ["Propagation", "context_of_span", "span_context_of"]
+__all__ = ["NO_CONTEXT", "Propagation", "context_of_span", "span_context_of"]
 
 
 class _HeaderGetter(Getter[Headers]):
@@ -30,6 +30,22 @@ class _HeaderGetter(Getter[Headers]):
         return [name for name, _ in carrier]
 
 
+class _NameRecorder(Getter[Headers]):
+    """Records the names of the headers that a propagator looks up."""
+
+    def __init__(self) -> None:
+        self.names: set[str] = set()
+        self.has_read_all = False
+
+    def get(self, carrier: Headers, key: str) -> list[str] | None:
+        self.names.add(key)
+        return None
+
+    def keys(self, carrier: Headers) -> list[str]:
+        self.has_read_all = True
+        return []
+
+
 class _HeaderSetter(Setter[list[tuple[str, bytes | None]]]):
     def set(
         self, carrier: list[tuple[str, bytes | None]], key: str, value: str
@@ -39,7 +55,8 @@ class _HeaderSetter(Setter[list[tuple[str, bytes | None]]]):
 
 _GETTER: Final = _HeaderGetter()
 _SETTER: Final = _HeaderSetter()
-_EMPTY: Final = Context()
+NO_CONTEXT: Final = Context()
+"""The context of a record without one: no span, no baggage."""
 
 
 class Propagation:
@@ -54,16 +71,21 @@ class Propagation:
     ) -> None:
         self._propagator = propagator
         self._failures = failures
+        self._recorded_propagator: TextMapPropagator | None = None
+        self._looked_up: frozenset[str] | None = None
 
     def extract(self, headers: Headers) -> Context:
-        """Return the context of a record, with its baggage; an empty one if none."""
+        """Return the context of a record, with its baggage; NO_CONTEXT if none."""
         if not headers:
-            return _EMPTY
+            return NO_CONTEXT
         try:
-            return self._current.extract(headers, context=_EMPTY, getter=_GETTER)
+            propagator = self._current
+            if not self._can_have_context(propagator, headers):
+                return NO_CONTEXT
+            return propagator.extract(headers, context=NO_CONTEXT, getter=_GETTER)
         except Exception:  # noqa: BLE001 (of any propagator)
             self._failures.report("extract a context")
-            return _EMPTY
+            return NO_CONTEXT
 
     def inject(self, headers: Headers, context: Context) -> Headers:
         """Return the headers with this context instead of the one that they have."""
@@ -77,6 +99,16 @@ class Propagation:
         kept = [each for each in headers if each[0] not in propagator.fields]
         return (*kept, *added)
 
+    def _can_have_context(
+        self, propagator: TextMapPropagator, headers: Headers
+    ) -> bool:
+        """Return whether a propagator looks at a header that a record has."""
+        if propagator is not self._recorded_propagator:
+            self._looked_up = _looked_up_by(propagator)
+            self._recorded_propagator = propagator
+        names = self._looked_up
+        return names is None or any(name in names for name, _ in headers)
+
     @property
     def _current(self) -> TextMapPropagator:
         return self._propagator or propagate.get_global_textmap()
@@ -84,11 +116,29 @@ class Propagation:
 
 def span_context_of(context: Context | None) -> SpanContext | None:
     """Return the span of a context (None: the current one), or None if it has none."""
+    if context is NO_CONTEXT:
+        return None
     found = trace.get_current_span(context).get_span_context()
     return found if found.is_valid else None
 
 
 def context_of_span(span: SpanContext | None, base: Context | None = None) -> Context:
     """Return a context with this span, or without a span; other values of `base`."""
+    if span is None and base is None:
+        return NO_CONTEXT
     recorded = trace.INVALID_SPAN if span is None else trace.NonRecordingSpan(span)
-    return trace.set_span_in_context(recorded, _EMPTY if base is None else base)
+    return trace.set_span_in_context(recorded, NO_CONTEXT if base is None else base)
+
+
+def _looked_up_by(propagator: TextMapPropagator) -> frozenset[str] | None:
+    """Return the headers of which a context needs at least one; None if any can matter.
+
+    `fields` of a propagator are not enough: they are the headers that it writes, and
+    B3's for several headers reads a single one as well.
+    """
+    recorder = _NameRecorder()
+    try:
+        propagator.extract((), context=NO_CONTEXT, getter=recorder)
+    except Exception:  # noqa: BLE001 (of any propagator; `extract` reports it)
+        return None
+    return None if recorder.has_read_all else frozenset(recorder.names)

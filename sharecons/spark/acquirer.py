@@ -215,8 +215,9 @@ class Acquirer:
         self._leases += self._member.buffer.take_leases()
         self._wakeup.set()
 
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None:
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
         """Do nothing: `_has_locks` checks each lease before it is written."""
+        return False
 
     def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
         """Do nothing: `on_ack_results` counts them."""

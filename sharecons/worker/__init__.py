@@ -16,7 +16,7 @@ Public:
 - `retry_topics`: topics for records that wait too long for their partition.
 - `dead_letters`: writes the records that have failed for good.
 - `stats`: the counts of a worker.
-- `meters`: counts what becomes of records, for `worker.metrics()`.
+- `meters`, `topic_meter`: count what becomes of records, for `worker.metrics()`.
 - `health_policy`: when a worker counts as not ready, and as not live.
 
 Decisions, without I/O:

@@ -70,10 +70,14 @@ class LockKeeper:
             self._wait_ends = check_at
             self._wakeup.set()
 
-    def on_locks_lost(self) -> None:
-        """Look for records whose locks are lost: a session or a renewal has failed."""
+    def on_locks_lost(self) -> bool:
+        """Look for records whose locks are lost: a session or a renewal has failed.
+
+        Return whether there are such records; `lose` is called with them soon.
+        """
         self._locks_lost = True
         self._wakeup.set()
+        return any(not item.record.held for item in self._items.held)
 
     async def run(self) -> None:
         """Renew locks until cancelled."""

@@ -90,9 +90,9 @@ class MiddlewareCall:
         self._run = handler.begin([item.argument for item in call.items])
         self._timeout = handler.timeout
         self._deadline: float | None = None
-        self._attempts = tuple(
-            Attempt[Any, Any](item.argument, item.attempt, handler.name)
-            for item in call.items
+        # A call of `Attempt[Any, Any]` would take twice as long.
+        self._attempts: tuple[Attempt[Any, Any], ...] = tuple(
+            [Attempt(item.argument, item.attempt, handler.name) for item in call.items]
         )
         self._argument: Attempt[Any, Any] | BatchAttempt[Any, Any] = self._attempts[0]
         if handler.takes_batches:
@@ -157,7 +157,7 @@ class MiddlewareCall:
             await call_next.wait_until_ended()
             if failure is None:
                 failure = _returned_early(middleware)
-        if failure is None:
+        if failure is None and not call_next.has_succeeded:
             failure = await _hidden_failure(middleware, call_next)
         if failure is not None:
             self._preview(failure)
@@ -231,6 +231,11 @@ class _CallNext:
         self._ended: anyio.Event | None = None
         self.error: BaseException | None = None
         self.has_begun = self.is_running = self.is_closed = False
+
+    @property
+    def has_succeeded(self) -> bool:
+        """True if it was called, and has raised nothing."""
+        return self.has_begun and self.error is None
 
     async def __call__(self) -> None:
         if self.has_begun:

@@ -199,7 +199,8 @@ class _InOwnContext:
     ) -> None:
         self._steps = awaitable.__await__()
         self._on_wait = on_wait
-        self._call = call
+        # A step can settle records, which the call has no longer afterwards.
+        self._items = call.items
         self._on_long_step = on_long_step
 
     def __await__(self) -> Generator[Any, Any, None]:
@@ -219,7 +220,7 @@ class _InOwnContext:
             finally:
                 seconds = clock() - began
                 if seconds >= LONG_STEP and self._on_long_step is not None:
-                    self._on_long_step(self._call.items, seconds)
+                    self._on_long_step(self._items, seconds)
             if not has_waited:
                 has_waited = True
                 self._on_wait()

@@ -1,6 +1,8 @@
 """`sharecons dead-letters` on the embedded broker."""
 
 import json
+import subprocess
+import sys
 
 import anyio
 import pytest
@@ -120,6 +122,37 @@ def test_redrive_continues_and_reports(broker):
         }
     ] == json.loads(third.out)
     assert [b"v0", b"v1", b"v2", b"v3"] == redriven(broker)
+
+
+WITH_SPANS = """
+import sys
+from opentelemetry import trace
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import ConsoleSpanExporter, SimpleSpanProcessor
+
+provider = TracerProvider()
+exporter = ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: f"{span.name}\\n")
+provider.add_span_processor(SimpleSpanProcessor(exporter))
+trace.set_tracer_provider(provider)
+from sharecons.cli import main
+
+sys.exit(main(sys.argv[1:]))
+"""
+"""As `opentelemetry-instrument` does: the provider is set before the program starts."""
+
+
+@pytest.mark.slow("starts a process")
+def test_redrive_has_a_span_per_record_if_opentelemetry_is_configured(broker):
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    done = subprocess.run(
+        [sys.executable, "-c", WITH_SPANS, "dead-letters", "redrive", DEAD, *servers],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert (0, "4 redriven\n") == (done.returncode, done.stdout), done.stderr
+    assert ["send orders"] * 4 == done.stderr.splitlines()
 
 
 @pytest.mark.slow("commands write and read records in real time")

@@ -144,7 +144,8 @@ class LeaseUser:
     def on_ready(self) -> None:
         self.leases += self.member.buffer.take_leases()
 
-    def on_locks_lost(self, leases: Sequence[Lease]) -> None: ...
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
+        return False
 
     def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None: ...
 

@@ -65,6 +65,12 @@ def test_own_metrics_are_two_gauges_and_totals() -> None:
     assert {"sharecons-metrics"} == {metric.group for metric in own}
 
 
+def test_telemetry_name_of_an_own_metric_has_the_prefix_once() -> None:
+    name = METRICS["sharecons-records-held"].telemetry_name
+
+    assert "org.apache.kafka.sharecons.records.held" == name
+
+
 def test_documentation_describes_every_metric() -> None:
     page = PAGE.read_text()
 

@@ -7,7 +7,6 @@ from typing import get_args
 import pytest
 
 from sharecons.metrics import WORKER_METRICS, WorkerMetric, WorkerMetricName
-from sharecons.metrics.histogram import HistogramRecorder
 from sharecons.worker.outcomes import DeadLetterCause
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
@@ -52,13 +51,3 @@ def test_documentation_has_every_cause_of_dead_letters() -> None:
     page = PAGE.read_text()
 
     assert [] == [each for each in get_args(DeadLetterCause) if f"`{each}`" not in page]
-
-
-def test_value_equal_to_a_bound_is_in_its_bucket() -> None:
-    recorder = HistogramRecorder((1.0, 2.0))
-    for value in (0.5, 1.0, 1.5, 2.0, 2.5):
-        recorder.observe(value)
-
-    histogram = recorder.snapshot()
-
-    assert ((2, 2, 1), 5, 7.5) == (histogram.counts, histogram.count, histogram.sum)

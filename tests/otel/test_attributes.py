@@ -77,8 +77,11 @@ def test_names_are_those_of_the_conventions() -> None:
 
 def test_metrics_are_those_of_the_conventions() -> None:
     found, expected = InMemoryMetricReader(), InMemoryMetricReader()
-    for each in Instruments.of(MeterProvider([found])):
-        getattr(each, "record", getattr(each, "add", None))(1)
+    instruments = Instruments.of(MeterProvider([found]))
+    instruments.operation_duration.record(1)
+    instruments.process_duration.record(1)
+    instruments.consumed_messages.add("process", "orders", "billing", 1)
+    instruments.sent_messages.add(1)
     meter = MeterProvider([expected]).get_meter("conventions")
     metrics.create_messaging_client_operation_duration(meter).record(1)
     metrics.create_messaging_process_duration(meter).record(1)

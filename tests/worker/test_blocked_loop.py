@@ -11,6 +11,7 @@ from sharecons import BatchHandler, Record
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
+from sharecons.worker import slots
 from sharecons.worker.blocked_loop import Block, BlockedLoop, Call
 from tests.waiting import until
 from tests.worker.routes import route, working_routes
@@ -250,3 +251,16 @@ async def test_worker_on_a_virtual_clock_logs_no_block(
         await anyio.sleep(100.0)
 
     assert [] == lines(caplog)
+
+
+async def test_long_step_that_settles_its_records_without_a_call_ends_nothing(
+    broker: EmbeddedBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "LONG_STEP", 0.0)  # every step is a long one
+    broker.produce("orders", [b"no number"])
+    options: dict[str, Any] = {"on_deserialization_error": "reject"}
+
+    async with working(broker, Handled(), value_deserializer=int, **options):
+        await until(lambda: settled(broker, 1))
+        broker.produce("orders", [b"7"])
+        await until(lambda: settled(broker, 2))

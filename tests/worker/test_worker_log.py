@@ -217,3 +217,19 @@ async def test_thread_that_outlives_the_worker_is_named(
     assert "threads=1 " in line
     assert "orders-0@0" in line
     assert "in test_thread_that_outlives_the_worker_is_named" in line
+
+
+async def test_lost_session_is_one_line_with_the_position_of_the_first_record(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"x"])
+    handled = Handled(lambda record: anyio.sleep_forever())
+
+    async with working(broker, handled, shutdown_grace=0.0):
+        await until(lambda: handled.running == 1)
+        broker.stop_broker(1)
+        await until(lambda: handled.running == 0)
+
+        (line,) = lines_of(caplog, "locks lost")
+        assert "topic=orders partition=0 offset=0 " in line
+        assert "records=1 running=1" in line

@@ -1,6 +1,7 @@
 """`sharecons dead-letters redrive`."""
 
 import argparse
+import os
 import sys
 
 import anyio
@@ -8,6 +9,7 @@ import anyio
 from sharecons.admin import ShareGroupAdmin
 from sharecons.cli import output, tables
 from sharecons.cli.exit_codes import ExitCode, write_errors
+from sharecons.config.not_given import NOT_GIVEN
 from sharecons.dead_letters import (
     DeadLetterRecord,
     DeadLetters,
@@ -17,6 +19,7 @@ from sharecons.dead_letters import (
 from sharecons.dead_letters.plan import Decision, SkipReason, Write
 from sharecons.dead_letters.progress_store import RedriveConflictError
 from sharecons.errors import Error
+from sharecons.instrumentation import Instrumentation, choose_instrumentation
 
 __all__ = ["redrive"]
 
@@ -24,7 +27,9 @@ PROGRAM = "sharecons dead-letters redrive"
 
 
 async def redrive(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCode:
-    letters = DeadLetters.from_admin(admin, options.topic)
+    letters = DeadLetters.from_admin(
+        admin, options.topic, instrumentation=_instrumentation()
+    )
     if options.dry_run:
         return await _dry_run(letters, options)
     progress = _Progress(is_shown=sys.stdout.isatty() and not options.json)
@@ -51,6 +56,26 @@ async def redrive(admin: ShareGroupAdmin, options: argparse.Namespace) -> ExitCo
     _write_summary(summary, options)
     write_errors(PROGRAM, summary.errors)
     return ExitCode.FAILED if summary.errors else ExitCode.SUCCESS
+
+
+def _instrumentation() -> Instrumentation | None:
+    """Return what makes spans: the process's own, or OpenTelemetry if it is configured.
+
+    Importing OpenTelemetry takes longer than most commands, so this looks first whether
+    it can be configured.
+    """
+    chosen = choose_instrumentation(NOT_GIVEN)
+    can_be_configured = (
+        "opentelemetry.trace" in sys.modules
+        or "OTEL_PYTHON_TRACER_PROVIDER" in os.environ
+    )
+    if chosen is not None or not can_be_configured:
+        return chosen
+    try:
+        from sharecons.otel import OpenTelemetry, is_configured
+    except ImportError:  # the variable is set, and the package is not installed
+        return None
+    return OpenTelemetry() if is_configured() else None
 
 
 async def _dry_run(letters: DeadLetters, options: argparse.Namespace) -> ExitCode:

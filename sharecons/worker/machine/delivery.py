@@ -7,7 +7,8 @@ from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.topic_settings import TopicSettings
-from sharecons.worker.meters import Meters, TopicMeter
+from sharecons.worker.meters import Meters
+from sharecons.worker.topic_meter import TopicMeter
 
 __all__ = ["Deliveries"]
 

@@ -7,7 +7,7 @@ from typing import Any, final
 from sharecons._record import TopicPartition
 from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.machine.settings import DEFAULTS, HandlerSettings
-from sharecons.worker.meters import TopicMeter
+from sharecons.worker.topic_meter import TopicMeter
 
 __all__ = ["Call", "ItemState", "WorkItem"]
 

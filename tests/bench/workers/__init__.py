@@ -2,5 +2,6 @@
 
 `python -m tests.bench.workers --rounds 5` starts a broker, and runs each client in a
 process of its own, in turn. `programs` has the clients, `load` fills their topics.
-`retries` compares the throughput with and without failed records.
+`retries` compares the throughput with and without failed records, `observability` the
+cost with and without metrics and spans.
 """
