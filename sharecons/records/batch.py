@@ -33,6 +33,7 @@ from sharecons.records.batch_header import (
 )
 from sharecons.records.compression import decompress
 from sharecons.records.errors import UNREADABLE, DamagedError
+from sharecons.records.large_records import LARGE, read_large_records
 from sharecons.records.message_sets import LAST_MAGIC, check_message, to_batch
 from sharecons.records.offset_accounting import Decoded, OffsetAccounting, Undecodable
 from sharecons.records.record_decoder import Span, read_records
@@ -72,14 +73,21 @@ def _read_records(
 
     `checksummed` is the part of the batch that the checksum covers.
     """
-    # The copy is cheap: one batch is small and in the CPU's cache after the checksum.
-    # Slices of bytes are faster than slices of any other type.
-    data = checksummed if isinstance(checksummed, bytes) else checksummed.tobytes()
     start = HEADER_SIZE - CRC_START
     codec = header.attributes & CODEC_MASK
     if codec:
-        data = decompress(codec, data[start:])
+        data = decompress(codec, bytes(checksummed[start:]))
         start = 0
+    elif isinstance(checksummed, bytes):
+        data = checksummed
+    elif len(checksummed) >= header.count * LARGE:
+        return read_large_records(
+            header, checksummed, start, spans, topic, partition, ack_target, records
+        )
+    else:
+        # The copy is cheap: one batch is small and in the CPU's cache after the
+        # checksum. Slices of bytes are faster than slices of any other type.
+        data = checksummed.tobytes()
     return read_records(
         header, data, start, spans, topic, partition, ack_target, records
     )
