@@ -1,8 +1,8 @@
 """Decoding the records of a batch of large records, without copying the batch.
 
-Values are copied once, from the response's memory to bytes. Only the small fields
-around them are copied before they are read. `record_decoder` has the format; it copies
-the whole batch first, which pays for small records (docs/performance).
+Values are copied once, from the response's memory to bytes, or not at all. Only the
+small fields around them are copied before they are read. `record_decoder` has the
+format; it copies the whole batch first, which pays for small records.
 """
 
 from typing import Final
@@ -39,10 +39,12 @@ def read_large_records(
     partition: int,
     ack_target: AckTarget,
     records: list[Record],
+    value_views: bool,
 ) -> int:
     """Append records as `record_decoder.read_records`, without copying the batch.
 
-    The batch ends with `data`. Raises the same errors.
+    The batch ends with `data`. With `value_views`, values are views of it. Raises the
+    same errors.
     """
     stop = len(data)
     last_offset = header.last_offset
@@ -66,7 +68,9 @@ def read_large_records(
             index += 1
             first, last, delivery_count = spans[index]
         if offset >= first:
-            key, value, headers = _read_fields(data, position, end, head, at)
+            key, value, headers = _read_fields(
+                data, position, end, head, at, value_views
+            )
             size += end - position
             records.append(
                 Record(
@@ -103,14 +107,15 @@ def _timestamp(header: Header, delta: int) -> int:
 
 
 def _read_fields(
-    data: memoryview, position: int, end: int, head: bytes, at: int
-) -> tuple[bytes | None, bytes | None, Headers]:
+    data: memoryview, position: int, end: int, head: bytes, at: int, value_views: bool
+) -> tuple[bytes | None, bytes | memoryview | None, Headers]:
     """Return the key, the value and the headers of a record.
 
     Args:
         position, end: where the record is in `data`.
         head: the first bytes of the record.
         at: where the length of its key is in `head`.
+        value_views: return a view of the value instead of a copy.
     """
     key: bytes | None = None
     number, at = read_varint(head, at, VARINT)
@@ -127,13 +132,14 @@ def _read_fields(
     elif number != NULL:
         raise DamagedError("a key has an invalid length")
 
-    value: bytes | None = None
+    value: bytes | memoryview | None = None
     number, at = read_varint(head, at, VARINT)
     position += at
     if not number & 1:
         start = position
         position += number >> 1
-        value = data[start:position].tobytes()
+        view = data[start:position]
+        value = view if value_views else view.tobytes()
     elif number != NULL:
         raise DamagedError("a value has an invalid length")
 

@@ -4,6 +4,7 @@ docs/design.md says why they do not come from one template.
 """
 
 import ast
+import pickle
 import re
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from sharecons.record import DETACHED
 from sharecons.records.batch import decode
 from sharecons.records.batch_header import CRC_START, HEADER_SIZE, Header
+from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.errors import DamagedError
 from sharecons.records.large_records import LARGE, read_large_records
@@ -98,14 +100,14 @@ def records_of(batch):
     return None if decoded.undecodable else expected(batch, ((0, 1 << 40, 1),))
 
 
-def read_directly(read, batch, data, acquired):
+def read_directly(read, batch, data, acquired, *more):
     """Return the records that a decoder returns for a batch, and their size."""
     header = Header(batch, 0)
     records = []
     try:
         start = HEADER_SIZE - CRC_START
         spans = [*acquired, END_OF_SPANS]
-        size = read(header, data, start, spans, "orders", 3, DETACHED, records)
+        size = read(header, data, start, spans, "orders", 3, DETACHED, records, *more)
     except (DamagedError, IndexError):
         return None
     return record_fields(records), size
@@ -119,7 +121,7 @@ def copied(batch, acquired=EVERYTHING):
 def sliced(batch, acquired=EVERYTHING):
     """Return what the decoder of large records reads; they need not be large."""
     view = memoryview(bytearray(batch))[CRC_START:]
-    return read_directly(read_large_records, batch, view, acquired)
+    return read_directly(read_large_records, batch, view, acquired, False)
 
 
 TEN = encode(
@@ -193,3 +195,44 @@ def test_large_record_holds_no_memory_of_the_response():
 
     payload.clear()  # raises BufferError while there is a view
     assert b"v" * LARGE == records[0].value
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("size", [0, 10, LARGE])
+def test_value_views_are_read_only_and_equal_the_bytes(codec, size):
+    new = [NewRecord(key=b"k", value=b"v" * size, headers=(("name", b"h"),))] * 3
+    payload = bytearray(encode([*new, NewRecord()], compression=codec))
+
+    arguments = payload, EVERYTHING, "orders", 3, DETACHED
+    copies, views = decode(*arguments), decode(*arguments, value_views=True)
+    *values, null = [record.value for record in views.records]
+
+    assert null is None
+    for value in values:
+        assert isinstance(value, memoryview)
+        assert value.readonly
+    assert record_fields(copies.records) == record_fields(views.records)
+    assert copies.size == views.size
+
+
+@given(payload=payloads())
+def test_value_views_equal_the_bytes_for_all_batches(payload):
+    arguments = payload, EVERYTHING, "orders", 3, DETACHED
+    copies, views = decode(*arguments), decode(*arguments, value_views=True)
+
+    assert record_fields(copies.records) == record_fields(views.records)
+    assert copies.gaps == views.gaps
+    assert len(copies.undecodable) == len(views.undecodable)
+
+
+def test_record_with_a_value_view_is_pickled_with_bytes():
+    payload = encode([NewRecord(key=b"k", value=b"value")])
+    record = decode(
+        payload, EVERYTHING, "orders", 3, DETACHED, value_views=True
+    ).records[0]
+
+    copy = pickle.loads(pickle.dumps(record))
+
+    assert isinstance(record.value, memoryview)
+    assert b"value" == copy.value
+    assert isinstance(copy.value, bytes)
