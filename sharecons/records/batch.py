@@ -82,7 +82,7 @@ def _read_records(
     start = HEADER_SIZE - CRC_START
     codec = header.attributes & CODEC_MASK
     if codec:
-        data = decompress(codec, bytes(checksummed[start:]))
+        data = decompress(codec, checksummed[start:])
         start = 0
     elif isinstance(checksummed, bytes):
         data = checksummed
