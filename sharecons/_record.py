@@ -124,7 +124,8 @@ class Record:
         topic, partition, offset: the record's position in Kafka.
         timestamp: milliseconds since the epoch.
         timestamp_type: whether the producer or the broker set the timestamp.
-        key, value: bytes or None, or the results of the deserializers.
+        key, value: bytes or None, or the results of the deserializers. The value
+            is a memoryview if the consumer has `values="memoryview"`.
         headers: pairs of a name and bytes or None, in the producer's order.
         delivery_count: 1 at the first delivery, then one more each time.
 
@@ -261,6 +262,9 @@ class Record:
         return GenericAlias(cls, types)
 
     def __reduce__(self) -> tuple[object, ...]:
+        value = self.value
+        if isinstance(value, memoryview):
+            value = value.tobytes()  # views cannot be pickled
         fields = (
             self.topic,
             self.partition,
@@ -268,7 +272,7 @@ class Record:
             self.timestamp,
             self.timestamp_type,
             self.key,
-            self.value,
+            value,
             self.headers,
             self.delivery_count,
             DETACHED,

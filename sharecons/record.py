@@ -49,7 +49,8 @@ if TYPE_CHECKING:
             topic, partition, offset: the record's position in Kafka.
             timestamp: milliseconds since the epoch.
             timestamp_type: whether the producer or the broker set the timestamp.
-            key, value: bytes or None, or the results of the deserializers.
+            key, value: bytes or None, or the results of the deserializers. The value
+                is a memoryview if the consumer has `values="memoryview"`.
             headers: pairs of a name and bytes or None, in the producer's order.
             delivery_count: 1 at the first delivery, then one more each time.
 

@@ -18,6 +18,7 @@ __all__ = [
     "INT32_MAX",
     "INT64_MAX",
     "MODES",
+    "VALUES",
     "check_acknowledge_type",
     "check_bool",
     "check_by_partition",
@@ -50,6 +51,7 @@ TOPIC_MAX: Final = 249  # characters; a file system's 255 less "-" and the parti
 HOUR: Final = 3600.0
 MODES: Final = ("implicit", "explicit")
 ACQUIRE_MODES: Final = ("batch_optimized", "record_limit")
+VALUES: Final = ("bytes", "memoryview")
 
 _ADDRESS: Final = re.compile(
     r"(?:\[(?P<v6>[0-9a-fA-F:.]+(?:%[\w.-]+)?)\]|(?P<host>[^:\[\]\s/\x00-\x1f\x7f]+)):(?P<port>\d+)"

@@ -88,6 +88,8 @@ class ShareConsumer(
             new id it waits for the old member's session timeout (45 s). Never use an id
             twice at the same time. Any name; it is converted to a UUID.
         client_rack: for brokers that assign by rack.
+        values: "memoryview" delivers values as read-only views of the response's memory
+            instead of copies; see docs/consumer.md for what that costs.
         on_acknowledged: called with the results (`AcknowledgeResult`) of explicit and
             implicit acknowledgements. A plain function, not a coroutine function; if it
             raises, the next read raises `CallbackError`.
@@ -127,6 +129,7 @@ class ShareConsumer(
         client_id: str = "sharecons",
         member_id: str | None = None,
         client_rack: str | None = None,
+        values: Literal["bytes", "memoryview"] = "bytes",
         on_acknowledged: Acknowledged | None = None,
         key_deserializer: Callable[[bytes], KeyT] | None = None,
         value_deserializer: Callable[[bytes], ValueT] | None = None,
@@ -147,6 +150,7 @@ class ShareConsumer(
             auto_offset_reset=auto_offset_reset,
             max_records=max_records,
             acquire_mode=acquire_mode,
+            values=values,
             max_wait=max_wait,
             min_bytes=min_bytes,
             max_bytes=max_bytes,

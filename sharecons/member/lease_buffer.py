@@ -69,11 +69,16 @@ class LeaseBuffer:
     """
 
     def __init__(
-        self, clock: Clock, recorder: MetricsRecorder, configs: GroupConfigReader
+        self,
+        clock: Clock,
+        recorder: MetricsRecorder,
+        configs: GroupConfigReader,
+        value_views: bool = False,
     ) -> None:
         self.clock = clock
         self.recorder = recorder
         self.configs = configs
+        self._value_views = value_views
         self.lease: Lease | None = None
         self.records: list[Any] = []
         self.closed = False
@@ -292,7 +297,7 @@ class LeaseBuffer:
             if not lease.lock_scope.ended:
                 self.recorder.on_lock_overrun(lease.count)
             return
-        self.records, size, errors = decode_lease(lease)
+        self.records, size, errors = decode_lease(lease, self._value_views)
         self._errors += errors
         self.lease = lease
         self.delivered.add(lease)

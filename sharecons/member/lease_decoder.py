@@ -16,16 +16,22 @@ __all__ = ["decode_lease"]
 _log = get_logger(__name__)
 
 
-def decode_lease(lease: Lease) -> tuple[list[Record], int, list[CorruptRecordsError]]:
+def decode_lease(
+    lease: Lease, value_views: bool
+) -> tuple[list[Record], int, list[CorruptRecordsError]]:
     """Decode a lease; return its records, their size in bytes, and errors to raise.
 
     Also sets in the lease which offsets have records. It releases acquired offsets
     that the response does not contain, and damaged records, because another replica
     or transfer might be intact; it rejects them if they are damaged again. It
     acknowledges offsets without a record as gaps.
+
+    With `value_views`, values are memoryviews of the response.
     """
     topic, partition = lease.topic, lease.share_partition.partition
-    decoded = decode(lease.payload, lease.acquired, topic, partition, lease)
+    decoded = decode(
+        lease.payload, lease.acquired, topic, partition, lease, value_views
+    )
     records = decoded.records
     if len(records) == lease.count and len(lease.acquired) == 1:
         lease.set_dense_offsets()

@@ -25,9 +25,13 @@ class PausableBuffer(LeaseBuffer):
     """
 
     def __init__(
-        self, clock: Clock, recorder: MetricsRecorder, configs: GroupConfigReader
+        self,
+        clock: Clock,
+        recorder: MetricsRecorder,
+        configs: GroupConfigReader,
+        value_views: bool = False,
     ) -> None:
-        super().__init__(clock, recorder, configs)
+        super().__init__(clock, recorder, configs, value_views)
         self.paused: frozenset[str] = frozenset()
         self._withheld: list[Lease] = []
         self._decoded: dict[Lease, list[Any]] = {}

@@ -34,6 +34,7 @@ class MemberSettings:
         request_timeout: to wait for one response.
         enable_metrics_push: whether brokers that want metrics receive them.
         instrumentation: observes the member; None if nothing does.
+        value_views: whether values are memoryviews instead of bytes.
     """
 
     fetch: FetchSettings
@@ -44,6 +45,7 @@ class MemberSettings:
     request_timeout: float = 30.0
     enable_metrics_push: bool = True
     instrumentation: Instrumentation | None = None
+    value_views: bool = False
 
     @classmethod
     def of(
@@ -54,6 +56,7 @@ class MemberSettings:
         auto_offset_reset: str | None | NotGiven = NOT_GIVEN,
         max_records: int = 2000,
         acquire_mode: Literal["batch_optimized", "record_limit"] = "batch_optimized",
+        values: Literal["bytes", "memoryview"] = "bytes",
         max_wait: float = 0.5,
         min_bytes: int = 1,
         max_bytes: int = 8 << 20,
@@ -73,6 +76,7 @@ class MemberSettings:
             ConfigurationError: an argument is invalid.
         """
         validation.check_choice("acquire_mode", acquire_mode, validation.ACQUIRE_MODES)
+        validation.check_choice("values", values, validation.VALUES)
         validation.check_count("max_records", max_records, 1)
         validation.check_count("min_bytes", min_bytes, 0)
         validation.check_count("max_bytes", max_bytes, 1)
@@ -106,6 +110,7 @@ class MemberSettings:
             request_timeout=request_timeout,
             enable_metrics_push=enable_metrics_push,
             instrumentation=choose_instrumentation(instrumentation),
+            value_views=values == "memoryview",
         )
 
     def with_member_id(self, name: str) -> Self:

@@ -312,7 +312,9 @@ class ShareMember(Lifecycle):
         """Create the objects that depend on the running event loop."""
         self.recorder.clock = clock = running_clock()
         self.configs = GroupConfigReader(self.group_id, delivery_limit)
-        self.buffer = PausableBuffer(clock, self.recorder, self.configs)
+        self.buffer = PausableBuffer(
+            clock, self.recorder, self.configs, self.settings.value_views
+        )
         self.buffer.on_acknowledged = self._on_acknowledged
         self._tasks = tasks = MemberTasks(
             self.settings.fetch,

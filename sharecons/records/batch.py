@@ -33,6 +33,7 @@ from sharecons.records.batch_header import (
 )
 from sharecons.records.compression import decompress
 from sharecons.records.errors import UNREADABLE, DamagedError
+from sharecons.records.large_records import LARGE, read_large_records
 from sharecons.records.message_sets import LAST_MAGIC, check_message, to_batch
 from sharecons.records.offset_accounting import Decoded, OffsetAccounting, Undecodable
 from sharecons.records.record_decoder import Span, read_records
@@ -46,17 +47,22 @@ def decode(
     topic: str,
     partition: int,
     ack_target: AckTarget,
+    value_views: bool = False,
 ) -> Decoded:
     """Decode the acquired records; each acquired offset is in one part of the result.
 
     Args:
         payload: the partition's Records field; empty for null. The records hold no
-            reference to it.
+            reference to it, except with `value_views`.
         acquired: first offset, last offset and delivery count of each acquired range,
             ascending and disjoint.
         ack_target: the lease that the records belong to.
+        value_views: values are read-only memoryviews, of the payload or of a
+            decompressed batch, instead of bytes.
     """
-    return _PayloadReader(payload, acquired, topic, partition, ack_target).read()
+    return _PayloadReader(
+        payload, acquired, topic, partition, ack_target, value_views
+    ).read()
 
 
 def _read_records(
@@ -67,19 +73,47 @@ def _read_records(
     partition: int,
     ack_target: AckTarget,
     records: list[Record],
+    value_views: bool,
 ) -> int:
     """Decompress a batch and decode its records, as `read_records` does.
 
     `checksummed` is the part of the batch that the checksum covers.
     """
-    # The copy is cheap: one batch is small and in the CPU's cache after the checksum.
-    # Slices of bytes are faster than slices of any other type.
-    data = checksummed if isinstance(checksummed, bytes) else checksummed.tobytes()
     start = HEADER_SIZE - CRC_START
     codec = header.attributes & CODEC_MASK
     if codec:
-        data = decompress(codec, data[start:])
+        data = decompress(codec, checksummed[start:])
         start = 0
+    elif isinstance(checksummed, bytes):
+        data = checksummed
+    elif value_views or len(checksummed) >= header.count * LARGE:
+        return read_large_records(
+            header,
+            checksummed,
+            start,
+            spans,
+            topic,
+            partition,
+            ack_target,
+            records,
+            value_views,
+        )
+    else:
+        # The copy is cheap: one batch is small and in the CPU's cache after the
+        # checksum. Slices of bytes are faster than slices of any other type.
+        data = checksummed.tobytes()
+    if value_views:
+        return read_large_records(
+            header,
+            memoryview(data),
+            start,
+            spans,
+            topic,
+            partition,
+            ack_target,
+            records,
+            value_views,
+        )
     return read_records(
         header, data, start, spans, topic, partition, ack_target, records
     )
@@ -94,6 +128,7 @@ class _PayloadReader:
         "_payload",
         "_skipped",
         "_topic",
+        "_value_views",
     )
 
     def __init__(
@@ -103,8 +138,11 @@ class _PayloadReader:
         topic: str,
         partition: int,
         ack_target: AckTarget,
+        value_views: bool,
     ) -> None:
-        self._payload = memoryview(payload)
+        view = memoryview(payload)
+        self._payload = view.toreadonly() if value_views else view
+        self._value_views = value_views
         self._topic = topic
         self._partition = partition
         self._ack_target = ack_target
@@ -218,6 +256,7 @@ class _PayloadReader:
                 self._partition,
                 self._ack_target,
                 records,
+                self._value_views,
             )
         except DamagedError:
             del records[before:]

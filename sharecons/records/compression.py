@@ -4,6 +4,8 @@ gzip and zstd data can consist of several members or frames. zstd frames can omi
 content's size, since Java writes them as a stream. lz4 data is one frame. snappy data
 is either a raw block (librdkafka), or has the framing of the xerial library (Java):
 8 bytes of magic, two versions of 4 bytes, then blocks with a length of 4 bytes each.
+`sized_frames` decompresses the usual lz4 and zstd frames faster, if its libraries are
+installed; cramjam decompresses all others.
 
 The decompressed size is limited, since a batch of kilobytes can decompress to
 gigabytes. The only limit in cramjam is the size of an output buffer, which takes twice
@@ -21,6 +23,7 @@ from typing import Final
 import cramjam
 
 from sharecons.records.errors import UNREADABLE, DamagedError
+from sharecons.records.sized_frames import decompress_lz4, decompress_zstd
 
 __all__ = ["LIMIT", "Codec", "compress", "decompress", "zstd_max_size"]
 
@@ -51,14 +54,14 @@ class Codec(enum.IntEnum):
     ZSTD = 4
 
 
-def decompress(codec: int, data: bytes, limit: int = LIMIT) -> bytes:
+def decompress(codec: int, data: bytes | memoryview, limit: int = LIMIT) -> bytes:
     """Decompress data to at most `limit` bytes.
 
     Raises:
         DamagedError: the data is damaged or too large, or the codec is unknown.
     """
     if codec == Codec.NONE:
-        return data
+        return bytes(data)
     if codec > Codec.ZSTD:
         raise DamagedError(f"{UNREADABLE}unknown compression codec {codec}")
     try:
@@ -83,24 +86,33 @@ def compress(codec: Codec, data: bytes) -> bytes:
     return bytes(cramjam.zstd.compress(data))
 
 
-def _decompress(codec: int, data: bytes, limit: int) -> bytes:
+def _decompress(codec: int, data: bytes | memoryview, limit: int) -> bytes:
     if codec == Codec.SNAPPY:
-        return _decompress_snappy(data, limit)
+        return _decompress_snappy(bytes(data), limit)
     if codec == Codec.GZIP:
         if len(data) * _GZIP_RATIO <= limit:
             return bytes(cramjam.gzip.decompress(data))
         return _decompress_bounded(limit, data, cramjam.gzip.decompress_into)
     if codec == Codec.LZ4:
+        content = decompress_lz4(data, limit)
+        if content is not None:
+            return content
         if len(data) * _LZ4_RATIO <= limit:
             return bytes(cramjam.lz4.decompress(data))
         return _decompress_bounded(limit, data, cramjam.lz4.decompress_into)
-    if zstd_max_size(data) <= limit:
+    max_size = zstd_max_size(data)
+    content = decompress_zstd(data, limit, max_size)
+    if content is not None:
+        return content
+    if max_size <= limit:
         return bytes(cramjam.zstd.decompress(data))
     return _decompress_bounded(limit, data, cramjam.zstd.decompress_into)
 
 
 def _decompress_bounded(
-    limit: int, data: bytes, decompress_into: Callable[[bytes, mmap.mmap], int]
+    limit: int,
+    data: bytes | memoryview,
+    decompress_into: Callable[[bytes | memoryview, mmap.mmap], int],
 ) -> bytes:
     # An anonymous map gets its memory page by page when it is written; a bytearray of
     # this size would allocate a gigabyte immediately.
@@ -112,7 +124,7 @@ def _decompress_bounded(
     return buffer[:size]
 
 
-def zstd_max_size(data: bytes) -> int:
+def zstd_max_size(data: bytes | memoryview) -> int:
     """Return the maximum decompressed size of zstd frames (RFC 8878, 3.1.1).
 
     It follows from the number of blocks. Invalid frames have no maximum.

@@ -10,6 +10,7 @@ from sharecons.worker.dead_letters import (
     TOO_LARGE,
     DeadLetterQueue,
     check_no_return,
+    value_bytes,
     write_dead_letter,
 )
 from sharecons.worker.error_text import error_text, traceback_of
@@ -64,7 +65,7 @@ class CopyWriter:
         origin = self._origin(item, moved.attempt - 1, reason, error)
         await self._producer.send(
             moved.topic,
-            record.value,
+            value_bytes(record),
             key=record.key,
             headers=(*without_origin(record.headers), *retry_headers(origin, due)),
         )

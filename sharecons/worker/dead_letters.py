@@ -16,7 +16,13 @@ from sharecons.worker.dead_letter_headers import (
     without_origin,
 )
 
-__all__ = ["TOO_LARGE", "DeadLetterQueue", "check_no_return", "write_dead_letter"]
+__all__ = [
+    "TOO_LARGE",
+    "DeadLetterQueue",
+    "check_no_return",
+    "value_bytes",
+    "write_dead_letter",
+]
 
 MAX_DEAD_LETTERED: Final = 8
 """How often a record becomes a dead letter, of one worker after another."""
@@ -81,6 +87,12 @@ class RecordSender(Protocol):
     ) -> RecordPosition: ...
 
 
+def value_bytes(record: Any) -> bytes | None:
+    """Return a record's value as bytes; it is a view with `values="memoryview"`."""
+    value: bytes | memoryview | None = record.value
+    return value.tobytes() if isinstance(value, memoryview) else value
+
+
 async def write_dead_letter(
     producer: RecordSender, queue: DeadLetterQueue, record: Any, origin: Origin
 ) -> RecordPosition:
@@ -90,14 +102,15 @@ async def write_dead_letter(
     traceback; otherwise as a reference to its source, a record with the headers of the
     origin only; at last with a short reason. Raises the error of the last one.
 
-    `record` has bytes as key and value.
+    `record` has bytes as key, and bytes or a memoryview as value.
     """
     brief = origin._replace(traceback=None)
+    content = value_bytes(record)
     own = without_origin(record.headers)
     minimal = brief._replace(reason=brief.reason[:SHORT_REASON])
     for value, key, headers in (
-        (record.value, record.key, (*own, *origin_headers(origin))),
-        (record.value, record.key, (*own, *origin_headers(brief))),
+        (content, record.key, (*own, *origin_headers(origin))),
+        (content, record.key, (*own, *origin_headers(brief))),
         (None, None, reference_headers(brief)),
     ):
         try:

@@ -101,8 +101,8 @@ def _quotes(item: WorkItem) -> Iterator[str]:
     """Return what a text contains that quotes a record: the beginnings of its parts."""
     record, argument = item.record, item.argument
     for part in (record.key, record.value):
-        if isinstance(part, bytes) and len(part) >= MIN_QUOTE:
-            begin = part[:PREFIX]
+        if isinstance(part, bytes | memoryview) and len(part) >= MIN_QUOTE:
+            begin = bytes(part[:PREFIX])
             yield repr(begin)[2:-1]
             text = begin.decode(errors="ignore")
             if len(text) >= MIN_QUOTE:

@@ -92,6 +92,8 @@ class MemberOptions(TypedDict, total=False):
         max_records: maximum number of records in one round of fetches, softly: whole
             batches of producers come together.
         acquire_mode: "record_limit" makes `max_records` exact (Kafka 4.2).
+        values: "memoryview" delivers values as read-only views of the response's memory
+            instead of copies; see docs/consumer.md for what that costs.
         max_wait: seconds that a fetch waits at the broker for records.
         min_bytes, max_bytes: of one fetch response; max_bytes is a soft limit. See
             `max_held_bytes` for the records that a worker holds.
@@ -114,6 +116,7 @@ class MemberOptions(TypedDict, total=False):
     auto_offset_reset: str | None | NotGiven
     max_records: int
     acquire_mode: Literal["batch_optimized", "record_limit"]
+    values: Literal["bytes", "memoryview"]
     max_wait: float
     min_bytes: int
     max_bytes: int

@@ -38,6 +38,8 @@ WRONG = [
     ("acknowledgement", "Implicit"),
     ("acknowledgement", None),
     ("acquire_mode", "records"),
+    ("values", "view"),
+    ("values", memoryview),
     ("auto_offset_reset", "earlier"),
     ("auto_offset_reset", "by_duration:"),
     ("auto_offset_reset", "by_duration:1h"),

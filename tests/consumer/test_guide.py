@@ -67,7 +67,7 @@ def consuming(servers, **options):
 
 
 def test_every_program_compiles():
-    assert GUIDE.compile() == 11
+    assert GUIDE.compile() == 12
 
 
 @pytest.mark.anyio

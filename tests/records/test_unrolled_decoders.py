@@ -1,9 +1,10 @@
-"""The two unrolled decoders, `record_decoder` and `columns`, agree.
+"""The decoders agree: `record_decoder`, `columns` and `large_records`.
 
 docs/design.md says why they do not come from one template.
 """
 
 import ast
+import pickle
 import re
 from pathlib import Path
 
@@ -11,10 +12,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sharecons.record import DETACHED
+from sharecons.records.batch import decode
+from sharecons.records.batch_header import CRC_START, HEADER_SIZE, Header
+from sharecons.records.compression import Codec
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.records.errors import DamagedError
+from sharecons.records.large_records import LARGE, read_large_records
+from sharecons.records.record_decoder import END_OF_SPANS, read_records
 from tests.records.columns_reading import read_rows
-from tests.records.reading import batch_with_body, decode_payload, with_checksum
+from tests.records.reading import (
+    EVERYTHING,
+    batch_with_body,
+    decode_payload,
+    record_fields,
+    with_checksum,
+)
 from tests.records.test_columns import expected, payloads
 
 RECORDS = Path(__file__).parent.parent.parent / "sharecons" / "records"
@@ -87,6 +100,30 @@ def records_of(batch):
     return None if decoded.undecodable else expected(batch, ((0, 1 << 40, 1),))
 
 
+def read_directly(read, batch, data, acquired, *more):
+    """Return the records that a decoder returns for a batch, and their size."""
+    header = Header(batch, 0)
+    records = []
+    try:
+        start = HEADER_SIZE - CRC_START
+        spans = [*acquired, END_OF_SPANS]
+        size = read(header, data, start, spans, "orders", 3, DETACHED, records, *more)
+    except (DamagedError, IndexError):
+        return None
+    return record_fields(records), size
+
+
+def copied(batch, acquired=EVERYTHING):
+    """Return what the decoder of small records reads."""
+    return read_directly(read_records, batch, batch[CRC_START:], acquired)
+
+
+def sliced(batch, acquired=EVERYTHING):
+    """Return what the decoder of large records reads; they need not be large."""
+    view = memoryview(bytearray(batch))[CRC_START:]
+    return read_directly(read_large_records, batch, view, acquired, False)
+
+
 TEN = encode(
     [
         NewRecord(key=b"k" * n, value=b"%d" % n, headers=(("name", b"v"),) * (n % 3))
@@ -97,21 +134,105 @@ TEN = encode(
 
 
 @given(position=st.integers(61, len(TEN) - 1), byte=st.integers(0, 255))
-def test_damaged_batch_with_a_correct_checksum_is_damaged_for_both(position, byte):
+def test_damaged_batch_with_a_correct_checksum_is_damaged_for_all(position, byte):
     batch = bytearray(TEN)
     batch[position] = byte
     batch = with_checksum(batch)
 
     assert records_of(batch) == columns_of(batch)
+    assert copied(batch) == sliced(batch)
 
 
 @given(body=st.binary(max_size=60), count=st.integers(0, 5), last=st.integers(0, 9))
-def test_random_body_with_a_correct_checksum_is_the_same_for_both(body, count, last):
+def test_random_body_with_a_correct_checksum_is_the_same_for_all(body, count, last):
     batch = batch_with_body(body, count=count, last_offset_delta=last)
 
     assert records_of(batch) == columns_of(batch)
+    assert copied(batch) == sliced(batch)
 
 
 @given(payload=payloads())
-def test_batches_of_records_are_the_same_for_both(payload):
+def test_batches_of_records_are_the_same_for_all(payload):
     assert records_of(payload) == columns_of(payload)
+
+
+@given(bounds=st.lists(st.integers(0, 12), unique=True, max_size=6).map(sorted))
+def test_acquired_records_are_the_same_for_small_and_large_records(bounds):
+    pairs = zip(bounds[::2], bounds[1::2], strict=False)
+    acquired = [(first, last, 1) for first, last in pairs]
+
+    assert copied(TEN, acquired) == sliced(TEN, acquired)
+
+
+@given(key=st.binary(max_size=200), header=st.binary(max_size=200))
+def test_keys_and_headers_of_any_length_are_read_around_large_values(key, header):
+    record = NewRecord(key=key, value=b"v" * LARGE, headers=(("name", header),))
+    batch = encode([record, record], base_offset=7)
+
+    expected_records, size = copied(batch)
+    decoded = decode(memoryview(bytearray(batch)), EVERYTHING, "orders", 3, DETACHED)
+
+    assert len(decoded.records) == 2
+    assert expected_records == record_fields(decoded.records)
+    assert size == decoded.size
+
+
+@pytest.mark.parametrize("cut", [1, LARGE, LARGE + 30])
+def test_large_record_that_is_cut_off_is_damaged(cut):
+    whole = encode([NewRecord(key=b"key", value=b"v" * LARGE)])
+    batch = batch_with_body(whole[HEADER_SIZE:-cut], count=1, last_offset_delta=0)
+
+    decoded = decode(memoryview(batch), ((0, 0, 1),), "orders", 3, DETACHED)
+
+    assert not decoded.records
+    assert [(0, 0)] == [each[:2] for each in decoded.undecodable]
+
+
+def test_large_record_holds_no_memory_of_the_response():
+    payload = bytearray(encode([NewRecord(key=b"k" * 100, value=b"v" * LARGE)]))
+
+    records = decode(payload, EVERYTHING, "orders", 3, DETACHED).records
+
+    payload.clear()  # raises BufferError while there is a view
+    assert b"v" * LARGE == records[0].value
+
+
+@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("size", [0, 10, LARGE])
+def test_value_views_are_read_only_and_equal_the_bytes(codec, size):
+    new = [NewRecord(key=b"k", value=b"v" * size, headers=(("name", b"h"),))] * 3
+    payload = bytearray(encode([*new, NewRecord()], compression=codec))
+
+    arguments = payload, EVERYTHING, "orders", 3, DETACHED
+    copies, views = decode(*arguments), decode(*arguments, value_views=True)
+    *values, null = [record.value for record in views.records]
+
+    assert null is None
+    for value in values:
+        assert isinstance(value, memoryview)
+        assert value.readonly
+    assert record_fields(copies.records) == record_fields(views.records)
+    assert copies.size == views.size
+
+
+@given(payload=payloads())
+def test_value_views_equal_the_bytes_for_all_batches(payload):
+    arguments = payload, EVERYTHING, "orders", 3, DETACHED
+    copies, views = decode(*arguments), decode(*arguments, value_views=True)
+
+    assert record_fields(copies.records) == record_fields(views.records)
+    assert copies.gaps == views.gaps
+    assert len(copies.undecodable) == len(views.undecodable)
+
+
+def test_record_with_a_value_view_is_pickled_with_bytes():
+    payload = encode([NewRecord(key=b"k", value=b"value")])
+    record = decode(
+        payload, EVERYTHING, "orders", 3, DETACHED, value_views=True
+    ).records[0]
+
+    copy = pickle.loads(pickle.dumps(record))
+
+    assert isinstance(record.value, memoryview)
+    assert b"value" == copy.value
+    assert isinstance(copy.value, bytes)

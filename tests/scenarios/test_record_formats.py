@@ -1,5 +1,7 @@
 """Compressed batches and transaction markers, on both brokers."""
 
+from random import randbytes
+
 import pytest
 
 from tests.kafka_plugin import Admin
@@ -19,6 +21,21 @@ async def test_records_of_every_compression_type_are_decoded(
         records = await take(aiter(consumer), 500)
 
     assert [record.value for record in records] == values
+
+
+@pytest.mark.parametrize("values", ["bytes", "memoryview"])
+@pytest.mark.parametrize("codec", ["none", "lz4", "zstd"])
+async def test_large_values_are_received_unchanged(
+    admin: Admin, codec: str, values: str
+) -> None:
+    queue = Queue(admin)
+    sent = [b"%d" % number + randbytes(10_000 * number) for number in range(10)]
+    queue.produce(sent, compression=codec)
+    async with queue.consumer(values=values) as consumer:
+        records = await take(aiter(consumer), 10)
+
+    assert sent == [record.value for record in records]
+    assert {values} == {type(record.value).__name__ for record in records}
 
 
 async def test_transaction_markers_do_not_block_consumption(admin: Admin) -> None:

@@ -132,6 +132,11 @@ async def mark_in_batch(batch: Any) -> None:
         batch.fail(record, ValueError(record.value))
 
 
+async def parse_view(record: Record[Any, Any]) -> None:
+    assert isinstance(record.value, memoryview)
+    raise ValueError(f"invalid number {str(record.value, 'ascii')}")
+
+
 HANDLERS = [
     parse_number,
     look_up,
@@ -173,6 +178,18 @@ async def test_handler_that_quotes_a_record_is_logged_without_its_text(
     given_up = [text for text in output.texts if "record dead-lettered" in text]
     rejected = [text for text in output.texts if "record rejected" in text]
     assert 3 == len(given_up) + len(rejected)
+    assert [] == output.quoting()
+
+
+async def test_handler_that_quotes_a_value_view_is_logged_without_its_text(
+    broker: EmbeddedBroker, output: Output
+) -> None:
+    produce(broker)
+
+    async with working(broker, parse_view, retry=ONCE, values="memoryview"):
+        await until(lambda: settled(broker, 3))
+
+    assert 3 == len([text for text in output.texts if "record rejected" in text])
     assert [] == output.quoting()
 
 

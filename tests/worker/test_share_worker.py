@@ -103,7 +103,8 @@ async def test_slow_retry_blocks_no_other_record(broker) -> None:
         assert 1 == handled.calls.count(b"slow")
 
 
-async def test_record_that_always_fails_is_dead_lettered(broker) -> None:
+@pytest.mark.parametrize("values", ["bytes", "memoryview"])
+async def test_record_that_always_fails_is_dead_lettered(broker, values) -> None:
     broker.produce("orders", [b"bad"], keys=[b"k"], headers=(("trace", b"1"),))
 
     async def fail(record: Record[Any, Any]) -> None:
@@ -111,7 +112,7 @@ async def test_record_that_always_fails_is_dead_lettered(broker) -> None:
 
     handled = Handled(fail)
     queue = DeadLetterQueue("orders.dead")
-    async with working(broker, handled, dead_letter=queue):
+    async with working(broker, handled, dead_letter=queue, values=values):
         await until(lambda: bool(broker.records("orders.dead")))
 
     (letter,) = broker.records("orders.dead")

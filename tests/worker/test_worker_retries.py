@@ -56,8 +56,9 @@ async def fail_one(record: Record[Any, Any]) -> None:
         raise Retry(after=0.5)
 
 
+@pytest.mark.parametrize("values", ["bytes", "memoryview"])
 async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
-    broker: EmbeddedBroker, small_window: None, wall_clock: None
+    broker: EmbeddedBroker, small_window: None, wall_clock: None, values: str
 ) -> None:
     broker.produce(
         "orders",
@@ -76,7 +77,7 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
                 raise TimeoutError("slow")
 
     async with working(
-        broker, fail_once, retry=SLOW, retry_topics=RETRY_TOPICS
+        broker, fail_once, retry=SLOW, retry_topics=RETRY_TOPICS, values=values
     ) as worker:
         await until(lambda: len(calls) == 2)
         await until(lambda: worker.stats.held == 0)
