@@ -134,23 +134,25 @@ class Scene:
         return {int(file.name) for file in directory.glob("[0-9]*")}
 
     def wait_for_running_batch(self, driver):
-        """Wait until the query processes a batch that none of its programs finished."""
+        """Wait until the query processes a batch, and return its number.
+
+        The batch can be one that a killed program has not finished.
+        """
 
         def running():
             assert driver.process.poll() is None, driver.output()
             return self.batches("offsets") - self.batches("commits")
 
-        until_true(running, TIMEOUT, what="a batch is being processed")
+        return max(until_true(running, TIMEOUT, what="a batch is being processed"))
 
-    def wait_for_commit(self, driver):
-        """Wait until another batch is committed."""
-        before = self.batches("commits")
+    def wait_for_commit(self, driver, batch):
+        """Wait until a batch is committed."""
 
         def committed():
             assert driver.process.poll() is None, driver.output()
-            return self.batches("commits") - before
+            return batch in self.batches("commits")
 
-        until_true(committed, TIMEOUT, what="a batch is committed")
+        until_true(committed, TIMEOUT, what=f"batch {batch} is committed")
 
     def ids(self):
         """Return how often each id is in the rows."""
@@ -181,9 +183,9 @@ def test_each_record_is_in_the_rows_once_after_executor_worker_and_driver_are_ki
     scene.produce(RECORDS // 3)
     spark_cluster.wait_until_ready()
     first = scene.start()
-    scene.wait_for_running_batch(first)
+    batch = scene.wait_for_running_batch(first)
     number = spark_cluster.kill_executor()
-    scene.wait_for_commit(first)
+    scene.wait_for_commit(first, batch)
 
     scene.produce(RECORDS // 3)
     scene.wait_for_running_batch(first)
@@ -209,11 +211,12 @@ def test_each_of_many_records_is_in_the_rows_once_after_many_kills(
     spark_cluster.wait_until_ready()
     brokers = BrokerRestarter(scene)
     driver = scene.start()
-    for _ in range(KILLS):
+    kinds = ["executor", "worker", "driver"] * (KILLS // 3)
+    chance.shuffle(kinds)
+    for kill, kind in enumerate(kinds):
         scene.produce(MANY // KILLS)
-        scene.wait_for_running_batch(driver)
+        batch = scene.wait_for_running_batch(driver)
         time.sleep(chance.uniform(0.0, 3.0))  # real time: within a batch, or after it
-        kind = chance.choice(["executor", "worker", "driver"])
         if kind == "driver":
             driver.kill()
             driver = scene.start()
@@ -222,6 +225,9 @@ def test_each_of_many_records_is_in_the_rows_once_after_many_kills(
             if kind == "worker":
                 spark_cluster.kill_worker(number)
                 spark_cluster.start_worker(number)
+        # Two kills for a batch: without this, all of them hit the first one.
+        if kill % 2:
+            scene.wait_for_commit(driver, batch)
     brokers.end()
     driver.kill()
     last = scene.start(until_drained=True)
