@@ -87,6 +87,9 @@ def assert_each_failed_attempt_is_counted(command: Command) -> None:
 
 # The order processor.
 
+CALL_TIMEOUT = 1.0
+"""Seconds; a payment takes milliseconds, but not on busy cores."""
+
 
 class Payments(ThreadingHTTPServer):
     """A payment service. The first call for an order can fail, by its number."""
@@ -164,7 +167,7 @@ def test_order_processor_loses_no_order(payments: Payments, tmp_path: Path) -> N
         environment = {
             "BOOTSTRAP_SERVERS": broker.bootstrap_servers,
             "PAYMENTS_URL": payments.url,
-            "CALL_TIMEOUT": "0.5",
+            "CALL_TIMEOUT": str(CALL_TIMEOUT),
             "FIRST_DELAY": "0.05",
         }
         produce_orders(broker, 1, 199)
@@ -193,7 +196,9 @@ def test_order_processor_loses_no_order(payments: Payments, tmp_path: Path) -> N
             for each in broker.records("orders")
         }
 
-    assert seconds < 2.0
+    # The time for calls that run, leaving, and Python's end on busy cores; not the 30 s
+    # of a lock, nor the five calls for the order that hangs.
+    assert seconds < 4 * CALL_TIMEOUT
     assert {*range(1, 301)} - {13, 17} == payments.charged
     assert {50, 100, 150, 200, 250, 300} == payments.hanging
     names = {values[each]: each for each in dead}
@@ -204,7 +209,7 @@ def test_order_processor_loses_no_order(payments: Payments, tmp_path: Path) -> N
     (starts,) = first.events("worker starts")
     assert ("order-processors", "orders") == (starts["group"], starts["topics"])
     (stopping,) = first.events("worker stops")
-    assert 0.5 == stopping["grace"]
+    assert CALL_TIMEOUT == stopping["grace"]
     assert_each_failed_attempt_is_counted(first)
     assert_each_failed_attempt_is_counted(second)
     check_lines_of_failures(first)
@@ -231,7 +236,7 @@ def check_lines_of_failures(command: Command) -> None:
     }
     by_type = {event["error"].partition(":")[0]: event for event in failed}
     assert "reply = await client.post(" == code_at(by_type["TimeoutError"])
-    assert "timeout of 0.5 s" in by_type["TimeoutError"]["error"]
+    assert f"timeout of {CALL_TIMEOUT:g} s" in by_type["TimeoutError"]["error"]
     assert "reply.raise_for_status()" == code_at(by_type["HTTPStatusError"])
     assert "reply = await client.post(" == code_at(by_type["RemoteProtocolError"])
     follows = re.compile(r"attempt \d in [\d.]+ s|dead letter|released: .*")
