@@ -2,9 +2,10 @@
 
 from datetime import UTC, datetime
 
+from sharecons.spark.pipeline.run_stats import RunStats
 from sharecons.spark.pipeline.stats import BatchStats
 
-__all__ = ["batch_stats"]
+__all__ = ["batch_stats", "run_of"]
 
 
 def batch_stats(number=0, **more):
@@ -27,3 +28,10 @@ def batch_stats(number=0, **more):
         }
         | more
     )
+
+
+def run_of(batches):
+    run = RunStats()
+    for batch in batches:
+        run.add(batch)
+    return run

@@ -24,10 +24,9 @@ from sharecons.spark.pipeline.measuring import (
 )
 from sharecons.spark.pipeline.session import qualify_location
 from sharecons.spark.pipeline.settings import parse_arguments
-from sharecons.spark.pipeline.stats import UNKNOWN, format_table
+from sharecons.spark.pipeline.stats import UNKNOWN
 from sharecons.spark.store import Store
 from sharecons.testing.kafka.ports import free_ports
-from tests.spark.batch_stats import batch_stats
 from tests.spark.spark_session import environment
 from tests.waiting import until_true
 
@@ -72,18 +71,6 @@ def test_invalid_command_line_exits_with_2(arguments, capsys):
 
     assert caught.value.code == 2
     assert "error: " in capsys.readouterr().err
-
-
-# Statistics.
-
-
-def test_table_has_a_line_per_batch_and_a_total():
-    lines = format_table([batch_stats(0), batch_stats(1, rows=500)]).splitlines()
-
-    assert len(lines) == 4
-    assert lines[1].split()[:2] == ["0", "1,000"]
-    assert lines[-1].split() == ["all", "1,500", "6", "4"]
-    assert format_table([]) == "no records\n"
 
 
 # Whole runs.

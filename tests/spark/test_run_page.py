@@ -30,7 +30,7 @@ from sharecons.spark.pipeline.plots import (
 )
 from sharecons.spark.pipeline.points import figures_of, points_of
 from sharecons.spark.pipeline.run_files import parse_lines, read_batches
-from tests.spark.batch_stats import batch_stats
+from tests.spark.batch_stats import batch_stats, run_of
 
 START = datetime(2026, 11, 28, 10, tzinfo=UTC)
 SVG = "{http://www.w3.org/2000/svg}"
@@ -510,19 +510,19 @@ class Clock:
 def test_page_of_the_current_run_is_written_every_interval(tmp_path):
     clock, path = Clock(), tmp_path / "run.html"
     page = LivePage(str(path), "orders", clock)
-    page.update([])
+    page.update(run_of([]))
     assert not path.exists()
-    page.update(series(1))
+    page.update(run_of(series(1)))
     assert "0123abcd-0" in path.read_text()
     clock.now += INTERVAL / 2
-    page.update(series(2))
+    page.update(run_of(series(2)))
     assert "0123abcd-1" not in path.read_text()
     clock.now += INTERVAL / 2
-    page.update(series(2))
+    page.update(run_of(series(2)))
     assert "0123abcd-1" in path.read_text()
     path.unlink()
     clock.now += 2 * INTERVAL
-    page.update(series(2))
+    page.update(run_of(series(2)))
     assert not path.exists()  # there are no new batches
 
 
@@ -535,21 +535,32 @@ def test_page_that_takes_long_is_written_less_often(tmp_path, monkeypatch):
 
     monkeypatch.setattr("sharecons.spark.pipeline.live_page.make_page", make_slowly)
     page = LivePage(str(path), "orders", clock)
-    page.update(series(1))
+    page.update(run_of(series(1)))
     clock.now += 39
-    page.update(series(2))
+    page.update(run_of(series(2)))
     assert path.read_text() == "1 batches"
     clock.now += 1
-    page.update(series(2))
+    page.update(run_of(series(2)))
     assert path.read_text() == "2 batches"
+
+
+def test_page_of_a_long_run_has_its_last_batches_and_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr("sharecons.spark.pipeline.run_stats.KEPT", 2)
+    path = tmp_path / "run.html"
+    LivePage(str(path), "orders").write(run_of(series(3)))
+
+    page = path.read_text()
+    assert "These are the last 2 of 3 batches." in page
+    assert "0123abcd-0" not in page
+    assert "0123abcd-2" in page
 
 
 def test_page_that_cannot_be_written_is_reported_once(tmp_path, capsys):
     clock, path = Clock(), tmp_path / "run.html"
     page = LivePage(str(path), "orders", clock)
     path.mkdir()
-    page.write(series(1))
-    page.write(series(2))
+    page.write(run_of(series(1)))
+    page.write(run_of(series(2)))
 
     assert len(capsys.readouterr().err.splitlines()) == 1
 

@@ -16,9 +16,10 @@ Modules, in reading order:
 - The program: `settings` is the command line; `program` runs it, `session` starts
   Spark, and `failures` explains errors. `run` runs the query, `requeue` decodes the
   quarantine again.
-- Statistics: `stats` has a batch's, `measuring` counts them. `run_files` reads `runs/`;
-  `points` is what is drawn, `plots` draws it, `page` and `page_style` are the HTML.
-  `page_command` makes a page of all runs, `live_page` one of the current run.
+- Statistics: `stats` has a batch's, `measuring` counts them, `run_stats` keeps them
+  for the table at the end. `run_files` reads `runs/`; `points` is what is drawn,
+  `plots` draws it, `page` and `page_style` are the HTML. `page_command` makes a page of
+  all runs, `live_page` one of the current run.
 - Records to rows: `validation` divides records by the result of `decoding`, which uses
   `framing`, `json_decoder`, `avro_decoder`, `avro_schemas`, `converters` and
   `timestamps`; `errors` has the reason for a rejected value, and `own_columns` the

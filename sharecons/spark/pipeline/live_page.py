@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -11,7 +11,7 @@ from typing import Final
 from sharecons.errors import ConfigurationError
 from sharecons.spark.pipeline.files import replace_local_file
 from sharecons.spark.pipeline.page import make_page
-from sharecons.spark.pipeline.stats import BatchStats
+from sharecons.spark.pipeline.run_stats import RunStats
 
 __all__ = ["LivePage"]
 
@@ -49,19 +49,28 @@ class LivePage:
         self._count = 0
         self._error = ""
 
-    def update(self, batches: Sequence[BatchStats]) -> None:
+    def update(self, run: RunStats) -> None:
         """Write the page if there are new batches and the last write is not recent."""
-        if len(batches) == self._count:
+        if run.count == self._count:
             return
         if self._written_at is None or self._clock() - self._written_at >= self._pause:
-            self.write(batches)
+            self.write(run)
 
-    def write(self, batches: Sequence[BatchStats]) -> None:
+    def write(self, run: RunStats) -> None:
         """Write the page; report an error to stderr, unless it is the one before."""
         began = self._clock()
-        # Spark's thread can add a batch meanwhile.
-        found = tuple(batches)
-        page = make_page(found, title=self._title, made_at=datetime.now(UTC))
+        # Spark's thread can add a batch meanwhile: the next update then shows it.
+        count = run.count
+        latest = run.latest()
+        missing = []
+        if len(latest) < count:
+            missing.append(
+                f"These are the last {len(latest):,} of {count:,} batches. The command "
+                "`page` makes a page of all."
+            )
+        page = make_page(
+            latest, title=self._title, made_at=datetime.now(UTC), problems=missing
+        )
         try:
             replace_local_file(str(self._path), page.encode())
             self._error = ""
@@ -69,6 +78,6 @@ class LivePage:
             if str(error) != self._error:
                 self._error = str(error)
                 sys.stderr.write(f"pipeline: the page is not written: {error}\n")
-        self._count = len(found)
+        self._count = count
         self._written_at = self._clock()
         self._pause = max(INTERVAL, (self._written_at - began) / MAX_SHARE)

@@ -13,9 +13,9 @@ from sharecons.spark.pipeline.failures import explain
 from sharecons.spark.pipeline.live_page import LivePage
 from sharecons.spark.pipeline.requeue import requeue
 from sharecons.spark.pipeline.run import Run
+from sharecons.spark.pipeline.run_stats import format_table
 from sharecons.spark.pipeline.session import qualify_location, start_session
 from sharecons.spark.pipeline.settings import Settings, parse_arguments
-from sharecons.spark.pipeline.stats import format_table
 
 __all__ = ["run_program"]
 
@@ -48,9 +48,9 @@ def _run(settings: Settings, stop: threading.Event) -> None:
     try:
         _wait(run, query, stop, page)
     finally:
-        sys.stdout.write(format_table(run.batches))
+        sys.stdout.write(format_table(run.stats))
         if page is not None:
-            page.write(run.batches)
+            page.write(run.stats)
 
 
 def _start_session(settings: Settings) -> Any:
@@ -76,7 +76,7 @@ def _wait(run: Run, query: Any, stop: threading.Event, page: LivePage | None) ->
             if query.awaitTermination(POLL_INTERVAL):
                 return
             if page is not None:
-                page.update(run.batches)
+                page.update(run.stats)
         run.stop()
     except Exception as error:
         # The signal might have ended Spark as well, or interrupted the query: the

@@ -8,9 +8,10 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from sharecons.errors import ConfigurationError
+from sharecons.spark.pipeline.run_stats import RunStats
 from sharecons.spark.pipeline.settings import Settings
 from sharecons.spark.pipeline.sinks import open_writer
-from sharecons.spark.pipeline.stats import UNKNOWN, BatchStats, Waiting
+from sharecons.spark.pipeline.stats import UNKNOWN, Waiting
 from sharecons.spark.pipeline.validation import Rows, validate
 
 __all__ = ["Run"]
@@ -32,7 +33,7 @@ class Run:
         settings: `into` must be a qualified URL (`session.qualify_location`).
 
     Attributes:
-        batches: the statistics of the batches that were written.
+        stats: the statistics of the batches that were written.
 
     Raises:
         ConfigurationError: the schema, or the name of a column, is invalid; or the rows
@@ -40,7 +41,7 @@ class Run:
     """
 
     def __init__(self, spark: SparkSession, settings: Settings) -> None:
-        self.batches: list[BatchStats] = []
+        self.stats = RunStats()
         self._spark = spark
         self._settings = settings
         zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -117,7 +118,7 @@ class Run:
             stats = self._writer.write(
                 frame, query=str(self._query.id), number=number, waiting=self._waiting()
             )
-            self.batches.append(stats)
+            self.stats.add(stats)
         except Exception:
             if self._stop_requested:
                 # Spark would match the message with a regular expression, for which a

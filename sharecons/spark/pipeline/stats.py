@@ -1,6 +1,6 @@
-"""Statistics of a run's batches, and the table that a run prints at its end."""
+"""Statistics of a batch."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Final, NamedTuple
@@ -10,7 +10,6 @@ __all__ = [
     "UNKNOWN",
     "BatchStats",
     "Waiting",
-    "format_table",
 ]
 
 SCHEMA = (
@@ -80,20 +79,3 @@ class BatchStats:
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> "BatchStats":
         return cls(**{**found, "at": datetime.fromisoformat(found["at"])})
-
-
-def format_table(batches: Sequence[BatchStats]) -> str:
-    """Return a table of a run's batches, for a terminal."""
-    if not batches:
-        return "no records\n"
-    head = "batch      rows  quarantined  redelivered  p50 s  p99 s  seconds\n"
-    lines = [
-        f"{b.number:5}  {b.rows:8,}  {b.quarantined:11,}  {b.redelivered:11,}  "
-        f"{b.latency_p50:5.1f}  {b.latency_p99:5.1f}  {b.seconds:7.2f}\n"
-        for b in batches
-    ]
-    rows, bad, again = (
-        sum(getattr(b, name) for b in batches)
-        for name in ("rows", "quarantined", "redelivered")
-    )
-    return head + "".join(lines) + f"  all  {rows:8,}  {bad:11,}  {again:11,}\n"
