@@ -67,6 +67,12 @@ CLIENTS: Final[Mapping[str, Client]] = {
         ("--mode", "batches"),
         measurements=(*BASIC_MEASUREMENTS, "consumers", "large"),
     ),
+    "sharecons-views": Client(
+        "sharecons: memoryview",
+        "sharecons",
+        ("--values", "memoryview"),
+        measurements=("large",),
+    ),
     "sharecons-worker": Client(
         "sharecons: worker", "sharecons_worker", measurements=("memory",)
     ),

@@ -57,6 +57,7 @@ def arguments(modes: Sequence[str] = ("implicit",)) -> argparse.Namespace:
     add("--pause", type=float, default=0.005, help="of slow, at a record")
     add("--pause-every", type=int, default=1, help="records between two pauses")
     add("--max-bytes", type=int, help="of a fetch; the default is the client's")
+    add("--values", choices=("bytes", "memoryview"), default="bytes")
     add("--check-crcs", action="store_true", help="confluent's check.crcs")
     add("--timeout", type=float, default=120.0, help="report what was read until then")
     add("--kafka-version", default="4.3.0", help="Kafka whose Java tools run")

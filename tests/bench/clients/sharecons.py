@@ -258,6 +258,7 @@ def _consumer(options: argparse.Namespace) -> ShareConsumer:
         bootstrap_servers=options.bootstrap,
         max_records=options.max_records,
         acknowledgement="explicit" if is_explicit else "implicit",
+        values=options.values,
     )
 
 

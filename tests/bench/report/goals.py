@@ -248,6 +248,22 @@ GOALS: Final = (
         for case, figure in (*LARGE_RECORDS, *COMPRESSED_RECORDS)
     ),
     *(
+        Goal(
+            f"memoryview, {case_title(case)}: CPU per record, relative to raw",
+            relative_to(
+                "sharecons-views",
+                "raw-8mib",
+                cpu_per_million,
+                "large",
+                **case._asdict(),
+            ),
+            maximum=1.1,
+        )
+        for case in (
+            Case(size, "none", batch) for size, batch in product(LARGE_SIZES, BATCHES)
+        )
+    ),
+    *(
         _goal_beside(
             f"{consumers} consumers, {size_of(size)}",
             *figure,
