@@ -40,6 +40,7 @@ class BufferListener(Protocol):
 
         Return whether the listener logs this.
         """
+        ...
 
     def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
         """Acknowledgements have failed: a renewal that fails has lost its lock."""

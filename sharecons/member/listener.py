@@ -18,6 +18,7 @@ class Listener(AckListener, Protocol):
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
         """Handle the loss of all locks of these leases; return whether this logs it."""
+        ...
 
     def on_error(self, error: Error) -> None:
         """Handle an error that the application is to receive once."""

@@ -290,19 +290,19 @@ class Operations:
             self._by_operation.clear()
         described = self._by_operation.get((name, topic))
         if described is None:
-            described = {
+            attributes: Attributes = {
                 SYSTEM: "kafka",
                 OPERATION_NAME: name,
                 OPERATION_TYPE: name,
                 CLIENT_ID: self._client.client_id,
             }
             if topic is not None:
-                described[DESTINATION] = topic
+                attributes[DESTINATION] = topic
             if self._client.group_id is not None:
-                described[GROUP] = self._client.group_id
+                attributes[GROUP] = self._client.group_id
             if cluster_id is not None:
-                described[CLUSTER_ID] = cluster_id
-            self._by_operation[name, topic] = described
+                attributes[CLUSTER_ID] = cluster_id
+            self._by_operation[name, topic] = described = attributes
         return described
 
     def _metric_attributes(

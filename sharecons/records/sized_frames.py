@@ -24,8 +24,8 @@ def _import_optional(name: str) -> Any:
         return None
 
 
-lz4_frame: Final = _import_optional("lz4.frame")
-zstandard: Final = _import_optional("zstandard")
+lz4_frame: Final[Any] = _import_optional("lz4.frame")
+zstandard: Final[Any] = _import_optional("zstandard")
 
 MAX_ESTIMATE: Final = 16 << 20
 """Maximum bytes that are allocated for a zstd frame whose size is not known."""
@@ -49,7 +49,7 @@ class _Contexts(threading.local):
         self.zstd: Any = zstandard.ZstdDecompressor()
 
 
-_contexts: Final = _Contexts() if zstandard is not None else None
+_contexts: Final = _Contexts() if zstandard else None
 
 
 def decompress_lz4(data: bytes | memoryview, limit: int) -> bytes | None:

@@ -72,8 +72,9 @@ class Taking:
         self._taker = RecordTaker(buffer, self._on_locks_lost)
         return self._taker
 
-    def _on_locks_lost(self) -> None:
+    def _on_locks_lost(self) -> bool:
         self.lost_at = running_clock()()
+        return False
 
     async def take(self, count: int, within: float = 60.0) -> list[Any]:
         return await self._taker.take(count, timeout=within)
