@@ -1,19 +1,11 @@
 """Starts and ends the spans of one client, and measures their operations."""
 
-import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple, final
 
 from opentelemetry.context import Context
-from opentelemetry.metrics import (
-    CallbackOptions,
-    Counter,
-    Histogram,
-    MeterProvider,
-    Observation,
-    get_meter,
-)
+from opentelemetry.metrics import Counter, Histogram, MeterProvider, get_meter
 from opentelemetry.trace import (
     INVALID_SPAN,
     Link,
@@ -57,51 +49,18 @@ BUCKETS: Final = (
 """Seconds, as the conventions advise. The SDK's default is for milliseconds."""
 
 
-@final
-class ConsumedMessages:
-    """The numbers of consumed messages, which the SDK reads when it exports.
-
-    Adding a message to a counter of the SDK takes several microseconds.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()  # clients can be in several threads
-        self._counts: dict[tuple[str, str | None, str | None], int] = {}
-
-    def add(
-        self, name: str, topic: str | None, group_id: str | None, count: int
-    ) -> None:
-        """Add messages of an operation."""
-        key = (name, topic, group_id)
-        with self._lock:
-            self._counts[key] = self._counts.get(key, 0) + count
-
-    def observe(self, options: CallbackOptions) -> Iterable[Observation]:
-        """Return the totals; the SDK calls this, in any thread."""
-        with self._lock:
-            counts = list(self._counts.items())
-        return [Observation(count, _metric_attributes(*key)) for key, count in counts]
-
-
 class Instruments(NamedTuple):
     """The metrics of the conventions; times in seconds."""
 
     operation_duration: Histogram
     process_duration: Histogram
-    consumed_messages: "ConsumedMessages"
+    consumed_messages: Counter
     sent_messages: Counter
 
     @classmethod
     def of(cls, provider: MeterProvider | None) -> "Instruments":
         """Return the metrics of a provider; None is the global one."""
         meter = get_meter("sharecons", VERSION, provider, SCHEMA_URL)
-        consumed_messages = ConsumedMessages()
-        meter.create_observable_counter(
-            "messaging.client.consumed.messages",
-            [consumed_messages.observe],
-            unit="{message}",
-            description="Number of messages that were delivered to the application.",
-        )
         return cls(
             meter.create_histogram(
                 "messaging.client.operation.duration",
@@ -118,7 +77,13 @@ class Instruments(NamedTuple):
                 description="Duration of processing operation.",
                 explicit_bucket_boundaries_advisory=BUCKETS,
             ),
-            consumed_messages,
+            meter.create_counter(
+                "messaging.client.consumed.messages",
+                unit="{message}",
+                description=(
+                    "Number of messages that were delivered to the application."
+                ),
+            ),
             meter.create_counter(
                 "messaging.client.sent.messages",
                 unit="{message}",
@@ -266,19 +231,26 @@ class Operations:
 
     def count_consumed(self, name: str, topic: str | None, count: int) -> None:
         """Count messages that the application has received by this operation."""
-        if count:
-            consumed = self._instruments.consumed_messages
-            consumed.add(name, topic, self._client.group_id, count)
+        self._count(self._instruments.consumed_messages, name, topic, count)
 
     def count_sent(
         self, topic: str | None, count: int, error_type: str | None = None
     ) -> None:
         """Count messages that were sent, or that an error prevents from being sent."""
+        self._count(self._instruments.sent_messages, "send", topic, count, error_type)
+
+    def _count(
+        self,
+        counter: Counter,
+        name: str,
+        topic: str | None,
+        count: int,
+        error_type: str | None = None,
+    ) -> None:
         if count == 0:
             return
         try:
-            attributes = self._metric_attributes("send", topic, error_type)
-            self._instruments.sent_messages.add(count, attributes)
+            counter.add(count, self._metric_attributes(name, topic, error_type))
         except Exception:  # noqa: BLE001 (of any exporter)
             self._failures.report("count messages")
 
@@ -312,21 +284,12 @@ class Operations:
         key = (name, topic, error_type)
         described = self._metric_attributes_of.get(key)
         if described is None:
-            described = _metric_attributes(
-                name, topic, self._client.group_id, error_type
-            )
+            described = {SYSTEM: "kafka", OPERATION_NAME: name}
+            if topic is not None:
+                described[DESTINATION] = topic
+            if self._client.group_id is not None:
+                described[GROUP] = self._client.group_id
+            if error_type is not None:
+                described[ERROR_TYPE] = error_type
             self._metric_attributes_of[key] = described
         return described
-
-
-def _metric_attributes(
-    name: str, topic: str | None, group_id: str | None, error_type: str | None = None
-) -> Attributes:
-    described: Attributes = {SYSTEM: "kafka", OPERATION_NAME: name}
-    if topic is not None:
-        described[DESTINATION] = topic
-    if group_id is not None:
-        described[GROUP] = group_id
-    if error_type is not None:
-        described[ERROR_TYPE] = error_type
-    return described

@@ -80,7 +80,7 @@ def test_metrics_are_those_of_the_conventions() -> None:
     instruments = Instruments.of(MeterProvider([found]))
     instruments.operation_duration.record(1)
     instruments.process_duration.record(1)
-    instruments.consumed_messages.add("process", "orders", "billing", 1)
+    instruments.consumed_messages.add(1)
     instruments.sent_messages.add(1)
     meter = MeterProvider([expected]).get_meter("conventions")
     metrics.create_messaging_client_operation_duration(meter).record(1)
@@ -89,6 +89,31 @@ def test_metrics_are_those_of_the_conventions() -> None:
     metrics.create_messaging_client_sent_messages(meter).add(1)
 
     assert described(expected) == described(found)
+
+
+def test_messages_of_all_clients_of_a_provider_are_counted() -> None:
+    reader = InMemoryMetricReader()
+    provider = MeterProvider([reader])
+    for count in (3, 4):
+        instruments = Instruments.of(provider)
+        instruments.consumed_messages.add(count)
+        instruments.sent_messages.add(count)
+
+    assert {
+        "messaging.client.consumed.messages": 7,
+        "messaging.client.sent.messages": 7,
+    } == totals(reader)
+
+
+def totals(reader: InMemoryMetricReader) -> dict[str, float]:
+    data = reader.get_metrics_data()
+    assert data is not None
+    return {
+        metric.name: sum(point.value for point in metric.data.data_points)
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
 
 
 def described(reader: InMemoryMetricReader) -> list[tuple[str, str | None, str | None]]:
