@@ -24,15 +24,16 @@ class RecordTaker:
 
     Args:
         buffer: has the records, which are not deserialized.
-        on_locks_lost: is called when locks of taken records can be lost: `Record.held`
-            is then False for these records. It returns whether it logs such records.
+        on_locks_lost: is called with the reason when locks of taken records can be
+            lost: `Record.held` is then False for these records. It returns whether it
+            logs such records.
         on_changed: is called when `take` would return or raise immediately.
     """
 
     def __init__(
         self,
         buffer: LeaseBuffer,
-        on_locks_lost: Callable[[], bool],
+        on_locks_lost: Callable[[str], bool],
         on_changed: Callable[[], None] | None = None,
     ) -> None:
         self._on_locks_lost = on_locks_lost
@@ -51,11 +52,13 @@ class RecordTaker:
             self._on_changed()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
-        return self._on_locks_lost()
+        return self._on_locks_lost(leases[0].lock_scope.reason)
 
     def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
-        if any(result.type == RENEW for result in results):
-            self._on_locks_lost()
+        for result in results:
+            if result.type == RENEW:
+                self._on_locks_lost(f"a renewal failed: {result.error}")
+                return
 
     def on_failed(self) -> None:
         self.on_ready()

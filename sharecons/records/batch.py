@@ -81,28 +81,11 @@ def _read_records(
     """
     start = HEADER_SIZE - CRC_START
     codec = header.attributes & CODEC_MASK
+    data = checksummed
     if codec:
         data = decompress(codec, checksummed[start:])
         start = 0
-    elif isinstance(checksummed, bytes):
-        data = checksummed
-    elif value_views or len(checksummed) >= header.count * LARGE:
-        return read_large_records(
-            header,
-            checksummed,
-            start,
-            spans,
-            topic,
-            partition,
-            ack_target,
-            records,
-            value_views,
-        )
-    else:
-        # The copy is cheap: one batch is small and in the CPU's cache after the
-        # checksum. Slices of bytes are faster than slices of any other type.
-        data = checksummed.tobytes()
-    if value_views:
+    if value_views or (not codec and len(data) >= header.count * LARGE):
         return read_large_records(
             header,
             memoryview(data),
@@ -114,8 +97,11 @@ def _read_records(
             records,
             value_views,
         )
+    # The copy is cheap: one batch is small and in the CPU's cache after the checksum.
+    # Slices of bytes are faster than slices of any other type.
+    copy = data if isinstance(data, bytes) else data.tobytes()
     return read_records(
-        header, data, start, spans, topic, partition, ack_target, records
+        header, copy, start, spans, topic, partition, ack_target, records
     )
 
 

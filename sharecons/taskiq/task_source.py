@@ -203,7 +203,8 @@ class TaskSource:
         """Release a record whose message no longer exists."""
         if not item.is_done:
             self._log.warning(
-                "record released: taskiq has dropped its message", **_place(item.record)
+                "record released: taskiq has dropped its message",
+                **_place(item.record),
             )
             self._end(item, item.record.release)
 
@@ -284,12 +285,14 @@ class TaskSource:
                 "acknowledgement failed", **_place(record), error=str(error)
             )
 
-    def _lose(self, items: Sequence[WorkItem]) -> None:
+    def _lose(self, items: Sequence[WorkItem], reason: str) -> None:
         """Forget tasks whose locks are lost: they can run elsewhere."""
         for item in items:
             if not item.is_done:
                 self._log.warning(
-                    "lock lost: the task can run again", **_place(item.record)
+                    "lock lost: the task can run again",
+                    **_place(item.record),
+                    reason=reason,
                 )
                 self._forget(item)
 
@@ -297,7 +300,8 @@ class TaskSource:
         """Release a task that is held for too long: it can run elsewhere."""
         if not item.is_done:
             self._log.warning(
-                "task held for max_lock_time: it can run again", **_place(item.record)
+                "task held for max_lock_time: it can run again",
+                **_place(item.record),
             )
             self._end(item, item.record.release)
 

@@ -153,6 +153,7 @@ class FailureLog:
             "records are delivered again, except last deliveries",
             records=len(lost.items),
             running=lost.running,
+            reason=lost.reason,
             **position_of(lost.items[0].record),
         )
 

@@ -21,6 +21,8 @@ __all__ = ["LockKeeper"]
 AT_A_TIME: Final = 100
 """Records whose loss is handled in one step before other tasks run."""
 
+LOCK_ENDED: Final = "the lock has ended"
+
 
 class HeldItems(Protocol):
     """The records that are held: a `Scheduler`, for example."""
@@ -36,7 +38,7 @@ class LockKeeper:
 
     Args:
         items: the records that are held.
-        lose: is called with records whose locks are lost.
+        lose: is called with records whose locks are lost, and the reason.
         end_lease: is called with each record that is held for too long.
     """
 
@@ -45,7 +47,7 @@ class LockKeeper:
         items: HeldItems,
         renewals: RenewalSchedule,
         clock: Clock,
-        lose: Callable[[Sequence[WorkItem]], None],
+        lose: Callable[[Sequence[WorkItem], str], None],
         end_lease: Callable[[WorkItem], None],
     ) -> None:
         self._items = items
@@ -55,7 +57,7 @@ class LockKeeper:
         self._end_lease = end_lease
         self._wakeup = AutoResetEvent()
         self._wait_ends = 0.0
-        self._locks_lost = False
+        self._lost_reason = ""
         self._log = get_logger(__name__)
 
     def add(self, item: WorkItem) -> None:
@@ -63,19 +65,19 @@ class LockKeeper:
         now = self._clock()
         deadline = item.record.lock_deadline
         if deadline <= now:  # lost between the delivery and this call
-            self.on_locks_lost()
+            self.on_locks_lost(LOCK_ENDED)
             return
         check_at = self._renewals.add(item, deadline=deadline, duration=deadline - now)
         if check_at < self._wait_ends:
             self._wait_ends = check_at
             self._wakeup.set()
 
-    def on_locks_lost(self) -> bool:
+    def on_locks_lost(self, reason: str) -> bool:
         """Look for records whose locks are lost: a session or a renewal has failed.
 
         Return whether there are such records; `lose` is called with them soon.
         """
-        self._locks_lost = True
+        self._lost_reason = reason
         self._wakeup.set()
         return any(not item.record.held for item in self._items.held)
 
@@ -87,12 +89,12 @@ class LockKeeper:
             now = self._clock()
             due = self._renewals.take_due(now, _deadline_of)
             lost = due.lost + [item for item in due.renew if not self._renew(item)]
-            if self._locks_lost:
-                self._locks_lost = False
+            reason, self._lost_reason = self._lost_reason, ""
+            if reason:
                 # A lock that has just ended is in both lists.
                 lost = list(dict.fromkeys(lost + self._without_lock()))
             for start in range(0, len(lost), AT_A_TIME):
-                self._lose(lost[start : start + AT_A_TIME])
+                self._lose(lost[start : start + AT_A_TIME], reason or LOCK_ENDED)
                 await checkpoint()
             for item in due.held_too_long:
                 self._end_lease(item)

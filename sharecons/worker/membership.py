@@ -48,8 +48,8 @@ class WorkerMembership:
         cluster: opens connections with the settings.
         member: the member.
         copy_observer: observes the copies that the worker writes, if anything does.
-        on_locks_lost: set this; it is called when locks of records can be lost. It
-            returns whether it logs such records.
+        on_locks_lost: set this; it is called with the reason when locks of records can
+            be lost. It returns whether it logs such records.
 
     Raises:
         ConfigurationError: a topic's name is invalid, or occurs twice.
@@ -74,7 +74,7 @@ class WorkerMembership:
         if settings.instrumentation is not None:
             client = settings.cluster.as_client(member.group_id)
             self.copy_observer = settings.instrumentation.observe_copies(client)
-        self.on_locks_lost: Callable[[], bool] = _ignore
+        self.on_locks_lost: Callable[[str], bool] = _ignore
         member.new_listener = self._new_taker
         self.member = member
         self._starting: anyio.CancelScope | None = None
@@ -100,7 +100,7 @@ class WorkerMembership:
         self.member.settings = self.member.settings.with_member_id(name)
 
     def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
-        self._taker = RecordTaker(buffer, lambda: self.on_locks_lost())
+        self._taker = RecordTaker(buffer, lambda reason: self.on_locks_lost(reason))
         return self._taker
 
     # The run.
@@ -245,6 +245,6 @@ class WorkerMembership:
         return self.member.configs
 
 
-def _ignore() -> bool:
+def _ignore(reason: str) -> bool:
     """Do nothing, before the worker has records."""
     return False

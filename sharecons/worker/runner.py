@@ -320,8 +320,8 @@ class Runner:
             on_taken(items, self._machine.decisions.delivery_limit)
         self._execute(self._machine.on_taken(items, now))
 
-    def _lose(self, items: Sequence[WorkItem]) -> None:
-        self._execute(self._machine.on_locks_lost(items))
+    def _lose(self, items: Sequence[WorkItem], reason: str) -> None:
+        self._execute(self._machine.on_locks_lost(items, reason))
 
     def _hold_too_long(self, item: WorkItem) -> None:
         self._execute(self._machine.on_held_too_long(item, self._clock()))

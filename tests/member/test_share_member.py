@@ -72,7 +72,7 @@ class Taking:
         self._taker = RecordTaker(buffer, self._on_locks_lost)
         return self._taker
 
-    def _on_locks_lost(self) -> bool:
+    def _on_locks_lost(self, reason: str) -> bool:
         self.lost_at = running_clock()()
         return False
 

@@ -62,7 +62,8 @@ class Bench:
             self._scheduler, schedule, self.clock, self._lose, self.lost.append
         )
 
-    def _lose(self, items: Sequence[WorkItem]) -> None:
+    def _lose(self, items: Sequence[WorkItem], reason: str) -> None:
+        self.reason = reason
         self.lost.extend(items)
         for each in items:
             each.queue.remove(each)
@@ -86,7 +87,7 @@ async def test_lock_that_ends_as_lost_locks_are_reported_is_lost_once() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(bench.run, 5.0)
         await anyio.sleep(1.0)
-        bench.keeper.on_locks_lost()
+        bench.keeper.on_locks_lost("the session ended")
 
     assert [item] == bench.lost
 
@@ -100,11 +101,12 @@ async def test_lost_lock_is_lost_as_soon_as_it_is_reported() -> None:
         await anyio.sleep(1.0)
         record.lose()
         before = bench.clock()
-        bench.keeper.on_locks_lost()
+        bench.keeper.on_locks_lost("the session ended")
         await until(lambda: bool(bench.lost), pause=MILLISECOND)
 
         assert bench.clock() - before <= MILLISECOND
     assert [item] == bench.lost
+    assert "the session ended" == bench.reason
 
 
 async def test_record_whose_lock_was_lost_before_it_is_added_is_lost() -> None:
@@ -114,6 +116,7 @@ async def test_record_whose_lock_was_lost_before_it_is_added_is_lost() -> None:
     await bench.run(1.0)
 
     assert [item] == bench.lost
+    assert "the lock has ended" == bench.reason
 
 
 @pytest.mark.parametrize("count", [1, 10_000])

@@ -823,7 +823,7 @@ async def test_lock_lost_is_the_outcome_of_a_cancelled_call() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(attempted.outcomes)
             await anyio.sleep(0.5)
-            for action in attempted.worker.machine.on_locks_lost(attempted.items):
+            for action in attempted.worker.machine.on_locks_lost(attempted.items, ""):
                 if isinstance(action, OutcomeDecided):
                     attempted.call.set_outcome(action.item, action.outcome)
 

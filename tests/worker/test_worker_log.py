@@ -233,3 +233,4 @@ async def test_lost_session_is_one_line_with_the_position_of_the_first_record(
         (line,) = lines_of(caplog, "locks lost")
         assert "topic=orders partition=0 offset=0 " in line
         assert "records=1 running=1" in line
+        assert "reason='the connection to node 1 was lost: " in line

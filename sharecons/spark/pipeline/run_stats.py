@@ -53,7 +53,7 @@ def format_table(run: RunStats) -> str:
         return "no records\n"
     head = "batch      rows  quarantined  redelivered  p50 s  p99 s  seconds\n"
     earlier = run.count - len(shown)
-    if earlier:
+    if earlier > 0:  # Spark's thread can be adding a batch
         head += f"  ...  {earlier:,} earlier; `runs` has all\n"
     lines = [
         f"{b.number:5}  {b.rows:8,}  {b.quarantined:11,}  {b.redelivered:11,}  "

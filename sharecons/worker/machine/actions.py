@@ -96,6 +96,7 @@ class LocksLost(NamedTuple):
 
     items: Sequence[WorkItem]
     running: int
+    reason: str
 
 
 class HandlersCancelled(NamedTuple):

@@ -1,7 +1,7 @@
 """The machine of a worker: events of records in, actions out."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, final
+from typing import Any, Final, final
 
 from sharecons._record import ACCEPT, TopicPartition
 from sharecons.worker.machine.actions import (
@@ -41,6 +41,8 @@ from sharecons.worker.stats import Counts
 __all__ = ["WorkerMachine"]
 
 Actions = list[Action]
+
+DELIVERED_AGAIN: Final = "the records are delivered again already"
 
 
 @final
@@ -126,7 +128,7 @@ class WorkerMachine:
             if before is not None:
                 earlier.append(before)
             item.queue.add(item)
-        actions = self.on_locks_lost(earlier) if earlier else NOTHING
+        actions = self.on_locks_lost(earlier, DELIVERED_AGAIN) if earlier else NOTHING
         if self._deliveries.without_handler:
             without_handler = self._deliveries.take_without_handler()
             actions = [*actions, *self._give_up(without_handler, now)]
@@ -230,7 +232,7 @@ class WorkerMachine:
 
     # Locks.
 
-    def on_locks_lost(self, items: Iterable[WorkItem]) -> Sequence[Action]:
+    def on_locks_lost(self, items: Iterable[WorkItem], reason: str) -> Sequence[Action]:
         """Forget records whose locks are lost, and cancel their handlers.
 
         Nothing is acknowledged. The handler of a batch goes on while it has other
@@ -240,7 +242,7 @@ class WorkerMachine:
         if not lost:
             return NOTHING
         running = sum(item.is_running for item in lost)
-        actions: Actions = [LocksLost(lost, running)]
+        actions: Actions = [LocksLost(lost, running, reason)]
         for item in lost:
             call = item.call if item.is_running else None
             self._ends.lose(item, actions)

@@ -193,7 +193,7 @@ class SimulatedWorker:
             item.record.lock_deadline = -1.0
             self._return(item)
         if is_noticed:
-            self.do(self.machine.on_locks_lost(items))
+            self.do(self.machine.on_locks_lost(items, ""))
 
     def confirm(self, copy: Copy) -> None:
         """Confirm that a copy is written."""

@@ -112,12 +112,12 @@ def test_handler_is_cancelled_once_all_records_of_its_batch_are_lost() -> None:
     worker.start_calls()
     worker.begin(worker.assigned[-1])
 
-    lost = worker.machine.on_locks_lost([first])
-    assert LocksLost([first], 1) == lost[0]
+    lost = worker.machine.on_locks_lost([first], "")
+    assert LocksLost([first], 1, "") == lost[0]
     assert not any(isinstance(each, CancelCall) for each in lost)
     (cancel,) = [
         each
-        for each in worker.machine.on_locks_lost([first, second])
+        for each in worker.machine.on_locks_lost([first, second], "")
         if isinstance(each, CancelCall)
     ]
 
@@ -416,7 +416,7 @@ def test_lost_locks_of_a_large_batch_take_linear_time() -> None:
         items = [worker.deliver(offset) for offset in range(count)]
         worker.start_calls()
         worker.begin(worker.assigned[-1])
-        return steps_of(lambda: worker.machine.on_locks_lost(items))
+        return steps_of(lambda: worker.machine.on_locks_lost(items, ""))
 
     assert steps(800) < 2.2 * steps(400)
 

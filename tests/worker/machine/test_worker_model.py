@@ -179,7 +179,7 @@ class WorkerAndBroker(RuleBasedStateMachine):
     def notice_lost_locks(self) -> None:
         held = self.worker.machine.scheduler.held
         lost = [item for item in held if item.record.lock_deadline < self.worker.now]
-        self.worker.do(self.worker.machine.on_locks_lost(lost))
+        self.worker.do(self.worker.machine.on_locks_lost(lost, ""))
 
     # Handlers.
 
