@@ -284,12 +284,12 @@ class Operations:
         key = (name, topic, error_type)
         described = self._metric_attributes_of.get(key)
         if described is None:
-            described = {SYSTEM: "kafka", OPERATION_NAME: name}
+            attributes: Attributes = {SYSTEM: "kafka", OPERATION_NAME: name}
             if topic is not None:
-                described[DESTINATION] = topic
+                attributes[DESTINATION] = topic
             if self._client.group_id is not None:
-                described[GROUP] = self._client.group_id
+                attributes[GROUP] = self._client.group_id
             if error_type is not None:
-                described[ERROR_TYPE] = error_type
-            self._metric_attributes_of[key] = described
+                attributes[ERROR_TYPE] = error_type
+            self._metric_attributes_of[key] = described = attributes
         return described
