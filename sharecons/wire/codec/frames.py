@@ -15,6 +15,7 @@ from sharecons.wire.api_versions import KEY as API_VERSIONS
 from sharecons.wire.codec import frames
 from sharecons.wire.codec.api import Frame
 from sharecons.wire.codec.fields import NO_TAGS
+from sharecons.wire.codec.frame_memory import FrameMemory
 from sharecons.wire.sasl_handshake import KEY as SASL_HANDSHAKE
 
 __all__ = [
@@ -154,13 +155,16 @@ memoryview, but the records of a larger frame would be copied out of bytes."""
 PREALLOCATION_LIMIT: Final = 16 << 20
 """Largest buffer allocated from the length alone. It grows as more bytes arrive."""
 
+_MEMORY: Final = FrameMemory()
+"""Of all connections: what a hundred consumers keep does not grow with their number."""
+
 
 @final
 class FrameBuffer:
     """The frames of one connection, one after the other.
 
-    Frames that fit in FIRST_SIZE are copied. Longer ones are received into memory of
-    their own.
+    Frames that fit in FIRST_SIZE are copied. Longer ones are received into memory that
+    no other frame uses.
     """
 
     __slots__ = ("_first", "_length", "_received", "_writable")
@@ -206,7 +210,7 @@ class FrameBuffer:
             if size > FIRST_SIZE:
                 start = self._first[frames.LENGTH_SIZE : received]
                 self._length, self._received = length, len(start)
-                self._writable = memoryview(bytearray(min(length, PREALLOCATION_LIMIT)))
+                self._writable = _MEMORY.take(min(length, PREALLOCATION_LIMIT))
                 self._writable[: len(start)] = start
             return None
         frames.check_no_extra_bytes(received - frames.LENGTH_SIZE, length)
