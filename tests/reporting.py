@@ -33,6 +33,9 @@ LIMITS: Final = (0.25, 10.0, 60.0)
 REPORTED: Final = 10
 TOLERANCE: Final = 2.0
 """A run fails if a test takes this many times its limit."""
+
+TOO_SLOW: Final = "sharecons/too_slow"
+"""The key in pytest's cache of the tests that failed the run by their time."""
 SCENARIOS: Final = (
     "scenarios",
     "spark",
@@ -143,8 +146,11 @@ class Reporter:
         terminal.line(f"FAILED ({report.when}) {report.nodeid}: {message}", red=True)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._too_slow(TOLERANCE) and session.exitstatus == pytest.ExitCode.OK:
+        too_slow = self._too_slow(TOLERANCE)
+        if too_slow and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        if (cache := getattr(self._config, "cache", None)) is not None:
+            cache.set(TOO_SLOW, [test for *_, test in too_slow])
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self._tests:

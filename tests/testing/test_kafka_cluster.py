@@ -200,6 +200,7 @@ def test_used_port_is_rejected_before_start() -> None:
 
 @pytest.mark.kafka
 class TestOneBroker:
+    @pytest.mark.slow("downloads Kafka, if no test did before", seconds=60)
     def test_broker_responds_and_leaves_nothing_behind(self) -> None:
         with KafkaCluster() as cluster:
             data = cluster.log_directory(1)

@@ -47,7 +47,7 @@ async def working(
 
 
 async def fetches_per_second(
-    worker: ShareWorker[Any, Any], seconds: float = 20.0
+    worker: ShareWorker[Any, Any], seconds: float = 10.0
 ) -> float:
     """Return how many fetches the worker sends per second, for `seconds`."""
 
