@@ -36,6 +36,7 @@ TOLERANCE: Final = 2.0
 
 TOO_SLOW: Final = "sharecons/too_slow"
 """The key in pytest's cache of the tests that failed the run by their time."""
+
 SCENARIOS: Final = (
     "scenarios",
     "spark",
