@@ -205,8 +205,8 @@ class Record:
         Raises:
             LockLostError: the lock was lost with its connection; the record will be
                 delivered again.
-            RecordStateError: the record is already acknowledged in another way, or is
-                a copy.
+            RecordStateError: the record is already acknowledged in another way, is a
+                copy, or belongs to a worker, which acknowledges it.
             ClosedError: the consumer is closed; closing it released the record.
         """
         self._ack_target.acknowledge(self.offset, ACCEPT)

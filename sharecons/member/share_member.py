@@ -27,7 +27,7 @@ from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.connection import Connection
 from sharecons.net.io.event_loop import running_clock
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.reported_errors import fetch_error, topic_error
@@ -65,8 +65,7 @@ class ShareMember(Lifecycle):
     Attributes:
         recorder: the metrics.
         application_metrics: the application's, which are pushed as well.
-        new_listener: is called with the buffer, once the member has connected, and
-            returns the listener of the buffer.
+        new_listener: returns the listener of the buffer; called when it has connected.
         start_tasks: starts tasks of the user, which end with the member's.
         check_before_joining: is awaited once the member has connected. What it raises
             ends the start.
@@ -244,9 +243,10 @@ class ShareMember(Lifecycle):
             f"{timeout:g} s; on_acknowledged receives their results"
         )
 
-    def set_lock_advice(self, advice: str) -> None:
-        """Set what the error of a record advises whose lock has ended."""
-        self._started.result_log.advice = advice
+    @property
+    def result_log(self) -> ResultLog:
+        """The state of the acknowledgements, once the member has connected."""
+        return self._started.result_log
 
     # The end.
 

@@ -1,7 +1,7 @@
 """Carries out the actions of the worker's machine: the shell around it."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -9,7 +9,7 @@ from anyio.lowlevel import checkpoint
 
 from sharecons.errors import ClosedError, Error, LockLostError, RecordStateError
 from sharecons.net.io.event_loop import Clock
-from sharecons.record import ACCEPT, RELEASE, AcknowledgeType
+from sharecons.record import AcknowledgeType
 from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter, is_too_large, topic_of
 from sharecons.worker.failure_log import FailureLog
@@ -42,6 +42,7 @@ class Executor:
     """Carries out actions.
 
     Args:
+        acknowledge: acknowledges a record.
         cancel_call: cancels a call, with a reason.
         stop: stops the worker because of an error.
         on_changed: is called after actions.
@@ -62,6 +63,7 @@ class Executor:
         copy_log: CopyLog,
         clock: Clock,
         *,
+        acknowledge: Callable[[Any, AcknowledgeType], None],
         cancel_call: Callable[[Call, str], None],
         stop: Callable[[Exception], None],
         on_changed: Callable[[], None],
@@ -72,6 +74,7 @@ class Executor:
         self._failures = failures
         self._copy_log = copy_log
         self._clock = clock
+        self._acknowledge_record = acknowledge
         self._cancel_call = cancel_call
         self._stop = stop
         self._on_changed = on_changed
@@ -145,14 +148,8 @@ class Executor:
                 self._failures.warn(event, fields)
 
     def _acknowledge(self, item: WorkItem, kind: AcknowledgeType) -> None:
-        record = item.record
         try:
-            if kind is ACCEPT:
-                record.accept()
-            elif kind is RELEASE:
-                record.release()
-            else:
-                record.reject()
+            self._acknowledge_record(item.record, kind)
         except (LockLostError, RecordStateError, ClosedError) as error:
             self._failures.on_not_acknowledged(item, error)
 

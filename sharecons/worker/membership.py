@@ -19,7 +19,7 @@ from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.fetch.demand import FetchDemand
-from sharecons.record import TopicPartition
+from sharecons.record import ACCEPT, RELEASE, AcknowledgeType, TopicPartition
 
 __all__ = ["WorkerMembership"]
 
@@ -128,7 +128,8 @@ class WorkerMembership:
             yield False
             return
         self._end_waits()
-        member.set_lock_advice(ADVICE)
+        member.result_log.advice = ADVICE
+        member.result_log.is_guarded = True
         try:
             yield True
         except anyio.get_cancelled_exc_class():
@@ -207,6 +208,24 @@ class WorkerMembership:
     async def take(self, max_records: int, *, timeout: float) -> list[Any]:
         """Take records; as `RecordTaker.take`."""
         return await self._taker.take(max_records, timeout=timeout)
+
+    def acknowledge(self, record: Any, kind: AcknowledgeType) -> None:
+        """Acknowledge a record. Its own methods raise, since handlers can call them.
+
+        Raises:
+            LockLostError, RecordStateError, ClosedError: as `Record.accept`.
+        """
+        result_log = self.member.result_log
+        result_log.is_guarded = False
+        try:
+            if kind is ACCEPT:
+                record.accept()
+            elif kind is RELEASE:
+                record.release()
+            else:
+                record.reject()
+        finally:
+            result_log.is_guarded = True
 
     @property
     def has_failed(self) -> bool:

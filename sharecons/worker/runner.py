@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
+from anyio.lowlevel import checkpoint_if_cancelled
 
 from sharecons.consumer.deserializers import Deserializers
 from sharecons.errors import DeserializationError, Error
@@ -117,6 +118,7 @@ class Runner:
             self._failures,
             self._copy_log,
             clock,
+            acknowledge=access.acknowledge,
             cancel_call=self._slots.cancel,
             stop=self._on_handler_failed,
             on_changed=self._wake,
@@ -353,6 +355,9 @@ class Runner:
                 call.middleware = self._middleware.begin(route.call, call)
                 errors = await call.middleware()
                 chances = call.middleware.chances
+            if call.was_interrupted and any(error is None for error in errors):
+                # A handler that catches its cancellation has perhaps processed nothing.
+                await checkpoint_if_cancelled()
             now = self._clock()
             seconds = now - began
             self._demand.on_call_ended(call, seconds)

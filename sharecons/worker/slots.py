@@ -199,6 +199,7 @@ class _InOwnContext:
     ) -> None:
         self._steps = awaitable.__await__()
         self._on_wait = on_wait
+        self._call = call
         # A step can settle records, which the call has no longer afterwards.
         self._items = call.items
         self._on_long_step = on_long_step
@@ -228,3 +229,8 @@ class _InOwnContext:
                 step, argument = send, (yield yielded)
             except BaseException as error:  # noqa: BLE001 (thrown into the coroutine)
                 step, argument = throw, error
+                self._call.was_interrupted = True
+            else:
+                # trio sends exceptions, as `outcome.Error`; asyncio sends None.
+                if argument is not None and hasattr(argument, "error"):
+                    self._call.was_interrupted = True

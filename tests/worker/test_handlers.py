@@ -418,6 +418,18 @@ async def test_handler_that_returns_a_coroutine_has_failed() -> None:
     assert isinstance(error, TypeError)
 
 
+@pytest.mark.parametrize("returned", [Retry(1.0), Reject("old"), Reject, OSError("x")])
+async def test_handler_that_returns_an_exception_has_failed(returned: Any) -> None:
+    async def handle(record: Any) -> object:
+        return returned  # `raise` was meant
+
+    batch: Any = handle
+    for handler in (handle, lambda record: returned, BatchHandler(batch)):
+        (error,) = await errors_of(handler, ["a"])
+        assert isinstance(error, TypeError)
+        assert "instead of raising it" in str(error)
+
+
 def test_only_records_of_a_batch_can_be_marked() -> None:
     batch: HandlerBatch[Any, Any] = HandlerBatch(RECORDS)
 

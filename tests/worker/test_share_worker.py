@@ -12,6 +12,7 @@ from sharecons import (
     DeadLetter,
     DeadLetterQueue,
     Record,
+    RecordStateError,
     Reject,
     Retry,
     ShareGroupAdmin,
@@ -194,6 +195,48 @@ async def test_record_that_the_handler_rejects_is_settled_and_logged(
 
     assert "record rejected" in caplog.text
     assert "no customer" in caplog.text
+
+
+@pytest.mark.parametrize("method", ["accept", "release", "reject"])
+async def test_acknowledgement_by_a_handler_is_an_error_and_changes_nothing(
+    broker: EmbeddedBroker, method: str
+) -> None:
+    broker.produce("orders", [b"a"])
+    errors: list[str] = []
+
+    async def acknowledge(record: Record[Any, Any]) -> None:
+        record.renew()  # allowed: it decides nothing
+        with pytest.raises(RecordStateError) as caught:
+            getattr(record, method)()
+        errors.append(str(caught.value))
+        await anyio.sleep(1)  # an acknowledgement would be sent meanwhile
+
+    async with working(broker, acknowledge):
+        await until(lambda: settled(broker, 1))
+
+    (error,) = errors
+    assert error.startswith(f"cannot {method} orders-0@0: it belongs to a worker")
+    assert "raise Retry(after=...), Reject or DeadLetter" in error
+
+
+@on_real_clock
+async def test_acknowledgement_in_a_thread_names_the_worker(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a"])
+    errors: list[str] = []
+
+    def release(record: Record[Any, Any]) -> None:
+        with pytest.raises(RecordStateError) as caught:
+            record.release(after=5.0)
+        errors.append(str(caught.value))
+
+    async with working(broker, release):
+        await until(lambda: settled(broker, 1))
+
+    assert ["cannot release orders-0@0: it belongs to a worker"] == [
+        error.partition(",")[0] for error in errors
+    ]
 
 
 async def test_keys_are_processed_in_order(broker) -> None:

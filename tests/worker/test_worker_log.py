@@ -10,9 +10,17 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from sharecons import DeadLetter, DeadLetterQueue, Record, Reject, RetryPolicy
+from sharecons import (
+    DeadLetter,
+    DeadLetterQueue,
+    LockLostError,
+    Record,
+    Reject,
+    RetryPolicy,
+)
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
+from sharecons.worker.membership import WorkerMembership
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working
 
@@ -72,17 +80,19 @@ async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
 
 
 async def test_acknowledgements_that_fail_together_are_counted(
-    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+    broker: EmbeddedBroker,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(30)])
 
-    async def release(record: Record[Any, Any]) -> None:
-        if record.delivery_count == 1:
-            record.release()
-            await anyio.sleep(1.0)  # once it is sent, the worker cannot accept it
+    def fail(member: WorkerMembership, record: object, kind: object) -> None:
+        raise LockLostError("the acquisition lock was lost")
 
-    async with working(broker, release, concurrency=30):
-        await until(lambda: settled(broker, 30))
+    monkeypatch.setattr(WorkerMembership, "acknowledge", fail)
+    async with working(broker, Handled(), concurrency=30) as worker:
+        await until(lambda: worker.stats.accepted == 30)
+        worker.stop_now()  # stop() would wait until the records are settled
 
     lines = lines_of(caplog, "acknowledgement failed; the record is delivered again")
     assert 10 == len(lines)

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 from collections import Counter
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -223,6 +224,52 @@ async def test_cancelled_run_releases_the_records_that_are_not_settled(
     found = await deliveries(broker, 50)
     assert 50 == found.total()
     assert {1, 2} >= {*found}
+
+
+async def pass_through(attempt: object, call_next: Callable[[], Any]) -> None:
+    await call_next()
+
+
+@pytest.mark.parametrize("middleware", [(), (pass_through,)])
+async def test_record_of_a_handler_that_catches_its_cancellation_is_released(
+    broker: EmbeddedBroker, middleware: Any
+) -> None:
+    broker.produce("orders", [b"a"])
+
+    async def hang(record: Record[Any, Any]) -> None:
+        try:
+            await anyio.sleep(60)
+        except anyio.get_cancelled_exc_class():
+            pass  # and returns, as if it had processed the record
+
+    handled = Handled(hang)
+    async with working(broker, handled, middleware=middleware) as worker:
+        await until(lambda: handled.running == 1)
+        worker.stop_now()
+
+    assert 0 == worker.stats.accepted
+    assert Counter({2: 1}) == await deliveries(broker, 1)
+
+
+async def test_record_of_a_handler_that_ends_in_a_shield_is_accepted(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"a"])
+
+    written = anyio.Event()
+
+    async def write(record: Record[Any, Any]) -> None:
+        with anyio.CancelScope(shield=True):
+            await written.wait()
+
+    handled = Handled(write)
+    async with working(broker, handled) as worker:
+        await until(lambda: handled.running == 1)
+        worker.stop_now()
+        await anyio.sleep(0.1)
+        written.set()
+
+    assert settled(broker, 1)
 
 
 async def test_cancelled_handler_has_the_lost_lock_as_the_reason(

@@ -203,6 +203,8 @@ class Lease(AckTarget):
         """Acknowledge one record; see `Record` for its guarantees and errors."""
         result_log = self.result_log
         offsets = self._offsets
+        if result_log.is_guarded and kind != RENEW:
+            raise verb_errors.guarded(kind, self._describe(offset))
         if result_log.this_thread() != result_log.thread:
             raise verb_errors.wrong_thread(kind, self._describe(offset))
         if (

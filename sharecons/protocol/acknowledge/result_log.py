@@ -69,6 +69,8 @@ class ResultLog:
     Attributes:
         clock: returns the current time, for `Record.held`.
         closed: records can no longer be acknowledged.
+        is_guarded: only renewals are allowed now: a worker acknowledges its records
+            when their handlers end.
         results: the results to report; emptied by the caller.
         has_listener: also log applied acknowledgements that no commit() waits for.
         overrun_count: records acknowledged after their locks had ended; reset by the
@@ -94,6 +96,7 @@ class ResultLog:
         "delivery_limit",
         "early_releases",
         "has_listener",
+        "is_guarded",
         "needs_renewals",
         "overrun_count",
         "renews",
@@ -113,6 +116,7 @@ class ResultLog:
         self.this_thread = this_thread
         self.thread = this_thread()
         self.closed = False
+        self.is_guarded = False
         self.results: list[AcknowledgeResult] = []
         self.has_listener = True
         self.overrun_count = 0

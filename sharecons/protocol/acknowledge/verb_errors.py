@@ -17,6 +17,7 @@ __all__ = [
     "already_settled",
     "check_delay",
     "closed",
+    "guarded",
     "lock_lost",
     "not_held",
     "not_renewable",
@@ -60,6 +61,15 @@ def closed(kind: AcknowledgeType, what: str) -> ClosedError:
     return ClosedError(
         f"cannot {_verb(kind)} {what}: the consumer is closed; what was open then was "
         "released and will be delivered again"
+    )
+
+
+def guarded(kind: AcknowledgeType, what: str) -> RecordStateError:
+    """Return the error for a record of a worker."""
+    return RecordStateError(
+        f"cannot {_verb(kind)} {what}: it belongs to a worker, which acknowledges it "
+        "when its handler ends; nothing has changed. Return to accept the record, or "
+        "raise Retry(after=...), Reject or DeadLetter"
     )
 
 

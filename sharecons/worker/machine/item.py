@@ -38,6 +38,8 @@ class Call:
         is_running: the handler runs, even if the call was cancelled.
         began: when the handler was called, while it runs.
         without_outcome: how many of its records have no outcome yet, while it runs.
+        was_interrupted: an exception was raised at an await of the handler: a
+            cancellation, by the worker or by a time limit of the handler.
         slot: the shell keeps here what makes the call.
         middleware: the shell keeps here the call within middleware, if there is any.
     """
@@ -49,6 +51,7 @@ class Call:
         "middleware",
         "queue",
         "slot",
+        "was_interrupted",
         "without_outcome",
     )
 
@@ -59,6 +62,7 @@ class Call:
         self.is_running = False
         self.began = math.inf
         self.without_outcome = 0
+        self.was_interrupted = False
         self.slot: Any = None
         self.middleware: Any = None
 
