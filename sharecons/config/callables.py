@@ -23,7 +23,8 @@ def check_callable(name: str, value: object) -> None:
     if _matches_any(value, inspect.iscoroutinefunction, inspect.isasyncgenfunction):
         raise ConfigurationError(
             f"{name} must be a plain function: {value!r} is async, and its result "
-            "would not be awaited; await in the loop over the records instead"
+            "would not be awaited; await in the loop over the records, or in a "
+            "worker's handler, instead"
         )
 
 

@@ -86,7 +86,8 @@ class Security:
             check_hostname: whether the broker's certificate must contain the host.
 
         Raises:
-            ConfigurationError: a file cannot be read or has invalid content.
+            ConfigurationError: a file cannot be read or has invalid content, or a key
+                has no certificate.
         """
         if context is not None:
             if not (ca_file is cert_file is key_file is None and check_hostname):
@@ -98,6 +99,12 @@ class Security:
         context = _create_context(ca_file, check_hostname)
         if cert_file is not None:
             _load_certificate(context, cert_file, key_file, key_password)
+        elif key_file is not None or key_password is not None:
+            name = "key_password" if key_file is None else "key_file"
+            raise ConfigurationError(
+                f"{name} needs cert_file: without a certificate the client does not "
+                "authenticate itself"
+            )
         return cls(ssl_context=context)
 
     @classmethod
@@ -181,6 +188,12 @@ class Security:
         Raises:
             ConfigurationError: a property is invalid; the message names it.
         """
+        if not isinstance(properties, Mapping):
+            kind = type(properties).__name__
+            raise ConfigurationError(
+                f"properties must be a mapping, not a {kind}; "
+                "sharecons.config.settings.load() reads a file"
+            )
         # Imported here: programs that pass arguments do not need them.
         from sharecons.config.properties.errors import PropertyError
         from sharecons.config.properties.security import build_security_parts, expand
@@ -208,6 +221,12 @@ def _context_from(tls: Security | ssl.SSLContext | bool) -> ssl.SSLContext | Non
         return tls
     if isinstance(tls, Security):
         return tls.ssl_context
+    if not isinstance(tls, bool):
+        # None must not become False: that would send the password unencrypted.
+        raise ConfigurationError(
+            f"tls must be True, Security.tls(...) or an ssl.SSLContext, not a "
+            f"{type(tls).__name__}; tls=False encrypts nothing"
+        )
     return _create_context(None, True) if tls else None
 
 

@@ -74,7 +74,11 @@ def check_record(record: ProducerRecord, now: int) -> NewRecord:
 
 def _check_bytes(name: str, value: bytes | None) -> bytes | None:
     if value is not None and not isinstance(value, bytes):
-        advice = "; encode it: .encode()" if isinstance(value, str) else ""
+        advice = ""
+        if isinstance(value, str):
+            advice = "; encode it: .encode()"
+        elif isinstance(value, bytearray | memoryview):
+            advice = "; copy it: bytes(...)"
         kind = type(value).__name__
         raise ConfigurationError(f"{name} must be bytes or None, not {kind}{advice}")
     return value

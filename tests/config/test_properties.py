@@ -408,6 +408,19 @@ def keystores(authority):
     }
 
 
+@pytest.mark.parametrize(
+    ("name", "certificate"),
+    [
+        ("ssl.key.location", "ssl.certificate.location"),
+        ("ssl.keystore.key", "ssl.keystore.certificate.chain"),
+        ("ssl.key.pem", "ssl.keystore.certificate.chain"),
+    ],
+)
+def test_key_without_a_certificate_is_rejected(name, certificate):
+    with pytest.raises(ConfigurationError, match=f"without {certificate}"):
+        Security.from_properties({"security.protocol": "SSL", name: "mine.key"})
+
+
 @pytest.mark.parametrize("kind", ["PEM", "PKCS12", "in the file itself", "librdkafka"])
 def test_client_certificate_is_loaded(authority, monkeypatch, kind):
     loaded = []

@@ -76,6 +76,27 @@ def test_missing_files_are_rejected(tmp_path, authority):
             Security.tls(**given)
 
 
+@pytest.mark.parametrize("tls", [None, "", 0, 1, "ca.pem", {}])
+def test_tls_of_another_type_is_rejected_and_not_taken_for_false(tls):
+    for new in (
+        lambda: Security.sasl("PLAIN", "alice", "hush", tls=tls),
+        lambda: Security.oauthbearer(lambda: "token", tls=tls),
+    ):
+        with pytest.raises(ConfigurationError, match=r"tls must be True.* not a"):
+            new()
+
+
+@pytest.mark.parametrize("name", ["key_file", "key_password"])
+def test_key_without_a_certificate_is_rejected(name):
+    with pytest.raises(ConfigurationError, match=f"{name} needs cert_file"):
+        Security.tls(**{name: "client.key"})
+
+
+def test_path_instead_of_properties_is_rejected():
+    with pytest.raises(ConfigurationError, match="must be a mapping, not a str"):
+        Security.from_properties("client.properties")
+
+
 def test_context_with_other_arguments_is_rejected(authority):
     context = ssl.create_default_context()
 

@@ -47,6 +47,7 @@ def test_wrong_argument_is_named(name: str, value: Any) -> None:
         ("topic", "a b", "topic: topic name 'a b' can"),
         ("topic", None, "topic must be a str, not None"),
         ("value", "tea", r"value must be bytes or None, not str; encode it: .encode\("),
+        ("value", memoryview(b"tea"), r"not memoryview; copy it: bytes\("),
         ("value", {"a": 1}, "value must be bytes or None, not dict"),
         ("key", 7, "key must be bytes or None, not int"),
         ("headers", "trace", "headers must be pairs of a name and bytes, not str"),

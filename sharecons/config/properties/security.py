@@ -18,6 +18,11 @@ SecurityParts = tuple[ssl.SSLContext | None, Credentials | None]
 PROTOCOL: Final = "security.protocol"
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
+_CERTIFICATE_OF_KEY: Final[Mapping[str, str]] = {
+    "ssl.key.location": "ssl.certificate.location",
+    "ssl.keystore.key": "ssl.keystore.certificate.chain",
+}
+
 
 def expand(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the properties under Java's names.
@@ -105,5 +110,8 @@ def _load_certificate(context: ssl.SSLContext, properties: Mapping[str, str]) ->
         if key := properties.get("ssl.key.location"):
             pem = stores.read_file("ssl.key.location", key.strip()) + b"\n" + pem
     else:
+        for name, certificate in _CERTIFICATE_OF_KEY.items():
+            if properties.get(name):
+                raise PropertyError(name, f"without {certificate}, it has no effect")
         return
     stores.add_certificate(context, name, pem, key_password)
