@@ -226,8 +226,12 @@ class WorkerLifecycle(WorkerHealth, ABC):
 
         Before the worker has started, it takes no records, and `run` returns. Handlers
         have `shutdown_grace` seconds, then they are cancelled, and their records are
-        released. Call this in the worker's event loop.
+        released.
+
+        Raises:
+            WrongThreadError: this is not the worker's event loop.
         """
+        self._access.member.check_caller()
         self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         if self._runner is not None:
@@ -236,8 +240,9 @@ class WorkerLifecycle(WorkerHealth, ABC):
     def stop_now(self) -> None:
         """Cancel all handlers and release their records; `run` returns.
 
-        It returns within a second, even if brokers do not respond.
+        It returns within a second, even if brokers do not respond. Raises as `stop`.
         """
+        self._access.member.check_caller()
         self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         self._access.shorten_close()

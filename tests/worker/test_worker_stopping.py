@@ -12,7 +12,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
-from sharecons import Record, Retry, ShareWorker
+from sharecons import Record, Retry, ShareWorker, WrongThreadError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.waiting import until
@@ -224,6 +224,22 @@ async def test_cancelled_run_releases_the_records_that_are_not_settled(
     found = await deliveries(broker, 50)
     assert 50 == found.total()
     assert {1, 2} >= {*found}
+
+
+@on_real_clock
+@pytest.mark.parametrize("method", ["stop", "stop_now"])
+async def test_stop_in_another_thread_is_an_error_and_changes_nothing(
+    broker: EmbeddedBroker, method: str
+) -> None:
+    handled = Handled()
+    async with working(broker, handled) as worker:
+        with anyio.fail_after(5):
+            await worker.assigned()
+        with pytest.raises(WrongThreadError, match="outside of the event loop"):
+            await to_thread.run_sync(getattr(worker, method))
+        await until(lambda: not worker.not_ready)
+        broker.produce("orders", [b"a"])
+        await until(lambda: handled.calls == [b"a"])
 
 
 async def pass_through(attempt: object, call_next: Callable[[], Any]) -> None:
