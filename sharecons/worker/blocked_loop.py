@@ -18,6 +18,7 @@ from sharecons.net.io.event_loop import Clock
 from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.positions import position_text
 
 __all__ = [
     "BLOCKED_AFTER",
@@ -148,7 +149,7 @@ class BlockedLoopLog:
 
     def on_long_step(self, items: Sequence[WorkItem], seconds: float) -> None:
         """Remember that the handler of these records did not await for `seconds`."""
-        records = tuple(_name(item.record) for item in items[: MAX_NAMED + 1])
+        records = tuple(position_text(item.record) for item in items[: MAX_NAMED + 1])
         self._loop.on_step(Call(seconds, self._name_of(items[0].settings), records))
 
     async def run(self) -> None:
@@ -181,10 +182,6 @@ class BlockedLoopLog:
                 blocks=block.number,
                 **fields,
             )
-
-
-def _name(record: Any) -> str:
-    return f"{record.topic}-{record.partition} offset {record.offset}"
 
 
 def _names(calls: Sequence[Call]) -> str:

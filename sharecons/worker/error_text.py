@@ -6,11 +6,14 @@ logs and headers are made here.
 
 import sysconfig
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import Final
 
 __all__ = [
+    "Frame",
+    "application_line",
     "code_line",
     "error_text",
     "repr_of",
@@ -18,6 +21,9 @@ __all__ = [
     "text_of",
     "traceback_of",
 ]
+
+Frame = tuple[CodeType, int]
+"""The code of a function, and the line where it is."""
 
 SHARECONS: Final = str(Path(__file__).parent.parent)
 
@@ -86,25 +92,36 @@ def code_line(error: BaseException) -> str | None:
 
     This is the innermost frame of the exception, or of its cause, that belongs neither
     to Python nor to an installed package; otherwise the innermost one of these. None
-    if there is none, for example because the exception was never raised.
+    if there is none, for example because the exception was never raised. Of an
+    exception group, the first exception comes before the group itself.
     """
-    lines = [*_frames(error), *_frames(error.__cause__)]
+    frames: list[Frame] = []
+    while isinstance(error, BaseExceptionGroup):
+        frames = [*_frames(error), *frames]
+        error = error.exceptions[0]
+    return application_line([*_frames(error), *frames])
+
+
+def application_line(frames: Sequence[Frame]) -> str | None:
+    """Return the line of the application in these frames, innermost first."""
     for excluded in (NOT_THE_APPLICATION, SHARECONS):
-        for path, line, function in lines:
-            if not path.startswith(excluded):
-                return f"{path}:{line} in {function}"
+        for code, line in frames:
+            if not code.co_filename.startswith(excluded):
+                return f"{code.co_filename}:{line} in {code.co_qualname}"
     return None
 
 
-def _frames(error: BaseException | None) -> list[tuple[str, int, str]]:
-    """Return path, line and function of the frames, innermost first."""
-    found = []
-    trace = None if error is None else error.__traceback__
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        found.append((code.co_filename, trace.tb_lineno, code.co_qualname))
-        trace = trace.tb_next
-    return found[::-1]
+def _frames(error: BaseException) -> list[Frame]:
+    """Return the frames of an exception, then of its cause, innermost first."""
+    found: list[Frame] = []
+    for each in (error, error.__cause__):
+        steps: list[Frame] = []
+        trace = None if each is None else each.__traceback__
+        while trace is not None:
+            steps.append((trace.tb_frame.f_code, trace.tb_lineno))
+            trace = trace.tb_next
+        found += reversed(steps)
+    return found
 
 
 def repr_of(value: object) -> str:

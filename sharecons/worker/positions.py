@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from sharecons._record import TopicPartition
 
-__all__ = ["partition_of", "position", "position_of", "positions_text"]
+__all__ = ["partition_of", "position", "position_of", "position_text", "positions_text"]
 
 MAX_POSITIONS: Final = 10
 """Positions of records in one log line."""
@@ -31,10 +31,14 @@ def position_of(record: Any) -> dict[str, Any]:
     }
 
 
+def position_text(record: Any) -> str:
+    """Return the position of a record, as "orders-2@14"."""
+    return f"{record.topic}-{record.partition}@{record.offset}"
+
+
 def positions_text(records: Sequence[Any]) -> str:
     """Return the positions of records, as "orders-2@14, orders-0@7"."""
-    positions = map(position, islice(records, MAX_POSITIONS))
-    texts = [f"{topic}-{partition}@{offset}" for topic, partition, offset in positions]
+    texts = [position_text(record) for record in islice(records, MAX_POSITIONS)]
     if len(records) > MAX_POSITIONS:
         texts.append("...")
     return ", ".join(texts)

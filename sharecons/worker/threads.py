@@ -14,14 +14,14 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Final, final
 
 import anyio
 from anyio import to_thread
 
 from sharecons.net.io.event_loop import Clock, call_soon_function
-from sharecons.worker.error_text import repr_of
+from sharecons.worker.error_text import application_line, repr_of
 
 __all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog"]
 
@@ -29,12 +29,6 @@ REPORT_INTERVAL: Final = 60.0
 
 SOON: Final = 0.5
 """Seconds in which a thread that checks for its cancellation ends, without a line."""
-
-FRAMES: Final = 3
-"""The innermost frames of a thread that hangs, for the log."""
-
-TRACEBACK_FRAMES: Final = 8
-"""The innermost frames of a thread, for the traceback of its cancelled call."""
 
 
 @final
@@ -84,25 +78,24 @@ class AbandonedThread:
     def traceback(self) -> TracebackType | None:
         """Return where the thread is now; None if it does not run the function."""
         found: TracebackType | None = None
-        frame = None
-        if not self._has_ended:
-            frame = sys._current_frames().get(self._ident or 0)
-        for _ in range(TRACEBACK_FRAMES):
-            if frame is None:
-                break
+        for frame in self._frames():
             found = TracebackType(found, frame, frame.f_lasti, frame.f_lineno or 0)
-            frame = frame.f_back
         return found
 
-    def stack(self) -> str:
-        """Return where the thread is now, innermost frame last."""
+    def line(self) -> str | None:
+        """Return the line of the application where the thread is now."""
+        return application_line(
+            [(frame.f_code, frame.f_lineno or 0) for frame in self._frames()]
+        )
+
+    def _frames(self) -> list[FrameType]:
+        """Return the frames of the function and of what it calls, innermost first."""
+        found: list[FrameType] = []
         frame = sys._current_frames().get(self._ident or 0)
-        lines: list[str] = []
-        while frame is not None and len(lines) < FRAMES:
-            code = frame.f_code
-            lines.append(f"{code.co_filename}:{frame.f_lineno} in {code.co_qualname}")
+        while frame is not None and frame.f_code is not AbandonedThread.run.__code__:
+            found.append(frame)
             frame = frame.f_back
-        return " > ".join(reversed(lines)) or "not started"
+        return [] if self._has_ended else found
 
 
 @final
@@ -229,7 +222,7 @@ class ThreadLog:
             "one of the concurrency slots",
             handler=self._handler,
             argument=repr_of(thread.argument),
-            at=thread.stack(),
+            at=thread.line(),
             threads=self.count,
         )
 
@@ -244,5 +237,5 @@ class ThreadLog:
                 threads=self.count,
                 seconds=round(now - thread.since),
                 argument=repr_of(thread.argument),
-                at=thread.stack(),
+                at=thread.line(),
             )

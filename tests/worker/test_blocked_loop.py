@@ -35,7 +35,7 @@ def block(seconds: float) -> None:
 
 
 def call(seconds: float, offset: int = 0) -> Call:
-    return Call(seconds, "write", (f"orders-0 offset {offset}",))
+    return Call(seconds, "write", (f"orders-0@{offset}",))
 
 
 def test_late_wakeup_after_a_long_step_names_its_call() -> None:
@@ -131,7 +131,7 @@ async def test_handler_that_blocks_the_event_loop_is_named(
     (line,) = lines(caplog)
     assert BLOCKED in line
     assert "charge'" in line
-    assert "records='orders-0 offset 1'" in line
+    assert "records=orders-0@1" in line
     assert "blocks=1" in line
     assert 1.3 <= float(line.partition(" seconds=")[2].split()[0]) < 10.0
 
@@ -174,7 +174,7 @@ async def test_batch_handler_that_blocks_the_event_loop_is_named(
         await until(lambda: lines(caplog))
 
     (line,) = lines(caplog)
-    assert "'orders-0 offset 0, orders-0 offset 1, orders-0 offset 2, …'" in line
+    assert "'orders-0@0, orders-0@1, orders-0@2, …'" in line
     assert "write'" in line
 
 

@@ -106,3 +106,24 @@ def test_code_line_of_a_timeout_is_where_the_handler_waited() -> None:
 
 def test_exception_that_was_never_raised_has_no_code_line() -> None:
     assert code_line(ValueError()) is None
+
+
+def test_code_line_of_a_group_is_the_line_of_its_first_exception() -> None:
+    def charge() -> None:
+        raise KeyError("no such customer")
+
+    with pytest.raises(KeyError) as caught:
+        charge()
+    inner = ExceptionGroup("inner", [caught.value, ValueError()])
+
+    line = code_line(raised(ExceptionGroup("outer", [inner])))
+
+    assert line is not None
+    assert line.endswith(".charge")
+
+
+def test_code_line_of_a_group_without_raised_exceptions_is_its_own() -> None:
+    line = code_line(raised(ExceptionGroup("group", [ValueError()])))
+
+    assert line is not None
+    assert line.endswith(" in raised")

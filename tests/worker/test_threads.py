@@ -1,5 +1,7 @@
 """Calls in threads that are cancelled before, while and after the function runs."""
 
+import traceback
+
 import anyio
 import pytest
 
@@ -49,3 +51,21 @@ def test_thread_that_is_abandoned_as_it_starts_reports_its_end() -> None:
     thread.run()
 
     assert ["end"] == events
+
+
+def test_traceback_of_a_thread_begins_with_its_function_at_any_depth() -> None:
+    frames: list[str] = []
+
+    def hang(argument: str) -> None:
+        wait(20)
+
+    def wait(depth: int) -> None:
+        if depth:
+            wait(depth - 1)
+        else:
+            frames.extend(f.name for f in traceback.extract_tb(thread.traceback()))
+
+    thread = AbandonedThread(hang, "a", 0.0)
+    thread.run()
+
+    assert ["hang", *["wait"] * 21] == frames[:22]
