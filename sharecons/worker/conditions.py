@@ -159,10 +159,12 @@ class WorkerConditions:
         seconds = self.loop.seconds
         if seconds < self.policy.loop_blocked_after:
             return None
+        line = self.loop.line()
+        place = "by a handler or by other code" if line is None else f"at {line}"
         return Condition(
             "blocked-loop",
-            f"the event loop has been blocked for {seconds:.0f} s, by a handler or by "
-            "other code; no heartbeats and renewals are sent meanwhile",
+            f"the event loop has been blocked for {seconds:.0f} s, {place}; no "
+            "heartbeats and renewals are sent meanwhile",
         )
 
     def _of_membership(self) -> Condition | None:

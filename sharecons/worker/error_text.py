@@ -8,7 +8,7 @@ import sysconfig
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import CodeType
+from types import FrameType
 from typing import Final
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "traceback_of",
 ]
 
-Frame = tuple[CodeType, int]
-"""The code of a function, and the line where it is."""
+Frame = tuple[FrameType, int]
+"""A frame and its line, as in `traceback.walk_stack`."""
 
 SHARECONS: Final = str(Path(__file__).parent.parent)
 
@@ -105,7 +105,8 @@ def code_line(error: BaseException) -> str | None:
 def application_line(frames: Sequence[Frame]) -> str | None:
     """Return the line of the application in these frames, innermost first."""
     for excluded in (NOT_THE_APPLICATION, SHARECONS):
-        for code, line in frames:
+        for frame, line in frames:
+            code = frame.f_code
             if not code.co_filename.startswith(excluded):
                 return f"{code.co_filename}:{line} in {code.co_qualname}"
     return None
@@ -113,15 +114,11 @@ def application_line(frames: Sequence[Frame]) -> str | None:
 
 def _frames(error: BaseException) -> list[Frame]:
     """Return the frames of an exception, then of its cause, innermost first."""
-    found: list[Frame] = []
-    for each in (error, error.__cause__):
-        steps: list[Frame] = []
-        trace = None if each is None else each.__traceback__
-        while trace is not None:
-            steps.append((trace.tb_frame.f_code, trace.tb_lineno))
-            trace = trace.tb_next
-        found += reversed(steps)
-    return found
+    cause = error.__cause__
+    traces = [error.__traceback__, None if cause is None else cause.__traceback__]
+    return [
+        frame for trace in traces for frame in reversed([*traceback.walk_tb(trace)])
+    ]
 
 
 def repr_of(value: object) -> str:

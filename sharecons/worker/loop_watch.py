@@ -1,8 +1,13 @@
 """The time since the event loop of a worker last ran, for other threads."""
 
+import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
 from typing import final
+
+from sharecons.worker.error_text import application_line
 
 __all__ = ["LoopWatch"]
 
@@ -21,10 +26,12 @@ class LoopWatch:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._last: float | None = None
+        self._thread = 0
 
     def beat(self) -> None:
         """Note that the event loop runs; call this twice a second in it."""
         self._last = self._clock()
+        self._thread = threading.get_ident()
 
     def end(self) -> None:
         """Note that no more beats follow."""
@@ -35,3 +42,13 @@ class LoopWatch:
         """Seconds since the last beat; 0 before the first one and after `end`."""
         last = self._last
         return 0.0 if last is None else self._clock() - last
+
+    def line(self) -> str | None:
+        """Return the application's line at which the thread of the event loop is now.
+
+        None in this thread itself.
+        """
+        frame = sys._current_frames().get(self._thread)
+        if frame is None or self._thread == threading.get_ident():
+            return None
+        return application_line([*traceback.walk_stack(frame)])

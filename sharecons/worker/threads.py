@@ -14,14 +14,16 @@ import sys
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from types import FrameType, TracebackType
+from itertools import takewhile
+from traceback import walk_stack
+from types import TracebackType
 from typing import Any, Final, final
 
 import anyio
 from anyio import to_thread
 
 from sharecons.net.io.event_loop import Clock, call_soon_function
-from sharecons.worker.error_text import application_line, repr_of
+from sharecons.worker.error_text import Frame, application_line, repr_of
 
 __all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog"]
 
@@ -78,24 +80,21 @@ class AbandonedThread:
     def traceback(self) -> TracebackType | None:
         """Return where the thread is now; None if it does not run the function."""
         found: TracebackType | None = None
-        for frame in self._frames():
-            found = TracebackType(found, frame, frame.f_lasti, frame.f_lineno or 0)
+        for frame, line in self._frames():
+            found = TracebackType(found, frame, frame.f_lasti, line)
         return found
 
     def line(self) -> str | None:
         """Return the line of the application where the thread is now."""
-        return application_line(
-            [(frame.f_code, frame.f_lineno or 0) for frame in self._frames()]
-        )
+        return application_line(self._frames())
 
-    def _frames(self) -> list[FrameType]:
+    def _frames(self) -> list[Frame]:
         """Return the frames of the function and of what it calls, innermost first."""
-        found: list[FrameType] = []
         frame = sys._current_frames().get(self._ident or 0)
-        while frame is not None and frame.f_code is not AbandonedThread.run.__code__:
-            found.append(frame)
-            frame = frame.f_back
-        return [] if self._has_ended else found
+        if frame is None or self._has_ended:
+            return []
+        own = AbandonedThread.run.__code__
+        return [*takewhile(lambda each: each[0].f_code is not own, walk_stack(frame))]
 
 
 @final

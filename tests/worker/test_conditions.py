@@ -309,6 +309,33 @@ def test_loop_without_a_turn_is_blocked_until_it_runs_again() -> None:
     assert 0.0 == watch.seconds
 
 
+def test_line_of_a_loop_is_where_its_thread_is_now() -> None:
+    watch, is_reached, leave = LoopWatch(), threading.Event(), threading.Event()
+
+    def block() -> None:
+        watch.beat()
+        is_reached.set()
+        leave.wait(10)
+
+    thread = threading.Thread(target=block)
+    thread.start()
+    is_reached.wait(10)
+    line = watch.line()
+    leave.set()
+    thread.join()
+
+    assert line is not None
+    assert "test_conditions.py:" in line
+    assert line.endswith(".block")
+
+
+def test_loop_has_no_line_in_its_own_thread() -> None:
+    watch = LoopWatch()
+    watch.beat()
+
+    assert watch.line() is None
+
+
 async def test_blocked_event_loop_is_a_condition_while_a_worker_runs(
     broker: EmbeddedBroker,
 ) -> None:

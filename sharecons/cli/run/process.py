@@ -93,6 +93,7 @@ class _Process:
         self._exit = ExitDeadline(_log.error)
         self._code = int(ExitCode.SUCCESS)
         self._is_stopping = False
+        self._is_live = True
 
     async def run(self) -> ExitCode:
         # This now decides about signals: it also ends the process if the worker does
@@ -207,7 +208,18 @@ class _Process:
         return self._liveness_problem(), self._readiness_problem()
 
     def _liveness_problem(self) -> str | None:
-        return _text_of(self._worker.not_live)
+        """Return why the process is not live, and log it when it begins.
+
+        A handler that blocks the event loop for ever leaves no other line: a supervisor
+        kills the process, which cannot even receive SIGTERM.
+        """
+        problem = _text_of(self._worker.not_live)
+        if self._is_live and problem is not None:
+            _log.warning("not live", group=self._worker.group_id, reason=problem)
+        elif not self._is_live and problem is None:
+            _log.info("live again", group=self._worker.group_id)
+        self._is_live = problem is None
+        return problem
 
     def _readiness_problem(self) -> str | None:
         return _text_of(self._worker.not_ready)

@@ -135,8 +135,9 @@ class Supervisor:
                 policy.reset()
             else:
                 follows, delay = policy.after_end(code, ran_for)
-                write = self._report if follows is Next.FINISHED else self._warn
-                write(_describe(index, code, follows, delay))
+                (self._report if follows is Next.FINISHED else self._warn)(
+                    f"process {index} ended ({_end(code)}); {_next(follows, delay)}"
+                )
                 if follows in (Next.FINISHED, Next.STOP_ALL):
                     self.reports.finish(index)
                     self._codes.append(code)
@@ -243,21 +244,24 @@ def _send(process: Process, number: signal.Signals) -> None:
             os.kill(process.pid, number)
 
 
-def _describe(index: int, code: int, follows: Next, delay: float) -> str:
-    end = f"exit code {code}"
-    if code < 0:
-        end = f"signal {-code}"
-        with suppress(ValueError):
-            end = signal.Signals(-code).name
-    then = {
+def _end(code: int) -> str:
+    """Return an exit code as text; a signal has its name."""
+    if code >= 0:
+        return f"exit code {code}"
+    with suppress(ValueError):
+        return signal.Signals(-code).name
+    return f"signal {-code}"
+
+
+def _next(follows: Next, delay: float) -> str:
+    return {
         Next.FINISHED: "it has finished",
         Next.STOP_ALL: "the others are stopped",
         Next.WAIT_FOR_CHANGE: "it starts again when a file has changed",
         Next.RESTART: f"it starts again in {delay:g} s"
         if delay
         else "starting it again",
-    }
-    return f"process {index} ended ({end}); {then[follows]}"
+    }[follows]
 
 
 def _first_error(group: BaseExceptionGroup[Error]) -> Error:

@@ -273,7 +273,12 @@ def test_blocked_event_loop_is_not_live(broker, tmp_path):
         command.wait_for("begin", 1)
         command.wait_until(lambda: 503 == command.get("/livez")[0])
 
-        assert "blocked-loop: the event loop has been" in command.get("/livez")[1]
+        _, text = command.get("/livez")
+        assert text.startswith("blocked-loop: the event loop has been blocked for ")
+        assert "app.py:" in text
+        assert " in block; no heartbeats" in text
+        (line,) = command.events("not live")
+        assert " in block; no heartbeats" in line["reason"]
 
 
 def test_stuck_handler_is_not_live_if_it_is_to_be(broker, tmp_path):
