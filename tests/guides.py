@@ -1,5 +1,7 @@
 """The Python programs in the pages of docs/."""
 
+import ast
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -35,3 +37,22 @@ class Guide:
         (block,) = [block for block in self.blocks if defines.search(block)]
         exec(block, names)
         return names[name]
+
+    async def run(self, number: int, names: dict[str, Any]) -> None:
+        """Run a program that awaits at its top level, as `python -m asyncio` does.
+
+        Args:
+            number: of the program in the page, from 0.
+            names: what it uses; it adds what it defines. `servers` replaces its
+                addresses.
+        """
+        block = re.sub(r"\b(localhost|k):9092", names["servers"], self.blocks[number])
+        code = compile(
+            block,
+            f"docs/{self.page}, block {number}",
+            "exec",
+            flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT,
+        )
+        result = eval(code, names)
+        if inspect.iscoroutine(result):
+            await result

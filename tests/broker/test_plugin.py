@@ -223,6 +223,7 @@ def test_plugin_imports_nothing_before_first_use():
     [
         ("test_orders_are_charged", 2),
         ("test_all_orders_are_charged", 4),
+        ("test_a_record_whose_lock_ends_is_delivered_again", 2),
     ],
 )
 def test_tests_in_the_guide_pass_unchanged(tmp_path, test, count):
