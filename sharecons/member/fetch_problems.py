@@ -1,8 +1,8 @@
 """Log lines about fetches that leaders reject, and about partitions that fail.
 
-The consumer repeats these fetches by itself, so the application receives no error. A
-leader that rejects whole fetches is one problem. Partitions that fail with the same
-error are one problem together.
+The consumer repeats these fetches by itself. The application receives no error, except
+for a topic without READ, once. A leader that rejects whole fetches is one problem.
+Partitions that fail with the same error are one problem together.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -15,6 +15,8 @@ from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.protocol import error_advice
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_advice import advice_for
+from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
+from sharecons.protocol.fetch.fetch_pauses import AUTHORIZATION
 from sharecons.protocol.fetch.retried_errors import (
     FetchAccepted,
     FetchRejected,
@@ -45,7 +47,10 @@ PARTITIONS: Final = ProblemTexts(
     ends="partitions are fetched again",
 )
 
-FetchEvent = FetchAccepted | FetchRejected | PartitionFetched | PartitionRetried
+PartitionFailed = PartitionRetried | PartitionError
+FetchEvent = (
+    FetchAccepted | FetchRejected | PartitionFailed | PartitionFetched | FetchRecovered
+)
 
 
 class FetchProblems:
@@ -67,7 +72,7 @@ class FetchProblems:
         self._partitions = ProblemLog(log, PARTITIONS, delay=LOST_DELAY, gap=LOST_DELAY)
         self.logs = (self._requests, self._partitions)
         self._rejected: dict[int, FetchRejected] = {}
-        self._retried: dict[SharePartition, PartitionRetried] = {}
+        self._failed: dict[SharePartition, PartitionFailed] = {}
 
     def on_event(self, event: FetchEvent) -> None:
         now = self._clock()
@@ -80,18 +85,22 @@ class FetchProblems:
             case FetchAccepted(node_id):
                 self._rejected.pop(node_id, None)
                 self._requests.on_success(node_id, now)
-            case PartitionRetried(share_partition, code):
-                self._retried[share_partition] = event
+            case PartitionError(_, code) if code not in AUTHORIZATION:
+                pass  # only a record would show that it has ended
+            case PartitionRetried(share_partition, code) | PartitionError(
+                share_partition, code
+            ):
+                self._failed[share_partition] = event
                 self._partitions.on_failure(
                     code, now, partitions=self._names(code), **_cause_of(event)
                 )
-            case PartitionFetched(share_partition):
-                self._retried.pop(share_partition, None)
+            case PartitionFetched(share_partition) | FetchRecovered(share_partition):
+                self._failed.pop(share_partition, None)
 
     @property
     def can_end(self) -> bool:
         """True if `keep_only` can change anything."""
-        return bool(self._rejected or self._retried or self._partitions.keys)
+        return bool(self._rejected or self._failed or self._partitions.keys)
 
     def keep_only(
         self, node_ids: Collection[int], assignment: Collection[SharePartition]
@@ -104,9 +113,9 @@ class FetchProblems:
         for node_id in self._rejected.keys() - set(node_ids):
             del self._rejected[node_id]
             self._requests.on_success(node_id, now, NOT_NEEDED)
-        for share_partition in self._retried.keys() - set(assignment):
-            del self._retried[share_partition]
-        failing = {event.code for event in self._retried.values()}
+        for share_partition in self._failed.keys() - set(assignment):
+            del self._failed[share_partition]
+        failing = {event.code for event in self._failed.values()}
         self._partitions.end_quiet(now, QUIET, keep=failing)
 
     def blocks(self, assignment: Collection[SharePartition]) -> bool:
@@ -117,19 +126,20 @@ class FetchProblems:
         if self._requests.is_logged:
             return True
         failing = self._partitions.is_logged and bool(assignment)
-        return failing and all(each in self._retried for each in assignment)
+        return failing and all(each in self._failed for each in assignment)
 
     def error(self) -> BrokerError | None:
         """Return the error of a fetch that is repeated now, or None."""
         for rejected in self._rejected.values():
             return _error(f"node {rejected.node_id} rejects fetches", rejected)
-        for share_partition, retried in self._retried.items():
-            return _error(f"fetching {self._name(share_partition)}", retried)
+        for share_partition, failed in self._failed.items():
+            if isinstance(failed, PartitionRetried):
+                return _error(f"fetching {self._name(share_partition)}", failed)
         return None
 
     def _names(self, code: int) -> str:
         """Return the names of the partitions with an error."""
-        failing = sorted(p for p, event in self._retried.items() if event.code == code)
+        failing = sorted(p for p, event in self._failed.items() if event.code == code)
         names = ", ".join(map(self._name, failing[:MAX_NAMED]))
         more = len(failing) - MAX_NAMED
         return f"{names} and {more} more" if more > 0 else names
@@ -139,7 +149,7 @@ class FetchProblems:
         return f"{self._topic_names().get(topic_id, '?')}-{partition}"
 
 
-def _cause_of(event: FetchRejected | PartitionRetried) -> Mapping[str, Any]:
+def _cause_of(event: FetchRejected | PartitionFailed) -> Mapping[str, Any]:
     advice = advice_for(error_advice.FETCH, event.code)
     reason, message = code_name(event.code), event.message or ""
     return {"reason": reason, "message": message, "advice": advice}

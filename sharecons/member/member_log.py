@@ -14,8 +14,10 @@ from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_advice import FIND_COORDINATOR, HEARTBEAT, advice_for
 from sharecons.protocol.fetch.events import (
+    FetchRecovered,
     LeaderEvent,
     MetadataStale,
+    PartitionError,
     Throttled,
     UnexpectedResponse,
 )
@@ -187,6 +189,8 @@ class MemberLog:
             case (
                 FetchAccepted()
                 | FetchRejected()
+                | FetchRecovered()
+                | PartitionError()
                 | PartitionFetched()
                 | PartitionRetried()
             ):

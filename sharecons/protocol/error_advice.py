@@ -51,6 +51,8 @@ FETCH: Final[Mapping[int, str]] = {
     Code.COORDINATOR_NOT_AVAILABLE: STATE_COORDINATOR,
     Code.COORDINATOR_LOAD_IN_PROGRESS: STATE_COORDINATOR,
     Code.NOT_COORDINATOR: STATE_COORDINATOR,
+    Code.TOPIC_AUTHORIZATION_FAILED: "the principal needs READ on the topic",
+    Code.GROUP_AUTHORIZATION_FAILED: "the principal needs READ on the group",
     Code.KAFKA_STORAGE_ERROR: "check the disks and the log of the partition's leader",
     Code.NOT_LEADER_OR_FOLLOWER: "the partition's leader is moving; if this lasts, "
     "check the brokers that have its replicas",

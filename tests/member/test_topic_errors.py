@@ -16,6 +16,7 @@ from tests.net.embedded import (
     requests,
     running,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
 
@@ -40,6 +41,29 @@ async def test_forbidden_topic_in_metadata_is_raised_once():
             fault.undo()
             assert 0 == (await next_record(consumer)).offset
         assert busiest_second(broker) <= STORM
+
+
+async def test_topic_that_is_forbidden_later_is_a_problem_until_it_is_allowed(caplog):
+    caplog.set_level(logging.INFO, logger="sharecons")
+    async with running(1) as broker, consuming(broker) as consumer:
+        assert 0 == (await next_record(consumer)).offset
+        fetches = broker.faults.on("ShareFetch", times=None)
+        fault = fetches.refuse_partitions("TOPIC_AUTHORIZATION_FAILED")
+        with pytest.raises(AuthorizationError, match="'orders'.*READ"):
+            await anext(aiter(consumer))
+        assert await next_record(consumer, within=20) is None
+        assert not consumer.connected
+        (problem,) = consumer.problems
+        assert "partitions cannot be fetched, retrying (partitions orders-0" in problem
+        assert "the principal needs READ on the topic" in problem
+
+        fault.undo()
+        assert 0 == (await next_record(consumer)).offset
+        assert consumer.connected
+        await until(lambda: not consumer.problems)
+    lines = [r.getMessage() for r in caplog.records if "be fetched" in r.getMessage()]
+    assert 1 == len(lines)
+    assert "partitions are fetched again" in caplog.text
 
 
 async def test_invalid_topic_name_is_raised():

@@ -12,9 +12,12 @@ from sharecons.protocol.fetch.retried_errors import RetriedPartitions
 from sharecons.protocol.partitions import SharePartition, TopicId
 from sharecons.protocol.share_messages import PartitionResponse
 
-__all__ = ["FetchPauses"]
+__all__ = ["AUTHORIZATION", "FetchPauses"]
 
-_OF_TOPIC: Final = (Code.TOPIC_AUTHORIZATION_FAILED, Code.GROUP_AUTHORIZATION_FAILED)
+AUTHORIZATION: Final = (
+    Code.TOPIC_AUTHORIZATION_FAILED,
+    Code.GROUP_AUTHORIZATION_FAILED,
+)
 """Errors that a leader returns for every partition of a topic, before reading."""
 
 _Scope = TopicId | SharePartition
@@ -93,7 +96,7 @@ class FetchPauses:
             for each, code in self.codes.items()
             if each in requested
             and each not in failed
-            and (code in _OF_TOPIC or each in brought)
+            and (code in AUTHORIZATION or each in brought)
         ]
         for each in recovered:
             # This ends the pause of the whole topic.
@@ -127,4 +130,4 @@ class FetchPauses:
 
 
 def _scope(share_partition: SharePartition, code: int) -> _Scope:
-    return share_partition.topic_id if code in _OF_TOPIC else share_partition
+    return share_partition.topic_id if code in AUTHORIZATION else share_partition
