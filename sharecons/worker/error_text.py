@@ -76,15 +76,26 @@ def error_text(error: BaseException) -> str:
 
 
 def traceback_of(error: BaseException) -> str:
-    """Return the last frames of an exception's traceback, up to MAX_TRACEBACK."""
+    """Return the last frames of an exception's traceback, up to MAX_TRACEBACK.
+
+    If a library has all of them, the first line is the line of the application.
+    """
     try:
         lines = traceback.format_exception(error, limit=-FRAMES)
     except Exception as failure:  # noqa: BLE001 (code of the application ran)
         return f"{type(error).__name__}: no traceback: {type(failure).__name__}"
-    text = "".join(lines).rstrip()
-    if len(text) > MAX_TRACEBACK:
-        text = f"...{text[3 - MAX_TRACEBACK :]}"
-    return text
+    text = _end_of("".join(lines).rstrip(), MAX_TRACEBACK)
+    line = code_line(error)
+    if line is None:
+        return text
+    path, _, number = line.partition(" in ")[0].rpartition(":")
+    if f'File "{path}", line {number},' in text:
+        return text
+    return f"at {line}\n{_end_of(text, MAX_TRACEBACK - len(line) - 4)}"
+
+
+def _end_of(text: str, length: int) -> str:
+    return text if len(text) <= length else f"...{text[3 - length :]}"
 
 
 def code_line(error: BaseException) -> str | None:

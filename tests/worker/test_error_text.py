@@ -68,6 +68,28 @@ def test_long_texts_are_shortened() -> None:
     assert 200 == len(repr_of("x" * 10_000_000))
 
 
+@pytest.mark.parametrize("value", [{1}, {1: [[[[[[[[[[[[{1}]]]]]]]]]]]]}])
+def test_traceback_has_the_line_of_the_application_at_any_depth(value: object) -> None:
+    with pytest.raises(TypeError) as caught:
+        json.JSONEncoder(indent=1).encode(value)
+
+    text = traceback_of(caught.value)
+
+    assert 1 == text.count("test_error_text.py")
+    assert "TypeError: Object of type set is not JSON serializable" in text
+
+
+def test_long_traceback_begins_with_the_line_of_the_application() -> None:
+    error = raised(ValueError("x" * 10_000))
+
+    text = traceback_of(error)
+
+    assert text.startswith("at ")
+    assert "test_error_text.py:" in text.splitlines()[0]
+    assert "in raised" in text.splitlines()[0]
+    assert len(text) == 4000
+
+
 def test_code_line_is_the_innermost_line_of_the_application() -> None:
     with pytest.raises(json.JSONDecodeError) as caught:
         json.loads("{")
