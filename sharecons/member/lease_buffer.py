@@ -299,7 +299,11 @@ class LeaseBuffer:
                 self.recorder.on_lock_overrun(lease.count)
             return
         self.records, size, errors = decode_lease(lease, self._value_views)
-        self._errors += errors
+        if errors:
+            self._errors += errors
+            self.recorder.on_damaged_rejected(
+                sum(e.last_offset - e.first_offset + 1 for e in errors if e.rejected)
+            )
         self.lease = lease
         self.delivered.add(lease)
         now = self.clock()

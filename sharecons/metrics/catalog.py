@@ -44,6 +44,7 @@ MetricName = Literal[
     "sharecons-records-released-unprocessed-total",
     "sharecons-last-deliveries-unprocessed-total",
     "sharecons-records-archived-total",
+    "sharecons-damaged-records-rejected-total",
     "sharecons-renewals-total",
     "sharecons-locks-lost-total",
     "sharecons-lock-overruns-total",
@@ -246,6 +247,12 @@ _ALL: Final = (
         _OWN,
         "records",
         "records archived because they were released on their last delivery",
+    ),
+    _total(
+        "sharecons-damaged-records-rejected-total",
+        _OWN,
+        "records",
+        "records rejected, and archived, because they were damaged at each delivery",
     ),
     _total("sharecons-renewals-total", _OWN, "records", "lock renewals sent"),
     _total(

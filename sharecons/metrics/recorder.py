@@ -194,6 +194,7 @@ class MetricsRecorder:
         self._acks_failed = SampledValues(samples, window)
         self._acks_failed_total = 0
         self._released_unprocessed = 0
+        self._damaged_rejected = 0
         self._last_deliveries_unprocessed = 0
         self._archived = 0
         self._renewals = 0
@@ -319,6 +320,9 @@ class MetricsRecorder:
     def on_archived(self, records: int) -> None:
         self._archived += records
 
+    def on_damaged_rejected(self, records: int) -> None:
+        self._damaged_rejected += records
+
     def on_locks_lost(self, records: int) -> None:
         self._locks_lost += records
 
@@ -364,6 +368,7 @@ class MetricsRecorder:
                 self._last_deliveries_unprocessed
             ),
             "sharecons-records-archived-total": self._archived,
+            "sharecons-damaged-records-rejected-total": self._damaged_rejected,
             "sharecons-renewals-total": self._renewals,
             "sharecons-locks-lost-total": self._locks_lost,
             "sharecons-lock-overruns-total": self._lock_overruns,

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from crc32c import crc32c
 
-from sharecons import ShareConsumer
+from sharecons import ShareConsumer, ShareWorker
 from sharecons.errors import CorruptRecordsError
 from sharecons.records.encoder import NewRecord, encode
 from sharecons.testing import EmbeddedBroker
@@ -92,6 +92,13 @@ LAYOUTS = pytest.mark.parametrize(
 )
 
 
+def rejected_by(client: ShareConsumer | ShareWorker[Any, Any]) -> float:
+    """Return the value of the metric."""
+    if isinstance(client, ShareWorker):
+        return client.consumer_metrics()["sharecons-damaged-records-rejected-total"]
+    return client.metrics()["sharecons-damaged-records-rejected-total"]
+
+
 @LAYOUTS
 async def test_damaged_records_do_not_delay_a_consumer(
     broker: EmbeddedBroker, batch: int, apart: bool
@@ -117,10 +124,12 @@ async def test_damaged_records_do_not_delay_a_worker(
     async def handle(record: Any) -> None:
         arrivals.append(anyio.current_time() - began)
 
-    async with working(broker, handle, within=300):
+    async with working(broker, handle, within=300) as worker:
         await until(lambda: len(arrivals) >= INTACT, within=200)
+        await until(lambda: rejected_by(worker) == DAMAGED * batch, within=200)
 
     assert max(arrivals) <= JOINING + MAX_DELAY
+    assert rejected_by(worker) == DAMAGED * batch
 
 
 async def test_damaged_records_are_released_once_and_then_rejected(
@@ -157,6 +166,7 @@ async def test_records_of_an_unknown_codec_are_released_at_each_delivery(
                 rejected.append(error.rejected)
 
     assert rejected == [False, False, False]
+    assert rejected_by(consumer) == 0
 
 
 async def test_records_damaged_in_one_transfer_are_delivered(
