@@ -160,6 +160,7 @@ async def test_two_forbidden_topics_raise_two_errors(
     reader = Reader(admin, *secrets)
     async with reader.consumer, anyio.create_task_group() as tasks:
         tasks.start_soon(reader.read)
+        await until(lambda: len(reader.errors) == 2)  # a new Kafka admits slowly
         await reader.observe()
         assert sorted(reader.errors) == sorted(secrets)
 
