@@ -128,6 +128,9 @@ def test_invalid_topic_raises():
     with pytest.raises(RequestError, match="invalid"):
         with EmbeddedBroker(topics={"no/slash": 1}):
             pass
+    with pytest.raises(RequestError, match="topic 'two': Number of partitions"):
+        with EmbeddedBroker(topics={"one": 1, "two": 0}):
+            pass
 
 
 def test_restarted_broker_keeps_its_port():
@@ -215,6 +218,41 @@ async def test_async_broker_is_controlled_from_other_threads():
 def test_broker_that_is_not_running_raises():
     with pytest.raises(RuntimeError, match="enter it first"):
         EmbeddedBroker().create_topic("orders")
+    with pytest.raises(RuntimeError, match="enter it first"):
+        _ = EmbeddedBroker().bootstrap_servers
+    assert "127.0.0.1:9092" == EmbeddedBroker(port=9092).bootstrap_servers
+
+
+@BACKENDS
+async def test_broker_that_is_started_again_keeps_ports_and_records():
+    kafka = EmbeddedBroker(brokers=2, topics={"orders": 2})
+    async with kafka:
+        kafka.produce("orders", [b"one"])
+        before = dict(kafka.brokers)
+    async with kafka:
+        assert before == kafka.brokers
+        assert all(map(listens, before.values()))
+        assert [b"one"] == [each.value for each in kafka.records("orders")]
+        kafka.produce("orders", [b"two"])
+
+    assert not any(map(listens, before.values()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"topics": ["orders"]}, "topics must map names to numbers of partitions"),
+        ({"topics": "orders"}, "topics must map names to numbers of partitions"),
+        ({"topics": {"orders": "3"}}, "'orders': the number of partitions must be"),
+        ({"topics": {3: 1}}, "the name of a topic must be a str, not 3"),
+        ({"brokers": "3"}, "brokers must be an int, not '3'"),
+        ({"port": "9092"}, "port must be an int, not '9092'"),
+        ({"settings": ["x"]}, "broker settings must map names to values"),
+    ],
+)
+def test_argument_of_a_wrong_type_raises(arguments, message):
+    with pytest.raises(TypeError, match=message):
+        EmbeddedBroker(**arguments)
 
 
 def test_unknown_names_raise():
@@ -225,6 +263,10 @@ def test_unknown_names_raise():
             kafka.produce("orders", [b"x"], partition=1)
         with pytest.raises(LookupError, match="broker 7 does not exist"):
             kafka.stop_broker(7)
+        with pytest.raises(LookupError, match="broker 7 does not exist or is stopped"):
+            kafka.move_coordinator("g", 7)
+        with pytest.raises(LookupError, match="share group 'g' does not exist"):
+            kafka.forget_member("g", "m")
 
 
 @BACKENDS
@@ -236,6 +278,8 @@ async def test_clients_connect_over_memory():
         kafka.stop_broker(2)
         with pytest.raises(ConnectionRefusedError):
             kafka.connect(2)
+        with pytest.raises(TypeError, match="network=broker.network"):
+            kafka.connect(kafka)
 
 
 def test_requests_are_logged():

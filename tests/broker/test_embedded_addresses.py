@@ -68,7 +68,19 @@ def test_valid_address_is_parsed(text, address):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":9092", "kafka:", "kafka:x", "kafka:0", "kafka:65536", "[::1", "[]:1"]
+    "text",
+    [
+        "",
+        ":9092",
+        "kafka:",
+        "kafka:x",
+        "kafka:0",
+        "kafka:65536",
+        "[::1",
+        "[]:1",
+        "tcp://kafka:9092",
+        "one:9092,two:9092",
+    ],
 )
 def test_invalid_address_raises(text):
     with pytest.raises(ValueError, match="is not HOST:PORT"):

@@ -10,7 +10,7 @@ the socket inwards:
     node.py         one broker, on a port (sockets.py) or over memory (memory.py)
     connection.py   one client: frames in order
     exchange.py     one request and its response
-    faults.py       fault injection (actions.py, error_responses.py)
+    faults.py       fault injection (fault_arguments.py, actions.py, error_responses.py)
     codec.py        frames to messages and back (kio)
     apis.py         the API keys, their versions and their handlers/
     telemetry.py    the metrics that clients push (telemetry_control.py)

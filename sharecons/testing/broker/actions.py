@@ -115,9 +115,10 @@ async def change(exchange: Exchange, undone: Signal, /, *, by: Change) -> None:
     response = await exchange.handle()
     if response is not None:
         changed = by(response, exchange.context)
-        await exchange.send(
-            await changed if isinstance(changed, Awaitable) else changed
-        )
+        changed = await changed if isinstance(changed, Awaitable) else changed
+        if changed is None:
+            raise TypeError("the function of `change` must return a response, not None")
+        await exchange.send(changed)
 
 
 async def corrupt(

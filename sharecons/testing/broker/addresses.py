@@ -31,7 +31,7 @@ def parse_address(text: str) -> tuple[str, int]:
         host, _, port = text.partition(":")
         valid = bool(port)
     else:
-        valid = True
+        valid = ":" not in text or _is_ipv6(text)
     if not (valid and host and not host.isspace()) or not _is_port(port or "1"):
         raise ValueError(f"{text!r} is not HOST:PORT, or [HOST]:PORT for IPv6")
     return host, int(port or 0)
@@ -49,6 +49,9 @@ def brokers_at(count: int, host: str, port: int, advertise: str | None) -> list[
     Raises:
         ValueError: a port is out of range, or clients cannot connect to `advertise`.
     """
+    for name, number in (("brokers", count), ("port", port)):
+        if not isinstance(number, int):
+            raise TypeError(f"{name} must be an int, not {number!r}")
     if count < 1:
         raise ValueError(f"brokers must be at least 1, not {count}")
     host = host.removeprefix("[").removesuffix("]")
@@ -80,6 +83,13 @@ def wildcard_version(host: str) -> int:
     except ValueError:
         return 0
     return address.version if address.is_unspecified else 0
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return bool(ipaddress.IPv6Address(text))
+    except ValueError:
+        return False
 
 
 def _port_at(first: int, number: int) -> int:

@@ -24,6 +24,7 @@ from sharecons.testing.broker.settings.validation import (
     topic_settings,
 )
 from sharecons.testing.broker.share.group import ShareGroup
+from sharecons.testing.broker.topic_arguments import check_topic
 from sharecons.testing.broker.topics import NO_LEADER, Partition, Topic
 
 __all__ = ["Control"]
@@ -43,6 +44,7 @@ class Control:
         replication: int | None,
         config: Mapping[str, object],
     ) -> None:
+        check_topic(name, partitions)
         copies = len(self._cluster.brokers) if replication is None else replication
         wanted = NewTopic(
             name=name,
@@ -50,7 +52,12 @@ class Control:
             replication=copies,
             config=topic_settings(config),
         )
-        create_topic(self._cluster, wanted)
+        try:
+            create_topic(self._cluster, wanted)
+        except RequestError as error:
+            text = str(error)
+            named = text if repr(name) in text else f"topic {name!r}: {text}"
+            raise RequestError(error.code, named) from None
 
     def delete_topic(self, name: str) -> None:
         self._cluster.delete_topic(self._topic(name))
@@ -152,6 +159,8 @@ class Control:
         return cluster.coordinators.node_for(GROUP, group_id, cluster.running)
 
     def move_coordinator(self, group_id: str, to: int) -> None:
+        if to not in self._cluster.running:
+            raise LookupError(f"broker {to!r} does not exist or is stopped")
         self._cluster.coordinators.move(GROUP, group_id, to)
         self._cluster.changed.notify()
 
@@ -177,6 +186,8 @@ class Control:
         group = self._cluster.groups.get(group_id)
         if not isinstance(group, ShareGroup):
             raise LookupError(f"share group {group_id!r} does not exist")
+        if member_id not in group.members:
+            raise LookupError(f"share group {group_id!r} has no member {member_id!r}")
         group.remove(member_id)
 
     def _choose_partition(self, topic: Topic, key: bytes | None) -> int:

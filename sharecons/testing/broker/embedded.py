@@ -18,7 +18,6 @@ have taken effect when they return.
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Final, Self
 
 from anyio.abc import TaskGroup
@@ -34,10 +33,11 @@ from sharecons.testing.broker.faults import Faults
 from sharecons.testing.broker.inspection import Inspection
 from sharecons.testing.broker.memory import MemoryStream, Network, memory_pipe
 from sharecons.testing.broker.node import Node
-from sharecons.testing.broker.runner import BrokerRunner
+from sharecons.testing.broker.runner import NOT_RUNNING, BrokerRunner
 from sharecons.testing.broker.settings.validation import broker_settings
 from sharecons.testing.broker.snapshots import GroupSnapshot, RecordSnapshot
 from sharecons.testing.broker.telemetry_control import TelemetryControl
+from sharecons.testing.broker.topic_arguments import check_topics
 from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["EmbeddedBroker"]
@@ -65,7 +65,7 @@ class EmbeddedBroker:
 
     Raises:
         SettingError: a broker setting is unknown, or its value is invalid.
-        ValueError: `brokers`, `port` or `advertise` is out of range.
+        TypeError, ValueError: another argument is invalid.
         OSError: when entered: a port is in use.
         RequestError: when entered: a topic cannot be created.
     """
@@ -93,7 +93,7 @@ class EmbeddedBroker:
         self.faults = Faults(self._call)
         """Fault injection: `faults.on("ShareFetch").cut()`."""
         self.telemetry = TelemetryControl(self.cluster.telemetry, self._call)
-        self._topics = dict(topics or {})
+        self._topics = check_topics(topics)
         self._listen = listen
         self._request_log = RequestLog()
         self._control = Control(self.cluster)
@@ -113,7 +113,9 @@ class EmbeddedBroker:
 
     @property
     def brokers(self) -> Mapping[int, str]:
-        """The address of every broker, by node id."""
+        """The address of every broker, by node id; RuntimeError before the start."""
+        if any(broker.port == 0 for broker in self.cluster.brokers.values()):
+            raise RuntimeError(NOT_RUNNING)
         return {
             node_id: format_address(broker.host, broker.port)
             for node_id, broker in self.cluster.brokers.items()
@@ -325,6 +327,8 @@ class EmbeddedBroker:
         Raises:
             ConnectionRefusedError: the broker does not exist or is stopped.
         """
+        if not isinstance(where, int):
+            raise TypeError("pass `network=broker.network`, not `network=broker`")
         for node in self._nodes.values():
             broker = node.broker
             if where in (broker.port, broker.node_id) and broker.running:
@@ -354,19 +358,18 @@ class EmbeddedBroker:
         await self._runner.start()
 
     async def stop(self) -> None:
-        """Stop all brokers; do nothing if they are not running."""
+        """Stop all brokers, which keep topics, records and ports for another start.
+
+        Raises the exception that a function of the test has raised in a fault.
+        """
         await self._runner.stop()
+        self.faults.raise_error()
 
     async def __aenter__(self) -> Self:
         await self.start()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         await self.stop()
 
     def __enter__(self) -> Self:
@@ -374,24 +377,20 @@ class EmbeddedBroker:
         self._runner.start_thread(self)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._runner.stop_thread()
 
     def _start(self, tasks: TaskGroup) -> None:
         self._tasks = tasks
         for node in self._nodes.values():
             node.start(tasks, listen=self._listen)
-        for name, partitions in self._topics.items():
+        for name, partitions in list(self._topics.items()):
             self.create_topic(name, partitions)
+            del self._topics[name]  # it still exists after a stop and another start
 
     def _close(self) -> None:
         for node in self._nodes.values():
-            node.close()
+            node.stop()
 
     def _node(self, node_id: int) -> Node:
         try:

@@ -9,6 +9,9 @@
 A fault takes each request that matches it, until it has taken `times` of them or is
 undone. Of several matching faults the oldest takes a request, and the others do not
 count it.
+
+If a function of the test raises in a fault, the connection is closed, the fault is
+undone, and the broker raises the exception when it stops.
 """
 
 import math
@@ -22,9 +25,18 @@ from sharecons.testing.broker import actions
 from sharecons.testing.broker.actions import Action, Change, Responder
 from sharecons.testing.broker.apis import APIS
 from sharecons.testing.broker.codec import ErrorCode, Request
-from sharecons.testing.broker.context import Context, PartitionFault
+from sharecons.testing.broker.context import (
+    ClientDisconnectedError,
+    Context,
+    PartitionFault,
+)
 from sharecons.testing.broker.error_responses import error_code
 from sharecons.testing.broker.exchange import Exchange
+from sharecons.testing.broker.fault_arguments import (
+    check_choice,
+    check_function,
+    check_seconds,
+)
 from sharecons.testing.broker.hangs import Hang, Hangs, Run
 from sharecons.testing.broker.signals import Signal
 
@@ -63,10 +75,12 @@ class RequestMatcher:
 
     def stall(self, seconds: float = math.inf) -> "Fault":
         """Hold the request for a time or until the fault is undone; then respond."""
+        check_seconds("seconds", seconds)
         return self.add(self, partial(actions.stall, seconds=seconds))
 
     def delay(self, seconds: float) -> "Fault":
         """Handle the request immediately, and send the response later."""
+        check_seconds("seconds", seconds)
         return self.add(self, partial(actions.delay, seconds=seconds))
 
     def refuse(self, code: ErrorCode | int | str, *, each: bool = False) -> "Fault":
@@ -107,6 +121,7 @@ class RequestMatcher:
 
     def throttle(self, seconds: float) -> "Fault":
         """Respond with a throttle time, during which the broker reads nothing."""
+        check_seconds("seconds", seconds)
         return self.add(self, partial(actions.throttle, seconds=seconds))
 
     def respond_twice(self) -> "Fault":
@@ -115,6 +130,7 @@ class RequestMatcher:
 
     def respond(self, by: Responder) -> "Fault":
         """Respond with the fields that `by(request, context)` returns."""
+        check_function("respond", by)
         return self.add(self, partial(actions.respond, by=by))
 
     def change(self, by: Change) -> "Fault":
@@ -123,10 +139,12 @@ class RequestMatcher:
         The response is a mapping with the names of Kafka's message definitions. `by`
         can be an async function.
         """
+        check_function("change", by)
         return self.add(self, partial(actions.change, by=by))
 
     def corrupt(self, change: Callable[[bytes], bytes] = actions.garble) -> "Fault":
         """Change the bytes of the response; by default all of them."""
+        check_function("corrupt", change)
         return self.add(self, partial(actions.corrupt, change=change))
 
     def matches(self, exchange: Exchange) -> bool:
@@ -190,6 +208,7 @@ class Faults:
     def __init__(self, run: Run) -> None:
         self._run = run
         self._faults: list[Fault] = []
+        self._error: Exception | None = None
         self.hangs: Final = Hangs(run)
 
     def on(
@@ -212,12 +231,16 @@ class Faults:
             where: `where(request, context)` returns whether a request matches.
 
         Raises:
-            ValueError: there is no such API.
+            ValueError: there is no such API, or a number is out of range.
+            TypeError: an argument has a wrong type.
+            LookupError: there is no such broker.
         """
         if api not in NAMES:
             raise ValueError(
                 f"unknown API {api!r}; known are {', '.join(sorted(NAMES))}"
             )
+        check_choice(times=times, after=after, where=where)
+        self.hangs.check_exists(node)
         return RequestMatcher(
             api=api,
             times=times,
@@ -253,12 +276,32 @@ class Faults:
     async def respond(self, exchange: Exchange) -> None:
         """Respond to a request, or apply the first fault that takes it."""
         for fault in self.active:
-            if fault.take(exchange):
+            try:
+                if not fault.take(exchange):
+                    continue
                 if fault.is_exhausted:
                     self._faults.remove(fault)
                 await fault.action(exchange, fault.undone)
-                return
+            except ClientDisconnectedError:
+                raise
+            except Exception as error:
+                self._fail(fault, error)
+                raise
+            return
         await exchange.respond()
+
+    def raise_error(self) -> None:
+        """Raise the first exception of a function of the test, once."""
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def _fail(self, fault: Fault, error: Exception) -> None:
+        """Keep an exception that a fault has raised, and undo the fault."""
+        if fault in self._faults:
+            self._faults.remove(fault)
+        error.add_note(f"raised in a fault of {fault.matcher.api}")
+        self._error = self._error or error
 
     def _add(self, matcher: RequestMatcher, action: Action) -> Fault:
         fault = Fault(matcher, action, self._remove)

@@ -91,12 +91,16 @@ class Hangs:
         Raises:
             LookupError: there is no such broker.
         """
-        if node_id is not None and node_id not in self._pauses:
-            raise LookupError(f"broker {node_id} does not exist")
+        self.check_exists(node_id)
         pauses = [
             pause for each, pause in self._pauses.items() if node_id in (None, each)
         ]
         return Hang(pauses, self._run)
+
+    def check_exists(self, node_id: int | None) -> None:
+        """Raise LookupError if there is no such broker; None is all of them."""
+        if node_id is not None and node_id not in self._pauses:
+            raise LookupError(f"broker {node_id!r} does not exist")
 
     def clear(self) -> None:
         """Let all brokers continue."""

@@ -18,9 +18,13 @@ import anyio
 import anyio.from_thread
 from anyio.abc import TaskGroup
 
-__all__ = ["BrokerRunner"]
+__all__ = ["NOT_RUNNING", "BrokerRunner"]
 
 T = TypeVar("T")
+
+NOT_RUNNING: Final = (
+    "the embedded broker is not running: enter it first, and use it within the block"
+)
 
 _RUNNING: Final[set["asyncio.Task[None]"]] = set()
 """The event loop refers to its tasks only weakly."""
@@ -61,7 +65,7 @@ class BrokerRunner:
                 "one: use the object there, or connect to bootstrap_servers"
             )
         if self._thread is None:
-            raise RuntimeError("the embedded broker is not running: enter it first")
+            raise RuntimeError(NOT_RUNNING)
         if self._thread == threading.get_ident():
             return _call_here(do)
         return self._portal.call(do)

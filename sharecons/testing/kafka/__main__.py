@@ -22,7 +22,10 @@ log = logging.getLogger("sharecons.testing.kafka")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.records and not options.topic:
+        parser.error("--records needs --topic")
     logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, _exit)
@@ -42,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         "--version", default="4.3.0", help="version of Kafka (%(default)s)"
     )
     parser.add_argument(
-        "--brokers", type=int, default=1, help="number of brokers (%(default)s)"
+        "--brokers", type=_positive, default=1, help="number of brokers (%(default)s)"
     )
     parser.add_argument(
         "--port", type=int, default=9092, help="port of the first broker (%(default)s)"
@@ -57,7 +60,10 @@ def _parser() -> argparse.ArgumentParser:
         help="a topic to create",
     )
     parser.add_argument(
-        "--records", type=int, default=0, help="records to write to each topic (none)"
+        "--records",
+        type=_positive,
+        default=0,
+        help="records to write to each topic (none)",
     )
     parser.add_argument(
         "command",
@@ -70,7 +76,13 @@ def _parser() -> argparse.ArgumentParser:
 
 def _topic(text: str) -> tuple[str, int]:
     name, _, partitions = text.partition(":")
-    return name, int(partitions or 1)
+    return name, _positive(partitions or "1")
+
+
+def _positive(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return int(text)
 
 
 def _exit(signal_number: int, frame: object) -> NoReturn:
@@ -81,7 +93,7 @@ def _run(options: argparse.Namespace) -> None:
     """Run until a signal arrives, or a broker ends by itself.
 
     Raises:
-        LaunchError: a broker has ended, or has not started.
+        LaunchError: a broker has ended, or has not started; or the program cannot run.
     """
     with KafkaCluster(options.version, options.brokers, port=options.port) as cluster:
         for name, partitions in options.topic:
@@ -108,7 +120,10 @@ def _run_command(command: Sequence[str], servers: str) -> int:
     It gets its own process group, so that the terminal does not send it Ctrl-C as well.
     """
     environment = {**os.environ, "BOOTSTRAP_SERVERS": servers}
-    process = subprocess.Popen(command, env=environment, process_group=0)
+    try:
+        process = subprocess.Popen(command, env=environment, process_group=0)
+    except OSError as error:
+        raise LaunchError(f"cannot run {command[0]}: {error.strerror}") from None
     for signal_number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(signal_number, lambda number, _: process.send_signal(number))
     return process.wait()

@@ -39,7 +39,7 @@ def broker_settings(settings: Mapping[str, object]) -> dict[str, str]:
     Raises:
         SettingError: a broker setting is unknown or cannot be set.
     """
-    if own := sorted(ADDRESS_SETTINGS & settings.keys()):
+    if own := sorted(ADDRESS_SETTINGS & set(settings)):
         raise SettingError(
             f"{own[0]} cannot be set: node ids count from 1, and the arguments host, "
             "port and advertise set the addresses"
@@ -61,6 +61,8 @@ def _checked_settings(
     settings: Mapping[str, object], kind: str, others: Iterable[str] = ()
 ) -> dict[str, str]:
     known, _ = RESOURCES[kind]
+    if not isinstance(settings, Mapping):
+        raise TypeError(f"{kind} settings must map names to values, not {settings!r}")
     for name in settings:
         if name not in known and name not in others:
             raise SettingError(_unknown_message(name, kind))
