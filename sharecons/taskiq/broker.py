@@ -38,6 +38,10 @@ MAX_SENDING: Final = 64
 """Tasks that are written at a time, and so in one batch: a broker returns a whole batch
 for each of its records that is fetched alone."""
 
+REASON_TIME: Final = 0.5
+"""Seconds after `delivery_timeout` in which the producer raises its own error, which has
+the reason. Without it, a task has waited for one of the MAX_SENDING others."""
+
 _log = get_logger(__name__)
 
 
@@ -184,7 +188,7 @@ class ShareGroupBroker(AsyncBroker):
             now_ms=time.time_ns() // 1_000_000,
         )
         producer, sending = self._producer, self._sending
-        with anyio.move_on_after(self._delivery_timeout):
+        with anyio.move_on_after(self._delivery_timeout + REASON_TIME):
             await sending.acquire()
             try:
                 await producer.send(

@@ -124,6 +124,25 @@ async def test_sending_without_kafka_fails_after_the_delivery_timeout(kafka) -> 
     assert len(errors) == 300
 
 
+async def test_sending_without_kafka_raises_the_reason(kafka) -> None:
+    broker = make_broker(kafka, delivery_timeout=3.0)
+    tasks = Tasks(broker)
+    await broker.startup()
+    kafka.stop_broker(1)
+    with pytest.raises(SendTaskError) as stopped:
+        await tasks.note.kiq(1)
+    kafka.start_broker(1)
+    kafka.delete_topic("tasks")
+    with pytest.raises(SendTaskError) as deleted:
+        await tasks.note.kiq(1)
+    await broker.shutdown()
+
+    assert isinstance(stopped.value.__cause__, RequestTimedOutError)
+    assert "not written; last error" in str(stopped.value.__cause__)
+    assert isinstance(deleted.value.__cause__, BrokerError)
+    assert "topic 'tasks' does not exist" in str(deleted.value.__cause__)
+
+
 async def test_cancelled_send_lets_others_send(kafka) -> None:
     broker = make_broker(kafka)
     tasks = Tasks(broker)
