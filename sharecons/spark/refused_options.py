@@ -32,6 +32,11 @@ _SPARK: Final[Mapping[str, str]] = {
     "endingOffsets": _OFFSETS,
     "endingOffsetsByTimestamp": _OFFSETS,
     "endingTimestamp": _OFFSETS,
+    "checkpointLocation": "it belongs to the query: set it on writeStream",
+    "group.id": "set the share group with kafka.share.group.id",
+    "path": "load() takes no path; name the topics in subscribe",
+    "topic": "name the topics in subscribe",
+    "topics": "name the topics in subscribe",
     "groupIdPrefix": "set the full name of the share group with kafka.share.group.id",
     "kafkaConsumer.pollTimeoutMs": "a task fails after two minutes without progress; "
     "kafka.request.timeout.ms limits each request",

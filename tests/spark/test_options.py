@@ -100,6 +100,22 @@ def test_unsupported_option_is_rejected_with_a_reason(name):
 
 
 @pytest.mark.parametrize(
+    ("name", "instead"),
+    [
+        ("topic", "name the topics in subscribe"),
+        ("topics", "name the topics in subscribe"),
+        ("path", "load() takes no path; name the topics in subscribe"),
+        ("group.id", "set the share group with kafka.share.group.id"),
+        ("checkpointLocation", "it belongs to the query: set it on writeStream"),
+    ],
+)
+def test_option_of_another_place_is_rejected_with_its_place(name, instead):
+    text = error_of(**{name.lower(): "anything"})
+
+    assert text == f"{name} is not supported: {instead}"
+
+
+@pytest.mark.parametrize(
     "table",
     [
         consumer_properties.ARGUMENTS,
