@@ -39,8 +39,8 @@ MAX_SENDING: Final = 64
 for each of its records that is fetched alone."""
 
 REASON_TIME: Final = 0.5
-"""Seconds after `delivery_timeout` in which the producer raises its own error, which has
-the reason. Without it, a task has waited for one of the MAX_SENDING others."""
+"""Seconds after `delivery_timeout` in which the producer raises its own error, with the
+reason. A task that has waited for other tasks has no reason then."""
 
 _log = get_logger(__name__)
 
