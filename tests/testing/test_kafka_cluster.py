@@ -134,6 +134,11 @@ class TestJars:
         with pytest.raises(LaunchError, match="is not a version of Kafka"):
             fetch_jars(version)
 
+    @pytest.mark.parametrize("version", ["3.9.1", "4.0.0"])
+    def test_version_without_share_groups_is_rejected(self, version: str) -> None:
+        with pytest.raises(LaunchError, match="has no share groups: use 4.1.1"):
+            fetch_jars(version)
+
     def test_unwritable_directory_is_named(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

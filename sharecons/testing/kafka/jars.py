@@ -41,6 +41,10 @@ DEPENDENCY: Final = (
 log = logging.getLogger("sharecons.testing.kafka")
 
 
+FIRST_VERSION: Final = (4, 1)
+"""The first version with share groups."""
+
+
 def fetch_jars(version: str) -> Path:
     """Return a directory with the jars of a Kafka, downloaded the first time.
 
@@ -49,6 +53,8 @@ def fetch_jars(version: str) -> Path:
     """
     if not re.fullmatch(r"\d+\.\d+\.\d+[\w.-]*", version):
         raise LaunchError(f"{version!r} is not a version of Kafka, such as 4.3.0")
+    if tuple(map(int, version.split(".")[:2])) < FIRST_VERSION:
+        raise LaunchError(f"Kafka {version} has no share groups: use 4.1.1 or newer")
     return cached_directory(f"kafka-{version}", partial(_download, version))
 
 
