@@ -5,6 +5,7 @@ Both escape unsafe characters (see `sharecons.escaping`). When stdout cannot be 
 an exit code.
 """
 
+import io
 import os
 import sys
 from collections.abc import Callable
@@ -106,6 +107,7 @@ def run_command(program: str, command: Callable[[], int]) -> int:
         # A socket would get file descriptor 1, and output would go to the socket.
         write_error(f"{program}: standard output is closed")
         return FAILED
+    _buffer_stdout()
     for stream in (sys.stdout, sys.stderr):
         with suppress(AttributeError):  # a stream that a program has replaced
             cast("Any", stream).reconfigure(errors="backslashreplace")
@@ -120,6 +122,22 @@ def run_command(program: str, command: Callable[[], int]) -> int:
             raise
         return _output_failed(program, _first_error(failed))
     return code
+
+
+def _buffer_stdout() -> None:
+    """Give stdout a buffer if it has none (`python -u`, PYTHONUNBUFFERED).
+
+    Without one, Python writes the part of a text that a pipe or a disk takes, and
+    ignores the rest.
+    """
+    if isinstance(getattr(sys.stdout, "buffer", None), io.RawIOBase):
+        sys.stdout = open(  # noqa: SIM115  (until the process ends)
+            sys.stdout.fileno(),
+            "w",
+            buffering=1,
+            encoding=sys.stdout.encoding,
+            closefd=False,
+        )
 
 
 def _exit_code(command: Callable[[], int]) -> int:

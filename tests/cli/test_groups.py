@@ -268,6 +268,36 @@ def test_reset_to_current_keeps_start_offsets(run_groups, topic, group):
     assert "4" == parse_tables(run_groups("offsets", group).out)[0]["START-OFFSET"]
 
 
+@pytest.mark.parametrize("each", [False, True], ids=["group", "partitions"])
+@pytest.mark.parametrize("how", ["--to-current", "--to-earliest"])
+def test_reset_changes_nothing_if_start_offsets_are_unreadable(
+    broker, run_groups, topic, group, how, each
+):
+    """With --to-current, the log end offset would be used, and records skipped."""
+    arguments = ("--topic", topic, how, "--execute")
+    fault = broker.faults.on("DescribeShareGroupOffsets")
+    with fault.change(lambda response, _: refuse_offsets(response, each=each)):
+        result = run_groups("reset-offsets", group, *arguments)
+
+    assert (1, "") == (result.code, result.out)
+    assert f"sharecons groups: cannot list the offset{'' if each else 's'} of" in (
+        result.lines[0]
+    )
+    assert "UNKNOWN_SERVER_ERROR" in result.lines[0]
+    assert "4" == parse_tables(run_groups("offsets", group).out)[0]["START-OFFSET"]
+
+
+def refuse_offsets(response, *, each):
+    """Set an error in each group of a response, or in each of its partitions."""
+    for group in response["groups"]:
+        if not each:
+            group["error_code"] = -1
+        for topic in group["topics"]:
+            for partition in topic["partitions"]:
+                partition["error_code"] = -1
+    return response
+
+
 def test_exported_offsets_can_be_imported(run_groups, topic, group, tmp_path):
     how = ("--topic", topic, "--to-latest")
     exported = run_groups("reset-offsets", group, *how, "--export", "--dry-run")

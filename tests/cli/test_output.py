@@ -135,6 +135,24 @@ def test_closed_pipe_ends_command_without_message(broker, command):
 
 
 @pytest.mark.slow("starts a process")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_pipe_closed_during_a_large_write_is_reported(broker, unbuffered):
+    """Without a buffer, Python writes a part and ignores the rest."""
+    topic = f"large{unbuffered}"
+    broker.create_topic(topic)
+    broker.produce(topic, ["x" * 500_000])
+    servers = ("--bootstrap-server", broker.bootstrap_servers)
+    with subprocess.Popen(
+        [*SHARECONS, "peek", topic, "--json", *servers],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+    ) as process:
+        process.stdout.read(1)
+
+    assert 141 == process.returncode
+
+
+@pytest.mark.slow("starts a process")
 def test_unwritable_stderr_keeps_exit_code():
     for stderr in ("/dev/full", None):
         options = {"preexec_fn": lambda: os.close(2)} if stderr is None else {}

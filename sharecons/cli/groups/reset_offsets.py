@@ -1,11 +1,11 @@
 """`sharecons groups reset-offsets`."""
 
-import sys
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from sharecons._record import TopicPartition
-from sharecons.admin import ShareGroupAdmin
+from sharecons.admin import GroupOffset, Result, Results, ShareGroupAdmin
+from sharecons.cli import output
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups.new_offsets import new_offsets
 from sharecons.cli.groups.offsets_file import to_csv
@@ -27,6 +27,7 @@ COLUMNS: Final = (
 )
 
 Errors = Mapping[str, Error]
+GroupOffsets = Results[TopicPartition, GroupOffset]
 
 
 async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:
@@ -36,15 +37,19 @@ async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     topic must not lead to half of a reset.
     """
     group = request.group
-    if (error := await _reset_error(admin, group)) is not None:
-        return await finish(admin, request, (), (), groups={group: error})
-    current = await _current_offsets(admin, group)
-    partitions, topics, others = await _select_partitions(admin, request, current)
+    listed = await _list_offsets(admin, group)
+    if listed.error is not None:
+        return await finish(admin, request, (), (), groups={group: listed.error})
+    partitions, topics, others = await _select_partitions(admin, request, listed.value)
+    # An unknown start offset is not a missing one: --to-current would skip records.
+    unknown = listed.value.errors
+    others += [unknown[key] for key in partitions if key in unknown]
     if topics or others:
         return await _finish_unchanged(admin, request, topics, others)
     if not partitions:
         note_groups_without([group], "offset information")
     assert request.target is not None, "each reset has a target"
+    current = {key: each.start_offset for key, each in listed.value.found.items()}
     offsets = await new_offsets(admin, partitions, request.target, current)
     if offsets.errors:
         return await _finish_unchanged(
@@ -55,7 +60,7 @@ async def reset_offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     rows = _rows(group, offsets.found, current)
     others = list(offsets.errors.values())
     if request.export:
-        sys.stdout.write(to_csv(offsets.found))
+        output.write_raw(to_csv(offsets.found))
         rows = []
     code = await finish(admin, request, rows, COLUMNS, others=others)
     if request.dry_run:
@@ -71,6 +76,19 @@ async def _finish_unchanged(
     return code
 
 
+async def _list_offsets(admin: ShareGroupAdmin, group: str) -> Result[GroupOffsets]:
+    """Return the offsets of a group, or why it cannot be reset.
+
+    A missing group has no offsets; the reset creates it.
+    """
+    if (error := await _reset_error(admin, group)) is not None:
+        return Result(error=error)
+    listed = (await admin.list_share_group_offsets(group))[group]
+    if is_code(listed.error, Code.GROUP_ID_NOT_FOUND):
+        return Result(Results({}))
+    return listed
+
+
 async def _reset_error(admin: ShareGroupAdmin, group: str) -> Error | None:
     """Return why a group cannot be reset, or None; a missing group is created."""
     described = (await admin.describe_share_groups(group))[group]
@@ -83,15 +101,6 @@ async def _reset_error(admin: ShareGroupAdmin, group: str) -> Error | None:
         others = (await admin.list_groups(types=())).groups
         return described.error if group in others else None
     return described.error
-
-
-async def _current_offsets(
-    admin: ShareGroupAdmin, group: str
-) -> dict[TopicPartition, int | None]:
-    listed = (await admin.list_share_group_offsets(group))[group]
-    if listed.error is not None:
-        return {}
-    return {key: offset.start_offset for key, offset in listed.value.found.items()}
 
 
 async def _select_partitions(
