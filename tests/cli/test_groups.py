@@ -280,8 +280,9 @@ def test_reset_changes_nothing_if_start_offsets_are_unreadable(
         result = run_groups("reset-offsets", group, *arguments)
 
     assert (1, "") == (result.code, result.out)
-    assert f"sharecons groups: cannot list the offset{'' if each else 's'} of" in (
-        result.lines[0]
+    assert (
+        f"sharecons groups: cannot list the offset{'' if each else 's'} of"
+        in (result.lines[0])
     )
     assert "UNKNOWN_SERVER_ERROR" in result.lines[0]
     assert "4" == parse_tables(run_groups("offsets", group).out)[0]["START-OFFSET"]
