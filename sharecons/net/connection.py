@@ -32,10 +32,15 @@ SOFTWARE: Final = "sharecons"
 
 MAX_CORRELATION_ID: Final = 0x7FFFFFFF
 
-SASL_HINT: Final = "; if this listener requires SASL, pass `security`"
+SASL_HINT: Final = (
+    "; if this listener requires SASL, pass `security` "
+    "(security.protocol=SASL_SSL or SASL_PLAINTEXT)"
+)
 """A SASL listener responds to ApiVersions; other requests end the connection."""
 
-TLS_HINT: Final = "; if this is a TLS port, pass `security`"
+TLS_HINT: Final = (
+    "; if this is a TLS port, pass `security` (security.protocol=SSL or SASL_SSL)"
+)
 """A TLS listener closes the connection when it receives the first request."""
 
 

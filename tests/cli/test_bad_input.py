@@ -191,11 +191,12 @@ def test_denied_group_exits_with_forbidden(any_kafka):
                 ("offsets", group),
                 ("members", group),
                 ("delete", group),
+                ("configure", group),
                 ("reset-offsets", group, "--all-topics", "--to-latest", "--execute"),
             )
         ]
 
-    assert [ExitCode.FORBIDDEN] * 4 == [result.code for result in results]
+    assert [ExitCode.FORBIDDEN] * 5 == [result.code for result in results]
     for result in results:
         assert f"group '{group}': GROUP_AUTHORIZATION_FAILED" in only_error_line(result)
 

@@ -11,7 +11,7 @@ from sharecons.admin import (
     Topic,
     TopicPartitionInfo,
 )
-from sharecons.errors import BrokerError, ConnectionFailedError
+from sharecons.errors import AuthorizationError, BrokerError, ConnectionFailedError
 from sharecons.inspection.diagnosis.checks import Verdict
 from sharecons.inspection.diagnosis.internal_topics import (
     STATE_TOPIC,
@@ -179,6 +179,20 @@ def test_group_of_another_type_fails():
         check.found,
     )
     assert OK is check_group("billing", gone(69), None).verdict
+
+
+@pytest.mark.parametrize("kind", [None, "share"])
+def test_group_that_cannot_be_described_fails(kind):
+    denied = Result(error=AuthorizationError("denied", code=30, name="DENIED"))
+    check = check_group("billing", denied, kind)
+
+    assert (FAIL, "denied", "allow READ on it, to join it") == (
+        check.verdict,
+        check.found,
+        check.advice,
+    )
+    check = check_group("billing", gone(15), kind)
+    assert (FAIL, "check its coordinator") == (check.verdict, check.advice)
 
 
 @pytest.mark.parametrize(

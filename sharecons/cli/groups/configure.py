@@ -1,6 +1,6 @@
 """`sharecons groups configure`."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from sharecons.admin import ConfigEntry, Result, ShareGroupAdmin
@@ -13,6 +13,8 @@ from sharecons.cli.groups.output import finish, group_ids, write_note
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import ConfigurationError, Error
+from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.codes import Code
 
 __all__ = ["configure"]
 
@@ -43,7 +45,7 @@ async def configure(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     code = await finish(admin, request, rows, COLUMNS, groups=errors, others=others)
     if request.dry_run and request.configs and altered:
         write_note("the values are valid; nothing was changed (--dry-run)")
-    await _note_missing(admin, altered)
+    await _note_missing(admin, [group for group in altered if group not in errors])
     if altered and request.configs.get(DEAD_LETTER_TOPIC) and not request.dry_run:
         groups_option = " ".join(f"--group {group}" for group in altered[:3])
         write_note(
@@ -95,13 +97,19 @@ def _rows(group: str, entries: Iterable[ConfigEntry]) -> list[Row]:
     ]
 
 
-async def _note_missing(admin: ShareGroupAdmin, groups: Iterable[str]) -> None:
+async def _note_missing(admin: ShareGroupAdmin, groups: Collection[str]) -> None:
     """Note groups that do not exist yet; their ids might be misspelled."""
     known = (await admin.list_groups(types=())).groups
+    # A group without DESCRIBE is not listed.
+    described = await admin.describe_share_groups(
+        *(group for group in groups if group not in known)
+    )
     for group in groups:
         if group not in known:
-            write_note(
-                f"group {group!r} does not exist; its configs apply once it is created"
-            )
+            if is_code(described[group].error, Code.GROUP_ID_NOT_FOUND):
+                write_note(
+                    f"group {group!r} does not exist; its configs apply once it is "
+                    "created"
+                )
         elif known[group].group_type != "share":
             write_note(f"group {group!r} is a {known[group].group_type} group")

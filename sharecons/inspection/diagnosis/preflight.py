@@ -7,7 +7,9 @@ Rule 2: no I/O; if something could not be read, its error is passed in.
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from sharecons.errors import AuthorizationError
 from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
+from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.admin.models import (
     ClusterDescription,
     ConfigEntry,
@@ -16,6 +18,7 @@ from sharecons.protocol.admin.models import (
     Topic,
 )
 from sharecons.protocol.admin.results import Result
+from sharecons.protocol.codes import Code
 
 __all__ = [
     "check_configs",
@@ -127,8 +130,10 @@ def check_group(name: str, described: Result[ShareGroup], kind: str | None) -> C
             f"there is a {kind} group with this id",
             "use another group id, or delete that group",
         )
-    if kind is None:
+    if kind is None and is_code(described.error, Code.GROUP_ID_NOT_FOUND):
         return ok(what, "does not exist yet; its first consumer creates it")
+    if isinstance(described.error, AuthorizationError):
+        return fail(what, str(described.error), "allow READ on it, to join it")
     return fail(what, str(described.error), "check its coordinator")
 
 
