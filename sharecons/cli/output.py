@@ -28,7 +28,9 @@ __all__ = [
 
 FAILED: Final = 1
 PIPE_CLOSED: Final = 128 + 13
-"""The code that shells use for SIGPIPE. Both equal codes of `exit_codes.ExitCode`."""
+"""The code that shells use for SIGPIPE."""
+INTERRUPTED: Final = 128 + 2
+"""The code that shells use for SIGINT. All equal codes of `exit_codes.ExitCode`."""
 
 
 class OutputError(Exception):
@@ -99,7 +101,8 @@ class _Terminal:
 def run_command(program: str, command: Callable[[], int]) -> int:
     """Run a command; return its exit code, or the one for failed output.
 
-    SystemExit, which argparse raises, becomes an exit code as well.
+    SystemExit, which argparse raises, becomes an exit code as well, and so does Ctrl-C
+    while the command's modules are imported.
     """
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115  (until the process ends)
@@ -121,6 +124,8 @@ def run_command(program: str, command: Callable[[], int]) -> int:
         if failed is None or others is not None:
             raise
         return _output_failed(program, _first_error(failed))
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 

@@ -221,3 +221,13 @@ def test_ctrl_c_ends_waiting_command():
             output = process.communicate()
 
     assert (ExitCode.INTERRUPTED, ("", "")) == (process.returncode, output)
+
+
+def test_ctrl_c_while_modules_are_imported_has_no_traceback(monkeypatch):
+    def interrupt(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("sharecons.cli.import_module", interrupt)
+    result = run_cli("groups", "list")
+
+    assert (ExitCode.INTERRUPTED, "", "") == (result.code, result.out, result.err)
