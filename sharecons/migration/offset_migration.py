@@ -9,8 +9,9 @@ Theory of operation
 A consumer group has one offset per partition, and has settled all offsets before it. A
 share group has settled all offsets before its start offset, and some above it, as
 records are acknowledged and archived out of order. So the position of a consumer group
-converts to a share group without loss. In the other direction only the start offset
-can be converted, and offsets settled above it are delivered twice.
+converts to a share group without loss. In the other direction only the first unsettled
+offset can be converted, and offsets settled above it are delivered twice. It can be
+above the start offset: brokers store a new start offset with the next acknowledgement.
 """
 
 from typing import Final
@@ -102,8 +103,8 @@ def _with_position(
     log: LogBounds,
     direction: Direction,
 ) -> Move:
-    offset = min(max(source.offset, log.start), log.end)
-    acknowledged, archived, twice = _delivered_again(source, offset)
+    offset = min(max(_first_unsettled(source, log), log.start), log.end)
+    acknowledged, archived, twice = _delivered_again(source, offset, log)
     missed = _missed(source, log)
     return Move(
         source_offset=source.offset,
@@ -123,14 +124,33 @@ def _with_position(
     )
 
 
+def _first_unsettled(source: GroupPosition, log: LogBounds) -> int:
+    if _is_all_settled(source, log):
+        return log.end
+    offset = source.offset
+    batches = source.above.batches or ()
+    for batch in sorted(batches, key=lambda each: each.first_offset):
+        if batch.first_offset > offset or batch.state not in SETTLED:
+            break
+        offset = max(offset, batch.last_offset + 1)
+    return offset
+
+
+def _is_all_settled(source: GroupPosition, log: LogBounds) -> bool:
+    """Return whether the number of settled offsets says so."""
+    return source.above.count == log.end - source.offset
+
+
 def _delivered_again(
-    source: GroupPosition, offset: int
+    source: GroupPosition, offset: int, log: LogBounds
 ) -> tuple[int | None, int | None, int | None]:
     batches = source.above.batches
     if batches is not None:
         acknowledged = count_offsets(batches, DeliveryState.ACKNOWLEDGED, offset)
         archived = sum(count_offsets(batches, state, offset) for state in _ARCHIVED)
         return acknowledged, archived, acknowledged + archived
+    if _is_all_settled(source, log):
+        return None, None, 0
     if offset == source.offset or source.above.count == 0:
         return None, None, source.above.count
     # Retention removed an unknown part of them.

@@ -175,6 +175,34 @@ class TestToConsumerGroup:
             in notes_of(moved)
         )
 
+    @pytest.mark.parametrize(
+        ("batches", "offset", "twice"),
+        [
+            ([(40, 59, ACKNOWLEDGED), (60, 61, ARCHIVED)], 62, 0),
+            ([(40, 59, ACKNOWLEDGED), (63, 64, ACKNOWLEDGED)], 60, 2),
+            ([(40, 59, ACKNOWLEDGED), (60, 60, AVAILABLE)], 60, 0),
+            ([(40, 99, ACKNOWLEDGED)], 100, 0),
+        ],
+    )
+    def test_settled_records_at_the_start_offset_are_passed(
+        self, batches, offset, twice
+    ):
+        """Brokers store the start offset with the next acknowledgement only."""
+        moved = to_consumer(share_position(40, *(batch(*each) for each in batches)))
+
+        assert (40, offset, twice, 0) == (
+            moved.source_offset,
+            moved.offset,
+            moved.twice,
+            moved.missed,
+        )
+
+    def test_position_is_the_end_of_the_log_if_the_lag_is_zero(self):
+        position = GroupPosition(offset=40, above=SettledAbove(batches=None, count=60))
+        moved = to_consumer(position)
+
+        assert (100, 0, 0) == (moved.offset, moved.twice, moved.missed)
+
     def test_undelivered_records_are_not_in_the_notes(self):
         assert () == to_consumer(share_position(40, batch(40, 49, AVAILABLE, 0))).notes
 
@@ -195,7 +223,7 @@ class TestToConsumerGroup:
         assert (13, None, None) == (moved.twice, moved.acknowledged, moved.archived)
 
     def test_twice_is_unknown_from_the_lag_if_records_were_removed(self):
-        position = GroupPosition(offset=10, above=SettledAbove(batches=None, count=13))
+        position = GroupPosition(offset=10, above=SettledAbove(batches=None, count=15))
         moved = to_consumer(position, log=LogBounds(start=25, end=100))
 
         assert (None, None) == (moved.twice, moved.missed)
