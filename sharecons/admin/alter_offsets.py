@@ -5,6 +5,7 @@ from typing import TypeVar
 
 from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions, missing_topics
+from sharecons.config.validation import INT64_MAX
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
@@ -45,9 +46,14 @@ def check_offsets(offsets: NewOffsets, *, allow_specs: bool = True) -> None:
     for (topic, partition), offset in offsets.items():
         if isinstance(offset, OffsetSpec) and allow_specs:
             continue
-        if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
+        if (
+            isinstance(offset, bool)
+            or not isinstance(offset, int)
+            or not 0 <= offset <= INT64_MAX
+        ):
             raise ConfigurationError(
-                f"{topic}-{partition}: an offset is an integer >= 0, not {offset!r}"
+                f"{topic}-{partition}: an offset is an integer from 0 to 2**63 - 1, "
+                f"not {offset!r}"
             )
 
 

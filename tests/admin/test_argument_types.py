@@ -6,6 +6,7 @@ Nothing is sent, so no broker is needed.
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.admin import OffsetSpec
 from sharecons.errors import ConfigurationError
 
 pytestmark = pytest.mark.anyio
@@ -66,12 +67,24 @@ async def test_offsets_that_are_no_mapping_are_a_sentence(call, offsets):
     )
 
 
+@pytest.mark.parametrize(
+    "time", ["2026-11-21", None, 1_764_201_600_000, float("nan"), float("-inf")]
+)
+def test_time_that_is_neither_datetime_nor_seconds_is_a_sentence(time):
+    with pytest.raises(ConfigurationError) as caught:
+        OffsetSpec.at(time)
+
+    text = f"time must be a datetime or seconds since 1970, not {time!r}"
+    assert text == str(caught.value)
+
+
 @calls(OFFSET_CALLS)
-@pytest.mark.parametrize("offset", ["1", None, 1.5, -1, True], ids=repr)
+@pytest.mark.parametrize("offset", ["1", None, 1.5, -1, True, 2**63], ids=repr)
 async def test_wrong_offset_is_a_sentence(call, offset):
     text = await rejection(call, {HERE: offset})
 
-    assert f"orders-0: an offset is an integer >= 0, not {offset!r}" == text
+    limits = "an integer from 0 to 2**63 - 1"
+    assert f"orders-0: an offset is {limits}, not {offset!r}" == text
 
 
 @calls(PARTITION_CALLS)

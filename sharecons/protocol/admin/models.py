@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import ClassVar, Final
 
 from sharecons._record import TopicPartition
-from sharecons.errors import Error
+from sharecons.errors import ConfigurationError, Error
 from sharecons.protocol.open_enum import OpenEnum
 from sharecons.protocol.partitions import Endpoint
 
@@ -166,6 +166,10 @@ class CommittedOffset:
     metadata: str = ""
 
 
+YEAR_10000: Final = 253_402_300_800
+"""Seconds since 1970."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetSpec:
     """A way to look up an offset in a log, as in Kafka's ListOffsets.
@@ -185,8 +189,17 @@ class OffsetSpec:
 
     @classmethod
     def at(cls, time: datetime | float) -> "OffsetSpec":
-        """Return a spec for a time: a datetime (naive: local) or seconds since 1970."""
+        """Return a spec for a time: a datetime (naive: local) or seconds since 1970.
+
+        Raises:
+            ConfigurationError: it is neither, or after the year 9999. Kafka's
+                milliseconds would be, and the log's end would be found for them.
+        """
         seconds = time.timestamp() if isinstance(time, datetime) else time
+        if not isinstance(seconds, int | float) or not abs(seconds) < YEAR_10000:
+            raise ConfigurationError(
+                f"time must be a datetime or seconds since 1970, not {time!r}"
+            )
         return cls(timestamp=max(0, round(seconds * 1000)))
 
 
