@@ -35,11 +35,12 @@ async def read_state(
     current one. So the epoch is read first, and again if it has grown meanwhile.
     """
     named = await find_share_partitions(executor, group_id, partitions)
+    found = named.found
 
     async def send(
         node_id: int, keys: Partitions
     ) -> Mapping[TopicPartition, Reply[SharePartitionState]]:
-        wanted = tuple(named.found[key] for key in keys)
+        wanted = tuple(found[key] for key in keys)
         summaries = await _summaries(executor, node_id, group_id, wanted)
         epochs = {
             each: reply.value.leader_epoch
@@ -53,7 +54,7 @@ async def read_state(
             if each in summaries
         }
 
-    read = await executor.of_share_partitions(group_id, named.found, ACTION, send)
+    read = await executor.of_share_partitions(group_id, found, ACTION, send)
     return _with_unknown(named, read)
 
 
@@ -61,11 +62,12 @@ async def read_state_summary(
     executor: AdminExecutor, group_id: str, partitions: Partitions | None
 ) -> Results[TopicPartition, StateSummary]:
     named = await find_share_partitions(executor, group_id, partitions)
+    found = named.found
 
     async def send(
         node_id: int, keys: Partitions
     ) -> Mapping[TopicPartition, Reply[StateSummary]]:
-        wanted = tuple(named.found[key] for key in keys)
+        wanted = tuple(found[key] for key in keys)
         summaries = await _summaries(executor, node_id, group_id, wanted)
         return {
             key: summaries[each]
@@ -73,7 +75,7 @@ async def read_state_summary(
             if each in summaries
         }
 
-    read = await executor.of_share_partitions(group_id, named.found, ACTION, send)
+    read = await executor.of_share_partitions(group_id, found, ACTION, send)
     return _with_unknown(named, read)
 
 

@@ -25,7 +25,12 @@ from sharecons.inspection.offset_bars import (
     sign_of,
     style_of,
 )
-from sharecons.inspection.partition_rows import columns_of, numbers_of, oldest_of
+from sharecons.inspection.partition_rows import (
+    Column,
+    columns_of,
+    numbers_of,
+    oldest_of,
+)
 
 __all__ = ["draw_partitions", "draw_ranges"]
 
@@ -62,7 +67,8 @@ def draw_partitions(
     columns under a heading for each topic, else on lines of their own.
     """
     bars = offset_bars_of(group)
-    rows = [_row(bar, group, escaped) for bar in bars[:max_rows]]
+    numbers = columns_of(group)
+    rows = [_row(bar, numbers, group.at, escaped) for bar in bars[:max_rows]]
 
     def draw_bar(bar: OffsetBar, width: int) -> Text:
         return _bar_text(bar, width, group.facts.delivery_limit, unicode)
@@ -108,13 +114,10 @@ def draw_ranges(group: GroupInspection, escaped: Escape) -> RenderResult:
     yield table
 
 
-def _row(bar: OffsetBar, group: GroupInspection, escaped: Escape) -> _Row:
+def _row(bar: OffsetBar, columns: Sequence[Column], at: float, escaped: Escape) -> _Row:
     numbers = numbers_of(bar.key, bar.partition)
-    cells = {
-        column.heading: escaped(_cell(numbers[column.name]))
-        for column in columns_of(group)
-    }
-    cells["OLDEST"] = oldest_of(bar.partition, group.at)
+    cells = {column.heading: escaped(_cell(numbers[column.name])) for column in columns}
+    cells["OLDEST"] = oldest_of(bar.partition, at)
     return _Row(cells["TOPIC"], cells, bar)
 
 
