@@ -73,8 +73,16 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(options: argparse.Namespace) -> int:
     # Imported late: the parser of all commands must not import the consumer.
+    from sharecons.cli.exit_codes import exit_code_of
+
     program = import_module("sharecons.demo.program")
-    code: int = program.run(options, output.rich_stdout(), _write, _write_error)
+    code: int = program.run(
+        options,
+        stdout=output.rich_stdout(),
+        write=_write,
+        write_error=_write_error,
+        exit_code_of=exit_code_of,
+    )
     return code
 
 

@@ -18,20 +18,25 @@ __all__ = ["run"]
 Write: TypeAlias = Callable[[str], None]
 
 MISMATCH: Final = 1
-FAILED: Final = 2
 INTERRUPTED: Final = 130
 """128 plus the number of SIGINT, as shells use it."""
 
 
 def run(
-    options: argparse.Namespace, stdout: TextIO, write: Write, write_error: Write
+    options: argparse.Namespace,
+    *,
+    stdout: TextIO,
+    write: Write,
+    write_error: Write,
+    exit_code_of: Callable[[Error], int],
 ) -> int:
-    """Run the demo; return 0 if its check passes, 1 if not, 2 after an error.
+    """Run the demo; return 0 if its check passes, 1 if not, or the code of an error.
 
     Args:
         stdout: the file for the live view on a terminal.
         write: writes a line to stdout and flushes it.
         write_error: writes a line to stderr.
+        exit_code_of: returns the exit code for an error.
     """
     plan = Plan(
         jobs=options.jobs,
@@ -53,8 +58,9 @@ def run(
         return INTERRUPTED
     except (Error, ExceptionGroup) as error:
         # A group holds errors of running consumers, which have the same cause.
-        write_error(str(_first_error(error)))
-        return FAILED
+        first = _first_error(error)
+        write_error(str(first))
+        return exit_code_of(first)
 
 
 def _screen_view(stdout: TextIO) -> View:

@@ -142,7 +142,7 @@ def test_broker_without_share_groups_is_one_error_line(capsys):
         code = run_command(kafka)
     printed = capsys.readouterr()
 
-    assert 2 == code
+    assert 5 == code
     assert "" == printed.out
     assert 1 == printed.err.count("\n")
     assert "does not support ShareGroupHeartbeat" in printed.err
@@ -155,7 +155,7 @@ def test_error_while_running_is_one_error_line(capsys):
         code = run_command(kafka, "--seconds", "5")
     printed = capsys.readouterr()
 
-    assert 2 == code
+    assert 4 == code
     assert 1 == printed.err.count("\n")
     assert "TOPIC_AUTHORIZATION_FAILED" in printed.err
 
@@ -186,7 +186,7 @@ def test_unreachable_broker_is_one_error_line(capsys):
     code = chosen.run(chosen)
     printed = capsys.readouterr()
 
-    assert 2 == code
+    assert 3 == code
     assert "" == printed.out
     assert 1 == printed.err.count("\n")
     assert printed.err.startswith("sharecons demo: no broker responded")
