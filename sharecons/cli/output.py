@@ -130,7 +130,7 @@ def run_command(program: str, command: Callable[[], int]) -> int:
 
 
 def _buffer_stdout() -> None:
-    """Give stdout a buffer if it has none (`python -u`, PYTHONUNBUFFERED).
+    """Add a buffer to stdout if it has none (`python -u`, PYTHONUNBUFFERED).
 
     Without one, Python writes the part of a text that a pipe or a disk takes, and
     ignores the rest.
