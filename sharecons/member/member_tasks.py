@@ -127,7 +127,6 @@ class MemberTasks:
         recorder.held_records = self._leaders.held_records
         self._failed = self._stopped = False
         self._assignment: frozenset[SharePartition] = frozenset()
-        self._any_broker = SharedConnection(self._connect_any)
         self._create_telemetry = create_telemetry
         self.telemetry: Telemetry | None = None
         self._log = get_logger(
@@ -136,7 +135,8 @@ class MemberTasks:
         self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)
-        cluster.outages = self.problems.outages
+        cluster.outages = outages = self.problems.outages
+        self._any_broker = SharedConnection(self._connect_any, outages.failed)
         recorder.problems = self.problems.lasting
 
     # Called by the consumer.

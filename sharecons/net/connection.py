@@ -8,7 +8,7 @@ A request that is cancelled or fails can leave its response in flight, so the
 connection closes itself.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Container, Mapping
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -329,10 +329,20 @@ class ReconnectingConnection:
 
 
 class SharedConnection(ReconnectingConnection):
-    """A `ReconnectingConnection` of several tasks, whose requests take turns."""
+    """A `ReconnectingConnection` of several tasks, whose requests take turns.
 
-    def __init__(self, connect: Callable[[], Awaitable[Connection]]) -> None:
+    Args:
+        avoided: the addresses of brokers that should not be sent requests; a request
+            connects again if the connection is to one of them.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[Connection]],
+        avoided: Container[str] = (),
+    ) -> None:
         super().__init__(connect)
+        self._avoided = avoided
         self._lock = anyio.Lock()
 
     async def open(self) -> None:
@@ -341,4 +351,7 @@ class SharedConnection(ReconnectingConnection):
 
     async def send(self, request: Any, timeout: float) -> Any:
         async with self._lock:
+            connection = self._connection
+            if connection is not None and connection.broker in self._avoided:
+                await connection.aclose()
             return await super().send(request, timeout)
