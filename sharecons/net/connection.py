@@ -339,7 +339,7 @@ class SharedConnection(ReconnectingConnection):
     def __init__(
         self,
         connect: Callable[[], Awaitable[Connection]],
-        avoided: Container[str] = (),
+        avoided: Container[object] = (),
     ) -> None:
         super().__init__(connect)
         self._avoided = avoided

@@ -1,14 +1,15 @@
 """The decisions about the fetches of one leader: when, from where, how much, how long.
 
-`FetchControl` combines them in a `FetchPlan`. The amounts come from `prefetch` and
-`byte_limit`; the times from `fetch_pauses`, `empty_responses`, `quota` and the
-batcher's `redeliveries`; the partitions from `fetchable_partitions` and
+`FetchControl` combines them in a `FetchPlan`. The amounts come from `prefetch`,
+`byte_limit` and `transfer_limit`; the times from `fetch_pauses`, `empty_responses`,
+`quota` and the batcher's `redeliveries`; the partitions from `fetchable_partitions` and
 `partition_rotation`; the wait at the broker from `max_wait` and `arrival_rate`.
 """
 
 import math
 from typing import Final, NamedTuple, final
 
+from sharecons.errors import Error, RequestTimedOutError
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.backoff import spread_of
 from sharecons.protocol.fetch.arrival_rate import MAX_GATHER_TIME, ArrivalRate
@@ -23,8 +24,13 @@ from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.quota import Quota
 from sharecons.protocol.fetch.session_manager import OPENING, ShareSession
 from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.fetch.transfer_limit import TransferLimit
 from sharecons.protocol.partitions import SharePartition
-from sharecons.protocol.share_messages import ShareFetch, ShareFetchResponse
+from sharecons.protocol.share_messages import (
+    ShareAcknowledge,
+    ShareFetch,
+    ShareFetchResponse,
+)
 
 __all__ = ["FetchControl", "FetchOutcome"]
 
@@ -75,6 +81,7 @@ class FetchControl:
         self._arrival_rate = ArrivalRate()
         self._max_wait = MaxWait(settings.max_wait)
         self._quota = Quota()
+        self._transfer_limit = TransferLimit()
         spread = spread_of(settings.member_id)
         self._empty_responses = EmptyResponses(spread, settings.max_wait)
         self._records_lost_until = -math.inf
@@ -185,7 +192,9 @@ class FetchControl:
             partitions=requested,
             max_wait=self._max_wait.next(max_wait, until_request) if may_wait else 0.0,
             min_bytes=min_bytes,
-            max_bytes=self._quota.limit_bytes(size, now),
+            max_bytes=self._transfer_limit.limit_bytes(
+                self._quota.limit_bytes(size, now)
+            ),
             max_records=limit,
             record_limit=failed or self._settings.record_limit or not whole_batches,
         )
@@ -223,6 +232,9 @@ class FetchControl:
         stalled = False
         if records:
             self._prefetch.measure(response.partitions, self.lock_timeout)
+            self._transfer_limit.on_received(
+                size, now - sent_at, request.max_wait, self.lock_timeout
+            )
             if self._empty_responses.in_a_row:
                 self._empty_responses.reset()
         elif _is_unexplained(request, response):
@@ -238,6 +250,13 @@ class FetchControl:
             is_throttled=self._count_bytes(request, response, records, size, now),
             is_stalled=stalled,
         )
+
+    def on_error(self, request: ShareFetch | ShareAcknowledge, error: Error) -> None:
+        """Request less next if the response to a fetch did not arrive in time."""
+        if isinstance(request, ShareAcknowledge) or not _can_acquire(request):
+            return
+        if isinstance(error, RequestTimedOutError):
+            self._transfer_limit.on_timed_out(request.max_bytes)
 
     def on_acknowledged(self) -> None:
         """End the pause after empty responses: acknowledgements were applied."""
@@ -267,7 +286,7 @@ class FetchControl:
         """
         if records:
             self._quota.on_received(size, now)
-        elif response.throttle and min(request.max_bytes, request.max_records) > 0:
+        elif response.throttle and _can_acquire(request):
             lost = self._prefetch.expected_bytes(request.max_records)
             lost = min(lost, request.max_bytes)
             self._quota.on_throttled(response.throttle, lost, now)
@@ -275,6 +294,10 @@ class FetchControl:
                 self._records_lost_until = now + self.lock_timeout
             return self._quota.failures == THROTTLED_TO_REPORT
         return False
+
+
+def _can_acquire(request: ShareFetch) -> bool:
+    return min(request.max_bytes, request.max_records) > 0
 
 
 def _is_unexplained(request: ShareFetch, response: ShareFetchResponse) -> bool:

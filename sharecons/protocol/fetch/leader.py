@@ -223,6 +223,7 @@ class Leader:
                 self._reopen_session(request, response, now, applied=True)
 
     def on_error(self, request: Request, error: Error, now: float) -> None:
+        self._control.on_error(request, error)
         self.connection_lost(error, now)
 
     def connection_lost(self, error: Error, now: float) -> None:
