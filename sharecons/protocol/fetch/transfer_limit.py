@@ -8,6 +8,10 @@ So the bytes of a fetch are limited to what arrived in TARGET seconds at the spe
 the response before. The time from a request to its response includes a wait at the
 broker: it shows how slow the network is only if it is longer than this wait, otherwise
 how fast it is at least.
+
+A response can be small because of the limit: a broker divides it among the partitions,
+and sends one batch if a batch is larger than a part. So small responses that are fast
+double the limit.
 """
 
 import math
@@ -28,8 +32,12 @@ MIN_MEASURED: Final = 16 << 10
 """Bytes from which a response is measured: a round trip takes most of the time of a
 smaller one."""
 
-SLOW: Final = 0.1
-"""Seconds beyond the wait at the broker from which the network is slow."""
+GROWTH: Final = 2
+"""The factor of the limit after a fast response that is too small to be measured."""
+
+SLOW: Final = 0.5
+"""Seconds beyond the wait at the broker from which the network is slow. A busy broker
+or event loop delays responses by less."""
 
 SHRINK: Final = 16
 """The divisor of the limit after a timeout: from 8 MiB it takes two to MIN_LIMIT."""
@@ -53,11 +61,13 @@ class TransferLimit:
             max_wait: for how many seconds the broker could wait.
             lock_duration: for how many seconds records are locked; 0.0 if unknown.
         """
+        is_slow = seconds - max_wait > SLOW
         if size < MIN_MEASURED:
+            if not is_slow:
+                self._limit *= GROWTH
             return
         target = min(TARGET, lock_duration * LOCK_FRACTION or TARGET)
         limit = max(MIN_LIMIT, size * target / max(seconds, 1e-6))
-        is_slow = seconds - max_wait > SLOW
         self._limit = limit if is_slow else max(limit, self._limit)
 
     def on_timed_out(self, max_bytes: int) -> None:
