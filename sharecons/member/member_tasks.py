@@ -135,8 +135,11 @@ class MemberTasks:
         self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)
-        cluster.outages = outages = self.problems.outages
-        self._any_broker = SharedConnection(self._connect_any, outages.failed)
+        cluster.outages = self.problems.outages
+        self._any_broker = SharedConnection(
+            lambda: cluster.connect_any(self.metadata.brokers.values()),
+            lambda broker: cluster.should_avoid(broker, self.metadata.brokers.values()),
+        )
         recorder.problems = self.problems.lasting
 
     # Called by the consumer.
@@ -297,9 +300,6 @@ class MemberTasks:
     async def _run_metadata(self) -> None:
         wakeup, on_change = self._metadata_wakeup, self._on_metadata_change
         await drive(self.metadata, self.send_to_any, wakeup, on_change)
-
-    async def _connect_any(self) -> Connection:
-        return await self._cluster.connect_any(self.metadata.brokers.values())
 
     # Events of the machines.
 

@@ -92,6 +92,11 @@ class Cluster:
             connection.watch(outages)
         return connection
 
+    def should_avoid(self, broker: str, known: Iterable[Endpoint]) -> bool:
+        """Return whether a broker has failed and another of the known ones has not."""
+        failed = self.outages.failed if self.outages is not None else ()
+        return broker in failed and any(str(each) not in failed for each in known)
+
     async def connect_any(
         self,
         known: Iterable[Endpoint] = (),

@@ -8,7 +8,7 @@ A request that is cancelled or fails can leave its response in flight, so the
 connection closes itself.
 """
 
-from collections.abc import Awaitable, Callable, Container, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from math import inf
 from typing import Any, Final
@@ -332,17 +332,17 @@ class SharedConnection(ReconnectingConnection):
     """A `ReconnectingConnection` of several tasks, whose requests take turns.
 
     Args:
-        avoided: the addresses of brokers that should not be sent requests; a request
-            connects again if the connection is to one of them.
+        should_avoid: returns whether requests should go to another broker than this
+            address; then a request connects again.
     """
 
     def __init__(
         self,
         connect: Callable[[], Awaitable[Connection]],
-        avoided: Container[object] = (),
+        should_avoid: Callable[[str], bool] = lambda _: False,
     ) -> None:
         super().__init__(connect)
-        self._avoided = avoided
+        self._should_avoid = should_avoid
         self._lock = anyio.Lock()
 
     async def open(self) -> None:
@@ -352,6 +352,6 @@ class SharedConnection(ReconnectingConnection):
     async def send(self, request: Any, timeout: float) -> Any:
         async with self._lock:
             connection = self._connection
-            if connection is not None and connection.broker in self._avoided:
+            if connection is not None and self._should_avoid(connection.broker):
                 await connection.aclose()
             return await super().send(request, timeout)
