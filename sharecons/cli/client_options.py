@@ -63,7 +63,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def load_settings(options: argparse.Namespace) -> "ClientSettings":
     """Combine options, environment variables and properties file.
 
-    Write a warning to stderr for each unknown property.
+    Write a warning to stderr for each property and environment variable without an
+    effect.
 
     Raises:
         ConfigurationError: a value is invalid; the message says which and where.

@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from sharecons.config.validation import check_unicode
 from sharecons.errors import ConfigurationError
+from sharecons.log import get_logger
 from sharecons.protocol.sasl.credentials import (
     MECHANISMS,
     OAUTHBEARER,
@@ -21,6 +22,8 @@ from sharecons.protocol.sasl.credentials import (
 )
 
 __all__ = ["Security"]
+
+_log = get_logger(__name__)
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Path = str | PathLike[str]
@@ -183,7 +186,9 @@ class Security:
         """Return the settings in a Kafka client's properties (`security.protocol` …).
 
         Accepts the names of Java's clients and of librdkafka; ignores other properties.
-        Relative paths start at the working directory.
+        Relative paths start at the working directory. Logs a warning for each property
+        that seems misspelled, and if `security.protocol` is missing although there are
+        properties for TLS or SASL.
 
         Raises:
             ConfigurationError: a property is invalid; the message names it.
@@ -196,12 +201,21 @@ class Security:
             )
         # Imported here: programs that pass arguments do not need them.
         from sharecons.config.properties.errors import PropertyError
-        from sharecons.config.properties.security import build_security_parts, expand
+        from sharecons.config.properties.known_properties import unknown_warning
+        from sharecons.config.properties.security import (
+            build_security_parts,
+            expand,
+            missing_protocol,
+        )
 
         try:
-            context, credentials = build_security_parts(expand(properties))
+            expanded = expand(properties)
+            context, credentials = build_security_parts(expanded)
         except PropertyError as error:
             raise ConfigurationError(str(error)) from error
+        for warning in (*map(unknown_warning, properties), missing_protocol(expanded)):
+            if warning:
+                _log.warning("property without an effect", reason=str(warning))
         return cls(ssl_context=context, credentials=credentials)
 
     @property

@@ -36,7 +36,8 @@ class ClientSettings:
         security: TLS and SASL; None for plain TCP.
         client_id: the name in brokers' logs and quotas.
         timeout: seconds for a whole call.
-        warnings: one line for each unknown property.
+        warnings: one line for each unknown property or environment variable, and one
+            if properties for TLS or SASL have no effect without `security.protocol`.
     """
 
     bootstrap_servers: str
@@ -88,12 +89,13 @@ def load(
 
 def _settings(merged: "MergedProperties", timeout: float | None) -> ClientSettings:
     properties = merged.properties
+    warnings = [*merged.warnings, merged.protocol_warning()]
     return ClientSettings(
         bootstrap_servers=_bootstrap_servers(properties),
         security=_security(properties),
         client_id=_client_id(properties),
         timeout=_timeout(properties) if timeout is None else timeout,
-        warnings=tuple(merged.warnings),
+        warnings=tuple(each for each in warnings if each),
     )
 
 

@@ -157,6 +157,16 @@ def test_misspelled_property_is_logged_with_the_right_one(
     assert f"did you mean {near}?" in line
 
 
+def test_missing_security_protocol_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    properties = {**MINIMUM, "sasl.username": "alice", "sasl.password": "secret"}
+    ShareConsumer.from_properties(properties, "orders")
+    ShareConsumer.from_properties(properties, "orders", security=Security())
+
+    (line,) = warnings_of(caplog)
+    assert "properties: sasl.username: sasl.* properties have no effect without" in line
+    assert "secret" not in line
+
+
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [

@@ -327,6 +327,15 @@ def test_missing_token_source_is_reported(properties, expected):
     assert expected in error_of(TOKENS, properties)
 
 
+def test_properties_without_an_effect_are_logged(caplog):
+    security({"sasl.username": "alice", "sasl.password": "secret", "ssl.cafile": "x"})
+
+    unknown, no_protocol = caplog.messages
+    assert "unknown property ssl.cafile" in unknown
+    assert "sasl.* properties have no effect without security.protocol" in no_protocol
+    assert "secret" not in caplog.text
+
+
 # TLS.
 
 

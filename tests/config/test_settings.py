@@ -98,8 +98,75 @@ def test_api_timeout_overrides_request_timeout(file):
     assert 9.0 == found.timeout
 
 
-def test_unknown_variables_are_ignored():
-    found = load_settings({"SHARECONS_PURE": "1", "HOME": "/"}, bootstrap_servers="b:1")
+@pytest.mark.parametrize(
+    "variable",
+    [
+        "HOME",
+        "SHARECONS_COMPILE",
+        "SHARECONS_PURE",
+        "SHARECONS_TEST_BROKER",
+        "SHARECONS_SPARK_SEED",
+        # Kubernetes sets these for the services "sharecons" and "sharecons-exporter".
+        "SHARECONS_PORT",
+        "SHARECONS_EXPORTER_SERVICE_HOST",
+        "SHARECONS_EXPORTER_SERVICE_PORT_HTTP",
+        "SHARECONS_EXPORTER_PORT_9464_TCP_ADDR",
+        # A property of Java's clients, which has no warning in a file either.
+        "SHARECONS_SASL_LOGIN_CLASS",
+    ],
+)
+def test_variables_of_others_have_no_warning(variable):
+    assert () == load_settings({variable: "1"}, bootstrap_servers="b:1").warnings
+
+
+@pytest.mark.parametrize(
+    ("variable", "near"),
+    [
+        ("SHARECONS_SECURITY_PROTCOL", "SHARECONS_SECURITY_PROTOCOL"),
+        ("SHARECONS_COMAND_CONFIG", "SHARECONS_COMMAND_CONFIG"),
+        ("SHARECONS_PASSWORD", "SHARECONS_SASL_PASSWORD"),
+        ("SHARECONS_GROUP_ID", None),
+    ],
+)
+def test_unknown_variable_has_a_warning(variable, near):
+    [warning] = load_settings({variable: "secret"}, bootstrap_servers="b:1").warnings
+
+    hint = f"; did you mean {near}?" if near else ""
+    assert f"unknown environment variable {variable}{hint}" == warning
+
+
+@pytest.mark.parametrize(
+    ("properties", "expected"),
+    [
+        (
+            {"sasl.username": "alice", "sasl.password": "secret"},
+            "sasl.username: sasl.* properties have no effect without security.protocol "
+            "(default: PLAINTEXT); set security.protocol to SASL_SSL, or "
+            "SASL_PLAINTEXT without TLS",
+        ),
+        (
+            {"ssl.ca.location": "ca.pem"},
+            "ssl.truststore.location: ssl.* properties have no effect without "
+            "security.protocol (default: PLAINTEXT); set security.protocol to SSL",
+        ),
+        (
+            {"ssl.key.password": "secret", "sasl.jaas.config": LOGIN},
+            "sasl.jaas.config: sasl.* and ssl.* properties have no effect without "
+            "security.protocol (default: PLAINTEXT); set security.protocol to SASL_SSL",
+        ),
+    ],
+)
+def test_missing_security_protocol_has_a_warning(properties, expected):
+    found = load_settings(bootstrap_servers="b:1", properties=properties)
+
+    assert (f"--command-property: {expected}",) == found.warnings
+    assert found.security is None
+
+
+def test_plaintext_has_no_warning_about_properties_for_sasl(file):
+    found = load_settings(
+        command_config=file, properties={"security.protocol": "PLAINTEXT"}
+    )
 
     assert () == found.warnings
 

@@ -1,15 +1,22 @@
-"""The known properties of connections and security.
+"""The known properties of connections and security, and their environment variables.
 
 An unknown property with one of `CHECKED_PREFIXES` results in a warning: it is probably
 misspelled, and the connection would fail for an unclear reason. Other properties are
 ignored, since one file often configures producers and consumers too.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final
 
-__all__ = ["ALIASES", "SUPPORTED", "unknown_warning"]
+__all__ = [
+    "ALIASES",
+    "SUPPORTED",
+    "find_variables",
+    "unknown_variable_warning",
+    "unknown_warning",
+]
 
 ALIASES: Final[Mapping[str, str]] = {
     "metadata.broker.list": "bootstrap.servers",
@@ -75,6 +82,43 @@ IGNORED_PREFIXES: Final = (
     "ssl.sigalgs.list",
     "ssl.trustmanager.algorithm",
 )
+
+PREFIX: Final = "SHARECONS_"
+"""The prefix of environment variables."""
+
+_OTHER_VARIABLES: Final = re.compile(
+    # The command's file, the build, and the tests of this project.
+    r"COMMAND_CONFIG|COMPILE|PURE|(TEST|SPARK)_.*"
+    # Kubernetes sets these for a service whose name begins with "sharecons".
+    r"|(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_.*)?)"
+)
+"""Names without the prefix of variables that are no properties."""
+
+
+def find_variables(environ: Iterable[str]) -> dict[str, str]:
+    """Return the names of environment variables for properties, by property."""
+    return {
+        name.removeprefix(PREFIX).lower().replace("_", "."): name
+        for name in environ
+        if name.startswith(PREFIX)
+        and not _OTHER_VARIABLES.fullmatch(name.removeprefix(PREFIX))
+    }
+
+
+def unknown_variable_warning(name: str) -> str | None:
+    """Return a warning if the variable for this property has no effect, else None.
+
+    `CHECKED_PREFIXES` do not limit it: no other program uses these variables.
+    """
+    if name in SUPPORTED or name.startswith(IGNORED_PREFIXES):
+        return None
+    near = get_close_matches(name, [*SUPPORTED, "command.config"], 1)
+    hint = f"; did you mean {_to_variable(near[0])}?" if near else ""
+    return f"unknown environment variable {_to_variable(name)}{hint}"
+
+
+def _to_variable(name: str) -> str:
+    return PREFIX + name.upper().replace(".", "_")
 
 
 def unknown_warning(name: str) -> str | None:

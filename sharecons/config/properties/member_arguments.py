@@ -40,6 +40,7 @@ def load_arguments(
     else:
         merged.add_file(properties)
         where = fspath(properties)
+    warnings = list(merged.warnings)
     try:
         used = {
             name: text
@@ -49,12 +50,14 @@ def load_arguments(
         found = convert_properties(used, given)
         security = given.get("security")
         if security is None:
+            if warning := merged.protocol_warning():
+                warnings.append(warning)
             context, credentials = build_security_parts(merged.properties)
             if context is not None or credentials is not None:
                 security = Security(ssl_context=context, credentials=credentials)
     except PropertyError as error:
         raise merged.with_origin(error, where) from error
-    for warning in merged.warnings:
+    for warning in warnings:
         _log.warning("property without an effect", reason=warning)
     ignored = {
         name: reason

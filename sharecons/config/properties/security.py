@@ -7,10 +7,10 @@ from typing import Final
 from sharecons.config.properties import jaas, stores
 from sharecons.config.properties.credentials import build_credentials
 from sharecons.config.properties.errors import PropertyError
-from sharecons.config.properties.known_properties import ALIASES
+from sharecons.config.properties.known_properties import ALIASES, SUPPORTED
 from sharecons.protocol.sasl.credentials import Credentials
 
-__all__ = ["SecurityParts", "build_security_parts", "expand"]
+__all__ = ["SecurityParts", "build_security_parts", "expand", "missing_protocol"]
 
 SecurityParts = tuple[ssl.SSLContext | None, Credentials | None]
 """The context for TLS and the credentials for SASL; None where it is not used."""
@@ -40,6 +40,33 @@ def expand(properties: Mapping[str, str]) -> dict[str, str]:
             if name in options:
                 found[f"sasl.{name}"] = options[name]
     return found
+
+
+def missing_protocol(properties: Mapping[str, str]) -> PropertyError | None:
+    """Return an error if TLS or SASL is configured without a security protocol.
+
+    Kafka's default is PLAINTEXT, so that these properties have no effect. It is only a
+    warning because Kafka's own clients accept it.
+
+    Args:
+        properties: properties from `expand`.
+    """
+    names = [name for name in properties if name in SUPPORTED]
+    sasl = [name for name in names if name.startswith("sasl.")]
+    tls = [name for name in names if name.startswith("ssl.")]
+    if PROTOCOL in properties or not (sasl or tls):
+        return None
+    if not sasl:
+        kinds, advice = "ssl.*", "SSL"
+    elif tls:
+        kinds, advice = "sasl.* and ssl.*", "SASL_SSL"
+    else:
+        kinds, advice = "sasl.*", "SASL_SSL, or SASL_PLAINTEXT without TLS"
+    return PropertyError(
+        (sasl + tls)[0],
+        f"{kinds} properties have no effect without {PROTOCOL} (default: PLAINTEXT); "
+        f"set {PROTOCOL} to {advice}",
+    )
 
 
 def build_security_parts(properties: Mapping[str, str]) -> SecurityParts:

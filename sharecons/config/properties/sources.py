@@ -2,29 +2,26 @@
 
 from collections.abc import Mapping
 from os import PathLike, fspath
-from typing import Final
-
 from sharecons.config.properties import jaas
 from sharecons.config.properties.errors import PropertyError
 from sharecons.config.properties.known_properties import (
     ALIASES,
     SUPPORTED,
+    find_variables,
+    unknown_variable_warning,
     unknown_warning,
 )
-from sharecons.config.properties.security import expand
+from sharecons.config.properties.security import expand, missing_protocol
 from sharecons.errors import ConfigurationError
 
 __all__ = ["MergedProperties"]
-
-PREFIX: Final = "SHARECONS_"
-
 
 class MergedProperties:
     """Properties and the origin of each; later additions override earlier ones.
 
     Attributes:
         properties: the properties under Java's names (see `security.expand`).
-        warnings: one line for each unknown property.
+        warnings: one line for each unknown property or environment variable.
     """
 
     def __init__(self) -> None:
@@ -69,13 +66,22 @@ class MergedProperties:
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
         """Add the supported properties in environment variables; ignore others."""
-        variables = {
-            name.removeprefix(PREFIX).lower().replace("_", "."): name
-            for name in environ
-            if name.startswith(PREFIX)
-        }
+        variables = find_variables(environ)
+        for name in variables:
+            if warning := unknown_variable_warning(name):
+                self.warnings.append(warning)
         known = {name: variables[name] for name in variables.keys() & SUPPORTED}
         self.add({name: environ[variable] for name, variable in known.items()}, known)
+
+    def protocol_warning(self) -> str | None:
+        """Return a warning if the security protocol is missing, else None.
+
+        Then the client connects without TLS and SASL, and properties for these have no
+        effect.
+        """
+        if (found := missing_protocol(self.properties)) is None:
+            return None
+        return f"{self._origins[found.property]}: {found}"
 
     def with_origin(
         self, error: PropertyError, default: str | None = None
