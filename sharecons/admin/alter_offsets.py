@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from sharecons._record import TopicPartition
 from sharecons.admin.missing import missing_partitions, missing_topics
-from sharecons.config.validation import INT64_MAX
+from sharecons.config.validation import INT64_MAX, check_count, check_string
 from sharecons.errors import ConfigurationError, ConnectionFailedError, Error
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.log_offsets import list_offsets
@@ -45,6 +45,7 @@ def check_offsets(offsets: NewOffsets, *, allow_specs: bool = True) -> None:
     """
     for (topic, partition), offset in offsets.items():
         if isinstance(offset, OffsetSpec) and allow_specs:
+            _check_timestamp(topic, partition, offset)
             continue
         if (
             isinstance(offset, bool)
@@ -58,22 +59,38 @@ def check_offsets(offsets: NewOffsets, *, allow_specs: bool = True) -> None:
 
 
 def check_committed(offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-    """Check committed offsets; raises as `check_offsets`."""
+    """Check committed offsets.
+
+    Raises:
+        ConfigurationError: an offset, an epoch or metadata cannot be in a request.
+    """
     plain = {key: committed.offset for key, committed in offsets.items()}
     check_offsets(plain, allow_specs=False)
+    for (topic, partition), committed in offsets.items():
+        if committed.leader_epoch is not None:
+            name = f"leader_epoch of {topic}-{partition}"
+            check_count(name, committed.leader_epoch, 0)
+        check_string(f"metadata of {topic}-{partition}", committed.metadata)
 
 
 def check_specs(specs: Mapping[TopicPartition, OffsetSpec]) -> None:
     """Check that all values can be looked up.
 
     Raises:
-        ConfigurationError: a value is no `OffsetSpec`.
+        ConfigurationError: a value is no `OffsetSpec`, or its timestamp is out of
+            range.
     """
     for (topic, partition), spec in specs.items():
         if not isinstance(spec, OffsetSpec):
             raise ConfigurationError(
                 f"{topic}-{partition}: spec must be an OffsetSpec, not {spec!r}"
             )
+        _check_timestamp(topic, partition, spec)
+
+
+def _check_timestamp(topic: str, partition: int, spec: OffsetSpec) -> None:
+    name = f"timestamp of the OffsetSpec of {topic}-{partition}"
+    check_count(name, spec.timestamp, -INT64_MAX, INT64_MAX)
 
 
 async def alter_share_group_offsets(

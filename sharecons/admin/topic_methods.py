@@ -113,4 +113,5 @@ class TopicMethods(AdminLifecycle):
 
         offsets = validation.check_by_partition("offsets", offsets)
         alter_offsets.check_offsets(offsets, allow_specs=False)
+        validation.check_count("max_bytes", max_bytes, 1)
         return await read_log(self._executor(), offsets, max_bytes)

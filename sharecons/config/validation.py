@@ -183,7 +183,8 @@ def check_partitions(
     """Return the partitions as a tuple of `TopicPartition`; None stays None.
 
     Raises:
-        ConfigurationError: one is not a pair of a topic and a partition number.
+        ConfigurationError: one is not a pair of a topic and a partition number, or the
+            number is out of range.
     """
     if partitions is None:
         return None
@@ -198,6 +199,7 @@ def check_partitions(
                 f"partitions must be TopicPartition(topic, partition), not {each!r}"
             )
         check_topic("partitions", each[0])
+        check_count(f"partition of topic {each[0]!r}", each[1], 0)
     return tuple(TopicPartition(*each) for each in given)
 
 
@@ -207,8 +209,8 @@ def check_by_partition(
     """Return a mapping with `TopicPartition` keys; a plain pair counts as one.
 
     Raises:
-        ConfigurationError: it is no mapping, or a key is no pair of a topic and a
-            partition number.
+        ConfigurationError: it is no mapping, or a key is not valid for
+            `check_partitions`.
     """
     if not isinstance(values, Mapping):
         raise ConfigurationError(

@@ -6,12 +6,13 @@ Nothing is sent, so no broker is needed.
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
-from sharecons.admin import OffsetSpec
+from sharecons.admin import CommittedOffset, OffsetSpec
 from sharecons.errors import ConfigurationError
 
 pytestmark = pytest.mark.anyio
 
 HERE = TopicPartition("orders", 0)
+INT32 = "must be between 0 and 2,147,483,647"
 BAD_KEYS = [
     "orders",
     ("orders",),
@@ -32,6 +33,9 @@ PARTITION_CALLS = {
     "list_offsets": lambda a, v: a.list_offsets(v),
     "list_offsets of a mapping": lambda a, v: a.list_offsets(dict.fromkeys(v)),
     "list_share_group_offsets": lambda a, v: a.list_share_group_offsets(
+        "g", partitions=v
+    ),
+    "list_consumer_group_offsets": lambda a, v: a.list_consumer_group_offsets(
         "g", partitions=v
     ),
     "read_state": lambda a, v: a.read_state("g", v),
@@ -85,6 +89,58 @@ async def test_wrong_offset_is_a_sentence(call, offset):
 
     limits = "an integer from 0 to 2**63 - 1"
     assert f"orders-0: an offset is {limits}, not {offset!r}" == text
+
+
+@calls(OFFSET_CALLS)
+async def test_partition_number_of_offsets_beyond_int32_is_a_sentence(call):
+    text = await rejection(call, {TopicPartition("orders", 2**31): 1})
+
+    assert f"partition of topic 'orders' {INT32}, not {2**31}" == text
+
+
+@calls(PARTITION_CALLS)
+async def test_partition_number_beyond_int32_is_a_sentence(call):
+    text = await rejection(call, [TopicPartition("orders", 2**31)])
+
+    assert f"partition of topic 'orders' {INT32}, not {2**31}" == text
+
+
+@pytest.mark.parametrize("epoch", [2**31, -1])
+async def test_leader_epoch_out_of_range_is_a_sentence(epoch):
+    text = await rejection(
+        OFFSET_CALLS["alter_consumer_group_offsets"],
+        {HERE: CommittedOffset(offset=1, leader_epoch=epoch)},
+    )
+
+    assert f"leader_epoch of orders-0 {INT32}, not {epoch}" == text
+
+
+async def test_metadata_of_an_offset_beyond_int16_is_a_sentence():
+    text = await rejection(
+        OFFSET_CALLS["alter_consumer_group_offsets"],
+        {HERE: CommittedOffset(offset=1, metadata="m" * 40_000)},
+    )
+
+    assert text.startswith("metadata of orders-0 must be at most 32,767 bytes")
+
+
+@calls(
+    {
+        "list_offsets": PARTITION_CALLS["list_offsets"],
+        "alter_share_group_offsets": OFFSET_CALLS["alter_share_group_offsets"],
+    }
+)
+async def test_timestamp_of_a_spec_beyond_int64_is_a_sentence(call):
+    text = await rejection(call, {HERE: OffsetSpec(timestamp=2**63)})
+
+    assert text.startswith("timestamp of the OffsetSpec of orders-0 must be between ")
+
+
+@pytest.mark.parametrize("max_bytes", [0, 2**31, 1.5])
+async def test_max_bytes_out_of_range_is_a_sentence(max_bytes):
+    text = await rejection(lambda a, v: a.read_log({HERE: 0}, max_bytes=v), max_bytes)
+
+    assert text.startswith("max_bytes must be ")
 
 
 @calls(PARTITION_CALLS)

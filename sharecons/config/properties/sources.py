@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from os import PathLike, fspath
+
 from sharecons.config.properties import jaas
 from sharecons.config.properties.errors import PropertyError
 from sharecons.config.properties.known_properties import (
@@ -15,6 +16,7 @@ from sharecons.config.properties.security import expand, missing_protocol
 from sharecons.errors import ConfigurationError
 
 __all__ = ["MergedProperties"]
+
 
 class MergedProperties:
     """Properties and the origin of each; later additions override earlier ones.
