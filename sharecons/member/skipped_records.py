@@ -161,9 +161,10 @@ def _log_counts(group_id: str, counts: Mapping[str, int], is_chosen: bool) -> No
     (_log.info if is_chosen else _log.warning)(
         "the group starts at the end of partitions that it has not read: records that "
         f"are there already are not delivered. {OFFSET_RESET} is latest; run the "
-        'command before the first start, or pass auto_offset_reset="earliest"',
+        'command before the first start, or pass auto_offset_reset="earliest" '
+        "(commands have --auto-offset-reset earliest)",
         group=group_id,
         records=sum(counts.values()),
-        topics={name: count for name, count in counts.items() if count},
+        topics=", ".join(f"{name}: {n}" for name, n in counts.items() if n),
         command=configure_command(group_id, "earliest"),
     )

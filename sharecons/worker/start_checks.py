@@ -116,8 +116,8 @@ class StartChecks:
             raise ConfigurationError(
                 f"group {group!r} has {OFFSET_RESET}=latest, so it would never receive "
                 "copies that are written to a retry topic before the group reads it; "
-                'pass auto_offset_reset="earliest", or run: '
-                f"{command}"
+                'pass auto_offset_reset="earliest" (--auto-offset-reset earliest), or '
+                f"run: {command}"
             )
 
     # The topics.
