@@ -5,6 +5,7 @@ from contextlib import aclosing
 from types import TracebackType
 from typing import Final, Self
 
+from sharecons._record import TopicPartition
 from sharecons.admin import Results, ShareGroupAdmin
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
@@ -30,7 +31,12 @@ from sharecons.dead_letters.models import (
 from sharecons.dead_letters.origins import Origins
 from sharecons.dead_letters.plan import RedrivePlan
 from sharecons.dead_letters.progress_store import GROUP_PREFIX
-from sharecons.dead_letters.reader import dead_letters_of, log_ranges, read_records
+from sharecons.dead_letters.reader import (
+    dead_letters_of,
+    log_ranges,
+    range_of,
+    read_records,
+)
 from sharecons.dead_letters.redrive import OnDecision, OnProgress, Redrive
 from sharecons.errors import ConfigurationError
 from sharecons.instrumentation import Instrumentation, choose_instrumentation
@@ -157,19 +163,19 @@ class DeadLetters:
         Others are not read, so `duplicate_of` is None.
 
         Raises:
-            BrokerError: the topic or partition does not exist, or cannot be read.
+            ConfigurationError: the topic has no such partition.
+            BrokerError: the topic does not exist, or the partition cannot be read.
         """
-        ranges = await log_ranges(self._admin, self.topic)
-        for key, (start, end) in ranges.items():
-            if key.partition == partition and start <= offset < end:
-                marks = await load_marks(self._admin, [key])
-                slices = read_records(self._admin, key, offset, offset + 1)
-                async with aclosing(slices):
-                    async for records, *_ in slices:
-                        for letter in await dead_letters_of(
-                            self._admin, records, fetch=True
-                        ):
-                            return marks.add_to(letter)
+        key = TopicPartition(self.topic, partition)
+        start, end = range_of(await log_ranges(self._admin, self.topic), key)
+        if not start <= offset < end:
+            return None
+        marks = await load_marks(self._admin, [key])
+        slices = read_records(self._admin, key, offset, offset + 1)
+        async with aclosing(slices):
+            async for records, *_ in slices:
+                for letter in await dead_letters_of(self._admin, records, fetch=True):
+                    return marks.add_to(letter)
         return None
 
     async def redrive(

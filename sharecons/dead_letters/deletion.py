@@ -12,6 +12,7 @@ from sharecons.dead_letters.reader import (
     LogRange,
     load_origins,
     log_ranges,
+    range_of,
     read_records,
 )
 from sharecons.errors import ConfigurationError, Error
@@ -52,12 +53,7 @@ async def plan_deletion(
 def _check_offset(
     topic: str, partition: int, offset: int, logs: Mapping[TopicPartition, LogRange]
 ) -> None:
-    log_range = logs.get(TopicPartition(topic, partition))
-    if log_range is None:
-        raise ConfigurationError(
-            f"{topic} has no partition {partition}: its partitions are 0 to "
-            f"{len(logs) - 1}"
-        )
+    log_range = range_of(logs, TopicPartition(topic, partition))
     if not 0 <= offset <= log_range.end:
         raise ConfigurationError(
             f"{topic}-{partition} ends at offset {log_range.end}: it has no dead "

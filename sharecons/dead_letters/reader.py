@@ -42,6 +42,7 @@ __all__ = [
     "is_topic",
     "load_origins",
     "log_ranges",
+    "range_of",
     "read_candidates",
     "read_records",
 ]
@@ -106,6 +107,20 @@ async def log_ranges(
         key: LogRange(starts[key].value.offset or 0, ends[key].value.offset or 0)
         for key in keys
     }
+
+
+def range_of(logs: Mapping[TopicPartition, LogRange], key: TopicPartition) -> LogRange:
+    """Return the offsets of one partition, from `log_ranges`.
+
+    Raises:
+        ConfigurationError: the topic has no such partition.
+    """
+    if key not in logs:
+        raise ConfigurationError(
+            f"{key.topic} has no partition {key.partition}: its partitions are 0 to "
+            f"{len(logs) - 1}"
+        )
+    return logs[key]
 
 
 async def read_records(

@@ -99,9 +99,19 @@ def test_show_writes_the_whole_record(broker):
 
 
 def test_show_of_missing_offset_fails(broker):
-    for position in ("0:99", "5:0"):
-        result = dead_letters(broker, "show", position)
-        assert (1, 1) == (result.code, len(result.lines))
+    result = dead_letters(broker, "show", "0:99")
+
+    assert 1 == result.code
+    assert result.err.endswith(f"{DEAD}-0 has no record at offset 99\n")
+
+
+def test_show_of_missing_partition_fails(broker):
+    result = dead_letters(broker, "show", "5:0")
+
+    assert 2 == result.code
+    assert result.err.endswith(
+        f"{DEAD} has no partition 5: its partitions are 0 to 0\n"
+    )
 
 
 @pytest.mark.slow("commands write and read records in real time")
