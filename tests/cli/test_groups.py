@@ -13,6 +13,10 @@ from sharecons.version import VERSION
 from tests.broker.clients import new_name
 from tests.cli.run_cli import parse_tables, run_cli
 
+NO_GROUPS = (
+    "note: there are no share groups, or none on which this principal has DESCRIBE\n"
+)
+
 
 @pytest.fixture
 def run_groups(broker):
@@ -514,8 +518,32 @@ def test_delete_all_groups_deletes_every_group(run_groups, group_at, topic):
     assert groups <= {
         row["GROUP"] for row in parse_tables(run_groups("delete", "--all-groups").out)
     }
-    assert "" == run_groups("list").out
-    assert 0 == run_groups("delete", "--all-groups").code
+    for args in (
+        ("list",),
+        ("list", "--json"),
+        ("describe", "--all-groups"),
+        ("members", "--all-groups", "--json"),
+        ("delete", "--all-groups"),
+    ):
+        result = run_groups(*args)
+
+        assert 0 == result.code
+        assert ("[]" if "--json" in args else "") == result.out.strip()
+        assert NO_GROUPS == result.err
+
+
+@pytest.mark.parametrize(
+    ("args", "kind"),
+    [
+        (("--state", "Dead"), "share groups in these states"),
+        (("--type", "streams"), "groups of these types"),
+    ],
+)
+def test_list_without_matching_groups_has_a_note(run_groups, args, kind):
+    result = run_groups("list", *args)
+
+    assert NO_GROUPS.replace("share groups", kind) == result.err
+    assert 0 == result.code
 
 
 def test_note_about_many_groups_is_one_line(run_groups, group_at, topic):

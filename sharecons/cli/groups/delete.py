@@ -4,7 +4,7 @@ from typing import Final
 
 from sharecons.admin import ListedGroup, Result, Results, ShareGroupAdmin
 from sharecons.cli.exit_codes import ExitCode
-from sharecons.cli.groups.output import finish, group_ids, status_text, write_note
+from sharecons.cli.groups.output import finish, group_ids, status_text
 from sharecons.cli.groups.request import Request
 from sharecons.cli.tables import Column, Row
 from sharecons.errors import Error
@@ -31,8 +31,6 @@ async def delete(admin: ShareGroupAdmin, request: Request) -> ExitCode:
         results = await admin.delete_share_groups(*groups)
     done = "would be deleted" if request.dry_run else "deleted"
     rows = [_row("group", name, one.error, done) for name, one in results.items()]
-    if not rows and not others:
-        write_note("there are no share groups")
     errors = results.errors
     return await finish(
         admin, request, rows, GROUP_COLUMNS, groups=errors, others=others

@@ -4,7 +4,7 @@ from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
 from sharecons.cli.exit_codes import ExitCode
-from sharecons.cli.groups.output import finish
+from sharecons.cli.groups.output import finish, note_no_groups
 from sharecons.cli.groups.request import Request
 from sharecons.cli.output import write_line
 from sharecons.cli.tables import Column
@@ -21,6 +21,10 @@ async def list_groups(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     listing = await admin.list_groups(states=request.states, types=types)
     groups = [listing.groups[group_id] for group_id in sorted(listing.groups)]
     errors = list(listing.errors.values())
+    if not groups and not errors:
+        kind = "share groups" if types == ("share",) else "groups of these types"
+        kind = kind if types else "groups"
+        note_no_groups(f"{kind} in these states" if request.states else kind)
     if not (request.with_states or request.types or request.as_json):
         for group in groups:
             write_line(group.group_id)

@@ -26,6 +26,7 @@ __all__ = [
     "group_ids",
     "lines_about_groups",
     "note_groups_without",
+    "note_no_groups",
     "status_text",
     "write_note",
 ]
@@ -40,10 +41,15 @@ _UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
 async def group_ids(
     admin: ShareGroupAdmin, request: Request
 ) -> tuple[tuple[str, ...], list[Error]]:
-    """Return the requested group ids, and errors of brokers that list groups."""
+    """Return the requested group ids, and errors of brokers that list groups.
+
+    Write a note if all groups are requested and there are none.
+    """
     if request.groups is not None:
         return request.groups, []
     listing = await admin.list_groups()
+    if not listing.groups and not listing.errors:
+        note_no_groups("share groups")
     return tuple(sorted(listing.groups)), list(listing.errors.values())
 
 
@@ -87,6 +93,11 @@ def write_note(text: str) -> None:
     """Write a note that is not an error to stderr."""
     output.flush()
     output.write_error(f"note: {text}")
+
+
+def note_no_groups(what: str) -> None:
+    """Note that a listing is empty; brokers leave out groups without DESCRIBE."""
+    write_note(f"there are no {what}, or none on which this principal has DESCRIBE")
 
 
 def note_groups_without(groups: Sequence[str], missing: str) -> None:
