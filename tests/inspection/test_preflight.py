@@ -146,6 +146,15 @@ def test_state_topic_with_too_few_in_sync_replicas_fails(replicas, expected):
         assert "1 of 1 partitions have fewer in-sync replicas than" in check.found
 
 
+def test_state_topic_that_cannot_be_described_needs_describe():
+    error = AuthorizationError("no right", code=29, name="TOPIC_AUTHORIZATION_FAILED")
+    check = check_state_topic(Result(error=error), brokers=1)
+
+    assert WARN is check.verdict
+    assert "whether __share_group_state exists is unknown: no right" == check.found
+    assert check.advice.startswith("grant DESCRIBE on the topic")
+
+
 @pytest.mark.parametrize(
     ("brokers", "factor", "expected"), [(1, 1, WARN), (3, 3, WARN), (2, 3, FAIL)]
 )

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sharecons.errors import AuthorizationError
 from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
 from sharecons.protocol.admin.models import ConfigEntry, Topic
 from sharecons.protocol.admin.results import Result
@@ -74,6 +75,13 @@ def check_internal_topic(topic: InternalTopic, facts: InternalTopicFacts) -> Che
     """Check that a topic can be written, or that the brokers can create it."""
     if facts.described.ok:
         return _check_existing(topic, facts.described.value, facts)
+    if isinstance(facts.described.error, AuthorizationError):
+        return warn(
+            topic.check,
+            f"whether {topic.name} exists is unknown: {facts.described.error}",
+            "grant DESCRIBE on the topic, and check again; brokers create it for the "
+            "first group",
+        )
     problem = _creation_problem(topic, facts)
     if problem is not None:
         return problem
