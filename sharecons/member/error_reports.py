@@ -5,7 +5,9 @@ from typing import Any
 
 from sharecons.errors import Error
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
+from sharecons.protocol import error_advice
 from sharecons.protocol.codes import Code, code_name
+from sharecons.protocol.error_advice import advice_for
 from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
 from sharecons.protocol.group.metadata import Metadata, TopicError
 from sharecons.protocol.partitions import SharePartition
@@ -88,8 +90,13 @@ class ErrorReports:
             if code == Code.NONE:
                 self.topics.on_success(topic, now)
             elif code not in _RAISED:
-                reason = code_name(code)
-                self.topics.on_failure(topic, now, topic=topic, reason=reason)
+                self.topics.on_failure(
+                    topic,
+                    now,
+                    topic=topic,
+                    reason=code_name(code),
+                    advice=advice_for(error_advice.METADATA, code),
+                )
 
     def on_fetch_result(self, result: PartitionError | FetchRecovered) -> None:
         """Raise the first error of a topic; log the errors of its other partitions."""

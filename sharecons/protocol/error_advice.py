@@ -9,7 +9,7 @@ from typing import Final
 
 from sharecons.protocol.codes import Code
 
-__all__ = ["FETCH", "FIND_COORDINATOR", "HEARTBEAT", "advice_for"]
+__all__ = ["FETCH", "FIND_COORDINATOR", "HEARTBEAT", "METADATA", "advice_for"]
 
 BROKER_LOG: Final = "if this lasts, read the log of that broker"
 COORDINATOR_LOG: Final = "if this lasts, read the log of the group coordinator"
@@ -61,7 +61,14 @@ FETCH: Final[Mapping[int, str]] = {
     "check the brokers that have its replicas",
 }
 
+METADATA: Final[Mapping[int, str]] = {
+    Code.UNKNOWN_TOPIC_OR_PARTITION: "create the topic, or correct its name",
+    Code.LEADER_NOT_AVAILABLE: "check the brokers that have the topic's replicas",
+}
+
 
 def advice_for(table: Mapping[int, str], code: int) -> str:
     """Return what to do about a code that lasts."""
-    return table.get(code, BROKER_LOG if table is FETCH else COORDINATOR_LOG)
+    return table.get(
+        code, COORDINATOR_LOG if table in (FIND_COORDINATOR, HEARTBEAT) else BROKER_LOG
+    )

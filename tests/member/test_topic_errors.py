@@ -90,7 +90,8 @@ async def test_missing_topic_is_awaited_with_one_warning(caplog):
             assert anyio.current_time() - appeared_at < 3
     warnings = [r for r in caplog.records if "waiting for topic" in r.getMessage()]
     assert 1 == len(warnings)
-    assert "orders" in warnings[0].getMessage()
+    assert "topic=orders" in warnings[0].getMessage()
+    assert "advice='create the topic, or correct its name'" in warnings[0].getMessage()
     assert lookups < 30 * 3
 
 
