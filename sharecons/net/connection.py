@@ -76,6 +76,7 @@ class Connection:
         self._client_id = client_id
         self._last_correlation_id = 0
         self._responses = 0
+        self._progress = 0, 0  # responses, and bytes of the next one
         self._apis: dict[type, tuple[Api[Any, Any], int]] = {}  # with their versions
         self._busy = False
         self._sasl = SaslSession(sasl, broker) if sasl is not None else None
@@ -123,6 +124,14 @@ class Connection:
         """Log missing responses, and the loss of the connection."""
         self.outages = outages
         outages.watch(self)
+
+    def has_received_more(self) -> bool:
+        """Return whether bytes of a response have arrived since the last call."""
+        received = getattr(self._transport, "received", 0)
+        progress = self._responses, received
+        has_more = received > 0 and progress != self._progress
+        self._progress = progress
+        return has_more
 
     async def send(self, request: Any, timeout: float) -> Any:
         """Send a request and return its response.

@@ -2,9 +2,10 @@
 
 Theory of operation
 -------------------
-A broker's outage begins when a connection attempt fails, when a response is overdue, or
-when a connection is lost and no response follows. It ends with a response, or when the
-broker is not needed any more: another one is the leader, for example.
+A broker's outage begins when a connection attempt fails, when no bytes of an overdue
+response arrive, or when a connection is lost and no response follows. It ends with a
+response, or when the broker is not needed any more: another one is the leader, for
+example.
 
 Requests that only this broker can serve must succeed themselves: a broker that responds
 to heartbeats and holds every fetch is not back. They count for EXPIRY seconds, as they
@@ -29,6 +30,10 @@ __all__ = ["Outages"]
 
 OVERDUE: Final = 4.0
 """Seconds without a response, beyond the wait that the request allows."""
+
+LATE: Final = 1.0
+"""A check that is later than this by seconds finds no response overdue: the process was
+stopped, or the event loop blocked, and responses perhaps wait in the socket."""
 
 EXPIRY: Final = 60.0
 """Seconds after its last failure for which a request must succeed itself. Longer than
@@ -67,6 +72,10 @@ class WatchedConnection(Protocol):
     response_due: float
     hint: str
 
+    def has_received_more(self) -> bool:
+        """Return whether bytes of a response have arrived since the last call."""
+        ...
+
 
 class _Attempt:
     """An attempt to connect, as a connection without a response so far."""
@@ -77,6 +86,9 @@ class _Attempt:
         self.closed = False
         self.request = "connecting"
         self.response_due = now
+
+    def has_received_more(self) -> bool:
+        return False
 
 
 class Outages:
@@ -97,6 +109,7 @@ class Outages:
         self._log = log
         self._reconnect_logged_at: dict[str, float] = {}
         self._connections: set[WatchedConnection] = set()
+        self._next_check = math.inf
 
     @contextmanager
     def connecting(self, broker: str, hint: str = "") -> Iterator[None]:
@@ -135,15 +148,19 @@ class Outages:
         for broker in self.problems.end_quiet(now, UNUSED, "not needed any more"):
             del self.failed[broker]
         self._connections = {each for each in self._connections if not each.closed}
+        was_stopped = now - self._next_check > LATE
         next_check = now + OVERDUE
         for each in self._connections:
-            if each.response_due + OVERDUE <= now:
+            if each.response_due <= now and (was_stopped or each.has_received_more()):
+                each.response_due = now
+            elif each.response_due + OVERDUE <= now:
                 reason = f"{each.request}: no response for {OVERDUE:g} s{each.hint}"
                 self._on_failure(
                     each.broker, reason, each.request, since=each.response_due
                 )
             else:
                 next_check = min(next_check, each.response_due + OVERDUE)
+        self._next_check = next_check
         return next_check
 
     def _on_failure(

@@ -97,6 +97,10 @@ class ProtocolTransport(asyncio.BufferedProtocol):
         )
         return transport
 
+    @property
+    def received(self) -> int:
+        return self._buffer.received
+
     async def exchange(self, data: bytes, timeout: float) -> Frame:
         if self._error is not None:
             raise self._error
@@ -204,6 +208,10 @@ class SocketTransport:
                 return frame
             if size < len(buffer):
                 await self._wait(anyio.wait_readable)
+
+    @property
+    def received(self) -> int:
+        return self._buffer.received
 
     async def exchange(self, data: bytes, timeout: float) -> Frame:
         with anyio.fail_after(timeout):

@@ -41,7 +41,13 @@ RESET_ERRORS: Final = (ConnectionResetError, BrokenPipeError, anyio.BrokenResour
 
 
 class FrameTransport(Protocol):
-    """Frames to and from one broker; raises errors of sockets and anyio streams."""
+    """Frames to and from one broker; raises errors of sockets and anyio streams.
+
+    Transports of applications can omit the attribute.
+
+    Attributes:
+        received: how many bytes of an incomplete frame have arrived.
+    """
 
     async def exchange(self, data: bytes, timeout: float) -> Frame:
         """Send a frame, and return the next one to arrive, without its length prefix.
@@ -132,6 +138,10 @@ class StreamTransport:
     def __init__(self, stream: ByteStream) -> None:
         self._stream = stream
         self._buffer = FrameBuffer()
+
+    @property
+    def received(self) -> int:
+        return self._buffer.received
 
     async def _receive(self) -> Frame:
         while True:

@@ -173,6 +173,11 @@ class FrameBuffer:
         self._first = memoryview(bytearray(FIRST_SIZE))
         self._begin()
 
+    @property
+    def received(self) -> int:
+        """How many bytes of an incomplete frame have arrived."""
+        return self._received
+
     def writable(self) -> memoryview:
         """Return the memory for the next bytes; never empty."""
         if self._received == len(self._writable):
