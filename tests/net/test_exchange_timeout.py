@@ -5,7 +5,7 @@ import math
 
 import pytest
 
-from sharecons.net.io.exchange_timeout import ExchangeTimeout
+from sharecons.net.io.exchange_timeout import GRACE, ExchangeTimeout
 from sharecons.testing import virtual_time
 
 pytestmark = pytest.mark.anyio
@@ -95,3 +95,16 @@ async def test_many_exchanges_set_one_timer(monkeypatch):
             bench.timeout.start(2.0)
 
     assert 1 == len(timers)
+
+
+async def test_timer_that_is_far_too_late_leaves_time_to_read_the_response(monkeypatch):
+    """After a stop of the process, the timer runs before the socket is read."""
+    loop = asyncio.get_running_loop()
+    call_at = loop.call_at
+    bench = Bench()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop, "call_at", lambda when, call: call_at(when + 50, call))
+        bench.timeout.start(2.0)
+    await asyncio.sleep(100.0)
+
+    assert [2.0 + 50.0 + GRACE] == bench.calls

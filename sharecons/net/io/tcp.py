@@ -17,7 +17,7 @@ from aiohappyeyeballs import start_connection
 
 from sharecons.errors import ProtocolError
 from sharecons.net.io.event_loop import in_trio
-from sharecons.net.io.exchange_timeout import ExchangeTimeout
+from sharecons.net.io.exchange_timeout import ExchangeTimeout, exchange_within
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.net.io.name_lookup import look_up
 from sharecons.protocol.partitions import Endpoint
@@ -214,9 +214,7 @@ class SocketTransport:
         return self._buffer.received
 
     async def exchange(self, data: bytes, timeout: float) -> Frame:
-        with anyio.fail_after(timeout):
-            await self._send(data)
-            return await self._receive()
+        return await exchange_within(timeout, lambda: self._send(data), self._receive)
 
     async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         await wait_while_watching(wait, self._wait_for_end, on_lost)

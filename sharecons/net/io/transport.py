@@ -22,6 +22,7 @@ from sharecons.errors import (
 )
 from sharecons.net.io import tcp
 from sharecons.net.io.event_loop import in_trio
+from sharecons.net.io.exchange_timeout import exchange_within
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
 from sharecons.net.io.tls import HANDSHAKE_CLOSED, map_tls_error
 from sharecons.protocol.partitions import Endpoint
@@ -153,9 +154,8 @@ class StreamTransport:
                 return frame
 
     async def exchange(self, data: bytes, timeout: float) -> Frame:
-        with anyio.fail_after(timeout):
-            await self._stream.send(data)
-            return await self._receive()
+        send = self._stream.send
+        return await exchange_within(timeout, lambda: send(data), self._receive)
 
     async def idle(self, wait: Wait, on_lost: OnLost) -> None:
         await wait_while_watching(wait, self._wait_for_end, on_lost)
