@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["Event", "logged_events"]
+__all__ = ["ROOT", "Event", "logged_events"]
 
 ROOT = Path(__file__).parents[1]
 
@@ -23,6 +23,7 @@ METHODS = {
 }
 
 MEMBER = "sharecons.member.member_tasks"
+BUFFER = "sharecons.member.lease_buffer"
 RUNNER = "sharecons.worker.runner"
 
 LOGGERS = {
@@ -32,9 +33,11 @@ LOGGERS = {
     "sharecons.member.archive_warnings": "sharecons.member.ack_dispatcher",
     "sharecons.member.error_reports": MEMBER,
     "sharecons.member.fetch_problems": MEMBER,
+    "sharecons.member.lease_decoder": BUFFER,
     "sharecons.member.member_log": MEMBER,
     "sharecons.member.unassigned_watch": MEMBER,
-    "sharecons.member.unprocessed": "sharecons.member.lease_buffer",
+    "sharecons.member.unprocessed": BUFFER,
+    "sharecons.net.io.callbacks": BUFFER,
     "sharecons.net.outages": MEMBER,
     "sharecons.worker.blocked_loop": RUNNER,
     "sharecons.worker.failure_log": RUNNER,

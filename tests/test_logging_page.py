@@ -13,7 +13,7 @@ import structlog
 
 from sharecons.log import get_logger
 from tests.guides import Guide
-from tests.logged_events import Event, logged_events
+from tests.logged_events import ROOT, Event, logged_events
 
 Key = tuple[str, str, str]
 
@@ -76,6 +76,24 @@ def test_fields_of_a_call_are_in_its_row(
         listed = {each for each in re.split(r", (?:and )?", rows[key][0]) if each}
         assert names <= listed, key
         assert key in open_keys or listed <= names, key
+
+
+def test_events_of_members_and_workers_have_a_group(events: list[Event]) -> None:
+    """In the call, or bound to the logger of the module."""
+    without = [
+        event.where
+        for event in events
+        if event.logger.startswith(("sharecons.member.", "sharecons.worker."))
+        and event.logger != "sharecons.member.lifecycle"  # has a traceback
+        and "group" not in event.fields
+        and "get_logger(__name__)" in _source(event.logger)
+    ]
+
+    assert [] == without
+
+
+def _source(module: str) -> str:
+    return (ROOT / module.replace(".", "/")).with_suffix(".py").read_text()
 
 
 def test_each_row_says_what_an_event_means(rows: dict[Key, tuple[str, str]]) -> None:

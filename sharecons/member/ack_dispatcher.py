@@ -1,5 +1,6 @@
 """Passing on the results of acknowledgements, in a task."""
 
+from collections.abc import Mapping
 from typing import Final, Protocol, final
 
 from sharecons.log import get_logger
@@ -40,13 +41,18 @@ class AckDispatcher:
     """Takes results from the result log, counts them, and passes them on."""
 
     def __init__(
-        self, result_log: ResultLog, recorder: MetricsRecorder, listener: AckListener
+        self,
+        result_log: ResultLog,
+        recorder: MetricsRecorder,
+        listener: AckListener,
+        *,
+        log_fields: Mapping[str, str],
     ) -> None:
         self._result_log = result_log
         self._recorder = recorder
         self._listener = listener
         self._configs = listener.configs
-        self._log = get_logger(__name__)
+        self._log = get_logger(__name__, **log_fields)
         self._archive_warnings = ArchiveWarnings(self._log, recorder, self._configs)
         self._has_read_renewals = False
         self._next_early_warning = -FOREVER

@@ -4,7 +4,7 @@ All decisions are plain calls, without an await: a cancelled reader loses nothin
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 from sharecons.errors import Error
@@ -75,6 +75,8 @@ class LeaseBuffer:
         recorder: MetricsRecorder,
         configs: GroupConfigReader,
         value_views: bool = False,
+        *,
+        log_fields: Mapping[str, str],
     ) -> None:
         self.clock = clock
         self.recorder = recorder
@@ -90,7 +92,7 @@ class LeaseBuffer:
         self._kept_topics: frozenset[str] | None = None  # None: all
         self._errors: deque[Exception] = deque()
         self._fatal_error: StoredError | None = None
-        self._log = get_logger(__name__)
+        self._log = get_logger(__name__, **log_fields)
 
     def attach(self, listener: BufferListener, demand: FetchDemand) -> None:
         """Set the listener, and the demand, which counts what leaves the buffer."""
@@ -138,7 +140,7 @@ class LeaseBuffer:
             return
         error = run_callback("on_acknowledged", self.on_acknowledged, results)
         if error is not None and self.closed:
-            log_unraised(error)
+            log_unraised(self._log, error)
         elif error is not None:
             self.on_error(error)
 
@@ -282,7 +284,7 @@ class LeaseBuffer:
         self.listener.on_closing()
         self.closed = True
         for error in self._errors:
-            log_unraised(error)
+            log_unraised(self._log, error)
         self._count_unprocessed(self._unprocessed())
         while self._ready:
             self._on_dropped(self._ready.popleft())
@@ -298,7 +300,7 @@ class LeaseBuffer:
             if not lease.lock_scope.ended:
                 self.recorder.on_lock_overrun(lease.count)
             return
-        self.records, size, errors = decode_lease(lease, self._value_views)
+        self.records, size, errors = decode_lease(lease, self._value_views, self._log)
         if errors:
             self._errors += errors
             self.recorder.on_damaged_rejected(

@@ -1,10 +1,10 @@
 """Decoding a lease to records."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from sharecons._record import REJECT, RELEASE, Record
 from sharecons.errors import CorruptRecordsError
-from sharecons.log import get_logger
 from sharecons.protocol.acknowledge.damaged_records import DamagedRange
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.runs import Run
@@ -13,11 +13,9 @@ from sharecons.records.errors import is_damage
 
 __all__ = ["decode_lease"]
 
-_log = get_logger(__name__)
-
 
 def decode_lease(
-    lease: Lease, value_views: bool
+    lease: Lease, value_views: bool, log: Any
 ) -> tuple[list[Record], int, list[CorruptRecordsError]]:
     """Decode a lease; return its records, their size in bytes, and errors to raise.
 
@@ -43,7 +41,7 @@ def decode_lease(
         _offsets(records), gaps=decoded.gaps, undeliverable=[*damaged, *unseen]
     )
     if decoded.unseen:
-        _log.warning(
+        log.warning(
             "acquired offsets came without their records, and were released",
             topic=topic,
             partition=partition,

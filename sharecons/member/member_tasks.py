@@ -104,7 +104,9 @@ class MemberTasks:
         self._changed = ChangeEvent()  # of any machine
         wake_up = self._membership_wakeup.set
         self.result_log = ResultLog(wake_up, running_clock(), get_ident)
-        self._ack_dispatcher = AckDispatcher(self.result_log, recorder, listener)
+        self._ack_dispatcher = AckDispatcher(
+            self.result_log, recorder, listener, log_fields=settings.log_fields
+        )
         self._leaders = LeaderTasks(
             settings,
             cluster,
@@ -129,9 +131,7 @@ class MemberTasks:
         self._assignment: frozenset[SharePartition] = frozenset()
         self._create_telemetry = create_telemetry
         self.telemetry: Telemetry | None = None
-        self._log = get_logger(
-            __name__, group=settings.group_id, member=settings.member_id
-        )
+        self._log = get_logger(__name__, **settings.log_fields)
         self._errors = ErrorReports(self.metadata, listener.on_error, wake, self._log)
         self.problems = MemberLog(self._log, running_clock(), self)
         self.problems.add(self._errors.topics)

@@ -5,7 +5,7 @@ ended, the broker delivers the records again, and the lease is dropped when its 
 resumed.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sharecons.member.group_configs import GroupConfigReader
@@ -30,8 +30,10 @@ class PausableBuffer(LeaseBuffer):
         recorder: MetricsRecorder,
         configs: GroupConfigReader,
         value_views: bool = False,
+        *,
+        log_fields: Mapping[str, str],
     ) -> None:
-        super().__init__(clock, recorder, configs, value_views)
+        super().__init__(clock, recorder, configs, value_views, log_fields=log_fields)
         self.paused: frozenset[str] = frozenset()
         self._withheld: list[Lease] = []
         self._decoded: dict[Lease, list[Any]] = {}

@@ -313,7 +313,11 @@ class ShareMember(Lifecycle):
         self.recorder.clock = clock = running_clock()
         self.configs = GroupConfigReader(self.group_id, delivery_limit)
         self.buffer = PausableBuffer(
-            clock, self.recorder, self.configs, self.settings.value_views
+            clock,
+            self.recorder,
+            self.configs,
+            self.settings.value_views,
+            log_fields=self.settings.fetch.log_fields,
         )
         self.buffer.on_acknowledged = self._on_acknowledged
         self._tasks = tasks = MemberTasks(

@@ -94,9 +94,7 @@ class Telemetry:
         self._load_error = ""
         self._is_active = True
         self._has_pushed = self._has_logged_size = False
-        self._log = get_logger(
-            __name__, group=settings.group_id, member=settings.member_id
-        )
+        self._log = get_logger(__name__, **settings.log_fields)
 
     def start(self, tasks: TaskGroup) -> None:
         """Start in this task group."""

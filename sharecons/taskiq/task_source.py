@@ -89,7 +89,12 @@ class TaskSource:
         self._clock = running_clock()
         self._loop = asyncio.get_running_loop()
         self._locks = LockKeeper(
-            self._tasks, self._renewals, self._clock, self._lose, self._end_lease
+            self._tasks,
+            self._renewals,
+            self._clock,
+            self._lose,
+            self._end_lease,
+            group_id=self._member.group_id,
         )
         await self._member.start()
         # Nothing is fetched before the receiver requests a task.

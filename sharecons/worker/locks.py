@@ -49,6 +49,8 @@ class LockKeeper:
         clock: Clock,
         lose: Callable[[Sequence[WorkItem], str], None],
         end_lease: Callable[[WorkItem], None],
+        *,
+        group_id: str,
     ) -> None:
         self._items = items
         self._renewals = renewals
@@ -58,7 +60,7 @@ class LockKeeper:
         self._wakeup = AutoResetEvent()
         self._wait_ends = 0.0
         self._lost_reason = ""
-        self._log = get_logger(__name__)
+        self._log = get_logger(__name__, group=group_id)
 
     def add(self, item: WorkItem) -> None:
         """Keep the lock of a record that has just been delivered."""

@@ -48,10 +48,12 @@ class OutcomeEvent(Generic[KeyT, ValueT]):
 class OutcomeCallback:
     """Calls the function; logs what it raises, up to ten times a minute."""
 
-    def __init__(self, function: Callable[[OutcomeEvent[Any, Any]], object]) -> None:
+    def __init__(
+        self, function: Callable[[OutcomeEvent[Any, Any]], object], group_id: str
+    ) -> None:
         self._function = function
         self._limit = LineLimit()
-        self._log = get_logger(__name__)
+        self._log = get_logger(__name__, group=group_id)
 
     def report(self, decided: OutcomeDecided) -> None:
         """Report an outcome. Exceptions have no other effect than a log line."""
@@ -96,7 +98,7 @@ class OutcomeCallback:
         return describe_function(self._function)
 
 
-def check_on_outcome(function: object) -> OutcomeCallback | None:
+def check_on_outcome(function: object, group_id: str) -> OutcomeCallback | None:
     """Return what calls the function; None if there is none.
 
     Raises:
@@ -115,7 +117,7 @@ def check_on_outcome(function: object) -> OutcomeCallback | None:
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
-        return OutcomeCallback(function)  # a function written in C
+        return OutcomeCallback(function, group_id)  # a function written in C
     try:
         signature.bind(object())
     except TypeError as error:
@@ -123,4 +125,4 @@ def check_on_outcome(function: object) -> OutcomeCallback | None:
             f"on_outcome: {name}{signature} cannot be called with one argument, an "
             f"OutcomeEvent: {error}"
         ) from None
-    return OutcomeCallback(function)
+    return OutcomeCallback(function, group_id)

@@ -126,7 +126,12 @@ class Runner:
         )
         self._execute = self._executor.execute
         self._locks = LockKeeper(
-            machine.scheduler, machine.renewals, clock, self._lose, self._hold_too_long
+            machine.scheduler,
+            machine.renewals,
+            clock,
+            self._lose,
+            self._hold_too_long,
+            group_id=access.group_id,
         )
         self._demand = demand_of(
             access,

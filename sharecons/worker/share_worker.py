@@ -186,7 +186,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         }
         check_options(defaults)
         self._middleware = check_middleware(middleware)
-        self._on_outcome = check_on_outcome(on_outcome)
+        self._on_outcome = check_on_outcome(on_outcome, group_id)
         member = MemberSettings.of(group_id=group_id, **settings)
         self._registry = HandlerRegistry(defaults, member)
         self._registry.add_all(_given_handlers(topics, handler))

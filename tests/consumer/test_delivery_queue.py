@@ -59,6 +59,7 @@ class Bench:
             lambda: self.now,
             self.recorder,
             GroupConfigReader("billing", delivery_limit),
+            log_fields={},
         )
         self.deliveries = DeliveryQueue(
             self.buffer,

@@ -78,6 +78,26 @@ async def test_late_acknowledgement_is_explained(broker, warnings):
     assert "AcknowledgeFailure(" not in warning
 
 
+async def test_lines_of_a_member_have_its_group_and_id(broker, caplog):
+    broker.produce("orders", [b"0"])
+    results = []
+    async with consuming(
+        broker, acknowledgement="explicit", on_acknowledged=results.extend
+    ) as consumer:
+        record = await anext(aiter(consumer))
+        consumer.unsubscribe()
+        await anyio.sleep(2.2)
+        record.accept()
+        await until(lambda: results, within=10)
+        member_id = consumer.member_id
+
+    lines = [r for r in caplog.records if r.name.startswith("sharecons.member")]
+    assert "acknowledgements failed" in {each.event for each in lines}
+    expected = {"group": consumer.group_id, "member": member_id}
+    for each in lines:
+        assert expected.items() <= each.fields.items(), each.event
+
+
 async def test_slow_handler_in_implicit_mode_is_explained(broker, warnings):
     broker.produce("orders", [b"0"])
     async with consuming(broker) as consumer:

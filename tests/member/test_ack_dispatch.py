@@ -27,7 +27,7 @@ class Listener:
 
 def dispatched(result_log, listener):
     recorder = MetricsRecorder()
-    dispatcher = AckDispatcher(result_log, recorder, listener)
+    dispatcher = AckDispatcher(result_log, recorder, listener, log_fields={})
     had_results = dispatcher.dispatch()
     values = recorder.snapshot()
     return had_results, [
@@ -40,7 +40,8 @@ def dispatched(result_log, listener):
 def test_result_log_has_a_listener_if_there_is_a_callback(has_ack_callback):
     result_log = ResultLog(lambda: None, lambda: 0.0)
 
-    AckDispatcher(result_log, MetricsRecorder(), Listener(has_ack_callback))
+    listener = Listener(has_ack_callback)
+    AckDispatcher(result_log, MetricsRecorder(), listener, log_fields={})
 
     assert has_ack_callback == result_log.has_listener
 

@@ -59,7 +59,12 @@ class Bench:
         self._scheduler = Scheduler([DEFAULTS], concurrency=20_000, max_bytes=1 << 20)
         schedule = RenewalSchedule(renews=False)
         self.keeper = LockKeeper(
-            self._scheduler, schedule, self.clock, self._lose, self.lost.append
+            self._scheduler,
+            schedule,
+            self.clock,
+            self._lose,
+            self.lost.append,
+            group_id="billing",
         )
 
     def _lose(self, items: Sequence[WorkItem], reason: str) -> None:

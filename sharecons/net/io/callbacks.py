@@ -8,7 +8,6 @@ KeyboardInterrupt and SystemExit, which end the program, are raised unchanged.
 """
 
 import asyncio
-import logging
 import sys
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,10 +18,6 @@ from sharecons.net.io.event_loop import in_trio
 __all__ = ["EXITS", "is_cancellation", "log_unraised", "raise_exit", "run_callback"]
 
 EXITS: Final = (KeyboardInterrupt, SystemExit)
-
-# Not structlog's: its default renderer prints the local variables of a traceback, and
-# there are passwords among them.
-_log = logging.getLogger(__name__)
 
 
 def run_callback(
@@ -70,9 +65,13 @@ def is_cancellation(error: BaseException) -> bool:
     )
 
 
-def log_unraised(error: Exception) -> None:
+def log_unraised(log: Any, error: Exception) -> None:
     """Log an error that no call of the application raises, because it has closed."""
     if isinstance(error, CallbackError):
-        _log.error("%s raised after the last read", error.callback, exc_info=error)
+        log.error(
+            "a callback raised after the last read",
+            callback=error.callback,
+            exc_info=error,
+        )
     else:
-        _log.warning("not raised before the consumer was closed: %s", error)
+        log.warning("not raised before the consumer was closed", error=str(error))

@@ -16,3 +16,8 @@ class FetchSettings:
     max_bytes: int
     max_records: int
     record_limit: bool
+
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """The fields of all log lines of the member."""
+        return {"group": self.group_id, "member": self.member_id}
