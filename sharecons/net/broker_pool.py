@@ -87,6 +87,7 @@ class BrokerPool:
         self._connections: dict[Broker, SharedConnection] = {}
         self._any_connection = SharedConnection(self._connect_any)
         self.reached = False
+        self._closed = False
         self._connect_timeout_now = ATTEMPT_TIMEOUT
         self._node_timeout = ATTEMPT_TIMEOUT
 
@@ -103,6 +104,7 @@ class BrokerPool:
 
     async def aclose(self) -> None:
         """Close all connections immediately; can be called again."""
+        self._closed = True
         connections = [self._any_connection, *self._connections.values()]
         self._connections.clear()
         for connection in connections:
@@ -144,6 +146,8 @@ class BrokerPool:
                 except (AuthenticationError, UnsupportedVersionError):
                     raise
                 except ConnectionFailedError as error:
+                    if self._closed:
+                        raise _closed_error() from error
                     if not self.reached:
                         raise
                     last_error = error
@@ -181,6 +185,8 @@ class BrokerPool:
             code = Code.BROKER_NOT_AVAILABLE
             text = f"the cluster has no broker with id {node_id}"
             raise BrokerError(text, code=code, name=code.name)
+        if self._closed:
+            raise _closed_error()
         if broker not in self._connections:
             self._connections[broker] = SharedConnection(partial(self._connect, broker))
         # Connecting must end before the call: its error says which address failed.
@@ -228,3 +234,7 @@ class BrokerPool:
         return await self.cluster.connect_any(
             known, self._connect_timeout_now, retry=retry
         )
+
+
+def _closed_error() -> ConnectionFailedError:
+    return ConnectionFailedError("the client was closed before the response arrived")

@@ -307,14 +307,17 @@ class ReconnectingConnection:
         return await connection.send(request, timeout)
 
     async def _connected(self) -> Connection:
-        if self._closed:
+        connection = self._connection
+        if not self._closed and (connection is None or connection.closed):
+            self._connection = connection = await self._connect()
+            if self._closed:  # meanwhile
+                await connection.aclose()
+        if self._closed or connection is None:
             raise ConnectionFailedError(
                 "the request was not sent: its connection is closed, because the "
-                "consumer or admin client is closing"
+                "client is closing"
             )
-        if self._connection is None or self._connection.closed:
-            self._connection = await self._connect()
-        return self._connection
+        return connection
 
     async def idle(self, wait: Wait, lost: Callable[[Error], None]) -> None:
         """Await `wait()`; call `lost` if the connection ends meanwhile.

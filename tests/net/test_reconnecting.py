@@ -170,6 +170,22 @@ async def test_connection_that_is_passed_is_used():
         assert opened.closed
 
 
+async def test_connection_that_is_closed_while_it_opens_stays_closed():
+    async with anyio.create_task_group() as tasks:
+        connections = Connections(tasks, responding)
+
+        async def connect_slowly():
+            opened = await connections.connect()
+            await connection.aclose()
+            return opened
+
+        connection = SharedConnection(connect_slowly)
+        with pytest.raises(ConnectionFailedError, match="was not sent"):
+            await connection.send(REQUEST, 1.0)
+
+        assert 0 == connections.network.open
+
+
 async def test_unused_connection_closes():
     async with anyio.create_task_group() as tasks:
         await ReconnectingConnection(Connections(tasks).connect).aclose()
