@@ -1,6 +1,6 @@
 """`ShareMember`: the core below consumer, worker, taskiq and Spark."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -312,12 +312,9 @@ class ShareMember(Lifecycle):
         """Create the objects that depend on the running event loop."""
         self.recorder.clock = clock = running_clock()
         self.configs = GroupConfigReader(self.group_id, delivery_limit)
+        views, fields = self.settings.value_views, self.settings.fetch.log_fields
         self.buffer = PausableBuffer(
-            clock,
-            self.recorder,
-            self.configs,
-            self.settings.value_views,
-            log_fields=self.settings.fetch.log_fields,
+            clock, self.recorder, self.configs, views, log_fields=fields
         )
         self.buffer.on_acknowledged = self._on_acknowledged
         self._tasks = tasks = MemberTasks(
@@ -394,11 +391,8 @@ class ShareMember(Lifecycle):
                 "subscribe() first"
             )
         metadata = self._started.metadata
-        self._raise_topic_error(metadata.unauthorized_topics())
+        for topic in sorted(set(self.topics) & metadata.unauthorized_topics()):
+            raise topic_error(topic, Code.TOPIC_AUTHORIZATION_FAILED)
         for (topic_id, partition), code in self._started.partition_errors.items():
             name = metadata.topic_names.get(topic_id, "?")
             raise fetch_error(name, partition, code, None)
-
-    def _raise_topic_error(self, unauthorized: Collection[str]) -> None:
-        for topic in sorted(set(unauthorized).intersection(self.topics)):
-            raise topic_error(topic, Code.TOPIC_AUTHORIZATION_FAILED)

@@ -134,11 +134,7 @@ class Runner:
             group_id=access.group_id,
         )
         self._demand = demand_of(
-            access,
-            machine.scheduler,
-            routes.settings,
-            clock,
-            self._locks.next_renewal,
+            access, machine.scheduler, routes.settings, clock, self._locks.next_renewal
         )
         self._take_loop = TakeLoop(
             access,
