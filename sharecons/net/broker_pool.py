@@ -191,7 +191,14 @@ class BrokerPool:
             self._connections[broker] = SharedConnection(partial(self._connect, broker))
         # Connecting must end before the call: its error says which address failed.
         self._node_timeout = min(ATTEMPT_TIMEOUT, 0.9 * deadline.left)
-        return await self._connections[broker].send(request, deadline.attempt_timeout)
+        try:
+            return await self._connections[broker].send(
+                request, deadline.attempt_timeout
+            )
+        except RequestTimedOutError:
+            # Perhaps the connection to any broker is to this one, by another name.
+            self._any_connection.mark_stale()
+            raise
 
     async def request_topics(
         self,

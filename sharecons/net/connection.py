@@ -355,7 +355,12 @@ class SharedConnection(ReconnectingConnection):
     ) -> None:
         super().__init__(connect)
         self._should_avoid = should_avoid
+        self._is_stale = False
         self._lock = anyio.Lock()
+
+    def mark_stale(self) -> None:
+        """Connect again before the next request."""
+        self._is_stale = True
 
     async def open(self) -> None:
         async with self._lock:
@@ -364,6 +369,9 @@ class SharedConnection(ReconnectingConnection):
     async def send(self, request: Any, timeout: float) -> Any:
         async with self._lock:
             connection = self._connection
-            if connection is not None and self._should_avoid(connection.broker):
+            if connection is not None and (
+                self._is_stale or self._should_avoid(connection.broker)
+            ):
                 await connection.aclose()
+            self._is_stale = False
             return await super().send(request, timeout)

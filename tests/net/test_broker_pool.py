@@ -1,11 +1,11 @@
-"""A pool of connections that closes while requests are in progress."""
+"""A pool that closes while requests are in progress, or has a frozen broker."""
 
 from functools import partial
 
 import anyio
 import pytest
 
-from sharecons.errors import ConnectionFailedError
+from sharecons.errors import ConnectionFailedError, RequestTimedOutError
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.admin.requests import TopicMetadataRequest
@@ -91,3 +91,17 @@ async def test_connection_that_opens_while_the_pool_closes_is_closed():
         request = partial(pool.brokers.send, 1, REQUEST, Deadline(30))
         await close_during(pool, request, fault)
         assert pool.network.open == 0
+
+
+async def test_broker_that_has_not_responded_in_time_serves_no_look_ups():
+    """The connection to any broker is to the first one, and is open."""
+    async with running(brokers=2) as broker:
+        pool = Pool(broker)
+        await pool.learn()
+        broker.faults.hang(1)
+        with pytest.raises(RequestTimedOutError):
+            await pool.brokers.send(1, REQUEST, Deadline(30))
+
+        began = anyio.current_time()
+        await pool.learn()
+        assert anyio.current_time() - began < 2

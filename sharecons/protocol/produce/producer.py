@@ -258,7 +258,8 @@ class ProducerMachine:
                     topic = self._topics[topic_partition.topic]
                     topic.error = error
                     topic.queues[topic_partition.partition].on_failed(now)
-                    topic.mark_stale(now)
+                for topic in self._topics.values():
+                    topic.on_leader_failed(request.node_id, now)
             case TopicMetadataRequest(names=names):
                 for name in names or ():
                     self._topics[name].on_lookup_failed(error, now)

@@ -149,6 +149,11 @@ class TopicQueue:
             self.is_stale = True
             self.metadata_at = now + self._backoff.next_delay()
 
+    def on_leader_failed(self, node_id: int | None, now: float) -> None:
+        """Send nothing to a leader that has not responded, until it is looked up."""
+        self.leaders = {p: node for p, node in self.leaders.items() if node != node_id}
+        self.mark_stale(now)
+
     def on_lookup_failed(self, error: Error, now: float) -> None:
         self.error = self.lookup_error = error
         self.is_stale = True
