@@ -66,6 +66,7 @@ class Cluster:
         self.client_id = client_id
         self.cluster_id: str | None = None
         self._software_version = software_version
+        self._reached: set[str] = set()
 
     def as_client(self, group_id: str | None = None) -> Client:
         """Return what instrumentation knows about a client of this cluster."""
@@ -76,7 +77,8 @@ class Cluster:
     ) -> Connection:
         """Connect to one broker; raises as `Connection.open`."""
         outages = self.outages
-        hint = "" if endpoint in self.bootstrap else ADVERTISED
+        is_known = endpoint in self.bootstrap or str(endpoint) in self._reached
+        hint = "" if is_known else ADVERTISED
         with outages.connecting(str(endpoint), hint) if outages else nullcontext():
             connection = await Connection.open(
                 self._network,
@@ -86,6 +88,7 @@ class Cluster:
                 timeout=timeout,
                 sasl=self._sasl,
                 is_plain=self._is_plain,
+                reached=self._reached,
                 hint=hint,
             )
         if outages is not None:

@@ -63,10 +63,12 @@ class Connection:
         sasl: SaslSessions | None = None,
         *,
         is_plain: bool = False,
+        reached: set[str] | None = None,
     ) -> None:
         self.broker = broker
         self.hint = ""
         self._is_plain = is_plain
+        self._reached = set() if reached is None else reached
         self.served: Mapping[int, VersionRange] = {}
         self.closed = False
         self.outages: Outages | None = None
@@ -92,6 +94,7 @@ class Connection:
         timeout: float,
         sasl: SaslSessions | None = None,
         is_plain: bool = False,
+        reached: set[str] | None = None,
         hint: str = "",
     ) -> "Connection":
         """Connect, request the supported API versions, and authenticate.
@@ -100,6 +103,8 @@ class Connection:
             timeout: seconds for all of it.
             sasl: authenticates the connection; None without SASL.
             is_plain: TLS is known not to be used, so errors can suggest it.
+            reached: the addresses of brokers that have responded to a request after
+                ApiVersions; it is updated. Their errors suggest no other security.
             hint: ends the message if the broker cannot be reached.
 
         Raises:
@@ -111,7 +116,12 @@ class Connection:
             with anyio.fail_after(timeout):
                 transport = await network.connect(endpoint)
                 connection = cls(
-                    transport, str(endpoint), client_id, sasl, is_plain=is_plain
+                    transport,
+                    str(endpoint),
+                    client_id,
+                    sasl,
+                    is_plain=is_plain,
+                    reached=reached,
                 )
                 try:
                     await connection._handshake(software_version)
@@ -260,6 +270,8 @@ class Connection:
         try:
             frame = await self._transport.exchange(request, timeout)
             self._responses += 1
+            if self._responses == 2:
+                self._reached.add(self.broker)
             return read(frame, frames.body_offset(frame, key, number))
         except BaseException:
             await self.aclose()
@@ -271,6 +283,8 @@ class Connection:
             self._busy = False
 
     def _if_closed(self) -> str:
+        if self.broker in self._reached:
+            return ""
         if self._is_plain and not self._responses:
             return TLS_HINT
         versions_only = self._sasl is None and self._responses == 1

@@ -189,7 +189,7 @@ async def reset(peer):
     raw.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
 
 
-TLS_ON_PLAIN = "a TLS port(: set security=Security.tls|, pass `security` .*=SASL_SSL)"
+TLS_ON_PLAIN = "a TLS port(: set security=Security.tls|, pass `security` .*SASL_SSL)"
 
 
 @pytest.mark.parametrize("sasl", [None, Security.sasl("PLAIN", "a", "b", tls=False)])

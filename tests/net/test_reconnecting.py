@@ -7,7 +7,11 @@ import pytest
 
 from sharecons.errors import ConnectionFailedError, ProtocolError, RequestTimedOutError
 from sharecons.net.cluster import Cluster
-from sharecons.net.connection import ReconnectingConnection, SharedConnection
+from sharecons.net.connection import (
+    Connection,
+    ReconnectingConnection,
+    SharedConnection,
+)
 from sharecons.protocol.group.messages import FindCoordinator
 from sharecons.protocol.partitions import Endpoint
 from tests.net.interrupts import interruptions
@@ -184,6 +188,48 @@ async def test_connection_that_is_closed_while_it_opens_stays_closed():
             await connection.send(REQUEST, 1.0)
 
         assert 0 == connections.network.open
+
+
+async def closing(peer):
+    """Close at the first request, as a TLS port, or a proxy whose broker is dead."""
+    await peer.request()
+
+
+@pytest.mark.parametrize(
+    ("serve", "hint"),
+    [
+        pytest.param(closing, "TLS port", id="closed-at-versions"),
+        pytest.param(partial(respond_times, 0), "SASL", id="closed-after-versions"),
+    ],
+)
+async def test_hints_about_security_end_once_a_broker_has_served_a_request(serve, hint):
+    async with anyio.create_task_group() as tasks:
+        serves = [serve, partial(respond_times, 1), serve]
+        network = Connections(tasks, *serves).network
+        reached = set()
+
+        async def connect():
+            return await Connection.open(
+                network,
+                Endpoint("a", 9092),
+                client_id="me",
+                software_version="1",
+                timeout=1.0,
+                is_plain=True,
+                reached=reached,
+            )
+
+        connection = ReconnectingConnection(connect)
+        with pytest.raises(ConnectionFailedError, match=hint):
+            await connection.send(REQUEST, 1.0)
+        await connection.send(REQUEST, 1.0)
+        with pytest.raises(ConnectionFailedError):  # the end of that connection
+            await connection.send(REQUEST, 1.0)
+        with pytest.raises(ConnectionFailedError) as lost:
+            await connection.send(REQUEST, 1.0)
+
+        assert "security" not in str(lost.value)
+        await connection.aclose()
 
 
 async def test_unused_connection_closes():
