@@ -11,11 +11,13 @@ from sharecons.member.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
 from sharecons.net.outages import LOST_DELAY, Outages
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
+from sharecons.protocol.acknowledge.positions import count_offsets, ranges_text
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_advice import FIND_COORDINATOR, HEARTBEAT, advice_for
 from sharecons.protocol.fetch.events import (
     FetchRecovered,
     LeaderEvent,
+    LocksLost,
     MetadataStale,
     PartitionError,
     Throttled,
@@ -175,6 +177,15 @@ class MemberLog:
             )
         for led in self._leaders.keys - leaderless.keys():
             self._leaders.on_success(led, now)
+
+    def on_locks_lost(self, lost: LocksLost) -> None:
+        """Log the records that the broker has released."""
+        self._log.warning(
+            "locks lost",
+            reason=lost.reason,
+            records=count_offsets(lost.ranges),
+            positions=ranges_text(lost.ranges),
+        )
 
     def on_event(self, event: LeaderEvent) -> None:
         """Note an event of a leader, if it is about a problem."""

@@ -35,6 +35,7 @@ from sharecons.net.io.event_loop import (
     running_clock,
 )
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
+from sharecons.protocol.acknowledge.positions import count_offsets
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.backoff import spread_of
@@ -374,11 +375,10 @@ class MemberTasks:
                 self._rejoin(node_id)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
-        count = sum(lease.lost_count for lease in lost.leases)
-        self._recorder.on_locks_lost(count)
-        # The line of a worker has a position, and the handlers that it cancels.
+        self._recorder.on_locks_lost(count_offsets(lost.ranges))
+        # The line of a worker has the handlers that it cancels as well.
         if not self._listener.on_locks_lost(lost.leases):
-            self._log.warning("locks lost", reason=lost.reason, records=count)
+            self.problems.on_locks_lost(lost)
 
     def _rejoin(self, node_id: int) -> None:
         now = anyio.current_time()

@@ -2,14 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 from sharecons._record import TopicPartition
+from sharecons.protocol.acknowledge.positions import MAX_POSITIONS
 
 __all__ = ["partition_of", "position", "position_of", "position_text", "positions_text"]
-
-MAX_POSITIONS: Final = 10
-"""Positions of records in one log line."""
 
 
 def partition_of(record: Any) -> TopicPartition:

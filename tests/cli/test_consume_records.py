@@ -238,7 +238,7 @@ def test_lost_acknowledgements_are_reported(broker, topic, consume, caplog):
 
     assert "a\n" == result.out
     assert [summary(1)] == result.lines
-    assert f"first='{topic}-0, offsets 0-0' error=INVALID_RECORD_STATE" in caplog.text
+    assert f"positions={topic}-0@0 error=INVALID_RECORD_STATE" in caplog.text
 
 
 @pytest.mark.slow("starts a process")
@@ -362,7 +362,7 @@ def test_record_whose_lock_has_ended_is_not_written():
 
     # Only the record that was being written when its lock ended is there twice.
     assert [b"00", b"01", *(b"%02d" % n for n in range(1, 20))] == lines
-    assert "first='jobs-0, offsets 1-1' error=INVALID_RECORD_STATE" in errors[0]
+    assert "positions=jobs-0@1 error=INVALID_RECORD_STATE" in errors[0]
     assert [summary(21)] == errors[1:]
 
 

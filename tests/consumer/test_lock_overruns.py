@@ -72,7 +72,7 @@ async def test_late_acknowledgement_is_explained(broker, warnings):
     assert HINT in result.error.message
     (warning,) = warnings()
     assert "acknowledgements failed" in warning
-    assert "orders-0, offsets 0-0" in warning
+    assert "positions=orders-0@0 " in warning
     assert HINT in warning
     assert "AcknowledgeResult(" not in warning
     assert "AcknowledgeFailure(" not in warning
@@ -96,6 +96,32 @@ async def test_lines_of_a_member_have_its_group_and_id(broker, caplog):
     expected = {"group": consumer.group_id, "member": member_id}
     for each in lines:
         assert expected.items() <= each.fields.items(), each.event
+
+
+async def test_lost_locks_and_failed_acknowledgements_are_logged_with_positions(
+    broker, warnings
+):
+    broker.set_group_config("billing", {"share.record.lock.duration.ms": 30000})
+    broker.create_topic("refunds")
+    broker.produce("orders", [b"%d" % n for n in range(5)])
+    broker.produce("refunds", [b"0", b"1"])
+    async with consuming(broker, acknowledgement="explicit") as consumer:
+        consumer.subscribe("orders", "refunds")
+        records = []
+        while len(records) < 7:
+            records += await consumer.poll(timeout=10.0)
+        by_offset = {(each.topic, each.offset): each for each in records}
+        broker.faults.on("ShareAcknowledge", times=None).cut()
+        broker.faults.on("ShareFetch", times=None).cut()
+        for offset in (1, 2):
+            by_offset["orders", offset].accept()
+        by_offset["orders", 4].reject()
+        await until(lambda: len(warnings()) == 2, within=10)
+
+    (lost,) = [text for text in warnings() if text.startswith("locks lost")]
+    assert "records=7 positions='orders-0@0-4, refunds-0@0-1'" in lost
+    (failed,) = [text for text in warnings() if text.startswith("acknowledg")]
+    assert "records=3 positions='orders-0@1-2, orders-0@4' error=NETWORK_EXC" in failed
 
 
 async def test_slow_handler_in_implicit_mode_is_explained(broker, warnings):

@@ -39,6 +39,25 @@ def test_abandoned_packed_lease_is_settled_and_has_no_payload():
     assert b"" == lease.payload
 
 
+def test_lost_runs_are_the_records_that_were_not_settled():
+    lease = lease_of_ten()
+    lease.acknowledge_open(2, 4, ACCEPT)
+    take_runs(lease)
+    settle(lease, [Run(2, 3, ACCEPT)])
+    lease.acknowledge(8, REJECT)
+    lose_locks(lease)
+
+    assert [(0, 1), (4, 9)] == [(first, last) for first, last, _ in lease.lost_runs()]
+
+
+def test_lost_runs_of_a_packed_lease_are_all_its_offsets():
+    lease = packed_lease()
+    lose_locks(lease)
+
+    lost = [(first, last) for first, last, _ in lease.lost_runs()]
+    assert [(first, last) for first, last, _ in lease.acquired] == lost
+
+
 @pytest.mark.parametrize("kind", ACKNOWLEDGE_TYPES)
 def test_acknowledgement_after_the_locks_were_lost_raises_each_time(
     kind: AcknowledgeType,

@@ -50,7 +50,7 @@ FAILED: Final = 0x80
 
 _PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+|\x06+")
 _LOST_RUNS: Final = re.compile(rb"\x20+")
-_LOST: Final = re.compile(rb"[\x20\x81-\x84]")
+_LOST_OR_FAILED_RUNS: Final = re.compile(rb"[\x20\x81-\x84]+")
 _RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x45]+")
 
 
@@ -115,7 +115,6 @@ _FAIL_SETTLED: Final = _table((SETTLED | kind, FAILED | kind) for kind in _KINDS
 _SETTLED: Final = bytes(
     [*(SETTLED | kind for kind in (0, *_KINDS)), *(FAILED | kind for kind in _KINDS)]
 )
-_LOST_STATES: Final = bytes([LOST, *(FAILED | kind for kind in _KINDS)])
 _UNSETTLED: Final = (OPEN, RENEW, SENT | RENEW, AFTER_RENEWAL | RENEW)
 
 
@@ -229,15 +228,15 @@ class AckStates:
         # Callable in any thread: a run not yet written is open in `_states`.
         return len(self._states.translate(None, _SETTLED))
 
-    @property
-    def lost_count(self) -> int:
-        """The number of records whose locks were lost."""
-        return len(self._current_states) - len(
-            self._current_states.translate(None, _LOST_STATES)
-        )
-
     def is_open(self, index: int) -> bool:
         return self._current_states[index] in _UNSETTLED
+
+    def delayed_state(self, index: int) -> int:
+        """Return DELAYED, RENEW_DELAYED while it is renewed, or 0 if it is neither."""
+        state = self._current_states[index]
+        if state == AFTER_RENEWAL | DELAYED:
+            return RENEW_DELAYED
+        return state if state in (DELAYED, RENEW_DELAYED) else 0
 
     # Runs: the index of the first record, and the index after the last.
 
@@ -258,9 +257,13 @@ class AckStates:
         """Return the runs of a part whose locks were lost before an acknowledgement."""
         return self._found(_LOST_RUNS, part)
 
+    def lost_or_failed_runs(self) -> list[tuple[int, int]]:
+        """Return the runs whose locks were lost before their records were settled."""
+        return self._found(_LOST_OR_FAILED_RUNS, slice(0, len(self._states)))
+
     def has_lost(self, part: slice) -> bool:
         """Return whether a lock of a part was lost before its record was settled."""
-        return _LOST.search(self._current_states[part]) is not None
+        return _LOST_OR_FAILED_RUNS.search(self._current_states[part]) is not None
 
     def renewing_runs(self, part: slice) -> list[tuple[int, int]]:
         """Return the runs of a part with a renewal in flight."""

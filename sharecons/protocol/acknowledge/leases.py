@@ -21,7 +21,6 @@ from sharecons._record import RELEASE, RENEW, AcknowledgeType, AckTarget
 from sharecons.protocol.acknowledge import verb_errors
 from sharecons.protocol.acknowledge.ack_states import (
     AFTER_RENEWAL,
-    DELAYED,
     FAILED,
     KIND,
     LOST,
@@ -135,10 +134,12 @@ class Lease(AckTarget):
         """The number of records whose locks are neither settled nor lost."""
         return self.count if self._is_packed else self._states.unsettled_count
 
-    @property
-    def lost_count(self) -> int:
-        """The number of records whose locks were lost, once the lease is abandoned."""
-        return self.count if self._states is _NONE else self._states.lost_count
+    def lost_runs(self) -> list[Run]:
+        """Return the records whose locks were lost, once the lease is abandoned."""
+        if self._states is _NONE:
+            return [Run(first, last, GAP) for first, last, _ in self.acquired]
+        found = self._states.lost_or_failed_runs()
+        return [run for part in found for run in self._offsets.runs(*part, GAP)]
 
     def is_delivered(self, offset: int) -> bool:
         start, stop = self._offsets.bounds(offset, offset)
@@ -278,14 +279,15 @@ class Lease(AckTarget):
 
     def acknowledge_implicitly(
         self, start: int, stop: int, kind: AcknowledgeType
-    ) -> None:
+    ) -> bool:
         """As `acknowledge_open`, but report lost locks as failed, and do not raise.
 
         For acknowledgements of the library, as in implicit mode. Does nothing once the
-        consumer is closed, as the records were released.
+        consumer is closed, as the records were released. Return whether any was open.
         """
-        if not self.result_log.closed:
-            self._acknowledge_part(slice(start, stop), kind)
+        if self.result_log.closed:
+            return False
+        return self._acknowledge_part(slice(start, stop), kind)
 
     # Calls of the batcher.
 
@@ -323,18 +325,13 @@ class Lease(AckTarget):
     def fail_settled(self, runs: Iterable[Run]) -> None:
         """Change settled to failed in these runs, as their locks were lost."""
         for first, last, _ in runs:
-            start, stop = self._offsets.bounds(first, last)
-            if start < stop:
-                self._states.fail_settled(start, stop)
+            self._states.fail_settled(*self._offsets.bounds(first, last))
 
     # Calls of the batcher about delayed releases.
 
     def delayed_state(self, offset: int) -> int:
         """Return DELAYED, RENEW_DELAYED while it is renewed, or 0 if it is neither."""
-        state = self._states[self._offsets.index(offset)]
-        if state == AFTER_RENEWAL | DELAYED:
-            return RENEW_DELAYED
-        return state if state in (DELAYED, RENEW_DELAYED) else 0
+        return self._states.delayed_state(self._offsets.index(offset))
 
     def renew_delayed(self, offsets: Iterable[int]) -> None:
         """Renew the locks of records in DELAYED."""
@@ -359,11 +356,14 @@ class Lease(AckTarget):
             self._owner.on_acknowledged(self)  # this can raise
             self.is_queued = True
 
-    def _acknowledge_part(self, part: slice, kind: AcknowledgeType) -> None:
+    def _acknowledge_part(self, part: slice, kind: AcknowledgeType) -> bool:
         if self._abandon_if_ended():
             self._reject_late_acks(part, kind)
-        elif self._states.set_pending_if_open(part, kind):
+            return False
+        was_open = self._states.set_pending_if_open(part, kind)
+        if was_open:
             self._notify_owner()
+        return was_open
 
     def _abandon_if_ended(self) -> bool:
         """Abandon the lease if its session has ended; return whether it has."""

@@ -5,6 +5,11 @@ from typing import Final
 
 from sharecons._record import AcknowledgeType
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.positions import (
+    OffsetRange,
+    count_offsets,
+    ranges_text,
+)
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeFailure,
     AcknowledgeResult,
@@ -48,13 +53,13 @@ def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult
 
 
 def summarize(failed: Sequence[AcknowledgeResult]) -> dict[str, object]:
-    """Return log fields for failed acknowledgements: a count, and the first of them."""
-    first = failed[0]
+    """Return log fields for failed acknowledgements; the error is the first one's."""
+    first = min(failed, key=lambda result: result[:3])
+    ranges = [OffsetRange(*result[:4]) for result in failed]
     assert first.error is not None, "failed"
-    offsets = f"{first.first_offset}-{first.last_offset}"
     fields: dict[str, object] = {
-        "records": sum(r.last_offset - r.first_offset + 1 for r in failed),
-        "first": f"{first.topic}-{first.partition}, offsets {offsets}",
+        "records": count_offsets(ranges),
+        "positions": ranges_text(ranges),
         "error": first.error.name,
     }
     if first.error.message:

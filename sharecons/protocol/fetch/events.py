@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from sharecons.errors import Error
 from sharecons.protocol.acknowledge.leases import Lease
+from sharecons.protocol.acknowledge.positions import OffsetRange
 from sharecons.protocol.fetch.retried_errors import (
     FetchAccepted,
     FetchRejected,
@@ -70,6 +71,15 @@ class LocksLost(NamedTuple):
 
     reason: str
     leases: tuple[Lease, ...]
+
+    @property
+    def ranges(self) -> list[OffsetRange]:
+        """The offsets whose locks were lost."""
+        return [
+            OffsetRange(lease.topic, lease.share_partition.partition, first, last)
+            for lease in self.leases
+            for first, last, _ in lease.lost_runs()
+        ]
 
 
 class PartitionError(NamedTuple):
