@@ -45,6 +45,7 @@ class DeliveryQueue:
         new_waiter: Callable[[], Waiter],
         deserializers: Deserializers,
         check_caller: Callable[[], None] = lambda: None,  # can raise WrongThreadError
+        group_id: str = "",
     ) -> None:
         self.buffer = buffer
         self.clock = buffer.clock
@@ -53,7 +54,7 @@ class DeliveryQueue:
         self.deserializers = deserializers
         self.new_waiter = new_waiter
         self._implicit = implicit
-        self._readers = Readers(check_caller)
+        self._readers = Readers(check_caller, group_id)
         self._pause_at = self.clock()
         self._check_caller = check_caller
 

@@ -113,7 +113,7 @@ class _Poll:
 
 
 def _new_reader(queue: DeliveryQueue) -> Reader:
-    return Reader(queue.new_unacknowledged(), queue.new_waiter())
+    return Reader(queue.new_unacknowledged(), queue.new_waiter(), is_loop=False)
 
 
 def _on_end(task: "asyncio.Future[Any]", poller: "ref[Poller]") -> None:

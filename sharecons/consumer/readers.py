@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from weakref import ref
 
 from sharecons._record import ACCEPT, RELEASE, Record
+from sharecons.consumer.left_loops import LeftLoops
 from sharecons.errors import WrongThreadError
 from sharecons.metrics.recorder import PollTimes
 from sharecons.net.background import current_task, is_task_done
@@ -63,9 +64,13 @@ class Unacknowledged:
     lease, which moves as records are delivered. In implicit mode the records are
     accepted by the reader's next read, and released when the reader has left (by break,
     a cancel or an exception) and another one reads. In explicit mode neither happens.
+
+    Attributes:
+        has_accepted: the reader has read on after its first record or batch.
     """
 
     def __init__(self, *, implicit: bool) -> None:
+        self.has_accepted = False
         self._implicit = implicit
         self._parts: list[tuple[Lease, int, int]] = []
         self._lease: Lease | None = None
@@ -96,14 +101,22 @@ class Unacknowledged:
         lease, start, stop = self._parts.pop()
         self._parts.append((lease, start, stop - 1))
 
-    def settle(self, *, accept: bool) -> None:
-        """Remove all records; in implicit mode accept or release them."""
+    def settle(self, *, accept: bool) -> bool:
+        """Remove all records; in implicit mode accept or release them.
+
+        Return whether any was accepted or released.
+        """
         self.stop_taking()
         parts, self._parts = self._parts, []
+        if accept and parts:
+            self.has_accepted = True
+        was_open = False
         if self._implicit:
             kind = ACCEPT if accept else RELEASE
             for lease, start, stop in parts:
-                lease.acknowledge_implicitly(start, stop, kind)
+                if lease.acknowledge_implicitly(start, stop, kind):
+                    was_open = True
+        return was_open
 
     def accept_passed(self) -> bool:
         """Accept all but the last record, for a reader that takes them one by one.
@@ -118,6 +131,7 @@ class Unacknowledged:
             return False
         lease.acknowledge_implicitly(self._start, last, ACCEPT)
         self._start = last
+        self.has_accepted = True
         return True
 
 
@@ -128,6 +142,7 @@ class Reader:
         unacknowledged: the records delivered to it that it has not settled.
         waiter: wakes it.
         per_record: it takes records one by one; each read settles those before.
+        is_loop: it is a loop over records or batches.
         woken: it was woken and has not run since.
         poll_times: when it last requested records and received some.
     """
@@ -138,10 +153,12 @@ class Reader:
         waiter: Waiter,
         *,
         per_record: bool = False,
+        is_loop: bool = True,
     ) -> None:
         self.unacknowledged = unacknowledged
         self.waiter = waiter
         self.per_record = per_record
+        self.is_loop = is_loop
         self.woken = False
         self.poll_times = PollTimes()
 
@@ -154,10 +171,12 @@ class Readers:
 
     Args:
         check_caller: raises WrongThreadError outside of the consumer's event loop.
+        group_id: for warnings.
     """
 
-    def __init__(self, check_caller: Callable[[], None]) -> None:
+    def __init__(self, check_caller: Callable[[], None], group_id: str = "") -> None:
         self._check_caller = check_caller
+        self._left_loops = LeftLoops(group_id)
         self._holder: Reader | None = None
         self._busy: dict[Reader, None] = {}
         self._waiting: deque[Reader] = deque()
@@ -180,10 +199,10 @@ class Readers:
         reader.unacknowledged.start_taking(lease)
         self._busy[reader] = None
 
-    def settle(self, reader: Reader, *, accept: bool) -> None:
-        """Settle the reader's records."""
+    def settle(self, reader: Reader, *, accept: bool) -> bool:
+        """Settle the reader's records; return whether any was accepted or released."""
         self._busy.pop(reader, None)
-        reader.unacknowledged.settle(accept=accept)
+        return reader.unacknowledged.settle(accept=accept)
 
     def accept_passed(self) -> bool:
         """Accept the records that the holder has passed; return whether any was."""
@@ -253,9 +272,16 @@ class Readers:
             reader = self._removed.popleft()
             if reader.per_record:
                 reader.unacknowledged.accept_passed()
-            self.settle(reader, accept=False)
+            self._release(reader)
             if reader is self._holder:
                 self._holder = None
+
+    def _release(self, reader: Reader) -> None:
+        has_accepted = reader.unacknowledged.has_accepted
+        has_records = reader.unacknowledged.count > 0
+        released = self.settle(reader, accept=False)
+        if reader.is_loop and (has_accepted or has_records):
+            self._left_loops.on_left(released_first=released and not has_accepted)
 
     def _release_undeserializable(self, now: float) -> None:
         """Release records that could not be deserialized, when their tasks read again.

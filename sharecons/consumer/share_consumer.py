@@ -347,6 +347,7 @@ class ShareConsumer(
             new_waiter=new_waiter,
             deserializers=self._deserializers,
             check_caller=self._member.loop_guard.check,
+            group_id=self.group_id,
         )
         self._queue.subscribed = bool(self._member.topics)
         self._poller = Poller(self._queue, ShareConsumer.poll.__code__)
