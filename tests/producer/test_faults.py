@@ -57,6 +57,35 @@ async def test_temporary_fault_causes_no_duplicates(broker, fault) -> None:
     assert expected == values(broker)
 
 
+async def test_record_for_a_deleted_topic_was_not_written(broker) -> None:
+    async with producing_on(broker, delivery_timeout=2.0) as producer:
+        await producer.send("orders", b"a")
+        broker.delete_topic("orders")
+
+        with pytest.raises(BrokerError, match=r"was not written: UNKNOWN_TOPIC"):
+            await producer.send("orders", b"b")
+
+
+async def test_records_go_to_a_topic_created_again_with_fewer_partitions(
+    broker,
+) -> None:
+    async with producing_on(broker, delivery_timeout=5.0) as producer:
+        await producer.send("orders", b"a", partition=2)
+        broker.delete_topic("orders")
+        broker.create_topic("orders", partitions=1)
+        with pytest.raises(BrokerError, match=r"has no partition 2: it has 1"):
+            await producer.send("orders", b"b", partition=2)
+        broker.delete_topic("orders")
+        broker.create_topic("orders", partitions=3)
+        await producer.send("orders", b"c", partition=2)
+        broker.delete_topic("orders")
+        broker.create_topic("orders", partitions=1)
+        for number in range(10):
+            await producer.send("orders", b"%d" % number, key=b"%d" % number)
+
+    assert Counter(b"%d" % number for number in range(10)) == values(broker)
+
+
 @pytest.mark.parametrize("api", ["Metadata", "InitProducerId"])
 async def test_failed_look_ups_are_repeated(broker, api) -> None:
     broker.faults.on(api, times=2).cut()

@@ -170,12 +170,17 @@ class PartitionQueue:
         """Remove the batch, which the leader has rejected; return its records."""
         return self._give_up_batch()
 
-    def on_failed(self, now: float) -> None:
-        """Send the batch again after the backoff: its outcome is unknown."""
+    def on_failed(self, now: float, *, is_uncertain: bool = True) -> None:
+        """Send the batch again after the backoff.
+
+        Args:
+            is_uncertain: the leader might have it.
+        """
         assert self.batch is not None, "it was sent"
-        self.batch.is_uncertain = True
-        for record in self.batch.records:
-            record.was_sent = True
+        if is_uncertain:
+            self.batch.is_uncertain = True
+            for record in self.batch.records:
+                record.was_sent = True
         self.in_flight = False
         self.not_before = now + self.backoff.next_delay()
 
@@ -229,7 +234,18 @@ class PartitionQueue:
         removed: list[PendingRecord] = []
         if self.batch is not None and not self.in_flight:
             removed += self._give_up_batch()
-        removed += self._pending
+        return removed + self._remove_pending()
+
+    def remove_unwritten(self) -> list[PendingRecord]:
+        """Remove the records that no leader can have."""
+        removed: list[PendingRecord] = []
+        batch = self.batch
+        if batch is not None and not (self.in_flight or batch.is_uncertain):
+            removed += self._give_up_batch()
+        return removed + self._remove_pending()
+
+    def _remove_pending(self) -> list[PendingRecord]:
+        removed = list(self._pending)
         self._pending.clear()
         return removed
 

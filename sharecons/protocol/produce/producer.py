@@ -62,6 +62,10 @@ REPLICA_TIMEOUT: Final = 8.0
 """Seconds for the replicas; less than a pool waits for a response."""
 MAX_REQUEST_SIZE: Final = 8 << 20
 
+NOT_WRITTEN: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
+"""Codes of a batch that is in no log of an existing topic. Kafka returns
+NOT_LEADER_OR_FOLLOWER for a batch that waited for its replicas, too."""
+
 Request = Produce | InitProducerId | TopicMetadataRequest
 Response = ProduceResponse | InitProducerIdResponse | TopicMetadata
 
@@ -287,7 +291,8 @@ class ProducerMachine:
                     pass
                 case ErrorAction.RETRY | ErrorAction.FIND_LEADER as action:
                     topic.error = append_error(topic_partition, found)
-                    queue.on_failed(now)
+                    is_uncertain = found.error not in NOT_WRITTEN
+                    queue.on_failed(now, is_uncertain=is_uncertain)
                     if action is ErrorAction.FIND_LEADER:
                         topic.mark_stale(now)
                 case _:

@@ -46,6 +46,8 @@ class TopicQueue:
         self._spread = spread
         self._first_sequences = first_sequences or {}
         self._backoff = Backoff(spread)
+        self._topic_id: bytes | None = None
+        self._was_recreated = False
         self._partitions = 0
         self._next_partition = first_partition
         self._metadata_until = 0.0
@@ -164,6 +166,9 @@ class TopicQueue:
         self.lookup_error = None
         self._metadata_until = now + METADATA_MAX_AGE
         # Partitions are never removed, but a new topic can have the same name.
+        if topic.topic_id != self._topic_id:
+            self._was_recreated = self._topic_id is not None
+            self._topic_id = topic.topic_id
         self._partitions = max(topic.partitions, default=-1) + 1
         self.leaders = {
             partition: info.leader
@@ -177,6 +182,8 @@ class TopicQueue:
         self._next_partition %= max(1, self._partitions)
         missing = []
         waiting, self._waiting = self._waiting, []
+        if self._was_recreated:
+            waiting[:0] = self._records_without_partition()
         for record in waiting:
             if not self._partitions:
                 self._waiting.append(record)
@@ -189,3 +196,16 @@ class TopicQueue:
         else:
             self._backoff.reset()
         return missing
+
+    def _records_without_partition(self) -> list[PendingRecord]:
+        """Remove the records of partitions that the new topic does not have.
+
+        Another partition can be chosen for a record that is in no log. Records that
+        the leader might have stay, until their deadlines.
+        """
+        return [
+            record
+            for partition, queue in self.queues.items()
+            if partition >= self._partitions
+            for record in queue.remove_unwritten()
+        ]

@@ -56,6 +56,12 @@ class SimulatedBrokers:
         default_factory=dict
     )
     _last_id: int = 0
+    _deleted: int = 0
+
+    def delete(self, topic: str) -> None:
+        self._deleted += 1
+        for where in [where for where in self.logs if where.topic == topic]:
+            del self.logs[where], self.leaders[where]
 
     def create(self, topic: str, partitions: int, nodes: int = 2) -> None:
         for partition in range(partitions):
@@ -103,11 +109,14 @@ class SimulatedBrokers:
         code = self.topic_errors.get(name, Code.NONE)
         if not partitions:
             code = Code.UNKNOWN_TOPIC_OR_PARTITION
-        return Reply(code, None, _topic(name, partitions))
+        topic_id = self._deleted.to_bytes(16, "big")
+        return Reply(code, None, _topic(name, topic_id, partitions))
 
     def _append(
         self, node_id: int | None, where: TopicPartition, batch: bytes
     ) -> AppendResult:
+        if where not in self.leaders:
+            return AppendResult(Code.UNKNOWN_TOPIC_OR_PARTITION, None, -1)
         if self.leaders.get(where) != node_id:
             return AppendResult(Code.NOT_LEADER_OR_FOLLOWER, None, -1)
         if where in self.errors:
@@ -130,10 +139,12 @@ class SimulatedBrokers:
         return AppendResult(Code.NONE, None, state.last[1])
 
 
-def _topic(name: str, partitions: dict[int, TopicPartitionInfo]) -> Topic:
+def _topic(
+    name: str, topic_id: bytes, partitions: dict[int, TopicPartitionInfo]
+) -> Topic:
     return Topic(
         name=name,
-        topic_id=None,
+        topic_id=topic_id,
         internal=False,
         partitions=partitions,
         authorized_operations=None,
