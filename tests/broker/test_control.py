@@ -23,10 +23,10 @@ async def kafka():
         yield broker
 
 
-def consumer(kafka, **options):
+def consumer(kafka, group_id="g", **options):
     return ShareConsumer(
         "orders",
-        group_id="g",
+        group_id=group_id,
         bootstrap_servers=kafka.bootstrap_servers,
         network=kafka.network,
         acknowledgement="explicit",
@@ -69,11 +69,32 @@ async def test_expire_locks_releases_records(kafka):
 
 async def test_expire_locks_keeps_locks_of_other_groups(kafka):
     kafka.produce("orders", [b"x"])
-    async with consumer(kafka) as slow, consumer(kafka) as other:
+    async with (
+        consumer(kafka) as slow,
+        consumer(kafka) as other,
+        consumer(kafka, group_id="another") as outside,
+    ):
+        await outside.assigned()
         await take(slow, 1)
         kafka.expire_locks("another")
         with pytest.raises(TimeoutError):
             await take(other, 1, within=20)
+
+
+async def test_unknown_groups_members_and_partitions_are_errors(kafka):
+    async with consumer(kafka) as first, consumer(kafka, group_id="another") as second:
+        await first.assigned()
+        await second.assigned()
+        with pytest.raises(
+            LookupError, match="'h' does not exist; the share groups are 'another', 'g'"
+        ):
+            kafka.expire_locks("h")
+        with pytest.raises(LookupError, match="topic 'orders' has no partition 7"):
+            kafka.expire_locks("g", "orders", 7)
+        with pytest.raises(LookupError, match="share group 'h' does not exist"):
+            kafka.forget_session("h", first.member_id)
+        with pytest.raises(LookupError, match="group 'g' has no member"):
+            kafka.forget_session("g", second.member_id)
 
 
 async def test_forget_session_releases_records(kafka):

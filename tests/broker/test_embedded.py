@@ -164,7 +164,7 @@ def restart(kafka):
     kafka.stop_broker(2)
     kafka.start_broker(2)
     kafka.produce("orders", [b"x"])
-    kafka.expire_locks("g")
+    kafka.set_group_config("g", {"share.record.lock.duration.ms": 20000})
 
 
 def test_broker_is_controlled_in_a_callback_of_asyncio():
@@ -248,11 +248,17 @@ async def test_broker_that_is_started_again_keeps_ports_and_records():
         ({"brokers": "3"}, "brokers must be an int, not '3'"),
         ({"port": "9092"}, "port must be an int, not '9092'"),
         ({"settings": ["x"]}, "broker settings must map names to values"),
+        ({"coordinator_move_time": "2"}, "coordinator_move_time must be a number of s"),
     ],
 )
 def test_argument_of_a_wrong_type_raises(arguments, message):
     with pytest.raises(TypeError, match=message):
         EmbeddedBroker(**arguments)
+
+
+def test_negative_move_time_raises():
+    with pytest.raises(ValueError, match="coordinator_move_time must be at least 0"):
+        EmbeddedBroker(coordinator_move_time=-1)
 
 
 def test_unknown_names_raise():
@@ -267,6 +273,27 @@ def test_unknown_names_raise():
             kafka.move_coordinator("g", 7)
         with pytest.raises(LookupError, match="share group 'g' does not exist"):
             kafka.forget_member("g", "m")
+        with pytest.raises(LookupError, match="no consumer has joined a share group"):
+            kafka.forget_session("g", "m")
+        with pytest.raises(LookupError, match="share group 'g' does not exist"):
+            kafka.expire_locks("g")
+
+
+@BACKENDS
+@pytest.mark.parametrize(
+    ("timeout", "error"), [("1", TypeError), (None, TypeError), (-1, ValueError)]
+)
+async def test_wait_with_an_invalid_timeout_raises(timeout, error):
+    with pytest.raises(error, match="timeout must be "):
+        await EmbeddedBroker().wait_until_settled("g", timeout=timeout)
+
+
+@pytest.mark.parametrize(
+    ("timeout", "error"), [("1", TypeError), (None, TypeError), (-1, ValueError)]
+)
+def test_blocking_wait_with_an_invalid_timeout_raises(timeout, error):
+    with pytest.raises(error, match="timeout must be "):
+        EmbeddedBroker().wait_until_settled_sync("g", timeout=timeout)
 
 
 @BACKENDS

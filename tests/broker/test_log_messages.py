@@ -73,3 +73,20 @@ def test_loading_offsets_that_the_log_has_is_an_error():
 def test_loading_a_damaged_message_is_an_error(damaged):
     with pytest.raises(ValueError):
         PartitionLog().load(damaged)
+
+
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"junk", "the last 4 bytes are no complete batch"),
+        (message(0, b"ab") + b"junk", "the last 4 bytes are no complete batch"),
+        (message(0, b"ab")[:-1], "bytes are no complete batch"),
+        (b"\0" * 100, "Record size 0 is less than"),
+    ],
+)
+def test_loading_bytes_that_are_no_batches_is_an_error(data, error):
+    log = PartitionLog()
+    with pytest.raises(ValueError, match=error):
+        log.load(data)
+
+    assert 0 == log.end_offset

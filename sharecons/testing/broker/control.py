@@ -174,21 +174,27 @@ class Control:
     def expire_locks(
         self, group_id: str, topic: str | None, partition: int | None
     ) -> None:
+        if not self._cluster.share_partitions.has_loaded(group_id):
+            self._cluster.groups.share(group_id)  # raises if it does not exist
         topic_id: uuid.UUID | None = None
         if topic is not None:
             topic_id = self._topic(topic).topic_id
+            if partition is not None:
+                self._partition(topic, partition)
         self._cluster.share_partitions.expire_locks(group_id, topic_id, partition)
 
     def close_sessions(self, group_id: str, member_id: str) -> None:
+        self._group_with(group_id, member_id)
         self._cluster.share_sessions.close_member(group_id, member_id)
 
     def remove_member(self, group_id: str, member_id: str) -> None:
-        group = self._cluster.groups.get(group_id)
-        if not isinstance(group, ShareGroup):
-            raise LookupError(f"share group {group_id!r} does not exist")
+        self._group_with(group_id, member_id).remove(member_id)
+
+    def _group_with(self, group_id: str, member_id: str) -> ShareGroup:
+        group = self._cluster.groups.share(group_id)
         if member_id not in group.members:
             raise LookupError(f"share group {group_id!r} has no member {member_id!r}")
-        group.remove(member_id)
+        return group
 
     def _choose_partition(self, topic: Topic, key: bytes | None) -> int:
         number = next(self._round_robin) if key is None else crc32(key)

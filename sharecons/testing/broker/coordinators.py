@@ -16,6 +16,7 @@ from zlib import crc32
 
 import anyio
 
+from sharecons.testing.broker.fault_arguments import check_seconds
 from sharecons.testing.broker.signals import Signal
 
 __all__ = ["GROUP", "NO_COORDINATOR", "SHARE", "TRANSACTION", "Coordinators"]
@@ -43,6 +44,15 @@ class Coordinators:
         """When the keys that have moved are loaded."""
         self.moved = Signal()
         """Notified when `move` has changed a coordinator."""
+
+    def set_move_time(self, seconds: float) -> None:
+        """Set `move_time`.
+
+        Raises:
+            TypeError, ValueError: it is not a number of seconds from 0.
+        """
+        check_seconds("coordinator_move_time", seconds)
+        self.move_time = seconds
 
     def node_for(self, key_type: int, key: str, running: Sequence[int]) -> int:
         """Return the node id of a key's coordinator; -1 if there is none.

@@ -87,7 +87,7 @@ class EmbeddedBroker:
             brokers_at(brokers, host, first, advertise),
             broker_settings(settings or {}),
         )
-        self.cluster.coordinators.move_time = coordinator_move_time
+        self.cluster.coordinators.set_move_time(coordinator_move_time)
         self._runner = BrokerRunner(self._start, self._close)
         self._call = self._runner.call
         self.faults = Faults(self._call)
@@ -306,11 +306,11 @@ class EmbeddedBroker:
     def expire_locks(
         self, group_id: str, topic: str | None = None, partition: int | None = None
     ) -> None:
-        """Expire the acquisition locks of a group, a topic of it, or a partition."""
+        """Expire the locks of a group, or of a part of it; raises as `group`."""
         self._call(partial(self._control.expire_locks, group_id, topic, partition))
 
     def forget_session(self, group_id: str, member_id: str) -> None:
-        """End a member's share sessions on every broker."""
+        """End a member's share sessions on every broker; raises as `group`."""
         self._call(partial(self._control.close_sessions, group_id, member_id))
 
     def forget_member(self, group_id: str, member_id: str) -> None:

@@ -160,9 +160,7 @@ class Inspection:
         )
 
     def _share_group(self, group_id: str) -> ShareGroup:
-        group = self._cluster.groups.get(group_id)
-        if not isinstance(group, ShareGroup):
-            raise LookupError(f"share group {group_id!r} does not exist")
+        group = self._cluster.groups.share(group_id)
         group.advance(anyio.current_time())
         return group
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 import anyio
 import anyio.lowlevel
 
+from sharecons.testing.broker.fault_arguments import check_seconds
+
 __all__ = ["wait", "wait_sync"]
 
 POLL_INTERVAL: Final = 0.01
@@ -25,6 +27,7 @@ async def wait(
     Raises:
         TimeoutError: something is still unsettled after `timeout` seconds.
     """
+    check_seconds("timeout", timeout)
     await anyio.lowlevel.checkpoint()
     deadline = anyio.current_time() + timeout
     while reasons := unsettled():
@@ -47,6 +50,7 @@ def wait_sync(
             "wait_until_settled_sync() would block the event loop of this thread: use "
             "`await wait_until_settled()`"
         )
+    check_seconds("timeout", timeout)
     deadline = time.monotonic() + timeout
     while reasons := unsettled():
         if time.monotonic() >= deadline:

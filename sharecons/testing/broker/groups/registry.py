@@ -25,6 +25,25 @@ class Groups:
         group = self._groups.get(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
+    def share(self, group_id: str) -> ShareGroup:
+        """Return a share group.
+
+        Raises:
+            LookupError: it does not exist; the message lists the groups that do.
+        """
+        group = self._groups.get(group_id)
+        if isinstance(group, ShareGroup):
+            return group
+        names = sorted(
+            name for name, each in self._groups.items() if isinstance(each, ShareGroup)
+        )
+        existing = (
+            f"the share groups are {', '.join(map(repr, names))}"
+            if names
+            else "no consumer has joined a share group"
+        )
+        raise LookupError(f"share group {group_id!r} does not exist; {existing}")
+
     def advance_classic(self, group_id: str, now: float) -> None:
         """Apply what has become due in a classic group; remove it if it has expired."""
         group = self.classic(group_id)

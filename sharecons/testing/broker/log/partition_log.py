@@ -115,9 +115,16 @@ class PartitionLog:
         It can contain messages of formats 0 and 1, and gaps as after compaction.
 
         Raises:
-            ValueError: a batch is damaged, or its offsets are already in the log.
+            ValueError: a batch is damaged or incomplete, or its offsets are already in
+                the log.
         """
-        for batch in map(stored, split_batches(data)):
+        try:
+            batches = split_batches(data)
+        except AppendError as error:
+            raise ValueError(str(error)) from None
+        if rest := len(data) - sum(map(len, batches)):
+            raise ValueError(f"the last {rest} bytes are no complete batch")
+        for batch in map(stored, batches):
             if batch.base_offset < self.end_offset:
                 raise ValueError(
                     f"offset {batch.base_offset} is before the end of the log, "

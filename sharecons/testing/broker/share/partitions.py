@@ -209,6 +209,10 @@ class SharePartitions:
             self.changed(key).notify()
         self.write_dead_letters(key)
 
+    def has_loaded(self, group_id: str) -> bool:
+        """Return whether a partition of the group is loaded, even without members."""
+        return any(key.group_id == group_id for key in self._loaded)
+
     def expire_locks(
         self, group_id: str, topic_id: uuid.UUID | None, partition: int | None
     ) -> None:
