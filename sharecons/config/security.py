@@ -13,7 +13,6 @@ from typing import Final, Literal
 
 from sharecons.config.validation import check_unicode
 from sharecons.errors import ConfigurationError
-from sharecons.log import get_logger
 from sharecons.protocol.sasl.credentials import (
     MECHANISMS,
     OAUTHBEARER,
@@ -22,8 +21,6 @@ from sharecons.protocol.sasl.credentials import (
 )
 
 __all__ = ["Security"]
-
-_log = get_logger(__name__)
 
 Protocol = Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
 Path = str | PathLike[str]
@@ -207,15 +204,17 @@ class Security:
             expand,
             missing_protocol,
         )
+        from sharecons.log import get_logger  # imports structlog
 
         try:
             expanded = expand(properties)
             context, credentials = build_security_parts(expanded)
         except PropertyError as error:
             raise ConfigurationError(str(error)) from error
+        log = get_logger(__name__)
         for warning in (*map(unknown_warning, properties), missing_protocol(expanded)):
             if warning:
-                _log.warning("property without an effect", reason=str(warning))
+                log.warning("property without an effect", reason=str(warning))
         return cls(ssl_context=context, credentials=credentials)
 
     @property
