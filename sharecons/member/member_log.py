@@ -11,7 +11,7 @@ from sharecons.member.unassigned_watch import ObservedMember, UnassignedWatch
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
 from sharecons.net.outages import LOST_DELAY, Outages
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
-from sharecons.protocol.acknowledge.positions import count_offsets, ranges_text
+from sharecons.protocol.acknowledge.positions import ranges_text
 from sharecons.protocol.codes import code_name
 from sharecons.protocol.error_advice import FIND_COORDINATOR, HEARTBEAT, advice_for
 from sharecons.protocol.fetch.events import (
@@ -22,6 +22,8 @@ from sharecons.protocol.fetch.events import (
     PartitionError,
     Throttled,
     UnexpectedResponse,
+    lost_count,
+    lost_ranges,
 )
 from sharecons.protocol.fetch.retried_errors import (
     FetchAccepted,
@@ -183,8 +185,8 @@ class MemberLog:
         self._log.warning(
             "locks lost",
             reason=lost.reason,
-            records=count_offsets(lost.ranges),
-            positions=ranges_text(lost.ranges),
+            records=lost_count(lost),
+            positions=ranges_text(lost_ranges(lost)),
         )
 
     def on_event(self, event: LeaderEvent) -> None:

@@ -35,7 +35,6 @@ from sharecons.net.io.event_loop import (
     running_clock,
 )
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
-from sharecons.protocol.acknowledge.positions import count_offsets
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.acknowledge.results import join_results
 from sharecons.protocol.backoff import spread_of
@@ -50,6 +49,7 @@ from sharecons.protocol.fetch.events import (
     MetadataStale,
     PartitionError,
     Stalled,
+    lost_count,
 )
 from sharecons.protocol.fetch.prefetch import Prefetch
 from sharecons.protocol.fetch.retried_errors import FetchRejected
@@ -375,7 +375,7 @@ class MemberTasks:
                 self._rejoin(node_id)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
-        self._recorder.on_locks_lost(count_offsets(lost.ranges))
+        self._recorder.on_locks_lost(lost_count(lost))
         # The line of a worker has the handlers that it cancels as well.
         if not self._listener.on_locks_lost(lost.leases):
             self.problems.on_locks_lost(lost)

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from sharecons.errors import Error
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.positions import OffsetRange
+from sharecons.protocol.acknowledge.positions import OffsetRange, count_offsets
 from sharecons.protocol.fetch.retried_errors import (
     FetchAccepted,
     FetchRejected,
@@ -28,6 +28,8 @@ __all__ = [
     "StartsFixed",
     "Throttled",
     "UnexpectedResponse",
+    "lost_count",
+    "lost_ranges",
 ]
 
 
@@ -72,14 +74,19 @@ class LocksLost(NamedTuple):
     reason: str
     leases: tuple[Lease, ...]
 
-    @property
-    def ranges(self) -> list[OffsetRange]:
-        """The offsets whose locks were lost."""
-        return [
-            OffsetRange(lease.topic, lease.share_partition.partition, first, last)
-            for lease in self.leases
-            for first, last, _ in lease.lost_runs()
-        ]
+
+def lost_ranges(lost: LocksLost) -> list[OffsetRange]:
+    """Return the offsets whose locks were lost."""
+    return [
+        OffsetRange(lease.topic, lease.share_partition.partition, first, last)
+        for lease in lost.leases
+        for first, last, _ in lease.lost_runs()
+    ]
+
+
+def lost_count(lost: LocksLost) -> int:
+    """Return the number of records whose locks were lost."""
+    return count_offsets(lost_ranges(lost))
 
 
 class PartitionError(NamedTuple):
