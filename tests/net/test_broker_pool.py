@@ -49,7 +49,7 @@ async def close_during(pool, request, fault):
     began = anyio.current_time()
 
     async def fail():
-        with pytest.raises(ConnectionFailedError, match="clos"):
+        with pytest.raises(ConnectionFailedError, match="closed"):
             await request()
 
     async with anyio.create_task_group() as tasks:
