@@ -231,15 +231,15 @@ async def test_cancelled_run_releases_the_records_that_are_not_settled(
 async def test_stop_in_another_thread_is_an_error_and_changes_nothing(
     broker: EmbeddedBroker, method: str
 ) -> None:
+    broker.produce("orders", [b"a"])
     handled = Handled()
     async with working(broker, handled) as worker:
-        with anyio.fail_after(5):
-            await worker.assigned()
+        await until(lambda: handled.calls == [b"a"])
         with pytest.raises(WrongThreadError, match="outside of the event loop"):
             await to_thread.run_sync(getattr(worker, method))
-        await until(lambda: not worker.not_ready)
-        broker.produce("orders", [b"a"])
-        await until(lambda: handled.calls == [b"a"])
+        assert not worker.not_ready
+        broker.produce("orders", [b"b"])
+        await until(lambda: handled.calls == [b"a", b"b"])
 
 
 async def pass_through(attempt: object, call_next: Callable[[], Any]) -> None:
@@ -282,7 +282,7 @@ async def test_record_of_a_handler_that_ends_in_a_shield_is_accepted(
     async with working(broker, handled) as worker:
         await until(lambda: handled.running == 1)
         worker.stop_now()
-        await anyio.sleep(0.1)
+        await anyio.wait_all_tasks_blocked()  # it is cancelled, within the shield
         written.set()
 
     assert settled(broker, 1)
