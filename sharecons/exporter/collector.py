@@ -25,21 +25,20 @@ from sharecons.admin import (
     SharePartitionState,
 )
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
+from sharecons.exporter.group_snapshot import Logs, group_snapshot
 from sharecons.exporter.ledgers import Ledgers
 from sharecons.exporter.snapshot import (
     ExportedGroup,
-    ExportedPartition,
     Snapshot,
     is_chosen,
 )
 from sharecons.exporter.stalls import Stalls
 from sharecons.inspection import oldest_records
+from sharecons.inspection.diagnosis.group_facts import group_facts
 from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     Oldest,
-    offset_ranges_of,
 )
-from sharecons.inspection.inspect import group_facts
 from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
 from sharecons.spark.backlog import LedgerBacklog
 
@@ -100,6 +99,7 @@ class Collector:
         # Records do not change: one that is still the oldest is not read again.
         self._oldest: dict[PartitionKey, tuple[int, Oldest]] = {}
         self._stalls = Stalls()
+        self._before: Mapping[str, ExportedGroup] = {}
 
     async def collect(self) -> Snapshot:
         """Read all groups once. Errors are in the snapshot; nothing is raised.
@@ -154,19 +154,21 @@ class Collector:
         )
         missing = await self._missing_topics(described, errors)
         snapshots = {
-            group_id: _group_snapshot(
+            group_id: group_snapshot(
                 described.get(group_id),
                 offsets.get(group_id, {}),
                 states.get(group_id, {}),
-                starts,
-                ends,
-                missing,
+                Logs(starts, ends, missing),
+                configs.get(group_id, {}),
+                self._before.get(group_id),
             )
             for group_id in ids
         }
-        return self._with_stalls(
+        complete = self._with_stalls(
             await self._with_oldest(snapshots, errors), described, configs
         )
+        self._before = complete
+        return complete
 
     def _with_stalls(
         self,
@@ -199,11 +201,7 @@ class Collector:
             "offsets", await self._admin.list_share_group_offsets(*ids)
         )
         return {
-            group_id: {
-                key: offset
-                for key, offset in errors.found("offsets", offsets).items()
-                if offset.start_offset is not None
-            }
+            group_id: errors.found("offsets", offsets)
             for group_id, offsets in listed.items()
         }
 
@@ -230,7 +228,12 @@ class Collector:
 
     async def _states(self, offsets: Offsets, errors: _Errors) -> States:
         states: dict[str, Mapping[TopicPartition, SharePartitionState]] = {}
-        waiting = iter([key for key, each in offsets.items() if each])
+        # Without a start offset, there is no state.
+        stored = {
+            group_id: [key for key, one in each.items() if one.start_offset is not None]
+            for group_id, each in offsets.items()
+        }
+        waiting = iter([group_id for group_id, keys in stored.items() if keys])
         forbidden = False
 
         async def send() -> None:
@@ -238,7 +241,7 @@ class Collector:
             for group_id in waiting:
                 if forbidden:
                     return
-                read = await self._read_state(group_id, offsets[group_id])
+                read = await self._read_state(group_id, stored[group_id])
                 if error := _forbidden_error(read):
                     # The right is on the cluster: without it no group is readable.
                     forbidden = True
@@ -322,31 +325,3 @@ def _forbidden_error(
             )
             return AuthorizationError(text, code=error.code, name=error.name)
     return None
-
-
-def _group_snapshot(
-    group: ShareGroup | None,
-    offsets: Mapping[TopicPartition, GroupOffset],
-    states: Mapping[TopicPartition, SharePartitionState],
-    starts: Ends,
-    ends: Ends,
-    missing: Mapping[str, bool],
-) -> ExportedGroup:
-    names = () if group is None else subscribers_of(group)
-    return ExportedGroup(
-        missing_topics={name: missing[name] for name in names if name in missing},
-        state=None if group is None else group.state,
-        members=None if group is None else len(group.members),
-        partitions={
-            key: ExportedPartition(
-                start_offset=one.start_offset,
-                end_offset=ends.get(key),
-                lag=one.lag,
-                ranges=offset_ranges_of(states[key], starts.get(key), ends.get(key))
-                if key in states
-                else None,
-            )
-            for key, one in offsets.items()
-            if one.start_offset is not None
-        },
-    )

@@ -232,8 +232,8 @@ def _stalled(latest: Snapshot) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_stalled",
         "1 if the partition is stalled for this reason, 0 if not: no_members, "
-        "unassigned, window_full, or no_progress (nothing was settled or released for "
-        "longer than a lock lasts).",
+        "unassigned, window_full, no_progress (nothing was settled or released for "
+        "longer than a lock lasts), or held (nothing was ever settled).",
         labels=(*PARTITION, "reason"),
     )
     for labels, one in _partitions(latest):

@@ -30,6 +30,9 @@ class ExportedPartition:
     """A partition of a group; None means unknown.
 
     Attributes:
+        start_offset: None if the group has settled nothing: none is stored.
+        first_offset: where the group begins then; None if unknown.
+        members: ids of the members that have the partition assigned.
         end_offset: the next offset to be written to the log.
         lag: unsettled records (KIP-1226).
         ranges: the status of all offsets, from the start offset to the end; None if
@@ -41,7 +44,9 @@ class ExportedPartition:
             the data for it could not be read.
     """
 
-    start_offset: int
+    start_offset: int | None
+    first_offset: int | None = None
+    members: tuple[str, ...] = ()
     end_offset: int | None = None
     lag: int | None = None
     ranges: tuple[OffsetRange, ...] | None = None
@@ -54,6 +59,8 @@ class ExportedPartition:
         """Offsets from the start to the last in the state; None if unknown."""
         if self.ranges is None:
             return None
+        if self.start_offset is None:
+            return 0
         return window_of(self.start_offset, self.ranges)
 
     def count(self, *statuses: OffsetStatus) -> int | None:
@@ -71,7 +78,7 @@ class ExportedPartition:
         """
         if self.ranges is not None:
             return tuple(each for each in self.ranges if each.status in UNSETTLED)
-        if self.end_offset is None:
+        if self.end_offset is None or self.start_offset is None:
             return None
         if self.lag == 0 or self.end_offset <= self.start_offset:
             return ()

@@ -7,16 +7,15 @@ from sharecons._record import TopicPartition
 from sharecons.admin import ConfigEntry, ShareGroup
 from sharecons.exporter.snapshot import ExportedPartition
 from sharecons.inspection.diagnosis.findings import Reason, findings_of
+from sharecons.inspection.diagnosis.group_facts import (
+    acknowledged_state,
+    group_facts,
+)
 from sharecons.inspection.diagnosis.offset_states import (
     UNSETTLED,
     OffsetRange,
     OffsetStatus,
     PartitionInspection,
-)
-from sharecons.inspection.inspect import (
-    acknowledged_state,
-    assigned_members,
-    group_facts,
 )
 
 __all__ = ["Stalls"]
@@ -24,7 +23,7 @@ __all__ = ["Stalls"]
 WITHOUT_STATE: Final = (Reason.NO_MEMBERS, Reason.UNASSIGNED)
 """Reasons that are known without the state."""
 
-WITH_STATE: Final = (Reason.WINDOW_FULL, Reason.NO_PROGRESS)
+WITH_STATE: Final = (Reason.WINDOW_FULL, Reason.NO_PROGRESS, Reason.HELD)
 
 PartitionKey = tuple[str, TopicPartition]
 AcknowledgedState = tuple[int | None, tuple[OffsetRange, ...]]
@@ -53,7 +52,7 @@ class Stalls:
         for key, one in partitions.items():
             if one.unsettled is None:
                 continue
-            partition = _inspection(one, assigned_members(group, key))
+            partition = _inspection(one)
             unchanged = self._seconds((group.group_id, key), partition, now)
             found = {
                 each.reason
@@ -82,9 +81,7 @@ class Stalls:
         return now - since
 
 
-def _inspection(
-    one: ExportedPartition, members: tuple[str, ...]
-) -> PartitionInspection:
+def _inspection(one: ExportedPartition) -> PartitionInspection:
     ranges = one.ranges
     if ranges is None:
         # Without the state it is unknown which offsets were delivered.
@@ -102,5 +99,6 @@ def _inspection(
         end_offset=one.end_offset,
         ranges=ranges,
         oldest=one.oldest,
-        members=members,
+        members=one.members,
+        first_offset=one.first_offset,
     )

@@ -19,10 +19,10 @@ from sharecons.inspection.diagnosis.dead_letter_checks import (
 )
 from sharecons.inspection.diagnosis.findings import (
     Finding,
-    GroupFacts,
     Reason,
     Severity,
 )
+from sharecons.inspection.diagnosis.group_facts import GroupFacts
 from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     OffsetStatus,

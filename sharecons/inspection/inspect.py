@@ -22,12 +22,17 @@ from sharecons.inspection.dead_letters import count_dead_letters
 from sharecons.inspection.diagnosis.dead_letter_checks import GroupDeadLetters
 from sharecons.inspection.diagnosis.findings import (
     Finding,
-    GroupFacts,
     findings_of,
     missing_topic_finding,
 )
+from sharecons.inspection.diagnosis.group_facts import (
+    GroupFacts,
+    acknowledged_state,
+    assigned_members,
+    first_offset_of,
+    group_facts,
+)
 from sharecons.inspection.diagnosis.offset_states import (
-    OffsetRange,
     PartitionInspection,
     offset_ranges_of,
 )
@@ -43,9 +48,6 @@ if TYPE_CHECKING:
 __all__ = [
     "GroupInspection",
     "Source",
-    "acknowledged_state",
-    "assigned_members",
-    "group_facts",
     "inspect_group",
 ]
 
@@ -138,8 +140,17 @@ async def inspect_group(
         admin, group_id, tuple(wanted.found), source
     )
     entries, unread = _configs(configs, group_id)
+    facts = group_facts(group, entries)
+    firsts = {
+        key: first_offset_of(
+            facts, ends.get(key, (None, None))[0], _earlier_end(before, key, group)
+        )
+        for key in states.found
+    }
     ranges = {
-        key: offset_ranges_of(each.state, *ends.get(key, (None, None)))
+        key: offset_ranges_of(
+            each.state, *ends.get(key, (None, None)), first_offset=firsts[key]
+        )
         for key, each in states.found.items()
     }
     oldest = await oldest_records(admin, ranges)
@@ -162,15 +173,20 @@ async def inspect_group(
                 ranges=ranges[key],
                 oldest=oldest.get(key),
                 members=assigned_members(group, key),
+                first_offset=firsts[key],
                 last_written=read.last_written,
             )
         )
 
     seen = Results({key: inside(key) for key in wanted})
-    facts = group_facts(group, entries)
     since = {
         key: _unchanged_since(key, each, at, before) for key, each in seen.found.items()
     }
+
+    def unchanged_for(key: TopicPartition, each: PartitionInspection) -> float | None:
+        is_known = before is not None or each.last_written is not None
+        return at - since[key] if is_known else None
+
     return GroupInspection(
         group=group,
         facts=facts,
@@ -178,7 +194,9 @@ async def inspect_group(
         at=at,
         partitions=seen,
         findings={
-            key: findings_of(each, facts, now=at, unchanged_for=at - since[key])
+            key: findings_of(
+                each, facts, now=at, unchanged_for=unchanged_for(key, each)
+            )
             for key, each in seen.found.items()
         },
         since=since,
@@ -311,25 +329,17 @@ def _configs(
     return ({}, (entries.error,)) if entries.error is not None else (entries.value, ())
 
 
-def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
-    """Return the facts for findings; configs that are not in `entries` are unknown."""
-
-    def number(name: str) -> int | None:
-        entry = entries.get(name)
-        return None if entry is None or not entry.value else int(entry.value)
-
-    lock = number("share.record.lock.duration.ms")
-    return GroupFacts(
-        members=len(group.members),
-        record_locks=number("share.partition.max.record.locks"),
-        delivery_limit=number("share.delivery.count.limit"),
-        lock_duration=None if lock is None else lock / 1000,
-    )
-
-
-def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
-    """Return the ids of the members that have the partition assigned."""
-    return tuple(m.member_id for m in group.members if key in m.assignment)
+def _earlier_end(
+    before: GroupInspection | None, key: TopicPartition, group: ShareGroup
+) -> int | None:
+    """Return the log's end at the first inspection, if a member is still the same."""
+    earlier = None if before is None else before.partitions.get(key)
+    if earlier is None or not earlier.ok:
+        return None
+    seen = earlier.value
+    if not set(seen.members).intersection(assigned_members(group, key)):
+        return None
+    return seen.end_offset if seen.first_offset is None else seen.first_offset
 
 
 def _unchanged_since(
@@ -345,13 +355,3 @@ def _unchanged_since(
         return at
     same = acknowledged_state(earlier.value) == acknowledged_state(partition)
     return before.since[key] if same else at
-
-
-def acknowledged_state(
-    partition: PartitionInspection,
-) -> tuple[int | None, tuple[OffsetRange, ...]]:
-    """Return a key that changes only if offsets are settled or released."""
-    # New records extend the last range, which has no delivery count.
-    return partition.start_offset, tuple(
-        each for each in partition.ranges if each.delivery_count is not None
-    )

@@ -167,7 +167,7 @@ def _bar(
     span: int,
     group: GroupInspection,
 ) -> OffsetBar:
-    start = partition.start_offset or 0
+    start = partition.ranges[0].first_offset if partition.ranges else 0
     segments = tuple(
         BarSegment(
             (each.first_offset - start) / span,

@@ -3,7 +3,7 @@
 from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
-from sharecons.inspection.diagnosis.findings import format_age
+from sharecons.inspection.diagnosis.formats import format_age
 from sharecons.inspection.diagnosis.offset_states import (
     OffsetStatus,
     PartitionInspection,

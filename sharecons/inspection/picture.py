@@ -21,7 +21,8 @@ from rich.text import Text
 
 from sharecons.escaping import escape
 from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
-from sharecons.inspection.diagnosis.findings import Severity, format_duration
+from sharecons.inspection.diagnosis.findings import Severity
+from sharecons.inspection.diagnosis.formats import format_duration
 from sharecons.inspection.inspect import GroupInspection, Source
 from sharecons.inspection.offset_bars import (
     STYLES,

@@ -9,7 +9,7 @@ as a tuple. What must be known while the event loop is blocked is read by any th
 the connection, the time since the event loop ran.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, final
 
 from sharecons.record import TopicPartition
@@ -45,12 +45,15 @@ class RunningCall(NamedTuple):
         handler: its name.
         argument: the record, or the records, as text.
         is_abandoned: it was cancelled, and goes on in its thread.
+        concurrency: how many calls of the handler can run at a time; None if only the
+            worker limits them.
     """
 
     seconds: float
     handler: str
     argument: str
     is_abandoned: bool
+    concurrency: int | None
 
 
 @final
@@ -84,20 +87,49 @@ class WorkerConditions:
 
         Args:
             now: the time, in seconds of any clock.
-            calls: the calls that run.
+            calls: the calls that have run for longer than `call_limit`.
             held_up: the partitions whose windows are nearly full.
         """
         self._topics.look(now)
+        calls = tuple(calls)
         found = (
             self._topics.problem(now),
             self._stuck_handler(calls),
+            self._busy_handlers(calls),
             self._held_window(now, held_up),
         )
-        names = ("missing-topics", "stuck-handler", "held-window")
+        names = ("missing-topics", "stuck-handler", "busy-handlers", "held-window")
         self._found = tuple(
             Condition(name, text)
             for name, text in zip(names, found, strict=True)
             if text is not None
+        )
+
+    @property
+    def call_limit(self) -> float | None:
+        """Seconds after which a call is one of the `calls` of `look`; None for never.
+
+        Without `stuck_after`, that is the duration of a lock.
+        """
+        return self.policy.stuck_after or self._access.member.lock_duration
+
+    def _busy_handlers(self, calls: Sequence[RunningCall]) -> str | None:
+        lock = self._access.member.lock_duration
+        if self.policy.stuck_after is not None or lock is None or not calls:
+            return None
+        longest = max(calls)
+        number = sum(call.handler == longest.handler for call in calls)
+        if longest.concurrency is None or number < longest.concurrency:
+            number, (_, concurrency) = len(calls), self.threads()
+            if number < concurrency:
+                return None
+        which = "the only call has" if number == 1 else f"all {number} calls have"
+        return (
+            f"{which} run for longer than a lock lasts ({lock:g} s), handler "
+            f"{longest.handler} for {longest.seconds:.0f} s, with {longest.argument}; "
+            "no further record is processed until one ends. Look what they wait for, "
+            "and give them a timeout; if they are meant to take that long, set "
+            "stuck_after (--stuck-after) above the longest"
         )
 
     def _stuck_handler(self, calls: Iterable[RunningCall]) -> str | None:

@@ -18,6 +18,7 @@ CONDITIONS: Final = (
     "missing-topics",
     "no-threads",
     "stuck-handler",
+    "busy-handlers",
     "held-window",
     "blocked-loop",
 )
@@ -37,7 +38,8 @@ class HealthPolicy:
     Attributes:
         stuck_after: seconds that one call of a handler can take, its `timeout` and what
             follows included; then the worker has the condition "stuck-handler". None
-            for no limit.
+            for no limit; then it has the condition "busy-handlers" while every call
+            that can run has run for longer than a lock lasts.
         window_held_after: seconds for which one record can hold up its partition; then
             the condition is "held-window". None for no limit.
         loop_blocked_after: seconds for which the event loop can be blocked; then the

@@ -6,7 +6,7 @@ executor. Cancelling a run at any time releases the records that are not settled
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -20,16 +20,16 @@ from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
-from sharecons.worker.conditions import RunningCall, WorkerConditions
+from sharecons.worker.conditions import WorkerConditions
 from sharecons.worker.copy_log import CopyLog
 from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.demand import demand_of
-from sharecons.worker.error_text import repr_of
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.locks import LockKeeper
+from sharecons.worker.long_calls import long_calls
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
@@ -40,7 +40,6 @@ from sharecons.worker.middleware import Middleware
 from sharecons.worker.middleware_chain import MiddlewareChain
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.outcome_events import OutcomeCallback
-from sharecons.worker.positions import positions_text
 from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import WorkerStats
@@ -276,26 +275,10 @@ class Runner:
             assignment = self._access.member.assignment
             now = self._clock()
             self._execute(self._machine.on_assignment(assignment, now))
-            self._conditions.look(
-                now, self._long_calls(now), self._machine.window.held_up(now)
+            calls = long_calls(
+                now, self._conditions.call_limit, self._slots.running, self._routes
             )
-
-    def _long_calls(self, now: float) -> Iterator[RunningCall]:
-        """Return the calls that have run for longer than the limit."""
-        limit = self._conditions.policy.stuck_after
-        if limit is None:
-            return
-        began = now - limit
-        for call in self._slots.running:
-            if call.began < began:
-                records = positions_text([item.record for item in call.items])
-                name = self._routes.of_settings(call.queue.settings).name
-                yield RunningCall(now - call.began, name, records, False)
-        for route in self._routes.routes:
-            for thread in route.call.threads.abandoned if route.call.threads else ():
-                if thread.began < began:
-                    argument = repr_of(thread.argument)
-                    yield RunningCall(now - thread.began, route.name, argument, True)
+            self._conditions.look(now, calls, self._machine.window.held_up(now))
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)

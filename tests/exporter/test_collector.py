@@ -92,6 +92,7 @@ async def test_numbers_match_the_acknowledgements_of_a_consumer(
         "unassigned": 0,
         "window_full": 0,
         "no_progress": 0,
+        "held": 0,
     } == shown.by("reason", f"{GROUP}stalled", **here)
     counts = f"{GROUP}records_by_delivery_count"
     assert {"1": 20} == shown.by("delivery_count", counts, status="acknowledged")

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from sharecons.inspection.diagnosis.findings import (
-    GroupFacts,
     Reason,
     Severity,
     findings_of,
-    format_duration,
 )
+from sharecons.inspection.diagnosis.formats import format_duration
+from sharecons.inspection.diagnosis.group_facts import GroupFacts
 from sharecons.inspection.diagnosis.offset_states import (
     Oldest,
     PartitionInspection,
@@ -237,3 +237,105 @@ def test_record_without_timestamp_is_of_unknown_age():
     (finding,) = found(untimed)
 
     assert "wait for offset 100, of unknown age; nothing after" in finding.text
+
+
+# No stored start offset.
+
+
+FROM_START = replace(GROUP, offset_reset="earliest")
+AT_END = replace(GROUP, offset_reset="latest")
+
+
+def settled_nothing(first, end, *, age=None, members=("ann",)):
+    """Return a partition without a stored start offset; `first` is where it begins."""
+    state = SharePartitionState(start_offset=None, state_epoch=1, batches=())
+    oldest = None
+    if age is not None:
+        oldest = Oldest(offset=first, timestamp=round((NOW - age) * 1000))
+    return PartitionInspection(
+        start_offset=None,
+        log_start_offset=0,
+        end_offset=end,
+        ranges=offset_ranges_of(state, 0, end, first),
+        oldest=oldest,
+        members=members,
+        first_offset=first,
+    )
+
+
+def test_group_that_settled_nothing_for_longer_than_a_lock_is_held():
+    (finding,) = found(settled_nothing(5, 305, age=720), FROM_START)
+
+    assert (Reason.HELD, Severity.STALLED) == (finding.reason, finding.severity)
+    assert (
+        "nothing was ever settled or released, and 300 offsets wait, the first is "
+        "offset 5, 12 min old: its member holds records without settling them, or "
+        "cannot fetch. Look at /readyz and the logs of the members for handlers that "
+        "hang, and at consumers for records that are never acknowledged; if the "
+        "members joined just now, inspect again in 30 s"
+    ) == finding.text
+
+
+def test_held_group_that_was_watched_has_no_doubt_about_its_members():
+    partition = settled_nothing(5, 305, age=720, members=("ann", "bob"))
+    (finding,) = found(partition, FROM_START, unchanged_for=60)
+
+    assert finding.text.startswith("for longer than a lock lasts, nothing was ever")
+    assert "its 2 members hold records" in finding.text
+    assert "joined just now" not in finding.text
+
+
+@pytest.mark.parametrize(("age", "unchanged"), [(5, None), (5, 3600), (3600, 5)])
+def test_group_is_not_held_before_a_lock_has_ended(age, unchanged):
+    partition = settled_nothing(0, 10, age=age)
+    (finding,) = found(partition, FROM_START, unchanged_for=unchanged)
+
+    assert (Reason.NOT_BEGUN, Severity.NOTE) == (finding.reason, finding.severity)
+    assert "10 offsets wait, the first is offset 0" in finding.text
+
+
+def test_records_without_age_are_held_if_the_group_was_watched():
+    partition = settled_nothing(0, 10)
+
+    assert [Reason.NOT_BEGUN] == reasons(partition, FROM_START)
+    assert [Reason.HELD] == reasons(partition, FROM_START, unchanged_for=60)
+
+
+def test_group_at_the_end_of_the_log_without_new_records_is_healthy():
+    partition = settled_nothing(None, 300)
+    (finding,) = found(partition, AT_END, unchanged_for=3600)
+
+    assert (Reason.NOT_BEGUN, Severity.NOTE) == (finding.reason, finding.severity)
+    assert "share.auto.offset.reset=latest" in finding.text
+    assert [Reason.NOT_BEGUN] == reasons(settled_nothing(300, 300), AT_END)
+
+
+def test_records_that_arrived_while_a_group_at_the_end_was_watched_are_held():
+    partition = settled_nothing(300, 310, age=60)
+
+    assert [Reason.HELD] == reasons(partition, AT_END, unchanged_for=3600)
+
+
+def test_records_of_a_group_that_settled_nothing_wait_for_members():
+    without_members = replace(FROM_START, members=0)
+    partition = settled_nothing(0, 10, age=60, members=())
+
+    assert [Reason.NO_MEMBERS, Reason.NOT_BEGUN] == reasons(partition, without_members)
+
+
+def test_group_that_has_just_joined_can_be_without_an_assignment():
+    partition = settled_nothing(0, 10, age=3600, members=())
+    (finding,) = found(partition, FROM_START)
+
+    assert Reason.NOT_BEGUN is finding.reason
+    assert "assigned it to no member; 10 offsets wait" in finding.text
+    assert Reason.UNASSIGNED in reasons(partition, FROM_START, unchanged_for=60)
+
+
+def test_new_record_of_a_group_that_was_idle_for_long_is_no_missing_progress():
+    partition = inspection(10, end=11, age=1)
+
+    assert [Reason.WORKING] == reasons(partition, unchanged_for=3600)
+    assert [Reason.NO_PROGRESS] == reasons(
+        inspection(10, end=11, age=60), unchanged_for=3600
+    )

@@ -14,6 +14,7 @@ from sharecons.testing.virtual_time import Backend
 from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.missing_topics import MissingTopicsWatch
 from tests.waiting import until
+from tests.worker.routes import route, working_routes
 from tests.worker.working import on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
@@ -230,6 +231,78 @@ async def test_thread_that_goes_on_after_its_timeout_is_stuck(
     assert text.endswith(
         "with <Record orders-0@0 delivery_count=1>, in a thread that was cancelled"
     )
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_worker_whose_handlers_all_hang_is_not_ready_once_a_lock_has_ended(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"hang"] * 3)
+    leave = anyio.Event()
+
+    async def hang(record: Record[Any, Any]) -> None:
+        await leave.wait()
+
+    async with working(
+        broker, hang, within=300.0, max_wait=5.0, concurrency=2
+    ) as worker:
+        await until(lambda: worker.stats.running == 2)
+        await anyio.sleep(28.0)
+        assert () == worker.conditions
+        await anyio.sleep(4.0)
+        busy, live = worker.not_ready, worker.not_live
+        leave.set()
+        await until(lambda: not worker.not_ready, pause=0.5)
+
+    assert ["busy-handlers"] == names(busy)
+    assert () == live
+    text = text_of(busy)
+    assert text.startswith("all 2 calls have run for longer than a lock lasts (30 s), ")
+    assert ".hang for 3" in text
+    assert " s, with orders-0@" in text
+    assert "; no further record is processed" in text
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_handler_whose_calls_all_hang_beside_another_is_a_condition(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.create_topic("mails")
+    broker.produce("orders", [b"hang"])
+    leave = anyio.Event()
+
+    async def hang(record: Record[Any, Any]) -> None:
+        await leave.wait()
+
+    routes = {"orders": route(hang, concurrency=1), "mails": route(accept)}
+    async with working_routes(broker, routes, within=300.0, max_wait=5.0) as worker:
+        await until(lambda: worker.stats.running == 1)
+        await anyio.sleep(32.0)
+        busy = worker.not_ready
+        leave.set()
+
+    assert ["busy-handlers"] == names(busy)
+    assert text_of(busy).startswith("the only call has run for longer than a lock ")
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_long_handlers_are_no_condition_with_a_limit_above_them(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"long"])
+    leave = anyio.Event()
+
+    async def wait(record: Record[Any, Any]) -> None:
+        await leave.wait()
+
+    policy = HealthPolicy(stuck_after=600.0)
+    async with working(
+        broker, wait, within=900.0, max_wait=30.0, concurrency=1, health=policy
+    ) as worker:
+        await until(lambda: worker.stats.running == 1)
+        await anyio.sleep(300.0)
+        assert () == worker.conditions
+        leave.set()
 
 
 @pytest.mark.slow("the requests of a worker in minutes of virtual time")

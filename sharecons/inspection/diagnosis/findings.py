@@ -18,23 +18,23 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from sharecons.inspection.diagnosis.formats import format_duration
+from sharecons.inspection.diagnosis.formats import format_members as _members
+from sharecons.inspection.diagnosis.formats import format_offsets as _offsets
+from sharecons.inspection.diagnosis.group_facts import GroupFacts
 from sharecons.inspection.diagnosis.offset_states import (
     ARCHIVED,
     SETTLED,
     UNSETTLED,
     OffsetStatus,
-    Oldest,
     PartitionInspection,
 )
 
 __all__ = [
     "Finding",
-    "GroupFacts",
     "Reason",
     "Severity",
     "findings_of",
-    "format_age",
-    "format_duration",
     "missing_topic_finding",
 ]
 
@@ -57,6 +57,7 @@ class Reason(enum.Enum):
     SETTLED = "settled"
     WORKING = "working"
     NOT_BEGUN = "not_begun"
+    HELD = "held"
     UNSEEN_LOG = "unseen_log"
     REMOVED = "removed"
     ARCHIVED = "archived"
@@ -81,30 +82,40 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFacts:
-    """The facts about a group that findings depend on; None if not readable.
-
-    Attributes:
-        members: number of members.
-        record_locks: window of a partition, in offsets.
-        delivery_limit: deliveries after which a record is archived.
-        lock_duration: in seconds.
-    """
-
-    members: int
-    record_locks: int | None = None
-    delivery_limit: int | None = None
-    lock_duration: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Case:
     """The input of the rules: a partition, its group, and times in seconds."""
 
     partition: PartitionInspection
     group: GroupFacts
     now: float
-    unchanged_for: float
+    unchanged_for: float | None
+
+    @property
+    def age(self) -> float | None:
+        """The age of the first unsettled record, in seconds; None if unknown."""
+        oldest = self.partition.oldest
+        return None if oldest is None else oldest.age(self.now)
+
+    @property
+    def waits_longer_than_a_lock(self) -> bool:
+        """True if the first unsettled record waits, unchanged, for longer than a lock.
+
+        A state that is unchanged for an hour says nothing about a record of a second
+        ago, nor an old record about a group that has just joined. Without one of the
+        two times, the other has to do.
+        """
+        known = [each for each in (self.unchanged_for, self.age) if each is not None]
+        lock = self.group.lock_duration
+        return lock is not None and bool(known) and min(known) > lock
+
+    @property
+    def may_be_unassigned(self) -> bool:
+        """True if the partition can be without members because they just joined.
+
+        Brokers assign partitions about a second after the first member has joined.
+        """
+        lock, unchanged = self.group.lock_duration or 0.0, self.unchanged_for or 0.0
+        return self.partition.start_offset is None and unchanged <= lock
 
     @property
     def unsettled(self) -> int:
@@ -120,7 +131,7 @@ class _Case:
         oldest = self.partition.oldest
         if oldest is None:
             return f"offset {self.partition.first_unsettled}"
-        age = oldest.age(self.now)
+        age = self.age
         known = "of unknown age" if age is None else f"{format_duration(age)} old"
         return f"offset {oldest.offset}, {known}"
 
@@ -130,13 +141,14 @@ def findings_of(
     group: GroupFacts,
     *,
     now: float,
-    unchanged_for: float = 0.0,
+    unchanged_for: float | None = None,
 ) -> tuple[Finding, ...]:
     """Return the findings about a partition, the worst first; at least one.
 
     Args:
         now: seconds since the epoch.
-        unchanged: seconds for which the state is known to be unchanged.
+        unchanged_for: seconds for which the state is known to be unchanged; None if
+            this is the first look at it.
     """
     case = _Case(partition=partition, group=group, now=now, unchanged_for=unchanged_for)
     found = [finding for rule in _RULES for finding in rule(case)]
@@ -153,31 +165,52 @@ def missing_topic_finding(subscribers: int) -> Finding:
     return _finding(Reason.MISSING_TOPIC, Severity.STALLED, text)
 
 
-def format_age(oldest: Oldest, at: float) -> str:
-    """Return the age of a record, at a time in seconds since the epoch, as text."""
-    age = oldest.age(at)
-    return "unknown" if age is None else format_duration(age)
-
-
-def format_duration(seconds: float) -> str:
-    """Format a duration in its two largest units, as in "2 h 3 min"."""
-    left = max(0, round(seconds))
-    parts: list[str] = []
-    for name, size in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        number, left = divmod(left, size)
-        if number or (name == "s" and not parts):
-            parts.append(f"{number} {name}")
-        elif parts:
-            break
-    return " ".join(parts[:2])
-
-
 def _not_started(case: _Case) -> Iterator[Finding]:
-    if case.partition.start_offset is None:
-        text = "the group has not started to read this partition"
-        if not case.group.members:
-            text += ", and has no members"
+    if case.partition.start_offset is not None:
+        return
+    if not case.group.members:
+        text = "the group has not started to read this partition, and has no members"
         yield _finding(Reason.NOT_BEGUN, Severity.NOTE, text)
+    elif case.unsettled and case.partition.members and case.waits_longer_than_a_lock:
+        yield _finding(Reason.HELD, Severity.STALLED, _held_text(case))
+    else:
+        text = "the group has settled nothing in this partition yet"
+        yield _finding(Reason.NOT_BEGUN, Severity.NOTE, text + _beginning(case))
+
+
+def _held_text(case: _Case) -> str:
+    members, lock = len(case.partition.members), case.group.lock_duration or 0.0
+    its = "its member holds" if members == 1 else f"its {members:,} members hold"
+    known = "" if case.unchanged_for is None else "for longer than a lock lasts, "
+    text = (
+        f"{known}nothing was ever settled or released, and {_offsets(case.unsettled)} "
+        f"wait, the first is {case.first}: {its} records without settling them, or "
+        "cannot fetch. Look at /readyz and the logs of the members for handlers that "
+        "hang, and at consumers for records that are never acknowledged"
+    )
+    if case.unchanged_for is None:
+        text += (
+            "; if the members joined just now, inspect again in "
+            f"{format_duration(lock)}"
+        )
+    return text
+
+
+def _beginning(case: _Case) -> str:
+    """Return a clause on which records the group will receive."""
+    reset = case.group.offset_reset
+    if case.unsettled and not case.partition.members:
+        return f" and assigned it to no member; {_offsets(case.unsettled)} wait"
+    if case.unsettled:
+        return f"; {_offsets(case.unsettled)} wait, the first is {case.first}"
+    if reset is None or reset == "earliest":
+        return ""
+    return (
+        f". It begins by share.auto.offset.reset={reset}, and where that is, is stored "
+        "with the first settled record: records before it are never delivered (to "
+        "process them, stop the members and use groups reset-offsets), and records "
+        "after it that members hold are only found by --watch and by the exporter"
+    )
 
 
 def _unknown_log_end(case: _Case) -> Iterator[Finding]:
@@ -203,7 +236,7 @@ def _no_consumer(case: _Case) -> Iterator[Finding]:
             f"the group has no members; {_offsets(case.unsettled)} wait for a consumer"
         )
         yield _finding(Reason.NO_MEMBERS, Severity.STALLED, text)
-    elif not case.partition.members:
+    elif not case.partition.members and not case.may_be_unassigned:
         text = (
             "the partition is not assigned to any of the "
             f"{_members(case.group.members)}; check that one subscribes to its topic"
@@ -289,6 +322,8 @@ def _locks(case: _Case) -> Iterator[Finding]:
     limit, lock = case.group.record_locks, case.group.lock_duration
     if not case.partition.members or case.partition.window or limit is None:
         return
+    if case.partition.start_offset is None:
+        return
     if case.partition.count(OffsetStatus.ABOVE) < limit:
         return
     text = (
@@ -303,14 +338,18 @@ def _locks(case: _Case) -> Iterator[Finding]:
 
 def _no_progress(case: _Case) -> Iterator[Finding]:
     lock, unchanged = case.group.lock_duration, case.unchanged_for
-    if lock is None or unchanged <= lock:
+    if lock is None or unchanged is None or not case.waits_longer_than_a_lock:
         return
     if not case.unsettled or not case.partition.members:
+        return
+    if case.partition.start_offset is None:
         return
     members = _members(len(case.partition.members))
     text = (
         f"nothing was settled or released for {format_duration(unchanged)}, and locks "
-        f"last {format_duration(lock)}: its {members} renew their locks or do not fetch"
+        f"last {format_duration(lock)}: its {members} renew their locks or do not "
+        f"fetch; the first record that waits is {case.first}. Look at /readyz and the "
+        "logs of the members"
     )
     yield _finding(Reason.NO_PROGRESS, Severity.WARNING, text)
 
@@ -342,11 +381,3 @@ def _last_of_window(partition: PartitionInspection) -> int:
 
 def _finding(reason: Reason, severity: Severity, text: str) -> Finding:
     return Finding(reason=reason, severity=severity, text=text)
-
-
-def _offsets(count: int) -> str:
-    return "1 offset" if count == 1 else f"{count:,} offsets"
-
-
-def _members(count: int) -> str:
-    return "1 member" if count == 1 else f"{count:,} members"

@@ -111,14 +111,17 @@ class PartitionInspection:
     """A share-partition, from its start offset to the log's end.
 
     Attributes:
-        start_offset: None if the group has not started to read.
+        start_offset: None if none is stored: the group has settled nothing.
         log_start_offset: of the log; None if its leader returned an error.
         end_offset: the next offset to be written; None if unknown, as above.
-        ranges: all offsets from start to end, in order, without gaps.
+        ranges: all offsets from start to end, in order, without gaps. Without a start
+            offset, from the offset at which the group begins, if that is known.
         oldest: None if all offsets are settled, or the record could not be read.
         members: ids of the members that have the partition assigned.
         last_written: when the state was last written, in milliseconds since the
             epoch; only known if it was read from records.
+        first_offset: where the group begins if no start offset is stored, or before;
+            None if unknown.
     """
 
     start_offset: int | None
@@ -128,6 +131,7 @@ class PartitionInspection:
     oldest: Oldest | None = None
     members: tuple[str, ...] = ()
     last_written: int | None = None
+    first_offset: int | None = None
 
     def count(self, *statuses: OffsetStatus) -> int:
         """Return the number of offsets with these statuses."""
@@ -168,15 +172,20 @@ def window_of(start_offset: int, ranges: Sequence[OffsetRange]) -> int:
 
 
 def offset_ranges_of(
-    state: SharePartitionState, log_start_offset: int | None, end_offset: int | None
+    state: SharePartitionState,
+    log_start_offset: int | None,
+    end_offset: int | None,
+    first_offset: int | None = None,
 ) -> tuple[OffsetRange, ...]:
     """Return the status of all offsets, from the start offset to the log's end.
 
-    Without an end, they go to the last offset in the stored state.
+    Without an end, they go to the last offset in the stored state. `first_offset` is
+    where the group begins if no start offset is stored, or None.
     """
-    if state.start_offset is None:
+    start = first_offset if state.start_offset is None else state.start_offset
+    if start is None:
         return ()
-    named = _ranges(state.start_offset, state.batches, end_offset)
+    named = _ranges(start, state.batches, end_offset)
     cut = (
         piece for each in named for piece in _split_removed(each, log_start_offset or 0)
     )

@@ -1,0 +1,87 @@
+"""The facts about a group that findings depend on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sharecons._record import TopicPartition
+from sharecons.inspection.diagnosis.offset_states import (
+    OffsetRange,
+    PartitionInspection,
+)
+from sharecons.protocol.admin.models import ConfigEntry, ShareGroup
+
+__all__ = [
+    "GroupFacts",
+    "acknowledged_state",
+    "assigned_members",
+    "first_offset_of",
+    "group_facts",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """The facts about a group that findings depend on; None if not readable.
+
+    Attributes:
+        members: number of members.
+        record_locks: window of a partition, in offsets.
+        delivery_limit: deliveries after which a record is archived.
+        lock_duration: in seconds.
+        offset_reset: where the group begins, such as "earliest".
+    """
+
+    members: int
+    record_locks: int | None = None
+    delivery_limit: int | None = None
+    lock_duration: float | None = None
+    offset_reset: str | None = None
+
+
+def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
+    """Return the facts for findings; configs that are not in `entries` are unknown."""
+
+    def number(name: str) -> int | None:
+        entry = entries.get(name)
+        return None if entry is None or not entry.value else int(entry.value)
+
+    lock = number("share.record.lock.duration.ms")
+    reset = entries.get("share.auto.offset.reset")
+    return GroupFacts(
+        members=len(group.members),
+        record_locks=number("share.partition.max.record.locks"),
+        delivery_limit=number("share.delivery.count.limit"),
+        lock_duration=None if lock is None else lock / 1000,
+        offset_reset=reset.value if reset is not None else None,
+    )
+
+
+def first_offset_of(
+    facts: GroupFacts, log_start_offset: int | None, earlier: int | None
+) -> int | None:
+    """Return the offset at which a group without a stored start offset begins.
+
+    It is the log's start for `earliest`. Otherwise the brokers fix it when the first
+    member fetches, and only they know it. But a member that had the partition before
+    has fetched it, so the group begins at or before the log's end of that time.
+
+    Args:
+        earlier: the log's end when a member of today already had the partition; None
+            if there was no look at it then.
+    """
+    return log_start_offset if facts.offset_reset == "earliest" else earlier
+
+
+def assigned_members(group: ShareGroup, key: TopicPartition) -> tuple[str, ...]:
+    """Return the ids of the members that have the partition assigned."""
+    return tuple(m.member_id for m in group.members if key in m.assignment)
+
+
+def acknowledged_state(
+    partition: PartitionInspection,
+) -> tuple[int | None, tuple[OffsetRange, ...]]:
+    """Return a key that changes only if offsets are settled or released."""
+    # New records extend the last range, which has no delivery count.
+    return partition.start_offset, tuple(
+        each for each in partition.ranges if each.delivery_count is not None
+    )

@@ -1,0 +1,150 @@
+"""Groups that settle nothing: new, idle, or held by members; on both Kafkas."""
+
+import time
+from datetime import timedelta
+
+import anyio
+import pytest
+from anyio import to_thread
+
+from sharecons.cli import main
+from sharecons.exporter import Collector
+from sharecons.exporter.metrics import Metrics
+from sharecons.inspection import Reason, Severity, inspect_group
+from tests.broker.blocking_client import BlockingClient
+from tests.broker.raw_batches import batch
+from tests.exporter.scraped import GROUP, scrape
+from tests.scenarios.queue import Queue
+
+pytestmark = pytest.mark.anyio
+
+LOCK = {"share.record.lock.duration.ms": "1000"}
+
+
+def produce_of_ten_minutes_ago(kafka, topic):
+    old = time.time_ns() // 1_000_000 - 600_000
+    with BlockingClient(kafka.bootstrap_servers) as client:
+        records = {"index": 0, "records": batch("a", "b", "c", timestamp=old)}
+        response = client.request(
+            "produce",
+            11,
+            acks=-1,
+            timeout=timedelta(seconds=5),
+            topic_data=({"name": topic, "partition_data": (records,)},),
+        )
+    (done,) = response.responses[0].partition_responses
+    assert not done.error_code
+
+
+async def check(kafka, group):
+    """Return the exit code of `groups inspect --check`."""
+    servers = ["--bootstrap-server", kafka.bootstrap_servers]
+    return await to_thread.run_sync(
+        main, ["groups", "inspect", group, "--check", *servers]
+    )
+
+
+class Exported:
+    """Repeated collections of one group."""
+
+    def __init__(self, admin, queue):
+        self._collector = Collector(admin, [queue.group])
+        self._labels = {"group": queue.group, "topic": queue.topic, "partition": "0"}
+
+    async def value(self, name, **labels):
+        metrics = Metrics()
+        metrics.update(await self._collector.collect())
+        return scrape(metrics).value(f"{GROUP}{name}", **self._labels, **labels)
+
+    async def wait_until_held(self):
+        with anyio.fail_after(15):
+            while not await self.value("stalled", reason="held"):
+                await anyio.sleep(0.2)  # real time: brokers count locks in real time
+
+
+async def finding_of(admin, queue):
+    (findings,) = (await inspect_group(admin, queue.group)).findings.values()
+    return findings[0]
+
+
+@pytest.mark.slow("a lock ends in real time")
+async def test_first_deploy_whose_handlers_hang_is_held(kafka, admin):
+    queue = Queue(kafka.admin, **LOCK)
+    produce_of_ten_minutes_ago(kafka, queue.topic)
+    exported = Exported(admin, queue)
+    began = anyio.Event()
+
+    async def hang(record):
+        began.set()
+        await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.worker(hang).run)
+        await began.wait()
+        finding = await finding_of(admin, queue)
+        code = await check(kafka, queue.group)
+        lag = await exported.value("lag_records")
+        age = await exported.value("oldest_unsettled_age_seconds")
+        await exported.wait_until_held()
+        tasks.cancel_scope.cancel()
+
+    assert (Reason.HELD, Severity.STALLED) == (finding.reason, finding.severity)
+    assert "3 offsets wait, the first is offset 0, 10 min" in finding.text
+    assert (1, 3) == (code, lag)
+    assert 600 <= age < 700
+
+
+@pytest.mark.slow("a lock ends in real time")
+async def test_group_at_the_end_of_the_log_is_held_only_by_records_that_it_received(
+    kafka, admin
+):
+    queue = Queue(kafka.admin, **LOCK, **{"share.auto.offset.reset": "latest"})
+    queue.produce([b"before"] * 3)
+    exported = Exported(admin, queue)
+    received = []
+
+    async def hang(record):
+        received.append(record.value)
+        await anyio.sleep_forever()
+
+    worker = queue.worker(hang)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        await worker.assigned()
+        idle = await finding_of(admin, queue), await check(kafka, queue.group)
+        assert await exported.value("lag_records") is None
+        queue.produce([b"after"])
+        await exported.wait_until_held()
+        lag = await exported.value("lag_records")
+        tasks.cancel_scope.cancel()
+
+    assert [b"after"] == received
+    assert (Reason.NOT_BEGUN, Severity.NOTE, 0) == (
+        idle[0].reason,
+        idle[0].severity,
+        idle[1],
+    )
+    assert 1 == lag
+
+
+async def test_group_of_an_empty_topic_is_not_held(kafka, admin):
+    queue = Queue(kafka.admin, **LOCK)
+    async with queue.consumer() as consumer:
+        await consumer.assigned()
+        finding = await finding_of(admin, queue)
+        code = await check(kafka, queue.group)
+
+    assert (Reason.NOT_BEGUN, 0) == (finding.reason, code)
+
+
+async def test_group_that_nobody_joins_any_more_has_lag_and_no_members(kafka, admin):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 5)
+    async with queue.consumer() as consumer:
+        await consumer.assigned()
+    exported = Exported(admin, queue)
+
+    assert Reason.NO_MEMBERS is (await finding_of(admin, queue)).reason
+    assert 1 == await check(kafka, queue.group)
+    assert 5 == await exported.value("lag_records")
+    assert 1 == await exported.value("stalled", reason="no_members")
