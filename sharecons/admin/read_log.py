@@ -1,9 +1,9 @@
 """Reading records by offset: nothing is consumed, locked, or counted as a delivery."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from sharecons._record import DETACHED, TopicPartition
+from sharecons._record import DETACHED, Record, TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.protocol.admin.fanout import results_of
 from sharecons.protocol.admin.requests import Reply
@@ -19,6 +19,7 @@ from sharecons.protocol.log_reader.messages import (
 from sharecons.protocol.partitions import SharePartition
 from sharecons.records.batch import decode
 from sharecons.records.batch_header import LAST_OFFSET
+from sharecons.records.transactions import aborted_ranges
 
 __all__ = ["read_log"]
 
@@ -32,6 +33,7 @@ async def read_log(
     executor: AdminExecutor,
     offsets: Mapping[TopicPartition, int],
     max_bytes: int,
+    read_committed: bool = False,
 ) -> Results[TopicPartition, LogSlice]:
     """Read once from each offset, from all leaders concurrently."""
     named = await _share_partitions(executor, offsets)
@@ -44,7 +46,7 @@ async def read_log(
             max_wait=0.0,
             min_bytes=0,
             max_bytes=MAX_BYTES,
-            committed=False,
+            committed=read_committed,
             partitions={
                 ids[key]: FetchPosition(ANY_EPOCH, offsets[key], max_bytes)
                 for key in keys
@@ -88,7 +90,7 @@ def _reply(key: TopicPartition, offset: int, part: FetchedPartition) -> Reply[Lo
     decoded = decode(part.records, [(offset, LAST_OFFSET, 0)], *key, DETACHED)
     next_offset = decoded.unseen[0][0] if decoded.unseen else offset
     log_slice = LogSlice(
-        records=tuple(decoded.records),
+        records=_committed(decoded.records, part),
         next_offset=next_offset,
         end_offset=part.high_watermark,
         log_start_offset=part.log_start_offset,
@@ -99,3 +101,18 @@ def _reply(key: TopicPartition, offset: int, part: FetchedPartition) -> Reply[Lo
         ),
     )
     return Reply(Code.NONE, None, log_slice)
+
+
+def _committed(records: Sequence[Record], part: FetchedPartition) -> tuple[Record, ...]:
+    """Return the records that belong to no aborted transaction of the response."""
+    if not part.aborted:
+        return tuple(records)
+    aborted = iter([*aborted_ranges(part.records, part.aborted), (LAST_OFFSET,) * 2])
+    first, last = next(aborted)
+    kept: list[Record] = []
+    for record in records:
+        while last < record.offset:
+            first, last = next(aborted)
+        if record.offset < first:
+            kept.append(record)
+    return tuple(kept)

@@ -101,17 +101,22 @@ class TopicMethods(AdminLifecycle):
         return await topics.delete_records(self._executor(), offsets)
 
     async def read_log(
-        self, offsets: Mapping[TopicPartition, int], *, max_bytes: int = 1 << 20
+        self,
+        offsets: Mapping[TopicPartition, int],
+        *,
+        max_bytes: int = 1 << 20,
+        read_committed: bool = False,
     ) -> "Results[TopicPartition, LogSlice]":
         """Read records, starting at these offsets, without consuming them.
 
         Sends one request to each leader, which returns immediately, with up to about
         `max_bytes` per partition. Continue from each slice's `next_offset`. Includes
-        records of open and aborted transactions.
+        records of open and aborted transactions, unless `read_committed` is True.
         """
         from sharecons.admin.read_log import read_log
 
         offsets = validation.check_by_partition("offsets", offsets)
         alter_offsets.check_offsets(offsets, allow_specs=False)
         validation.check_count("max_bytes", max_bytes, 1)
-        return await read_log(self._executor(), offsets, max_bytes)
+        validation.check_bool("read_committed", read_committed)
+        return await read_log(self._executor(), offsets, max_bytes, read_committed)

@@ -7,7 +7,7 @@ one to its leader, if it is another record than before.
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar, final
 
@@ -27,18 +27,14 @@ from sharecons.admin import (
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.exporter.group_snapshot import Logs, group_snapshot
 from sharecons.exporter.ledgers import Ledgers
+from sharecons.exporter.oldest_records import OldestRecords
 from sharecons.exporter.snapshot import (
     ExportedGroup,
     Snapshot,
     is_chosen,
 )
 from sharecons.exporter.stalls import Stalls
-from sharecons.inspection import oldest_records
-from sharecons.inspection.diagnosis.group_facts import group_facts
-from sharecons.inspection.diagnosis.offset_states import (
-    OffsetRange,
-    Oldest,
-)
+from sharecons.inspection.diagnosis.group_facts import group_facts, reads_committed
 from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
 from sharecons.spark.backlog import LedgerBacklog
 
@@ -52,7 +48,6 @@ V = TypeVar("V")
 Offsets = Mapping[str, Mapping[TopicPartition, GroupOffset]]
 Ends = Mapping[TopicPartition, int]
 States = Mapping[str, Mapping[TopicPartition, SharePartitionState]]
-PartitionKey = tuple[str, TopicPartition]
 
 
 @dataclass(slots=True)
@@ -96,8 +91,7 @@ class Collector:
         self._ledgers = ledgers or Ledgers()
         self._patterns = tuple(patterns)
         self._limit = limit
-        # Records do not change: one that is still the oldest is not read again.
-        self._oldest: dict[PartitionKey, tuple[int, Oldest]] = {}
+        self._records = OldestRecords(admin)
         self._stalls = Stalls()
         self._before: Mapping[str, ExportedGroup] = {}
 
@@ -152,21 +146,28 @@ class Collector:
         configs = errors.found(
             "configs", await self._admin.describe_group_configs(*ids)
         )
+        committed = [key for key in ids if reads_committed(configs.get(key, {}))]
+        stable = await self._log_offsets(
+            {key for group_id in committed for key in offsets.get(group_id, ())},
+            OffsetSpec.LATEST,
+            errors,
+            read_committed=True,
+        )
         missing = await self._missing_topics(described, errors)
         snapshots = {
             group_id: group_snapshot(
                 described.get(group_id),
                 offsets.get(group_id, {}),
                 states.get(group_id, {}),
-                Logs(starts, ends, missing),
+                Logs(starts, ends, stable, missing),
                 configs.get(group_id, {}),
                 self._before.get(group_id),
             )
             for group_id in ids
         }
-        complete = self._with_stalls(
-            await self._with_oldest(snapshots, errors), described, configs
-        )
+        read = await self._records.read(snapshots, committed)
+        errors.add("records", read.errors)
+        complete = self._with_stalls(read.groups, described, configs)
         self._before = complete
         return complete
 
@@ -206,9 +207,18 @@ class Collector:
         }
 
     async def _log_offsets(
-        self, partitions: Iterable[TopicPartition], spec: OffsetSpec, errors: _Errors
+        self,
+        partitions: Collection[TopicPartition],
+        spec: OffsetSpec,
+        errors: _Errors,
+        *,
+        read_committed: bool = False,
     ) -> Ends:
-        found = await self._admin.list_offsets(partitions, spec)
+        if not partitions:
+            return {}
+        found = await self._admin.list_offsets(
+            tuple(partitions), spec, read_committed=read_committed
+        )
         return {
             key: one.offset
             for key, one in errors.found("logs", found).items()
@@ -263,55 +273,6 @@ class Collector:
         except Error as error:
             # If raised, it would cancel the requests for other groups.
             return Results({key: Result(error=error) for key in keys})
-
-    async def _with_oldest(
-        self, snapshots: dict[str, ExportedGroup], errors: _Errors
-    ) -> dict[str, ExportedGroup]:
-        known, self._oldest = self._oldest, {}
-        for group_id, snapshot in snapshots.items():
-            unsettled = {
-                key: each.unsettled
-                for key, each in snapshot.partitions.items()
-                if each.unsettled
-            }
-            new = {
-                key: each
-                for key, each in unsettled.items()
-                if known.get((group_id, key), (None,))[0] != each[0].first_offset
-            }
-            found = await self._oldest_records(new, errors)
-            for key, each in unsettled.items():
-                place = (group_id, key)
-                if key in found:
-                    self._oldest[place] = (each[0].first_offset, found[key])
-                elif key not in new:
-                    self._oldest[place] = known[place]
-        return {
-            group_id: self._complete(group_id, snapshot)
-            for group_id, snapshot in snapshots.items()
-        }
-
-    async def _oldest_records(
-        self,
-        unsettled: Mapping[TopicPartition, tuple[OffsetRange, ...]],
-        errors: _Errors,
-    ) -> Mapping[TopicPartition, Oldest]:
-        if not unsettled:
-            return {}
-        try:
-            return await oldest_records(self._admin, unsettled)
-        except Error as error:
-            errors.add("records", [error])
-            return {}
-
-    def _complete(self, group_id: str, snapshot: ExportedGroup) -> ExportedGroup:
-        """Return the snapshot with the oldest records that were read before."""
-        partitions = dict(snapshot.partitions)
-        for key, partition in snapshot.partitions.items():
-            if (group_id, key) in self._oldest:
-                _, oldest = self._oldest[group_id, key]
-                partitions[key] = replace(partition, oldest=oldest)
-        return replace(snapshot, partitions=partitions)
 
 
 def _forbidden_error(

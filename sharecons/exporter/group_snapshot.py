@@ -15,6 +15,7 @@ from sharecons.inspection.diagnosis.group_facts import (
     assigned_members,
     first_offset_of,
     group_facts,
+    reads_committed,
 )
 from sharecons.inspection.diagnosis.offset_states import UNSETTLED, offset_ranges_of
 from sharecons.inspection.missing_topics import subscribers_of
@@ -25,10 +26,14 @@ NO_STATE: Final = SharePartitionState(start_offset=None, state_epoch=0, batches=
 
 
 class Logs(NamedTuple):
-    """The start and end offsets of logs, and by topic whether it is missing."""
+    """The start and end offsets of logs, and by topic whether it is missing.
+
+    `stable` has the last stable offsets, for groups that read committed records.
+    """
 
     starts: Mapping[TopicPartition, int]
     ends: Mapping[TopicPartition, int]
+    stable: Mapping[TopicPartition, int]
     missing: Mapping[str, bool]
 
 
@@ -43,12 +48,16 @@ def group_snapshot(
     """Return the snapshot; `before` is the one of the last collection."""
     names = () if group is None else subscribers_of(group)
     known = before.partitions if before is not None else {}
+    committed = reads_committed(configs)
+    readable = {**logs.ends, **logs.stable} if committed else logs.ends
     return ExportedGroup(
         missing_topics={n: logs.missing[n] for n in names if n in logs.missing},
         state=None if group is None else group.state,
         members=None if group is None else len(group.members),
         partitions={
-            key: _settled_nothing(group, configs, key, logs, known.get(key))
+            key: _settled_nothing(
+                group, configs, key, logs, readable.get(key), known.get(key)
+            )
             if one.start_offset is None
             else ExportedPartition(
                 start_offset=one.start_offset,
@@ -56,7 +65,7 @@ def group_snapshot(
                 end_offset=logs.ends.get(key),
                 lag=one.lag,
                 ranges=offset_ranges_of(
-                    states[key], logs.starts.get(key), logs.ends.get(key)
+                    states[key], logs.starts.get(key), readable.get(key)
                 )
                 if key in states
                 else None,
@@ -71,6 +80,7 @@ def _settled_nothing(
     configs: Mapping[str, ConfigEntry],
     key: TopicPartition,
     logs: Logs,
+    readable_end: int | None,
     before: ExportedPartition | None,
 ) -> ExportedPartition:
     """Return a partition without a stored start offset.
@@ -88,7 +98,7 @@ def _settled_nothing(
             if earlier is None:
                 earlier = before.end_offset
         first = first_offset_of(group_facts(group, configs), log_start, earlier)
-    ranges = offset_ranges_of(NO_STATE, log_start, end, first)
+    ranges = offset_ranges_of(NO_STATE, log_start, readable_end, first)
     is_known = first is not None and end is not None
     return ExportedPartition(
         start_offset=None,

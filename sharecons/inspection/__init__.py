@@ -1,7 +1,7 @@
 """Inspection of share groups, and checks of a cluster before it is used.
 
 `inspect_group` in `inspect` returns the status of each offset, and findings on why a
-partition makes no progress; `oldest_records` in `oldest` returns the oldest unsettled
+partition makes no progress; `find_records` in `oldest` returns the oldest unsettled
 records. `gather`, `dead_letters` and `missing_topics` read the rest. The package
 `diagnosis` decides what the findings and checks are, without I/O.
 
@@ -30,11 +30,12 @@ from sharecons.inspection.diagnosis.offset_states import (
     PartitionInspection,
 )
 from sharecons.inspection.inspect import GroupInspection, Source, inspect_group
-from sharecons.inspection.oldest import oldest_records
+from sharecons.inspection.oldest import FoundRecords, find_records
 
 __all__ = [
     "DeadLetterSettings",
     "Finding",
+    "FoundRecords",
     "GroupDeadLetters",
     "GroupFacts",
     "GroupInspection",
@@ -45,6 +46,6 @@ __all__ = [
     "Reason",
     "Severity",
     "Source",
+    "find_records",
     "inspect_group",
-    "oldest_records",
 ]

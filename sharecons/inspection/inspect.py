@@ -11,6 +11,7 @@ from sharecons.admin import (
     ConfigEntry,
     GroupOffset,
     LogOffset,
+    OffsetSpec,
     Result,
     Results,
     ShareGroup,
@@ -35,10 +36,11 @@ from sharecons.inspection.diagnosis.group_facts import (
 from sharecons.inspection.diagnosis.offset_states import (
     PartitionInspection,
     offset_ranges_of,
+    without_records,
 )
 from sharecons.inspection.gather import gather, log_bounds
 from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
-from sharecons.inspection.oldest import oldest_records
+from sharecons.inspection.oldest import find_records
 from sharecons.protocol.codes import Code
 
 if TYPE_CHECKING:
@@ -136,24 +138,23 @@ async def inspect_group(
     topics = set(topics)
     partitions = None if partitions is None else set(partitions)
     wanted = _wanted(group_id, known, partitions, topics)
+    entries, unread = _configs(configs, group_id)
+    facts = group_facts(group, entries)
     states, ends, source = await _states_and_ends(
         admin, group_id, tuple(wanted.found), source
     )
-    entries, unread = _configs(configs, group_id)
-    facts = group_facts(group, entries)
+    stable = await _stable_offsets(admin, ends, facts)
     firsts = {
-        key: first_offset_of(
-            facts, ends.get(key, (None, None))[0], _earlier_end(before, key, group)
-        )
+        key: first_offset_of(facts, ends[key][0], _earlier_end(before, key, group))
         for key in states.found
     }
     ranges = {
         key: offset_ranges_of(
-            each.state, *ends.get(key, (None, None)), first_offset=firsts[key]
+            each.state, ends[key][0], stable.get(key, ends[key][1]), firsts[key]
         )
         for key, each in states.found.items()
     }
-    oldest = await oldest_records(admin, ranges)
+    records = await find_records(admin, ranges, committed=stable, with_gaps=True)
     dead_letters = await count_dead_letters(admin, entries)
     missing, undescribed = await _missing_topics(
         admin, group, {*topics, *(key.topic for key in partitions or ())}
@@ -164,16 +165,20 @@ async def inspect_group(
         if (error := wanted[key].error or states[key].error) is not None:
             return Result(error=error)
         read = states[key].value
-        log_start, end = ends.get(key, (None, None))
+        log_start, end = ends[key]
+        found = records.get(key)
         return Result(
             PartitionInspection(
                 start_offset=read.state.start_offset,
                 log_start_offset=log_start,
                 end_offset=end,
-                ranges=ranges[key],
-                oldest=oldest.get(key),
+                ranges=without_records(
+                    ranges[key], () if found is None else found.without_record
+                ),
+                oldest=None if found is None else found.oldest,
                 members=assigned_members(group, key),
                 first_offset=firsts[key],
+                stable_offset=stable.get(key),
                 last_written=read.last_written,
             )
         )
@@ -269,6 +274,20 @@ async def _states_and_ends(
         {key: (_offset(starts, key), _offset(ends, key)) for key in keys},
         source,
     )
+
+
+async def _stable_offsets(
+    admin: ShareGroupAdmin, ends: Mapping[TopicPartition, Ends], facts: GroupFacts
+) -> dict[TopicPartition, int]:
+    """Return the last stable offsets if the group reads committed records."""
+    if not facts.read_committed:
+        return {}
+    found = await admin.list_offsets(
+        tuple(ends), OffsetSpec.LATEST, read_committed=True
+    )
+    return {
+        key: one.offset for key, one in found.found.items() if one.offset is not None
+    }
 
 
 def _offset(

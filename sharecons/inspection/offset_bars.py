@@ -60,6 +60,9 @@ STYLES: Final[Mapping[OffsetStatus, StatusStyle]] = {
         "dim", "·", ".", "above: locked first time, or waiting"
     ),
     OffsetStatus.REMOVED: StatusStyle("red", "!", "!", "removed by retention"),
+    OffsetStatus.NO_RECORD: StatusStyle(
+        "dim", "-", "-", "no record: aborted, a marker, or compacted"
+    ),
 }
 
 LEGEND: Final = tuple(STYLES)
@@ -79,6 +82,7 @@ _IMPORTANCE: Final = (
     OffsetStatus.ARCHIVED,
     OffsetStatus.ACKNOWLEDGED,
     OffsetStatus.ABOVE,
+    OffsetStatus.NO_RECORD,
 )
 
 

@@ -34,11 +34,17 @@ _STATUSES: Final = {
     OffsetStatus.ARCHIVING: "ARCHIVING",
     OffsetStatus.UNKNOWN: "UNKNOWN",
     OffsetStatus.REMOVED: "REMOVED",
+    OffsetStatus.NO_RECORD: "NO RECORD",
     OffsetStatus.OPEN: "OPEN",
     OffsetStatus.ABOVE: "ABOVE",
 }
 
-_RARE: Final = {OffsetStatus.ARCHIVING, OffsetStatus.UNKNOWN, OffsetStatus.REMOVED}
+_RARE: Final = {
+    OffsetStatus.ARCHIVING,
+    OffsetStatus.UNKNOWN,
+    OffsetStatus.REMOVED,
+    OffsetStatus.NO_RECORD,
+}
 """Statuses that have a column only if there are offsets in them."""
 
 

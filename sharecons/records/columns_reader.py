@@ -5,20 +5,17 @@ omit records silently.
 """
 
 from collections.abc import Sequence
-from struct import Struct
 from typing import Final, final
 
 from crc32c import crc32c
 
 from sharecons.records.batch_header import (
     CODEC_MASK,
-    CONTROL,
     CRC_START,
     HEADER_SIZE,
     MAGIC,
     PREFIX_SIZE,
     SMALLEST_LENGTH,
-    TRANSACTIONAL,
     Header,
 )
 from sharecons.records.columns import (
@@ -31,13 +28,11 @@ from sharecons.records.columns import (
 from sharecons.records.compression import decompress
 from sharecons.records.errors import DamagedError
 from sharecons.records.message_sets import LAST_MAGIC, to_batch
+from sharecons.records.transactions import AbortedTransactions
 
 __all__ = ["ColumnsReader", "next_offset"]
 
 MAX_DATA: Final = 32 << 20
-
-_PRODUCER_ID: Final = Struct(">q")
-_PRODUCER_ID_AT: Final = 43
 
 
 def next_offset(payload: memoryview, offset: int) -> int:
@@ -77,7 +72,6 @@ class ColumnsReader:
 
     __slots__ = (
         "_aborted",
-        "_aborted_producers",
         "_ended",
         "_index",
         "_payload",
@@ -104,8 +98,7 @@ class ColumnsReader:
         self._ended = False
         self._spans = spans
         self._index = 0
-        self._aborted = sorted((first, producer) for producer, first in aborted)
-        self._aborted_producers: set[int] = set()
+        self._aborted = AbortedTransactions(aborted)
         self._with_headers = with_headers
         self.max_data = max_data
 
@@ -139,8 +132,8 @@ class ColumnsReader:
                 batch = self._convert(header)
                 header = Header(batch, 0)
             spans = self._overlapping_spans(header)
-            # `_should_skip` must see every marker, also where nothing is requested.
-            if self._should_skip(header) or len(spans) == 1:
+            # `has` must see every marker, even where nothing is requested.
+            if self._aborted.has(header, self._view) or len(spans) == 1:
                 self._position = end
                 continue
             is_copy = batch != b"" or header.attributes & CODEC_MASK != 0
@@ -210,24 +203,6 @@ class ColumnsReader:
             index += 1
         spans.append(END_OF_SPANS)
         return spans
-
-    def _should_skip(self, header: Header) -> bool:
-        """Return whether a batch is a marker or belongs to an aborted transaction."""
-        if not header.attributes & (CONTROL | TRANSACTIONAL):
-            return False
-        control = header.attributes & CONTROL != 0
-        if not self._aborted and not self._aborted_producers:
-            return control
-        while self._aborted and self._aborted[0][0] <= header.last_offset:
-            self._aborted_producers.add(self._aborted.pop(0)[1])
-        producer: int = _PRODUCER_ID.unpack_from(
-            self._view, header.position + _PRODUCER_ID_AT
-        )[0]
-        if control:
-            # Any marker ends the transaction, so its type does not matter.
-            self._aborted_producers.discard(producer)
-            return True
-        return producer in self._aborted_producers
 
     def _verify_checksum(self, header: Header) -> None:
         checked = self._view[header.position + CRC_START : header.end]

@@ -140,7 +140,8 @@ def test_records_archived_before_the_delivery_limit_are_a_note():
 
     assert (Reason.ARCHIVED, Severity.NOTE) == (finding.reason, finding.severity)
     assert (
-        "1 offset archived before the delivery limit (rejected): its record is not "
+        "1 offset archived before the delivery limit (rejected, or markers of "
+        "transactions): its record is not "
         "delivered again" == finding.text
     )
 

@@ -58,6 +58,7 @@ class Reason(enum.Enum):
     WORKING = "working"
     NOT_BEGUN = "not_begun"
     HELD = "held"
+    OPEN_TRANSACTION = "open_transaction"
     UNSEEN_LOG = "unseen_log"
     REMOVED = "removed"
     ARCHIVED = "archived"
@@ -219,6 +220,17 @@ def _unknown_log_end(case: _Case) -> Iterator[Finding]:
         yield _finding(Reason.UNSEEN_LOG, Severity.WARNING, text)
 
 
+def _open_transaction(case: _Case) -> Iterator[Finding]:
+    stable, end = case.partition.stable_offset, case.partition.end_offset
+    if stable is not None and end is not None and stable < end:
+        text = (
+            f"{_offsets(end - stable)} from offset {stable} on wait for the end of a "
+            "transaction: the group reads committed records. If it does not end, find "
+            "it with kafka-transactions.sh find-hanging"
+        )
+        yield _finding(Reason.OPEN_TRANSACTION, Severity.NOTE, text)
+
+
 def _removed(case: _Case) -> Iterator[Finding]:
     if removed := case.partition.count(OffsetStatus.REMOVED):
         text = (
@@ -305,7 +317,7 @@ def _archived(case: _Case) -> Iterator[Finding]:
         text = f"at the delivery limit of {limit}"
         yield _archived_finding(Severity.WARNING, at_limit, text)
     if before:
-        text = "before the delivery limit (rejected)"
+        text = "before the delivery limit (rejected, or markers of transactions)"
         if limit is None:
             text = "(rejected, or at the delivery limit)"
         yield _archived_finding(Severity.NOTE, before, text)
@@ -361,6 +373,7 @@ _RULES: Final[tuple[Callable[[_Case], Iterator[Finding]], ...]] = (
     _delivery_limit,
     _removed,
     _unknown_log_end,
+    _open_transaction,
     _held_up,
     _archived,
     _locks,

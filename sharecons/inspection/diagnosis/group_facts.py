@@ -16,6 +16,7 @@ __all__ = [
     "assigned_members",
     "first_offset_of",
     "group_facts",
+    "reads_committed",
 ]
 
 
@@ -29,6 +30,7 @@ class GroupFacts:
         delivery_limit: deliveries after which a record is archived.
         lock_duration: in seconds.
         offset_reset: where the group begins, such as "earliest".
+        read_committed: it receives no records of open and aborted transactions.
     """
 
     members: int
@@ -36,6 +38,7 @@ class GroupFacts:
     delivery_limit: int | None = None
     lock_duration: float | None = None
     offset_reset: str | None = None
+    read_committed: bool = False
 
 
 def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupFacts:
@@ -53,7 +56,14 @@ def group_facts(group: ShareGroup, entries: Mapping[str, ConfigEntry]) -> GroupF
         delivery_limit=number("share.delivery.count.limit"),
         lock_duration=None if lock is None else lock / 1000,
         offset_reset=reset.value if reset is not None else None,
+        read_committed=reads_committed(entries),
     )
+
+
+def reads_committed(entries: Mapping[str, ConfigEntry]) -> bool:
+    """Return True if the group receives no records of open and aborted transactions."""
+    entry = entries.get("share.isolation.level")
+    return entry is not None and entry.value == "read_committed"
 
 
 def first_offset_of(

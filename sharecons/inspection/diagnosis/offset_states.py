@@ -16,7 +16,7 @@ Above, it is locked for the first time or was never delivered.
 
 import enum
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from sharecons.protocol.admin.models import (
@@ -35,6 +35,7 @@ __all__ = [
     "PartitionInspection",
     "offset_ranges_of",
     "window_of",
+    "without_records",
 ]
 
 
@@ -54,10 +55,13 @@ class OffsetStatus(enum.Enum):
     """Above the stored state: locked for the first time, or never delivered."""
     REMOVED = "removed"
     """Not settled, but retention removed the record."""
+    NO_RECORD = "no_record"
+    """Nothing to deliver: a marker of a transaction, a record of an aborted one for a
+    group that reads committed records, or a record that a compaction removed."""
 
 
 ARCHIVED: Final = (OffsetStatus.ARCHIVED, OffsetStatus.ARCHIVING)
-SETTLED: Final = (OffsetStatus.ACKNOWLEDGED, *ARCHIVED)
+SETTLED: Final = (OffsetStatus.ACKNOWLEDGED, *ARCHIVED, OffsetStatus.NO_RECORD)
 UNSETTLED: Final = (OffsetStatus.OPEN, OffsetStatus.ABOVE)
 
 _STATUSES: Final = {
@@ -122,6 +126,8 @@ class PartitionInspection:
             epoch; only known if it was read from records.
         first_offset: where the group begins if no start offset is stored, or before;
             None if unknown.
+        stable_offset: of a group that reads committed records: the first offset of an
+            open transaction, or `end_offset`. Then `ranges` end there.
     """
 
     start_offset: int | None
@@ -132,6 +138,7 @@ class PartitionInspection:
     members: tuple[str, ...] = ()
     last_written: int | None = None
     first_offset: int | None = None
+    stable_offset: int | None = None
 
     def count(self, *statuses: OffsetStatus) -> int:
         """Return the number of offsets with these statuses."""
@@ -167,7 +174,9 @@ class PartitionInspection:
 
 def window_of(start_offset: int, ranges: Sequence[OffsetRange]) -> int:
     """Return the number of offsets from the start to the last in the stored state."""
-    below = [each for each in ranges if each.status is not OffsetStatus.ABOVE]
+    # A range without records that is within the stored state is before a stored one.
+    above = (OffsetStatus.ABOVE, OffsetStatus.NO_RECORD)
+    below = [each for each in ranges if each.status not in above]
     return below[-1].last_offset - start_offset + 1 if below else 0
 
 
@@ -190,6 +199,28 @@ def offset_ranges_of(
         piece for each in named for piece in _split_removed(each, log_start_offset or 0)
     )
     return tuple(cut)
+
+
+def without_records(
+    ranges: Sequence[OffsetRange], missing: Sequence[tuple[int, int]]
+) -> tuple[OffsetRange, ...]:
+    """Return the ranges, with the status NO_RECORD for these first and last offsets.
+
+    Each pair is within one unsettled range; all are in order.
+    """
+    result: list[OffsetRange] = []
+    pieces = list(reversed(missing))
+    for each in ranges:
+        first = each.first_offset
+        while pieces and pieces[-1][0] <= each.last_offset:
+            begin, end = pieces.pop()
+            if begin > first:
+                result.append(replace(each, first_offset=first, last_offset=begin - 1))
+            result.append(_offset_range(begin, end, OffsetStatus.NO_RECORD))
+            first = end + 1
+        if first <= each.last_offset:
+            result.append(replace(each, first_offset=first))
+    return tuple(result)
 
 
 def _ranges(
