@@ -30,7 +30,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         "interval; a scrape sends no request to the brokers.",
     )
     add = parser.add_argument
-    add("--host", default="0.0.0.0", help="address to listen on (default: %(default)s)")
+    add(
+        "--host",
+        default="127.0.0.1",
+        help="address to listen on; 0.0.0.0 for all of IPv4, :: for all of IPv6 "
+        "(default: %(default)s)",
+    )
     add(
         "--port",
         type=_parse_port,
@@ -52,6 +57,13 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="PATTERN",
         help="export groups whose ids match this pattern, such as 'billing-*'; can be "
         "repeated (default: all share groups)",
+    )
+    add(
+        "--level",
+        choices=("partition", "topic"),
+        default="partition",
+        help="whether metrics have values of each partition, or of each topic, which "
+        "are fewer (default: %(default)s)",
     )
     add(
         "--ledger",
@@ -93,11 +105,11 @@ async def _serve(
     from sharecons.errors import ConfigurationError
     from sharecons.exporter.collector import Collector
     from sharecons.exporter.ledgers import Ledgers
-    from sharecons.exporter.metrics import Metrics
+    from sharecons.exporter.metrics import Level, Metrics
     from sharecons.exporter.reachability import Reachability
     from sharecons.exporter.server import collect_repeatedly, serve_metrics
 
-    metrics = Metrics()
+    metrics = Metrics(Level[options.level.upper()])
     limit = max(options.interval, settings.timeout)
     try:
         ledgers = Ledgers(options.ledgers)

@@ -1,5 +1,6 @@
 """HTTP servers in threads, which respond also while an event loop is blocked."""
 
+import socket
 import socketserver
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +17,10 @@ class _Server(socketserver.ThreadingMixIn, WSGIServer):
     """A server with a daemon thread for each request."""
 
     daemon_threads = True
+
+
+class _ServerOfIPv6(_Server):
+    address_family = socket.AF_INET6
 
 
 class _SilentHandler(WSGIRequestHandler):
@@ -36,7 +41,8 @@ async def serve_wsgi(
     Raises:
         OSError: the address is not available.
     """
-    server = make_server(host, port, app, _Server, _SilentHandler)  # type: ignore[arg-type]
+    kind = _ServerOfIPv6 if ":" in host else _Server
+    server = make_server(host, port, app, kind, _SilentHandler)  # type: ignore[arg-type]
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     async with shutting_down(server, thread):

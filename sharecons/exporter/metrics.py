@@ -1,5 +1,6 @@
 """Prometheus metrics from snapshots."""
 
+import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, final
@@ -13,17 +14,17 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
 from sharecons.exporter.snapshot import ExportedPartition, Snapshot
 from sharecons.inspection.diagnosis.offset_states import ARCHIVED, OffsetStatus
 from sharecons.version import VERSION
 
-__all__ = ["Metrics", "make_registry"]
+__all__ = ["Level", "Metrics", "make_registry"]
 
 GROUP: Final = "kafka_share_group"
 PREFIX: Final = "sharecons_exporter"
 STATES: Final = ("Empty", "Stable", "Dead")
-PARTITION: Final = ("group", "topic", "partition")
 ERROR_SOURCES: Final = (
     "cluster",
     "groups",
@@ -38,24 +39,47 @@ ERROR_SOURCES: Final = (
 NOT_COUNTED: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
 """Statuses without a delivery count, or of records that no longer exist."""
 
-Value = Callable[[ExportedPartition, float], float | None]
 
-GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
+class Level(enum.Enum):
+    """The level of values: each has these labels."""
+
+    PARTITION = ("group", "topic", "partition")
+    TOPIC = ("group", "topic")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the labels."""
+        labels: tuple[str, ...] = self.value
+        return labels
+
+    def of(self, labels: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the values of the labels, given the labels of a partition."""
+        return labels[: len(self.value)]
+
+
+Value = Callable[[ExportedPartition, float], float | None]
+ByTopic = Callable[[Iterable[float]], float]
+"""Returns the value of a topic from the values of its partitions."""
+
+GAUGES: Final[tuple[tuple[str, str, Value, ByTopic | None], ...]] = (
     (
         "lag_records",
         "Offsets from the start offset to the log's end that are neither acknowledged "
         "nor archived (KIP-1226).",
         lambda one, _: one.lag,
+        sum,
     ),
     (
         "start_offset",
         "The share-partition's start offset: all offsets before it are settled.",
         lambda one, _: one.start_offset,
+        None,
     ),
     (
         "log_end_offset",
         "The next offset that will be written to the partition.",
         lambda one, _: one.end_offset,
+        None,
     ),
     (
         "available_or_locked_records",
@@ -64,32 +88,37 @@ GAUGES: Final[tuple[tuple[str, str, Value], ...]] = (
         "or locked. Offsets that are locked for the first time, above all that were "
         "settled or released, are not counted.",
         lambda one, _: one.count(OffsetStatus.OPEN),
+        sum,
     ),
     (
         "archived_records",
         "Offsets from the start offset on that are archived or archiving: rejected, or "
         "at the delivery limit. They are not delivered again.",
         lambda one, _: one.count(*ARCHIVED),
+        sum,
     ),
     (
         "window_records",
         "Offsets from the start offset to the last one that was settled or released: "
         "at least this many are in flight.",
         lambda one, _: one.window,
+        max,
     ),
     (
         "window_limit_records",
         "Offsets that can be in flight: share.partition.max.record.locks.",
         lambda one, _: one.window_limit,
+        max,
     ),
     (
         "oldest_unsettled_age_seconds",
         "Seconds since the timestamp of the oldest unsettled record; 0 if there is no "
         "record, left out if it has no timestamp.",
         lambda one, at: one.age(at),
+        max,
     ),
 )
-"""Metrics of each partition: name, help, and value."""
+"""Metrics of each partition: name, help, value, and how a topic has it, or None."""
 
 
 def make_registry(metrics: "Metrics") -> CollectorRegistry:
@@ -107,11 +136,15 @@ class Metrics(Collector):
     A scrape sends no requests. Values that the last collection could not read are left
     out, so that old values are never taken for new ones.
 
+    Args:
+        level: whether values are of partitions or of topics.
+
     Attributes:
         reached: True while a broker responds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, level: Level = Level.PARTITION) -> None:
+        self._level = level
         self._latest: Snapshot | None = None
         self.reached = False
         self._collections = 0
@@ -143,12 +176,12 @@ class Metrics(Collector):
         yield from self._exporter_metrics(latest)
         if latest is not None:
             yield from _group_metrics(latest)
-            yield from _partition_metrics(latest)
-            yield _archived_seen(self._archived)
-            yield _stalled(latest)
+            yield from _partition_metrics(latest, self._level)
+            yield _archived_seen(self._archived, self._level)
+            yield _stalled(latest, self._level)
             yield _missing_topics(latest)
-            yield _delivery_counts(latest)
-            yield _backlogs(latest)
+            yield _delivery_counts(latest, self._level)
+            yield _backlogs(latest, self._level)
 
     def _exporter_metrics(self, latest: Snapshot | None) -> Iterator[Metric]:
         up = "1 if a broker responds, 0 if none does."
@@ -201,44 +234,56 @@ def _group_metrics(latest: Snapshot) -> Iterator[Metric]:
     yield states
 
 
-def _partition_metrics(latest: Snapshot) -> Iterator[Metric]:
-    for name, help_text, value_of in GAUGES:
-        gauge = GaugeMetricFamily(f"{GROUP}_{name}", help_text, labels=PARTITION)
+def _partition_metrics(latest: Snapshot, level: Level) -> Iterator[Metric]:
+    for name, help_text, value_of, by_topic in GAUGES:
+        if level is Level.TOPIC and by_topic is None:
+            continue
+        values: dict[tuple[str, ...], list[float]] = {}
         for labels, one in _partitions(latest):
             value = value_of(one, latest.at)
             if value is not None:
-                gauge.add_metric(labels, value)
+                values.setdefault(level.of(labels), []).append(value)
+        gauge = GaugeMetricFamily(f"{GROUP}_{name}", help_text, labels=level.labels)
+        for key, each in values.items():
+            gauge.add_metric(key, (by_topic or sum)(each))
         yield gauge
 
 
-def _delivery_counts(latest: Snapshot) -> Metric:
+def _delivery_counts(latest: Snapshot, level: Level) -> Metric:
     gauge = GaugeMetricFamily(
-        f"{GROUP}_records_by_delivery_count",
+        f"{GROUP}_records_by_deliveries",
         "Offsets from the start offset on by delivery count and status: acknowledged, "
         "archived, archiving, available_or_locked, unknown.",
-        labels=(*PARTITION, "status", "delivery_count"),
+        labels=(*level.labels, "status", "delivery_count"),
     )
+    counts: Counter[tuple[tuple[str, ...], str, int]] = Counter()
     for labels, one in _partitions(latest):
-        counts: Counter[tuple[str, int]] = Counter()
         for each in one.ranges or ():
             if each.status not in NOT_COUNTED and each.delivery_count is not None:
-                counts[each.status.value, each.delivery_count] += each.count
-        for (status, deliveries), count in sorted(counts.items()):
-            gauge.add_metric([*labels, status, str(deliveries)], count)
+                key = level.of(labels), each.status.value, each.delivery_count
+                counts[key] += each.count
+    for (labels, status, deliveries), count in sorted(counts.items()):
+        gauge.add_metric((*labels, status, str(deliveries)), count)
     return gauge
 
 
-def _stalled(latest: Snapshot) -> Metric:
+def _stalled(latest: Snapshot, level: Level) -> Metric:
     gauge = GaugeMetricFamily(
         f"{GROUP}_stalled",
-        "1 if the partition is stalled for this reason, 0 if not: no_members, "
-        "unassigned, window_full, no_progress (nothing was settled or released for "
-        "longer than a lock lasts), or held (nothing was ever settled).",
-        labels=(*PARTITION, "reason"),
+        "1 if the partition, or one of the topic, is stalled for this reason: "
+        "no_members, unassigned, window_full, no_progress (nothing was settled or "
+        "released for longer than a lock lasts), or held (nothing was ever settled). "
+        "Left out otherwise.",
+        labels=(*level.labels, "reason"),
     )
-    for labels, one in _partitions(latest):
-        for reason, is_so in one.stalled.items():
-            gauge.add_metric([*labels, reason], is_so)
+    stalled = {
+        (*level.of(labels), reason): None
+        for labels, one in _partitions(latest)
+        for reason, is_so in one.stalled.items()
+        if is_so
+    }
+    for key in stalled:
+        gauge.add_metric(key, 1)
     return gauge
 
 
@@ -254,36 +299,48 @@ def _missing_topics(latest: Snapshot) -> Metric:
     return gauge
 
 
-def _backlogs(latest: Snapshot) -> Metric:
+def _backlogs(latest: Snapshot, level: Level) -> Metric:
     gauge = GaugeMetricFamily(
         "sharecons_ledger_backlog_records",
         "Offsets in the ledger of a Spark query that no batch has finished. They are "
         "accepted, so they are not in the lag of the group.",
-        labels=(*PARTITION, "ledger"),
+        labels=(*level.labels, "ledger"),
     )
+    counts: Counter[tuple[str, ...]] = Counter()
     for location, ledger in latest.ledgers.items():
         group = latest.groups.get(ledger.group_id)
         # Without zeros, a sum with the lag would be empty while there is no backlog.
         keys = {*ledger.offsets, *(group.partitions if group else ())}
         for key in sorted(keys):
-            labels = [ledger.group_id, key.topic, str(key.partition), location]
-            gauge.add_metric(labels, ledger.offsets.get(key, 0))
+            labels = level.of(_labels(ledger.group_id, key))
+            counts[*labels, location] += ledger.offsets.get(key, 0)
+    for labels, count in counts.items():
+        gauge.add_metric(labels, count)
     return gauge
 
 
-def _archived_seen(archived: ArchivedCounts) -> Metric:
+def _archived_seen(archived: ArchivedCounts, level: Level) -> Metric:
     counter = CounterMetricFamily(
         f"{GROUP}_archived_seen",
         "Offsets that a collection found archived and the one before did not. Those "
         "that the start offset passes between two collections are not counted.",
-        labels=PARTITION,
+        labels=level.labels,
     )
+    counts: Counter[tuple[str, ...]] = Counter()
     for (group_id, key), count in archived.totals.items():
-        counter.add_metric([group_id, key.topic, str(key.partition)], count)
+        counts[level.of(_labels(group_id, key))] += count
+    for labels, count in counts.items():
+        counter.add_metric(labels, count)
     return counter
 
 
-def _partitions(latest: Snapshot) -> Iterator[tuple[list[str], ExportedPartition]]:
+def _partitions(
+    latest: Snapshot,
+) -> Iterator[tuple[tuple[str, ...], ExportedPartition]]:
     for group_id, group in latest.groups.items():
         for key, one in sorted(group.partitions.items()):
-            yield [group_id, key.topic, str(key.partition)], one
+            yield _labels(group_id, key), one
+
+
+def _labels(group_id: str, key: TopicPartition) -> tuple[str, ...]:
+    return group_id, key.topic, str(key.partition)

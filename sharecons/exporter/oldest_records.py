@@ -26,7 +26,7 @@ class ReadGroups(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What was found when this was the first unsettled offset."""
+    """The records found when this was the first unsettled offset."""
 
     first_offset: int
     found: FoundRecords

@@ -1,10 +1,13 @@
 """The names of attributes, and the attributes of one record.
 
 OpenTelemetry's semantic conventions for messaging, version 1.44, define the names,
-except two of this package: the conventions have no names for share groups. With
-`OTEL_SEMCONV_STABILITY_OPT_IN=messaging/dup` spans also have the names of version 1.24.
+except two of this package: the conventions have no names for share groups. Version 1.45
+renamed five. The environment variable `OTEL_SEMCONV_STABILITY_OPT_IN` selects others:
+`messaging` has the names of 1.45, `messaging/dup` the names of 1.44 and 1.45, and in
+spans the names of version 1.24 as well.
 """
 
+import enum
 import os
 import uuid
 from collections.abc import Mapping
@@ -28,19 +31,17 @@ __all__ = [
     "OPERATION_NAME",
     "OPERATION_TYPE",
     "PARTITION",
-    "SCHEMA_URL",
     "SYSTEM",
     "TOMBSTONE",
     "Attributes",
+    "Conventions",
     "error_type_of",
     "key_text",
     "position_attributes",
     "record_attributes",
-    "wants_old_names",
-    "with_old_names",
 ]
 
-SCHEMA_URL: Final = "https://opentelemetry.io/schemas/1.44.0"
+SCHEMAS: Final = "https://opentelemetry.io/schemas/"
 OPT_IN: Final = "OTEL_SEMCONV_STABILITY_OPT_IN"
 
 SYSTEM: Final = "messaging.system"
@@ -58,6 +59,15 @@ BATCH_MESSAGE_COUNT: Final = "messaging.batch.message_count"
 ERROR_TYPE: Final = "error.type"
 DELIVERY_COUNT: Final = "sharecons.delivery.count"
 DISPOSITION: Final = "sharecons.disposition"
+
+NEW_NAMES: Final[Mapping[str, str]] = {
+    SYSTEM: "messaging.system.name",
+    OFFSET: "kafka.offset",
+    KEY: "kafka.message.key",
+    TOMBSTONE: "kafka.message.tombstone",
+    CLUSTER_ID: "kafka.cluster.id",
+}
+"""The names that version 1.45 has changed."""
 
 OLD_NAMES: Final[Mapping[str, str]] = {
     CLIENT_ID: "messaging.client_id",
@@ -110,14 +120,45 @@ def error_type_of(error: BaseException) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def wants_old_names() -> bool:
-    """Return whether the environment selects the names of version 1.24 as well."""
-    values = os.environ.get(OPT_IN, "").split(",")
-    return "messaging/dup" in map(str.strip, values)
+class Conventions(enum.Enum):
+    """The version of the conventions by which attributes are named."""
+
+    V1_44 = "1.44.0"
+    V1_45 = "1.45.0"
+    ALL = "all"
+    """The names of 1.44 and 1.45; in spans 1.24 as well."""
+
+    @classmethod
+    def selected(cls) -> "Conventions":
+        """Return what the environment selects."""
+        values = {each.strip() for each in os.environ.get(OPT_IN, "").split(",")}
+        if "messaging/dup" in values:
+            return cls.ALL
+        return cls.V1_45 if "messaging" in values else cls.V1_44
+
+    @property
+    def schema_url(self) -> str:
+        """The schema of spans and metrics."""
+        version = Conventions.V1_44 if self is Conventions.V1_44 else Conventions.V1_45
+        return f"{SCHEMAS}{version.value}"
+
+    def of_span(self, attributes: Attributes) -> Attributes:
+        """Return the attributes of a span by their names in this version."""
+        named = self.of_metric(attributes)
+        if self is Conventions.ALL:
+            named |= _old_names(attributes)
+        return named
+
+    def of_metric(self, attributes: Attributes) -> Attributes:
+        """Return the attributes of a metric by their names in this version."""
+        if self is Conventions.V1_44:
+            return attributes
+        new = {NEW_NAMES.get(name, name): each for name, each in attributes.items()}
+        return {**attributes, **new} if self is Conventions.ALL else new
 
 
-def with_old_names(attributes: Attributes) -> Attributes:
-    """Return the attributes, and the same values by their names of version 1.24."""
+def _old_names(attributes: Attributes) -> Attributes:
+    """Return the values that have other names in version 1.24."""
     old = {
         OLD_NAMES[name]: value
         for name, value in attributes.items()
@@ -129,4 +170,4 @@ def with_old_names(attributes: Attributes) -> Attributes:
         old["messaging.operation"] = operation
     if PARTITION in attributes:
         old["messaging.kafka.destination.partition"] = int(str(attributes[PARTITION]))
-    return {**attributes, **old}
+    return old

@@ -18,7 +18,7 @@ from sharecons.config.validation import check_bool
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError
 from sharecons.instrumentation import Client, set_default
-from sharecons.otel.attributes import SCHEMA_URL
+from sharecons.otel.attributes import Conventions
 from sharecons.otel.failures import Failures
 from sharecons.otel.member_observer import OtelMemberObserver
 from sharecons.otel.operations import Instruments, Operations
@@ -65,7 +65,9 @@ class OpenTelemetry:
         _check_type("meter_provider", meter_provider, MeterProvider)
         _check_type("propagator", propagator, TextMapPropagator)
         check_bool("producer_as_parent", producer_as_parent)
-        self._tracer = get_tracer("sharecons", VERSION, tracer_provider, SCHEMA_URL)
+        self._tracer = get_tracer(
+            "sharecons", VERSION, tracer_provider, Conventions.selected().schema_url
+        )
         self._instruments = Instruments.of(meter_provider)
         self._failures = Failures()
         self._propagation = Propagation(propagator, self._failures)

@@ -26,11 +26,9 @@ from sharecons.otel.attributes import (
     GROUP,
     OPERATION_NAME,
     OPERATION_TYPE,
-    SCHEMA_URL,
     SYSTEM,
     Attributes,
-    wants_old_names,
-    with_old_names,
+    Conventions,
 )
 from sharecons.otel.failures import Failures
 from sharecons.version import VERSION
@@ -60,7 +58,8 @@ class Instruments(NamedTuple):
     @classmethod
     def of(cls, provider: MeterProvider | None) -> "Instruments":
         """Return the metrics of a provider; None is the global one."""
-        meter = get_meter("sharecons", VERSION, provider, SCHEMA_URL)
+        schema_url = Conventions.selected().schema_url
+        meter = get_meter("sharecons", VERSION, provider, schema_url)
         return cls(
             meter.create_histogram(
                 "messaging.client.operation.duration",
@@ -129,7 +128,8 @@ class Operations:
         self._failures = failures
         self._tracer = tracer
         self._client = client
-        self._has_old_names = wants_old_names()
+        self._conventions = Conventions.selected()
+        self._has_other_names = self._conventions is not Conventions.V1_44
         self._cluster_id: str | None = None
         self._by_operation: dict[tuple[str, str | None], Attributes] = {}
         self._metric_attributes_of: dict[
@@ -166,13 +166,16 @@ class Operations:
             described[BATCH_MESSAGE_COUNT] = count
         if attributes:
             described |= attributes
+        if self._has_other_names:
+            described = self._conventions.of_span(described)
+            links = [self._renamed(each) for each in links]
         span: Span = INVALID_SPAN
         try:
             span = self._tracer.start_span(
                 name if topic is None else f"{name} {topic}",
                 context,
                 kind,
-                with_old_names(described) if self._has_old_names else described,
+                described,
                 links,
                 start_time=time.time_ns() - int((now - began) * NANOSECONDS),
             )
@@ -208,8 +211,8 @@ class Operations:
         error: BaseException | None,
     ) -> None:
         if span.is_recording():
-            if self._has_old_names:
-                attributes = with_old_names(attributes)
+            if self._has_other_names:
+                attributes = self._conventions.of_span(attributes)
             if attributes:
                 span.set_attributes(attributes)
             if error is not None:
@@ -291,5 +294,10 @@ class Operations:
                 attributes[GROUP] = self._client.group_id
             if error_type is not None:
                 attributes[ERROR_TYPE] = error_type
-            self._metric_attributes_of[key] = described = attributes
+            described = self._conventions.of_metric(attributes)
+            self._metric_attributes_of[key] = described
         return described
+
+    def _renamed(self, link: Link) -> Link:
+        attributes = dict(link.attributes or {})
+        return Link(link.context, self._conventions.of_metric(attributes))

@@ -146,7 +146,7 @@ def test_exporter_counts_every_state(broker):
     metrics.update(anyio.run(collect))
     shown = scrape(metrics)
 
-    counts = shown.by("status", f"{PREFIX}records_by_delivery_count", group=GROUP)
+    counts = shown.by("status", f"{PREFIX}records_by_deliveries", group=GROUP)
     expected = {name: count for name, count in COUNTS.items() if name != "above"}
     assert expected == counts
     assert 3 == shown.value(f"{PREFIX}available_or_locked_records", group=GROUP)

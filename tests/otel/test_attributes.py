@@ -14,11 +14,10 @@ from sharecons import BrokerError, ConfigurationError, LockLostError
 from sharecons._record import DETACHED, Record, TimestampType
 from sharecons.otel import attributes
 from sharecons.otel.attributes import (
+    Conventions,
     error_type_of,
     key_text,
     record_attributes,
-    wants_old_names,
-    with_old_names,
 )
 from sharecons.otel.deliveries import MAX_DELIVERIES, Deliveries
 from sharecons.otel.operations import Instruments
@@ -53,7 +52,6 @@ def test_names_are_those_of_the_conventions() -> None:
         names.MESSAGING_KAFKA_MESSAGE_TOMBSTONE: attributes.TOMBSTONE,
         names.MESSAGING_BATCH_MESSAGE_COUNT: attributes.BATCH_MESSAGE_COUNT,
         ERROR_TYPE: attributes.ERROR_TYPE,
-        Schemas.V1_44_0.value: attributes.SCHEMA_URL,
     } == {
         each: each
         for each in (
@@ -69,7 +67,6 @@ def test_names_are_those_of_the_conventions() -> None:
             attributes.TOMBSTONE,
             attributes.BATCH_MESSAGE_COUNT,
             attributes.ERROR_TYPE,
-            attributes.SCHEMA_URL,
         )
     }
     assert "messaging.kafka.cluster.id" == attributes.CLUSTER_ID
@@ -161,38 +158,71 @@ def test_error_type_is_kafkas_name_or_the_class(
 
 
 @pytest.mark.parametrize(
-    ("value", "wanted"),
+    ("value", "selected"),
     [
-        ("", False),
-        ("messaging", False),
-        ("http, messaging/dup", True),
-        ("messaging,messaging/dup", True),
+        ("", Conventions.V1_44),
+        ("http", Conventions.V1_44),
+        ("http, messaging", Conventions.V1_45),
+        ("http, messaging/dup", Conventions.ALL),
+        ("messaging,messaging/dup", Conventions.ALL),
     ],
 )
-def test_environment_selects_old_names(
-    monkeypatch: pytest.MonkeyPatch, value: str, wanted: bool
+def test_environment_selects_the_version_of_the_conventions(
+    monkeypatch: pytest.MonkeyPatch, value: str, selected: Conventions
 ) -> None:
     monkeypatch.setenv("OTEL_SEMCONV_STABILITY_OPT_IN", value)
 
-    assert wanted is wants_old_names()
+    assert selected is Conventions.selected()
 
 
-def test_old_names_have_the_same_values() -> None:
-    new = {
-        **record_attributes(record()),
-        attributes.OPERATION_TYPE: "send",
-        attributes.CLIENT_ID: "till",
-        attributes.GROUP: "billing",
-    }
+RECEIVED = {
+    **record_attributes(record()),
+    attributes.SYSTEM: "kafka",
+    attributes.CLUSTER_ID: "till-cluster",
+    attributes.TOMBSTONE: True,
+    attributes.OPERATION_TYPE: "send",
+    attributes.CLIENT_ID: "till",
+    attributes.GROUP: "billing",
+}
+OF_1_45 = {
+    "messaging.system.name": "kafka",
+    "kafka.offset": 7,
+    "kafka.message.key": "k",
+    "kafka.message.tombstone": True,
+    "kafka.cluster.id": "till-cluster",
+}
+RENAMED = ("SYSTEM", "OFFSET", "KEY", "TOMBSTONE", "CLUSTER_ID")
 
+
+def test_default_names_are_of_version_1_44() -> None:
+    assert RECEIVED == Conventions.V1_44.of_span(RECEIVED)
+    assert Schemas.V1_44_0.value == Conventions.V1_44.schema_url
+
+
+def test_version_1_45_replaces_the_five_names_that_it_has_changed() -> None:
+    renamed = {getattr(attributes, name) for name in RENAMED}
+    kept = {name: each for name, each in RECEIVED.items() if name not in renamed}
+
+    assert {**kept, **OF_1_45} == Conventions.V1_45.of_span(RECEIVED)
+    assert {"messaging.system.name": "kafka"} == Conventions.V1_45.of_metric(
+        {attributes.SYSTEM: "kafka"}
+    )
+    assert "https://opentelemetry.io/schemas/1.45.0" == Conventions.V1_45.schema_url
+
+
+def test_all_names_have_the_same_values() -> None:
     assert {
-        **new,
+        **RECEIVED,
+        **OF_1_45,
         "messaging.operation": "publish",
         "messaging.client_id": "till",
         "messaging.kafka.consumer.group": "billing",
         "messaging.kafka.message.offset": 7,
         "messaging.kafka.destination.partition": 3,
-    } == with_old_names(new)
+    } == Conventions.ALL.of_span(RECEIVED)
+    assert {"messaging.system": "kafka", "messaging.system.name": "kafka"} == (
+        Conventions.ALL.of_metric({attributes.SYSTEM: "kafka"})
+    )
 
 
 # Deliveries.

@@ -198,6 +198,13 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
         "port; requires sharecons[exporter]",
     )
     add(
+        "--health-host",
+        metavar="HOST",
+        default="127.0.0.1",
+        help="the address of the health port; 0.0.0.0 for all of IPv4, :: for all of "
+        "IPv6, as probes of Kubernetes need (default: %(default)s)",
+    )
+    add(
         "--log-level",
         choices=LEVELS,
         default="info",

@@ -7,7 +7,7 @@ process. Needs the package prometheus-client.
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
@@ -24,11 +24,10 @@ Problem = Callable[[], str | None]
 Families = Callable[[], Iterable[MetricFamily]]
 """Returns the metrics with their present values."""
 
-HOST: Final = "0.0.0.0"
-
 
 @asynccontextmanager
 async def health_port(
+    host: str,
     port: int,
     *,
     live: Problem,
@@ -36,22 +35,23 @@ async def health_port(
     families: Families,
     log: Callable[[str], object],
 ) -> AsyncIterator[None]:
-    """Serve on all addresses until the block is left; log the URL.
+    """Serve until the block is left; log the URL.
 
     Raises:
-        ConfigurationError: the port is not available.
+        ConfigurationError: the address is not available.
     """
-    server = serve_health(HOST, port, live=live, ready=ready, families=families)
+    shown = f"[{host}]" if ":" in host else host
+    server = serve_health(host, port, live=live, ready=ready, families=families)
     async with AsyncExitStack() as stack:
         # Only listening is in this block: a handler can raise OSError as well.
         try:
             listening = await stack.enter_async_context(server)
-        except (OSError, OverflowError) as error:
+        except (OSError, OverflowError, UnicodeError) as error:
             reason = getattr(error, "strerror", None) or error
             raise ConfigurationError(
-                f"--health-port: cannot listen on port {port}: {reason}"
+                f"--health-port: cannot listen on {shown}:{port}: {reason}"
             ) from error
-        log(f"http://{HOST}:{listening}")
+        log(f"http://{shown}:{listening}")
         yield
 
 

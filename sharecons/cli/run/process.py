@@ -185,6 +185,7 @@ class _Process:
         from sharecons.cli.run.health import health_port
 
         async with health_port(
+            self._options.health_host,
             port,
             live=self._liveness_problem,
             ready=self._readiness_problem,

@@ -43,7 +43,8 @@ def supervise(options: argparse.Namespace) -> int:
         changes=_changes() if options.reload else None,
     )
     try:
-        return anyio.run(partial(_run, options.health_port, supervisor))
+        run = partial(_run, options.health_host, options.health_port, supervisor)
+        return anyio.run(run)
     except ConfigurationError as error:
         write_errors(PROGRAM, [error])
         return ExitCode.USAGE
@@ -52,7 +53,7 @@ def supervise(options: argparse.Namespace) -> int:
         return ExitCode.FAILED
 
 
-async def _run(port: int | None, supervisor: Supervisor) -> int:
+async def _run(host: str, port: int | None, supervisor: Supervisor) -> int:
     """Run the processes, and serve one health port for all of them."""
     if port is None:
         return await supervisor.run()
@@ -65,6 +66,7 @@ async def _run(port: int | None, supervisor: Supervisor) -> int:
     failure: Error | None = None
     log = get_logger(PROGRAM.replace(" ", "."))
     async with health_port(
+        host,
         port,
         live=reports.live,
         ready=reports.ready,

@@ -88,7 +88,7 @@ class Command:
         ports = [e for e in self.events("health port") if e.get("process") == process]
         if not ports:
             return None
-        url = ports[-1]["url"].replace("0.0.0.0", "127.0.0.1")
+        url = ports[-1]["url"]
         try:
             with urlopen(f"{url}{path}", timeout=10) as response:
                 return response.status, response.read().decode()

@@ -221,6 +221,8 @@ def test_health_pages_follow_the_worker(broker, tmp_path):
         command.wait_for("end", 40)
         command.wait_until(lambda: (200, "ok\n") == command.get("/readyz"))
         assert (200, "ok\n") == command.get("/livez")
+        (port,) = command.events("health port")
+        assert port["url"].startswith("http://127.0.0.1:"), "no other host reaches it"
         _, metrics = command.get("/metrics")
         labels = 'group="billing",outcome="accepted",topic="orders"'
         for line in (

@@ -56,14 +56,14 @@ def test_error_of_a_handler_that_stops_the_worker_is_its_own(
 
 
 def test_used_health_port_is_a_usage_error(broker, tmp_path):
-    with socket.create_server(("0.0.0.0", 0)) as taken:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         options = ("--health-port", port)
         with running(broker, tmp_path, "app:handle", *options) as command:
             code = command.process.wait(TIMEOUT)
 
             assert 2 == code
-            text = f"sharecons run: --health-port: cannot listen on port {port}: "
+            text = f"sharecons run: --health-port: cannot listen on 127.0.0.1:{port}: "
             assert text in command.stderr
 
 

@@ -194,12 +194,12 @@ def test_process_that_blocks_its_event_loop_is_named(broker, tmp_path):
 
 
 def test_used_health_port_of_several_processes_is_a_usage_error(broker, tmp_path):
-    with socket.create_server(("0.0.0.0", 0)) as taken:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         options = ("--processes", "2", "--health-port", port)
         with running(broker, tmp_path, "app:handle", *options) as command:
             assert 2 == command.process.wait(TIMEOUT)
-            text = f"sharecons run: --health-port: cannot listen on port {port}: "
+            text = f"sharecons run: --health-port: cannot listen on 127.0.0.1:{port}: "
             assert text in command.stderr
 
 
