@@ -126,7 +126,8 @@ class GroupPicture:
         width = "1 offset" if span == 1 else f"{span:,} offsets"
         yield Text(
             f"a bar is {width} wide; a digit is the delivery count of an open offset; "
-            "a character for several offsets shows the one that blocks the others"
+            "a character for several offsets shows the one that blocks the others; "
+            "which offsets before START were archived is no longer stored"
         )
 
     def _sign(self, style: StatusStyle) -> Text:

@@ -72,6 +72,7 @@ def test_inspect_shows_counts_bar_and_finding(run, queue):
     assert f"{queue.topic}-0: STALLED: the group has no members" in out
     assert f"{queue.topic}-0: NOTE: 1 offset archived before the delivery" in out
     assert "a bar is 10 offsets wide" in out
+    assert "which offsets before START were archived is no longer stored" in out
 
 
 def test_inspect_lists_offsets(run, queue):
