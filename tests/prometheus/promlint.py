@@ -48,7 +48,7 @@ PREFIXES: Final = (
 
 
 class Described(NamedTuple):
-    """A metric as it is exposed: its name, its type, its help, its labels."""
+    """A metric in an exposition: its name, its type, its help, its labels."""
 
     name: str
     kind: str
