@@ -125,3 +125,52 @@ def test_program_without_configuration_shows_warnings_only():
     )
 
     assert (done.stdout, done.stderr) == ("", "shown broker=b:1\n")
+
+
+class FailingHandler(logging.Handler):
+    """Raises for each line, as a handler without its disk or its server does."""
+
+    def emit(self, record):
+        raise OSError("no space left on device")
+
+
+def test_handler_that_raises_costs_its_line_only(lines, capsys):
+    logger = logging.getLogger("sharecons.tests")
+    handler = FailingHandler()
+    logger.addHandler(handler)
+    log = get_logger("sharecons.tests")
+    try:
+        log.warning("first")
+        log.warning("second")
+    finally:
+        logger.removeHandler(handler)
+
+    assert len(lines()) == 2, "other handlers have the lines"
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert "sharecons.tests" in printed
+    assert "OSError: no space left on device" in printed
+
+
+def test_processor_that_raises_costs_its_line_only(capsys):
+    def fail(logger, method, event):
+        raise ValueError("no JSON")
+
+    structlog.configure(processors=[fail])
+    try:
+        get_logger("sharecons.tests.processors").warning("lost")
+    finally:
+        structlog.reset_defaults()
+
+    (printed,) = capsys.readouterr().err.splitlines()
+    assert "ValueError: no JSON" in printed
+
+
+def test_field_whose_text_raises_costs_its_line_only(lines, capsys):
+    class Textless:
+        def __str__(self):
+            raise RuntimeError("no text")
+
+    get_logger("sharecons.tests.fields").warning("lost", reason=Textless())
+
+    assert lines() == []
+    assert "RuntimeError: no text" in capsys.readouterr().err
