@@ -3,17 +3,25 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sharecons.testing.broker.share.deliveries import AcknowledgeType
 from sharecons.worker.dead_letter_headers import read_origin
 from tests.scenarios.audit_events import ARCHIVE
 from tests.scenarios.audit_history import RECORDS, History
+from tests.scenarios.audit_journal import Delivery
 from tests.scenarios.audit_lives import DEAD, SOURCE
 from tests.scenarios.audit_network import Sent
 from tests.scenarios.share_workers import Position
 
 __all__ = ["Findings"]
+
+NOTICED: Final = 0.01
+"""Seconds from the end of a delivery until the broker has noted it as archived."""
+
+FAULT_LASTS: Final = 65.0
+"""Seconds after which an injected fault has no effect any more, in most cases."""
 
 LIMIT_IS_READ: Final = 61.0
 """Seconds after which a worker knows the group's delivery limit."""
@@ -25,6 +33,7 @@ class Copy(NamedTuple):
     at: Position
     origin: Position
     number: int
+    key: bytes | None
 
 
 class Archived(NamedTuple):
@@ -41,8 +50,8 @@ class Findings:
     Attributes:
         lost: numbers that were neither handled nor rejected, and are no dead letters.
         killed: the same, but their last delivery was in progress at a kill.
-        not_received: the same, but no worker has received their last delivery from its
-            consumer: the broker's response was lost, or the consumer was cut off.
+        not_received: the same, but the response with their last delivery was lost, or
+            the connection was lost or closed before a worker took them.
         lowered: the same, but the group's delivery limit was lowered less than a minute
             before: workers read it once a minute.
         reported: the same, but a worker has logged that it could not write their dead
@@ -53,6 +62,10 @@ class Findings:
         self._history = history
         self._copies = list(_copies(history))
         self._numbers = _numbers(history)
+        self._keys = {
+            Position(SOURCE, record.partition, record.offset): record.key
+            for record in history.broker.records(SOURCE)
+        }
         self._origins = {each.at: each.origin for each in self._copies}
         self._copies_of: defaultdict[Position, list[Position]] = defaultdict(list)
         for each in self._copies:
@@ -79,7 +92,26 @@ class Findings:
     def _not_received(self, archived: Sequence[Archived]) -> set[int]:
         """Return the numbers of records that are archived without a worker's doing."""
         received = {each[1:] for each in self._history.journal.received}
-        return {self._numbers[each.at] for each in archived if each[:2] not in received}
+        return {
+            self._numbers[each.at]
+            for each in archived
+            if each[:2] not in received and self._is_cut_off(each)
+        }
+
+    def _is_cut_off(self, archived: Archived) -> bool:
+        """Return whether no life has had the delivery until it was archived.
+
+        A life has it from the response until its connection is lost or closed.
+        """
+        ended = archived.timestamp / 1000 - self._history.started
+        for life in self._history.lives:
+            network = life.network
+            began = network.arrived.get(Delivery(life.number, *archived[:2]))
+            if began is not None and not any(
+                began <= each <= ended + NOTICED for each in network.losses
+            ):
+                return False
+        return True
 
     def _after_lowering(self, archived: Sequence[Archived]) -> set[int]:
         """Return the numbers of records that are archived by a limit not yet read."""
@@ -99,6 +131,24 @@ class Findings:
         dead = {each.number for each in self._copies if each.at.topic == DEAD}
         returned, rejected = journal.returned.values(), journal.rejected.values()
         return {*returned, *rejected, *swallowed, *dead}
+
+    def explain(self) -> Iterator[str]:
+        """Yield a line for each lost record: where and when its last delivery was."""
+        history = self._history
+        archived = {each.at: each for each in self._archived()}
+        at_of = {number: at for at, number in self._numbers.items()}
+        for number in self.lost[:20]:
+            at = at_of[number]
+            each = archived.get(at)
+            ended = each and round(each.timestamp / 1000 - history.started, 3)
+            lives = {
+                life.number: life.network.arrived[key]
+                for life in history.lives
+                if each is not None
+                for key in [Delivery(life.number, at, each.delivery_count)]
+                if key in life.network.arrived
+            }
+            yield f"lost {number}: {each}, archived at {ended}, arrived at {lives}"
 
     def not_held(self) -> list[Sent]:
         """Return the acknowledgements of locks that the worker knew to be lost.
@@ -130,8 +180,43 @@ class Findings:
         return [
             each
             for each in self._copies
-            if each.origin.topic != SOURCE or self._numbers[each.origin] != each.number
+            if each.origin.topic != SOURCE
+            or self._numbers.get(each.origin) != each.number
+            or each.key != self._keys[each.origin]
         ]
+
+    def twice(self) -> list[tuple[int, Delivery, Delivery]]:
+        """Return the numbers that were handled twice without a reason.
+
+        Reasons are an event, a block or an end of a life beside the first delivery, its
+        lost lock, and an accept that was sent too late.
+        """
+        late = {
+            each.delivery
+            for each in self._history.sent
+            if each.kind is AcknowledgeType.ACCEPT and not each.held
+        }
+        journal, done = self._history.journal, defaultdict(list)
+        for delivery, seconds in journal.done_at.items():
+            done[journal.returned[delivery]].append((seconds, delivery))
+        found = []
+        for number, times in done.items():
+            times.sort()
+            for (begin, first), (end, second) in pairwise(times):
+                if (
+                    first not in journal.lost
+                    and first not in late
+                    and not self._is_disturbed(begin, end)
+                ):
+                    found.append((number, first, second))
+        return found
+
+    def _is_disturbed(self, begin: float, end: float) -> bool:
+        """Return whether something happened that can cost an acknowledgement."""
+        history = self._history
+        times = [*history.happened, *history.journal.blocks]
+        times += [each for life in history.lives for each in life.network.losses]
+        return any(begin - FAULT_LASTS <= each <= end for each in times)
 
     def _is_allowed(self, sent: Sent) -> bool:
         journal, delivery = self._history.journal, sent.delivery
@@ -163,7 +248,8 @@ def _copies(history: History) -> list[Copy]:
             assert origin is not None
             assert record.value is not None
             at = Position(topic, record.partition, record.offset)
-            found.append(Copy(at, Position(*origin[:3]), int(record.value)))
+            number = int(record.value)
+            found.append(Copy(at, Position(*origin[:3]), number, record.key))
     return found
 
 

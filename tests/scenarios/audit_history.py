@@ -20,6 +20,7 @@ from tests.scenarios.audit_events import (
     inject_fault,
     start_config,
 )
+from tests.scenarios.audit_hazards import Hazards, headers_of, logging_fails
 from tests.scenarios.audit_journal import Journal
 from tests.scenarios.audit_lives import (
     DEAD,
@@ -42,6 +43,10 @@ MAX_LIVES: Final = 15
 
 ENDS: Final = ("stop", "stop now", "cancel", "kill", "kill")
 EVENTS: Final = ("fault", "fault", "fault", "cut", "cut all", "config")
+MOVES: Final = ("move leader", "move coordinator", "stop broker", "start broker")
+PAUSES: Final = (0.5, 3.0, 20.0, 70.0)
+"""Seconds for which topics are paused."""
+
 SETTLED: Final = 3000.0
 """Seconds in which the last life settles all records."""
 
@@ -57,11 +62,15 @@ class History:
             ended, as its log has them.
         lowered: when the delivery limit was lowered, in milliseconds since the epoch,
             and from which limit.
+        started: the wall clock's time at the event loop's time 0.
+        lives: all lives, in order.
+        happened: when the events took place.
         log: the options, the events and the ends of all lives.
     """
 
     broker: EmbeddedBroker
     seed: int
+    hazards: Hazards = field(default_factory=Hazards)
     journal: Journal = field(default_factory=Journal)
     sent: list[Sent] = field(default_factory=list)
     killed: set[Position] = field(default_factory=set)
@@ -75,7 +84,10 @@ class History:
         self.counts: Counter[str] = Counter()
         self._produced = 0
         self._lives = 0
+        self.started = 0.0
         self._member: str | None = None
+        self.lives: list[Life] = []
+        self.happened: list[float] = []
         self._tasks: TaskGroup
 
     @property
@@ -84,14 +96,19 @@ class History:
 
     async def run(self) -> None:
         """Run all lives; the last one ends when every record is settled."""
+        self.started = time.time() - anyio.current_time()
         self._create()
         lives = self.chance.randint(6, MAX_LIVES)
-        async with anyio.create_task_group() as self._tasks:
-            while self._lives < lives:
-                self._produce(RECORDS // lives)
-                await self._live()
-            self._produce(RECORDS - self._produced)
-            await self._finish()
+        with logging_fails(self.hazards):
+            async with anyio.create_task_group() as self._tasks:
+                await self._run_lives(lives)
+
+    async def _run_lives(self, lives: int) -> None:
+        while self._lives < lives:
+            self._produce(RECORDS // lives)
+            await self._live()
+        self._produce(RECORDS - self._produced)
+        await self._finish()
 
     def _create(self) -> None:
         broker = self.broker
@@ -103,7 +120,7 @@ class History:
             broker.create_topic(topic, 2)
         config = start_config(self.chance)
         broker.set_group_config(GROUP, config)
-        self._note(f"retries={self.retries} {config}")
+        self._note(f"retries={self.retries} {config} {self.hazards}")
 
     def _produce(self, count: int) -> None:
         """Write records; the number decides the partition and the key."""
@@ -111,21 +128,32 @@ class History:
         self._produced += count
         for partition in range(PARTITIONS):
             mine = [n for n in numbers if n % PARTITIONS == partition]
-            self.broker.produce(
-                SOURCE,
-                [b"%d" % n for n in mine],
-                keys=[b"k%d" % (n % 40) if n % 4 else None for n in mine],
-                partition=partition,
-                batch=self.chance.choice([1, 7, None]),
-            )
+            if self.hazards.forged:
+                forged = [n for n in mine if n % 5 == 0]
+                headers = headers_of(self.chance, SOURCE)
+                self._write(partition, [n for n in mine if n % 5], [])
+                self._write(partition, forged, headers)
+            else:
+                self._write(partition, mine, [])
+
+    def _write(self, partition: int, numbers: list[int], headers: list[Any]) -> None:
+        keys = 8 if self.hazards.hot_keys else 40
+        self.broker.produce(
+            SOURCE,
+            [b"%d" % n for n in numbers],
+            keys=[b"k%d" % (n % keys) if n % 4 else None for n in numbers],
+            partition=partition,
+            headers=headers,
+            batch=self.chance.choice([1, 7, None]),
+        )
 
     # Lives.
 
     async def _live(self) -> None:
         """Let one worker or two run until their ends."""
-        lives = [self._start(random_options(self.chance))]
+        lives = [self._start(random_options(self.chance, self.hazards))]
         if self.chance.random() < 0.35:
-            lives.append(self._start(random_options(self.chance)))
+            lives.append(self._start(random_options(self.chance, self.hazards)))
         await self._sleep()
         for _ in range(self.chance.randint(0, 3)):
             await self._happen(lives)
@@ -139,7 +167,7 @@ class History:
     async def _sleep(self) -> None:
         await anyio.sleep(self.chance.choice([0.0, 0.05, 0.5, 3.0, 20.0, 70.0]))
 
-    def _start(self, options: dict[str, Any]) -> Life:
+    def _start(self, options: dict[str, Any], *, is_last: bool = False) -> Life:
         member, self._member = self._member, None
         life = Life(
             self._lives,
@@ -150,14 +178,23 @@ class History:
             retries=self.retries,
             member=member or f"life-{self._lives}",
             on_sent=self.sent.append,
+            hazards=self.hazards,
         )
+        self.lives.append(life)
         self._note(f"life {life.number}: member {life.member}, {options}")
         self._lives += 1
         self._tasks.start_soon(life.run)
+        if self.hazards.breaks and not is_last:
+            self._tasks.start_soon(life.break_circuits, self.chance.choice(PAUSES))
         return life
 
+    @property
+    def _events(self) -> tuple[str, ...]:
+        pauses = ("pause", "pause", "pause all") if self.hazards.pauses else ()
+        return (*EVENTS, *pauses, *(MOVES if self.hazards.brokers > 1 else ()))
+
     async def _happen(self, lives: list[Life]) -> None:
-        what = self.chance.choice(EVENTS)
+        what = self.chance.choice(self._events)
         detail: object = ""
         match what:
             case "fault":
@@ -167,10 +204,49 @@ class History:
             case "cut all":
                 for life in lives:
                     await life.network.cut()
-            case _:
+            case "pause":
+                detail = await self._pause([self.chance.choice(lives)])
+            case "pause all":
+                detail = await self._pause(lives)
+            case "config":
                 detail = self._change_config()
+            case _:
+                detail = self._move(what)
         self.counts[what] += 1
+        self.happened.append(anyio.current_time())
         self._note(f"{what} {detail}")
+
+    async def _pause(self, lives: list[Life]) -> str:
+        """Pause topics of some lives, and go on after a while."""
+        topics = (SOURCE, *self.retry_topics)
+        if self.chance.random() < 0.4:
+            topics = topics[:1]
+        seconds = self.chance.choice(PAUSES)
+        for life in lives:
+            self._tasks.start_soon(life.pause, topics, seconds)
+        await anyio.sleep(seconds * self.chance.choice([0.5, 1.0]))
+        return f"{topics} for {seconds} s"
+
+    def _move(self, what: str) -> object:
+        """Move a leader or a coordinator, or stop or start a broker."""
+        broker, running = self.broker, sorted(self.broker.running)
+        node = self.chance.choice(running)
+        match what:
+            case "move leader":
+                partition = self.chance.randrange(PARTITIONS)
+                broker.move_leader(SOURCE, partition, to=node)
+                return partition, node
+            case "move coordinator":
+                broker.move_coordinator(GROUP, to=node)
+            case "stop broker" if len(running) > 1:
+                broker.stop_broker(node)
+            case _:
+                self._start_brokers()
+        return node
+
+    def _start_brokers(self) -> None:
+        for node in set(self.broker.brokers) - set(self.broker.running):
+            self.broker.start_broker(node)
 
     def _change_config(self) -> tuple[str, object]:
         before = self._delivery_limit
@@ -213,11 +289,30 @@ class History:
     async def _finish(self) -> None:
         """Let a worker run without faults until all records are settled."""
         self.broker.faults.clear()
+        self._start_brokers()
         config = {"share.renew.acknowledge.enable": "true"}
         self.broker.set_group_config(GROUP, config)
-        life = self._start(last_options(self.chance))
-        await until(self._is_settled, within=SETTLED, pause=1.0)
+        options = last_options(self.chance, self.hazards)
+        life = self._start(options, is_last=True)
+        try:
+            await until(
+                lambda: self._is_settled() or life.ended.is_set(),
+                within=SETTLED,
+                pause=1.0,
+            )
+            assert not life.ended.is_set(), "the worker has ended without a reason"
+        except TimeoutError as error:
+            error.add_note(f"not settled: {self._unsettled()}")
+            raise
         await self._end(life, "stop")
+
+    def _unsettled(self) -> list[object]:
+        """Return what the group has in flight, at the start of each partition."""
+        return [
+            (each.topic, each.partition, each.end_offset, each.in_flight[:1])
+            for each in self.broker.group(GROUP).partitions
+            if each.start_offset != each.end_offset
+        ]
 
     def _is_settled(self) -> bool:
         """Return whether every record of the source and the retry topics is settled."""

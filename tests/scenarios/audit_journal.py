@@ -13,9 +13,26 @@ from typing import Any, Final, NamedTuple
 import anyio
 
 from sharecons import DeadLetter, HandlerBatch, Record, Reject, Retry
+from tests.scenarios.audit_hazards import (
+    BrokenError,
+    Hazards,
+    block,
+    broken_error,
+    cancel_own_task,
+)
 from tests.scenarios.share_workers import Position
 
-__all__ = ["Delivery", "FailedError", "Handlers", "Journal", "delivery_of", "plan_of"]
+__all__ = [
+    "Delivery",
+    "FailedError",
+    "Handlers",
+    "Journal",
+    "delivery_of",
+    "is_unreadable",
+    "number_of",
+    "plan_of",
+    "read_value",
+]
 
 CYCLE: Final = 50
 PLANS: Final = {
@@ -33,9 +50,17 @@ PLANS: Final = {
 WORK: Final = (0.0, 0.0, 0.001, 0.02, 0.5)
 """Seconds that a handler takes."""
 
+BLOCKED: Final = (0.5, 2.0, 20.0, 70.0)
+"""Seconds for which a handler blocks the event loop."""
 
-def plan_of(number: int) -> str:
-    return PLANS.get(number % CYCLE, "succeed")
+
+UNREADABLE: Final = 1
+"""The number modulo CYCLE of records that a deserializer cannot read."""
+
+
+def plan_of(number: int, hazards: Hazards) -> str:
+    plans = {**PLANS, **hazards.plans}
+    return plans.get(number % CYCLE, "succeed")
 
 
 class FailedError(Exception):
@@ -62,7 +87,8 @@ class Journal:
         calls: how often the handler of each number was called.
         returned: the numbers of deliveries whose handlers returned.
         swallowed: the same, of handlers that caught their cancellation.
-        rejected: the same, of handlers that raised `Reject`.
+        rejected: the same, of handlers that raised `Reject`, and of deserializers.
+        done_at: when the handlers of `returned` returned.
         received: deliveries that a worker has received from its consumer.
         decided: deliveries that the worker has settled, except by copies, and whether
             it still had the lock then, as far as it knew.
@@ -70,6 +96,7 @@ class Journal:
         lost: deliveries whose locks the worker has lost, and when it noticed that.
         overlaps: deliveries whose handler began while the record's handler ran.
         ends: how many calls ended in each way.
+        blocks: when handlers have blocked the event loop.
     """
 
     def __init__(self) -> None:
@@ -77,11 +104,13 @@ class Journal:
         self.returned: dict[Delivery, int] = {}
         self.swallowed: dict[Delivery, int] = {}
         self.rejected: dict[Delivery, int] = {}
+        self.done_at: dict[Delivery, float] = {}
         self.received: set[Delivery] = set()
         self.decided: dict[Delivery, bool] = {}
         self.accepted: set[Delivery] = set()
         self.lost: dict[Delivery, float] = {}
         self.overlaps: list[Delivery] = []
+        self.blocks: list[float] = []
         self.ends: Counter[str] = Counter()
         self._running: set[tuple[int, Position]] = set()
         self._closed: set[int] = set()
@@ -120,19 +149,28 @@ class Journal:
         self.ends[how] += 1
         if how == "returned":
             self.returned[delivery] = number
+            self.done_at[delivery] = anyio.current_time()
         elif how == "swallowed":
             self.swallowed[delivery] = number
         elif how == "rejected":
             self.rejected[delivery] = number
 
+    def undo(self, delivery: Delivery) -> None:
+        """Note that a handler has failed in its middleware, after it returned."""
+        self.returned.pop(delivery, None)
+        self.done_at.pop(delivery, None)
+
 
 class Handlers:
     """The handlers of one life: of a record, and of a batch."""
 
-    def __init__(self, journal: Journal, life: int, chance: random.Random) -> None:
+    def __init__(
+        self, journal: Journal, life: int, chance: random.Random, hazards: Hazards
+    ) -> None:
         self._journal = journal
         self._life = life
         self._chance = chance
+        self._hazards = hazards
 
     async def one(self, record: Record[Any, Any]) -> None:
         """Handle a record as its number plans."""
@@ -145,7 +183,7 @@ class Handlers:
                 if error is not None:
                     raise error
             except anyio.get_cancelled_exc_class():
-                if plan_of(number) != "swallow":
+                if plan_of(number, self._hazards) != "swallow":
                     raise
                 how = "swallowed"
             finally:
@@ -174,6 +212,12 @@ class Handlers:
         await anyio.sleep(self._chance.choice(WORK))
         if self._chance.random() < 0.05:
             await anyio.sleep_forever()
+        if any(
+            plan_of(number, self._hazards) == "block"
+            and self._journal.calls[number] <= 2
+            for _, number in records
+        ):
+            self._block()
         for record, each in zip(batch, records, strict=True):
             error = self._result(each[1])
             results[each] = "returned" if error is None else _name(error)
@@ -183,18 +227,29 @@ class Handlers:
 
     async def _work(self, number: int) -> Exception | None:
         """Work as long as planned; return what the handler raises."""
-        plan = plan_of(number)
+        plan = plan_of(number, self._hazards)
         if plan == "hang":
             await anyio.sleep_forever()
         if plan == "swallow":
             await anyio.sleep(self._chance.choice([0.1, 3.0, 100.0]))
+        if plan == "cancel" and self._journal.calls[number] == 1:
+            cancel_own_task(None)
+        if plan == "cancel later":
+            cancel_own_task(self._chance.choice([0.0, 0.001, 0.3]))
         await anyio.sleep(self._chance.choice(WORK))
+        if plan == "block" and self._journal.calls[number] <= 2:
+            self._block()
         return self._result(number)
+
+    def _block(self) -> None:
+        block(self._chance.choice(BLOCKED))
+        self._journal.blocks.append(anyio.current_time())
 
     def _result(self, number: int) -> Exception | None:
         """Return what the handler of a record raises."""
         calls = self._journal.calls[number]
-        match plan_of(number):
+        plan = plan_of(number, self._hazards)
+        match plan:
             case "fail once" if calls == 1:
                 return FailedError(f"record {number} fails once")
             case "fail always" | "hang":
@@ -208,7 +263,7 @@ class Handlers:
             case "unreadable" if calls <= 2:
                 return UnreadableError()
             case _:
-                return None
+                return broken_error(plan)
 
 
 def number_of(record: Record[Any, Any]) -> int:
@@ -230,9 +285,24 @@ def _all(calls: Any) -> Iterator[None]:
 
 
 def _name(error: Exception) -> str:
-    names: dict[type[Exception], str] = {
-        Retry: "retried",
-        Reject: "rejected",
-        DeadLetter: "dead-lettered",
-    }
-    return names.get(type(error), "failed")
+    match error:
+        case Retry():
+            return "retried"
+        case Reject():
+            return "rejected"
+        case DeadLetter():
+            return "dead-lettered"
+        case _:
+            return "failed"
+
+
+def read_value(value: bytes) -> int:
+    """Return the number of a record; raise for some records, as a deserializer can."""
+    number = int(value)
+    if is_unreadable(number):
+        raise BrokenError(number)
+    return number
+
+
+def is_unreadable(number: int) -> bool:
+    return number % CYCLE == UNREADABLE

@@ -1,32 +1,43 @@
-"""The lives of the worker's audit: runs of workers with random options and ends."""
+"""The lives of the worker's audit: runs of workers with random options and ends.
+
+All times are of the event loop (`virtual_time`).
+"""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import anyio
 
 from sharecons import (
     BatchHandler,
+    CallNext,
     DeadLetterQueue,
     OutcomeEvent,
     RetryPolicy,
     RetryTopic,
     ShareWorker,
 )
+from sharecons.errors import ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from sharecons.worker.outcomes import (
     Accepted,
     LockLost,
     Rejected,
     Released,
+    RetryAfter,
 )
 from tests.scenarios.audit_events import GROUP
+from tests.scenarios.audit_hazards import BrokenError, Hazards
 from tests.scenarios.audit_journal import (
+    Delivery,
     FailedError,
     Handlers,
     Journal,
     delivery_of,
+    is_unreadable,
+    number_of,
+    read_value,
 )
 from tests.scenarios.audit_network import AuditNetwork, Sent
 
@@ -41,11 +52,20 @@ END: Final = 12.0
 """Seconds in which a life ends, beside its grace period: up to 5 s for the last dead
 letters, 3 s for the last acknowledgements, and 0.4 s to leave."""
 
+BLOCKED: Final = 500.0
+"""More seconds for a life whose handlers block the event loop while it ends."""
+
 Options = dict[str, Any]
 
 
-def random_options(chance: random.Random) -> Options:
+def random_options(chance: random.Random, hazards: Hazards) -> Options:
     """Return arguments of a worker; `batch` is no argument."""
+    more: Options = {}
+    if hazards.unreadable:
+        choices = ("dead_letter", "reject", "release")
+        more["on_deserialization_error"] = chance.choice(choices)
+    if hazards.hot_keys:
+        more["key_order"] = True
     initial = chance.choice([0.01, 0.5, 5.0])
     timeout = chance.choice([None, 0.3, 2.0, 20.0])
     return {
@@ -65,29 +85,64 @@ def random_options(chance: random.Random) -> Options:
             initial=initial,
             maximum=initial * chance.choice([1.0, 4.0]),
         ),
+        **more,
     }
 
 
-def last_options(chance: random.Random) -> Options:
+def last_options(chance: random.Random, hazards: Hazards) -> Options:
     """Return arguments of a worker that settles every record."""
     return {
-        **random_options(chance),
+        **random_options(chance, hazards),
         "concurrency": 20,
         "timeout": chance.choice([0.3, 2.0]),
         "stop_on_error": False,
     }
 
 
-class Outcomes:
-    """Notes the outcomes of a life's records in the journal."""
+class Hooks:
+    """The middleware and the outcome callback of a life, which can fail themselves."""
 
-    def __init__(self, life: int, journal: Journal) -> None:
+    def __init__(self, life: int, journal: Journal, hazards: Hazards) -> None:
         self._life = life
         self._journal = journal
+        self._hazards = hazards
+        self._calls = 0
+        self.trips = 0
+        """The number of failures that a circuit breaker has not seen yet."""
 
-    def __call__(self, event: OutcomeEvent[Any, Any]) -> None:
+    async def wrap(self, attempt: Any, call_next: CallNext) -> None:
+        """Fail before some calls, and after others; catch the error of others."""
+        what = self._next_failure()
+        if what == 0:
+            raise BrokenError(0)
+        try:
+            await call_next()
+        except FailedError:
+            if what != 2:
+                raise
+        if what == 1:
+            for record in attempt.records:
+                self._journal.undo(delivery_of(self._life, record))
+            raise BrokenError(1)
+
+    def _next_failure(self) -> int:
+        if not self._hazards.failing_hooks:
+            return -1
+        self._calls += 1
+        return self._calls % 11
+
+    def on_outcome(self, event: OutcomeEvent[Any, Any]) -> None:
+        """Note the outcome of a record in the journal; raise for some of them."""
         record, outcome = event.record, event.outcome
         delivery = delivery_of(self._life, record)
+        if isinstance(outcome, Rejected) and is_unreadable(number_of(record)):
+            self._journal.end(delivery, number_of(record), "rejected")
+        self._note(delivery, record, outcome)
+        self.trips += isinstance(outcome, RetryAfter)
+        if self._hazards.failing_hooks and record.offset % 5 == 0:
+            raise BrokenError(2)
+
+    def _note(self, delivery: Delivery, record: Any, outcome: Any) -> None:
         match outcome:
             case LockLost():
                 self._journal.lost[delivery] = anyio.current_time()
@@ -119,8 +174,10 @@ class Life:
         retries: bool,
         member: str,
         on_sent: Callable[[Sent], None],
+        hazards: Hazards,
     ) -> None:
         self.number = number
+        self.hazards = hazards
         self.member = member
         self.options = dict(options)
         self.ended = anyio.Event()
@@ -130,7 +187,13 @@ class Life:
         topics = RETRIES if retries else ()
         copies = (DEAD, *(each.topic for each in topics))
         self.network = AuditNetwork(broker, number, copies, on_sent)
-        handlers = Handlers(journal, number, chance)
+        handlers = Handlers(journal, number, chance, hazards)
+        self._hooks = Hooks(number, journal, hazards)
+        more: dict[str, Any] = {
+            name: value for name, value in options.items() if name != "batch"
+        }
+        if hazards.unreadable:
+            more["value_deserializer"] = read_value
         batch = options["batch"]
         self.worker: ShareWorker[Any, Any] = ShareWorker(
             SOURCE,
@@ -144,8 +207,9 @@ class Life:
             retry_topics=topics,
             dead_letter=DeadLetterQueue(DEAD),
             handle_signals=False,
-            on_outcome=Outcomes(number, journal),
-            **{name: value for name, value in options.items() if name != "batch"},
+            middleware=[self._hooks.wrap] if hazards.failing_hooks else [],
+            on_outcome=self._hooks.on_outcome,
+            **more,
         )
         self.network.member_id = self.worker.member_id
         self._note_received()
@@ -167,12 +231,31 @@ class Life:
         try:
             with self._scope:
                 await self.worker.run()
-        except (FailedError, TimeoutError) as error:
+        except (FailedError, BrokenError, TimeoutError, ExceptionGroup) as error:
             if not self.options["stop_on_error"]:
                 raise
             self.failure = error
         finally:
             self.ended.set()
+
+    async def break_circuits(self, seconds: float) -> None:
+        """Pause the source after a failure, and resume it `seconds` later."""
+        while not self.ended.is_set():
+            await anyio.sleep(1.0)
+            if self._hooks.trips:
+                await self.pause((SOURCE,), seconds)
+                self._hooks.trips = 0
+            await anyio.sleep(seconds)
+
+    async def pause(self, topics: Sequence[str], seconds: float) -> None:
+        """Pause topics for some seconds, if the worker runs."""
+        for change in (self.worker.pause, self.worker.resume):
+            try:
+                change(*topics)
+            except ConsumerStateError:
+                return  # it has not started, or has ended
+            if change == self.worker.pause:
+                await anyio.sleep(seconds)
 
     async def end(self, how: str) -> None:
         """End the life as told, and wait until it has ended, unless it is killed."""
@@ -187,7 +270,8 @@ class Life:
                 await self.kill()
                 return
         grace = self.options["shutdown_grace"] if how == "stop" else 0.0
-        with anyio.fail_after(grace + END):
+        blocked = BLOCKED if self.hazards.blocks else 0.0
+        with anyio.fail_after(grace + END + blocked):
             await self.ended.wait()
 
     async def kill(self) -> None:

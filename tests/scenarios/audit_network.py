@@ -29,7 +29,11 @@ from tests.scenarios.share_workers import Position
 
 __all__ = ["AuditNetwork", "Sent", "ends_of"]
 
-SHARE_APIS: Final = (78, 79)  # ShareFetch, ShareAcknowledge
+SHARE_FETCH: Final = 78
+SHARE_APIS: Final = (SHARE_FETCH, 79)  # and ShareAcknowledge
+
+SIZE_WITHOUT_RECORDS: Final = 80
+"""The maximum size of a response to a fetch that has acquired nothing."""
 
 
 class Sent(NamedTuple):
@@ -53,6 +57,8 @@ class AuditNetwork:
 
     Attributes:
         member_id: the id of the life's member; set this before the first request.
+        arrived: deliveries whose response the client has received, and when.
+        losses: when a connection was lost, or closed.
 
     Args:
         copies: the topics whose records are copies of failed ones.
@@ -71,15 +77,21 @@ class AuditNetwork:
         self._broker = broker
         self._life = life
         self.member_id = ""
+        self.arrived: dict[Delivery, float] = {}
+        self.losses: list[float] = []
         self._copies = copies
         self._on_sent = on_sent
         self._streams: list[MemoryStream] = []
+        self._nodes = {
+            int(address.rpartition(":")[2]): node
+            for node, address in broker.brokers.items()
+        }
 
     async def connect(self, endpoint: Any) -> "AuditTransport":
         await self.wait()
         stream = self._broker.connect(endpoint.port)
         self._streams.append(stream)
-        return AuditTransport(stream, self)
+        return AuditTransport(stream, self, endpoint.port)
 
     async def wait(self) -> None:
         """Wait for the latency of a request; for ever once the life is killed."""
@@ -97,6 +109,26 @@ class AuditNetwork:
         """Cut all connections and open no others: the process is gone."""
         self.is_killed = True
         await self.cut()
+
+    def on_lost(self) -> None:
+        self.losses.append(anyio.current_time())
+
+    def on_response(self, data: bytes, port: int) -> None:
+        """Note the deliveries of a response that has arrived at the client."""
+        if self.is_killed or int.from_bytes(data[4:6], "big") != SHARE_FETCH:
+            return
+        now = anyio.current_time()
+        node = self._nodes[port]
+        for topic in self._broker.cluster.topics:
+            for partition in topic.partitions:
+                if partition.leader != node:
+                    continue
+                states = self._states(topic.topic_id, partition.index)
+                for offset, state in states.items():
+                    if self._is_mine(state):
+                        at = Position(topic.name, partition.index, offset)
+                        each = Delivery(self._life, at, state.count)
+                        self.arrived.setdefault(each, now)
 
     def check(self, data: bytes) -> None:
         """Pass the acknowledgements of a request to `on_sent`."""
@@ -145,24 +177,37 @@ def _kinds(
 class AuditTransport:
     """A connection of an AuditNetwork."""
 
-    def __init__(self, stream: MemoryStream, network: AuditNetwork) -> None:
+    def __init__(self, stream: MemoryStream, network: AuditNetwork, port: int) -> None:
         self._stream = stream
         self._transport = MemoryTransport(stream)
         self._network = network
+        self._port = port
 
     async def exchange(self, data: bytes, timeout: float) -> memoryview:
-        with anyio.fail_after(timeout):
-            await self._stream.send(b"")  # raises if the connection is cut
-            self._network.check(data)
-            await self._network.wait()
-            return await self._transport.exchange(data, timeout)
+        try:
+            with anyio.fail_after(timeout):
+                await self._stream.send(b"")  # raises if the connection is cut
+                self._network.check(data)
+                await self._network.wait()
+                response = await self._transport.exchange(data, timeout)
+        except Exception:
+            self._network.on_lost()
+            raise
+        if len(response) > SIZE_WITHOUT_RECORDS:
+            self._network.on_response(data, self._port)
+        return response
 
     async def idle(
         self, wait: Callable[[], Awaitable[None]], lost: Callable[[Exception], None]
     ) -> None:
-        await self._transport.idle(wait, lost)
+        def note_and_lose(error: Exception) -> None:
+            self._network.on_lost()
+            lost(error)
+
+        await self._transport.idle(wait, note_and_lose)
 
     async def aclose(self) -> None:
+        self._network.on_lost()
         await self._transport.aclose()
 
 

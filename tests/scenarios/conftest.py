@@ -1,5 +1,6 @@
 """Fixtures of the scenarios, which run on a real Kafka and on the embedded broker."""
 
+import random
 import time
 from collections.abc import AsyncIterator
 from itertools import zip_longest
@@ -88,3 +89,14 @@ def _time_limit(item: pytest.Item) -> float:
     """Return the timeout of a test in seconds; 0 if it has none."""
     marker = item.get_closest_marker("timeout")
     return float(marker.args[0]) if marker else 0.0
+
+
+@pytest.fixture
+def seeded(seed: int, monkeypatch: pytest.MonkeyPatch, anyio_backend: Any) -> None:
+    """Seed the random numbers of the client and of trio, which orders its tasks."""
+    random.seed(seed)
+    if anyio_backend[0] == "trio":
+        from trio._core import _run
+
+        monkeypatch.setattr(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
+        _run._r.seed(seed)

@@ -2,13 +2,13 @@
 
 Workers of one group, with random options, follow one another or run side by side. They
 are stopped, cancelled and killed, their connections are cut, brokers respond late, with
-errors or not at all, and configs of the group change. Repeat one history by its seed:
+errors or not at all, and configs of the group change. From seed FIRST, applications
+have hazards as well: see `audit_hazards`. Repeat one history by its seed:
 
     pytest "tests/scenarios/test_worker_audit.py::test_...[asyncio-seed7]"
 """
 
 import logging
-import random
 import re
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
@@ -19,6 +19,7 @@ from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.worker import copy_log
 from tests.scenarios.audit_findings import Findings
+from tests.scenarios.audit_hazards import FIRST, hazards_of
 from tests.scenarios.audit_history import RECORDS, History
 from tests.scenarios.share_workers import Position
 
@@ -32,14 +33,14 @@ log = logging.getLogger(__name__)
 
 AUDIT_SETTINGS = {**SETTINGS, "errors.deadletterqueue.topic.name.prefix": "dlq."}
 POSITION = re.compile(r"topic=(\S+) partition=(\d+) offset=(\d+)")
-QUICK = (0, 28)
+QUICK = (0, 28, 101)
 """Seeds of the quick tier; 28 takes a last delivery as its worker ends (asyncio)."""
 
 SEEDS = [
     pytest.param(
         seed, id=f"seed{seed}", marks=[] if seed in QUICK else [pytest.mark.thorough]
     )
-    for seed in range(100)
+    for seed in range(FIRST + 100)
 ]
 
 
@@ -49,20 +50,12 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-async def broker() -> AsyncIterator[EmbeddedBroker]:
-    async with EmbeddedBroker(settings=AUDIT_SETTINGS, listen=False) as broker:
+async def broker(seed: int) -> AsyncIterator[EmbeddedBroker]:
+    brokers = hazards_of(seed).brokers
+    async with EmbeddedBroker(
+        brokers=brokers, settings=AUDIT_SETTINGS, listen=False
+    ) as broker:
         yield broker
-
-
-@pytest.fixture
-def seeded(seed: int, monkeypatch: pytest.MonkeyPatch, anyio_backend: Any) -> None:
-    """Seed the random numbers of the client and of trio, which orders its tasks."""
-    random.seed(seed)
-    if anyio_backend[0] == "trio":
-        from trio._core import _run
-
-        monkeypatch.setattr(_run, "_ALLOW_DETERMINISTIC_SCHEDULING", True)
-        _run._r.seed(seed)
 
 
 class Unwritten(logging.Handler):
@@ -95,7 +88,8 @@ def unwritten(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unwritten]:
 async def test_worker_that_ends_at_random_loses_no_record(
     broker: EmbeddedBroker, seed: int, seeded: None, unwritten: Unwritten
 ) -> None:
-    history = History(broker, seed, reported=unwritten.positions)
+    hazards = hazards_of(seed)
+    history = History(broker, seed, hazards, reported=unwritten.positions)
     try:
         await history.run()
     except BaseException:
@@ -114,8 +108,9 @@ async def test_worker_that_ends_at_random_loses_no_record(
         len(findings.lowered),
     )
     lines = "\n".join(history.log)
-    assert [] == findings.lost, lines
+    assert [] == findings.lost, "\n".join([*findings.explain(), lines])
     assert [] == history.journal.overlaps, lines
     assert [] == findings.not_held(), lines
     assert [] == findings.early(), lines
     assert [] == findings.wrong_copies(), lines
+    assert [] == findings.twice(), lines
