@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from sharecons.log import get_logger
-from sharecons.spark.ledger import AcquiredRange
+from sharecons.spark.ledger import AcquiredRange, describe_ranges
 
 __all__ = ["AcquirerStats"]
 
@@ -38,13 +38,13 @@ class AcquirerStats:
         """Count acquired ranges; log offsets that are on their last delivery."""
         self.acquired += sum(each.size for each in ranges)
         self.redelivered += sum(t.size for t in ranges if t.delivery_count > 1)
-        last = sum(t.size for t in ranges if t.delivery_count >= delivery_limit)
-        self.last_deliveries += last
+        last = [t for t in ranges if t.delivery_count >= delivery_limit]
+        self.last_deliveries += sum(t.size for t in last)
         if last:
             _log.warning(
                 "records were acquired on their last delivery; if this driver is "
                 "killed before it accepts them, the broker archives them",
-                records=last,
+                records=describe_ranges(last),
                 delivery_limit=delivery_limit,
             )
 

@@ -64,6 +64,7 @@ class AheadLimit:
         min_offsets: int | None = None,
     ) -> None:
         self.planned_until = self.finished_until = begin
+        self._is_known = False
         self._min_size = max(MIN_SIZE, min_offsets or 0)
         self._is_constant = True
         if fixed is not None:
@@ -78,11 +79,18 @@ class AheadLimit:
         self._planned_at = 0.0
 
     def room(self, ledger_end: int) -> int:
-        """Return how many offsets can be acquired; negative if there are too many."""
+        """Return how many offsets can be acquired; negative if there are too many.
+
+        There is no room before the position of the query is known: if its checkpoint
+        does not fit the ledger, records that were accepted in between would be lost.
+        """
+        if not self._is_known:
+            return 0
         return self.planned_until + self.size - ledger_end
 
     def on_planned(self, position: int, now: float) -> None:
         """Note that Spark has planned up to a position; can be repeated."""
+        self._is_known = True
         if position > self.planned_until:
             self._count += position - self.planned_until
             self._planned_at = now
@@ -90,6 +98,7 @@ class AheadLimit:
 
     def on_finished(self, position: int, now: float) -> None:
         """Note that the batches up to a position have finished; can be repeated."""
+        self._is_known = True
         # Replayed batches are planned by an earlier process.
         self.planned_until = max(self.planned_until, position)
         self.finished_until = max(self.finished_until, position)

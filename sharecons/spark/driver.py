@@ -21,7 +21,12 @@ from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.spark.acquirer import Acquirer, MemberConfig
 from sharecons.spark.ahead_limit import AheadLimit
-from sharecons.spark.driver_tasks import keep_trimming, watch_ownership, watch_parent
+from sharecons.spark.driver_tasks import (
+    keep_trimming,
+    report_end,
+    watch_ownership,
+    watch_parent,
+)
 from sharecons.spark.errors import LedgerError
 from sharecons.spark.finished_mark import FinishedMark
 from sharecons.spark.ledger import AcquiredRange, Ledger
@@ -338,7 +343,8 @@ class Driver:
                     finally:
                         tasks.cancel_scope.cancel()
             except Exception as error:  # noqa: BLE001 (raised in Spark's thread)
-                self._error = _unwrap(error)
+                finished = self._ahead.finished_until
+                self._error = report_end(error, self._ledger, finished)
 
     async def _keep_acquiring(self) -> None:
         """Run the member, and join again after connections have failed."""
@@ -390,10 +396,3 @@ class Driver:
     def _wait(self, condition: Callable[[], bool], timeout: float) -> None:
         with self._changed:
             self._changed.wait_for(lambda: condition() or self.has_ended, timeout)
-
-
-def _unwrap(error: Exception) -> Exception:
-    """Return the only exception of a group, or the group if it has several."""
-    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error

@@ -12,10 +12,11 @@ from anyio.to_thread import run_sync
 
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
-from sharecons.spark.errors import LedgerError, LedgerTakenError
+from sharecons.spark.errors import LedgerError, LedgerLostError, LedgerTakenError
+from sharecons.spark.ledger import Ledger, describe_ranges
 from sharecons.spark.ledger_store import LedgerStore
 
-__all__ = ["keep_trimming", "watch_ownership", "watch_parent"]
+__all__ = ["keep_trimming", "report_end", "watch_ownership", "watch_parent"]
 
 LEDGER_CHECK_INTERVAL: Final = 5.0
 PARENT_CHECK_INTERVAL: Final = 1.0
@@ -24,9 +25,9 @@ _log = get_logger(__name__)
 
 
 async def watch_ownership(
-    store: LedgerStore, fail: Callable[[LedgerTakenError], None]
+    store: LedgerStore, fail: Callable[[LedgerError], None]
 ) -> None:
-    """Call `fail` and return when another driver has taken the ledger over.
+    """Call `fail` and return when the ledger was deleted, or has another driver.
 
     On a storage without locks both run until the older one notices. They share a member
     id, so each removes the other from the group again and again.
@@ -35,11 +36,11 @@ async def watch_ownership(
         await anyio.sleep(LEDGER_CHECK_INTERVAL)
         try:
             await run_sync(store.check_ownership)
-        except LedgerTakenError as error:
+        except (LedgerTakenError, LedgerLostError) as error:
             fail(error)
             return
         except LedgerError as error:
-            # Harmless: the next write notices another driver.
+            # Harmless: the next write notices it.
             _log.warning("the ledger could not be checked", reason=str(error))
 
 
@@ -75,3 +76,25 @@ async def watch_parent(stop: Callable[[], None]) -> None:
         await anyio.sleep(PARENT_CHECK_INTERVAL)
     _log.warning("Spark's process has ended; the source stops")
     stop()
+
+
+def report_end(error: Exception, ledger: Ledger, finished: int) -> Exception:
+    """Return the only exception of a group, or the group if it has several.
+
+    If the ledger was deleted, log the records that only this process has.
+
+    Args:
+        finished: the position up to which batches have finished.
+    """
+    while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    if isinstance(error, LedgerLostError):
+        first = min(max(finished, ledger.begin), ledger.end)
+        unfinished = ledger.ranges_between(first, ledger.end)
+        _log.error(
+            "the ledger is lost; these accepted records are in no finished batch",
+            records=describe_ranges(unfinished),
+            offsets=ledger.end - first,
+            reason=str(error),
+        )
+    return error

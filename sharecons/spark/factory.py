@@ -35,10 +35,15 @@ partitions without a leader are left out."""
 
 
 class OpenedDriver(NamedTuple):
-    """A started driver, and the id of its ledger."""
+    """A started driver, and its ledger.
+
+    Attributes:
+        finished: up to where batches of earlier runs have finished; 0 if unknown.
+    """
 
     driver: Driver
     ledger_id: str
+    finished: int = 0
 
 
 def open_driver(options: SourceOptions, lock: LoadLock | None = None) -> OpenedDriver:
@@ -57,7 +62,7 @@ def open_driver(options: SourceOptions, lock: LoadLock | None = None) -> OpenedD
     except BaseException:
         driver.stop()
         raise
-    return OpenedDriver(driver, store.identity.ledger_id)
+    return OpenedDriver(driver, store.identity.ledger_id, store.finished)
 
 
 def create_store(options: SourceOptions, lock: LoadLock | None = None) -> Store:

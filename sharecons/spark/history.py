@@ -25,10 +25,12 @@ from sharecons.spark.loads import Loads
 from sharecons.spark.storage import ReadableStorage
 
 __all__ = [
+    "WRITTEN",
     "History",
     "LedgerState",
     "as_ledger_errors",
     "check_identity",
+    "deleted_error",
     "entry_name",
     "finished_name",
     "finished_names",
@@ -45,6 +47,9 @@ commits has fewer."""
 # Zero-padded like the segments of a Kafka log, so that names sort like numbers.
 _NAME: Final = "{:020d}.jsonl"
 _NUMBER: Final = re.compile(r"(\d{20})\.jsonl")
+
+WRITTEN: Final = "written"
+"""The action of `as_ledger_errors` after a ledger was opened."""
 
 _FINISHED_NAME: Final = "{:020d}.finished"
 _FINISHED: Final = re.compile(r"(\d{20})\.finished")
@@ -245,6 +250,16 @@ def taken_over_error(location: str) -> LedgerTakenError:
     )
 
 
+def deleted_error(location: str) -> LedgerLostError:
+    return LedgerLostError(
+        f"the ledger in {location} was deleted while this query used it. The group has "
+        "accepted its records, and delivers them to no one else. This query acquires "
+        "nothing more; it processes what its memory has of the ledger, unless it is "
+        "stopped or a batch fails: then the records that no batch has are lost, and "
+        "the log has their offsets. Then start with a new ledgerLocation and checkpoint"
+    )
+
+
 @contextmanager
 def as_ledger_errors(location: str, action: str) -> Iterator[None]:
     """Raise errors of the storage, whose classes differ, as LedgerError."""
@@ -252,9 +267,18 @@ def as_ledger_errors(location: str, action: str) -> Iterator[None]:
         yield
     except Error:
         raise
+    except FileNotFoundError as error:
+        if action != WRITTEN:
+            raise _storage_error(location, action, error) from error
+        # The directory existed when the ledger was opened.
+        raise deleted_error(location) from error
     except Exception as error:
-        raise LedgerError(
-            f"the ledger in {location} could not be {action}: "
-            f"{type(error).__name__}: {error}; correct this and start the query again "
-            "(no records are lost: only offsets in the ledger are accepted)"
-        ) from error
+        raise _storage_error(location, action, error) from error
+
+
+def _storage_error(location: str, action: str, error: Exception) -> LedgerError:
+    return LedgerError(
+        f"the ledger in {location} could not be {action}: "
+        f"{type(error).__name__}: {error}; correct this and start the query again "
+        "(no records are lost: only offsets in the ledger are accepted)"
+    )

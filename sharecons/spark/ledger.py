@@ -30,14 +30,16 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Final, final
 from uuid import UUID
 
 from sharecons.protocol.partitions import SharePartition, TopicId
 from sharecons.records.offset_set import OffsetSet
 from sharecons.spark.errors import LedgerLostError, LedgerMismatchError
 
-__all__ = ["AcquiredRange", "Ledger", "Redeliverable"]
+__all__ = ["AcquiredRange", "Ledger", "Redeliverable", "describe_ranges"]
+
+SHOWN_RANGES: Final = 5
 
 Redeliverable = Mapping[SharePartition, Sequence[tuple[int, int]]]
 """Committed offsets that the group can deliver again."""
@@ -336,6 +338,18 @@ class Ledger:
             self._redeliverable[share_partition] = redeliverable.without(
                 0, start_offset - 1
             )
+
+
+def describe_ranges(ranges: Sequence[AcquiredRange]) -> str:
+    """Return topics, partitions and offsets, for an error: the first few of many."""
+    shown = [
+        f"{each.topic}-{each.partition} offsets {each.first_offset} to "
+        f"{each.last_offset}"
+        for each in ranges[:SHOWN_RANGES]
+    ]
+    if len(ranges) > SHOWN_RANGES:
+        shown.append(f"and {len(ranges) - SHOWN_RANGES} more ranges")
+    return ", ".join(shown) or "no offsets"
 
 
 def _recreated_message(topic: str, known: TopicId, topic_id: TopicId) -> str:

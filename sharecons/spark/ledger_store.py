@@ -25,7 +25,7 @@ class LedgerStore(Protocol):
         """Write that the batches up to a position have finished."""
 
     def check_ownership(self) -> None:
-        """Raise LedgerTakenError if another driver has taken the ledger over."""
+        """Raise LedgerTakenError or LedgerLostError if this driver must stop."""
 
     def close(self) -> None:
         """Unlock the ledger."""

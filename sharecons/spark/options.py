@@ -5,8 +5,9 @@ The names are the same as in Spark's own Kafka source, if it has the option, and
 error is one sentence that names the option.
 """
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
@@ -30,6 +31,8 @@ class SourceOptions:
             empty.
         max_offsets_ahead: acquiring pauses while this many offsets of the ledger are
             not planned by Spark; None: it follows the batches.
+        batch_ends: by the ids of ledgers, the positions at which batches ended whose
+            results are stored; set by the pipeline.
         security: the `kafka.*` options for TLS and SASL, without that prefix. They are
             passed to tasks as text, since TLS contexts cannot be pickled.
     """
@@ -52,6 +55,7 @@ class SourceOptions:
     load_id: str | None = None
     idle_timeout: float = 10.0
     max_offsets_ahead: int | None = None
+    batch_ends: Mapping[str, Sequence[int]] = field(default_factory=dict)
     offset_reset: str | None = None
     client_id: str = "sharecons-spark"
     client_rack: str | None = None
@@ -200,6 +204,17 @@ def _position(name: str, value: str) -> int | str:
     )
 
 
+def _batch_ends(name: str, value: str) -> Mapping[str, Sequence[int]]:
+    try:
+        found = json.loads(value)
+        return {str(ledger): [int(end) for end in found[ledger]] for ledger in found}
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"{name} must be positions by the id of a ledger in JSON "
+            '(as in {"4f...": [100, 200]})'
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class _Option:
     name: str
@@ -228,6 +243,7 @@ _OPTIONS: Final[Mapping[str, _Option]] = {
         _Option("loadId", "load_id", _text),
         _Option("idleTimeout", "idle_timeout", parse_duration),
         _Option("maxOffsetsAhead", "max_offsets_ahead", _count(1)),
+        _Option("batchEnds", "batch_ends", _batch_ends),
         _Option("kafka.share.auto.offset.reset", "offset_reset", _offset_reset),
         _Option("kafka.client.id", "client_id", _string),
         _Option("kafka.client.rack", "client_rack", _string),

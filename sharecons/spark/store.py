@@ -31,9 +31,11 @@ from sharecons.spark import entries
 from sharecons.spark.entries import Identity
 from sharecons.spark.errors import LedgerError, LedgerLostError, LedgerTakenError
 from sharecons.spark.history import (
+    WRITTEN,
     LedgerState,
     as_ledger_errors,
     check_identity,
+    deleted_error,
     entry_name,
     finished_name,
     finished_names,
@@ -67,9 +69,11 @@ class Store:
 
     Attributes:
         identity: the identity of the ledger; set by `open`.
+        finished: up to where batches had finished when `open` was called; 0 if unknown.
     """
 
     identity: Identity
+    finished: int = 0
 
     def __init__(
         self,
@@ -141,13 +145,7 @@ class Store:
                 raise
 
     def read(self, group_id: str) -> LedgerState:
-        """Read the current ledger, without taking it over.
-
-        Raises:
-            LedgerMismatchError: it is the ledger of another group.
-            LedgerLostError: entries are damaged or missing.
-            LedgerError: the storage cannot be read.
-        """
+        """Read the current ledger, without taking it over; raise errors as `open`."""
         check_group_id(group_id)
         for attempt in range(READ_ATTEMPTS):
             with suppress(LedgerTakenError, LedgerLostError):
@@ -238,8 +236,8 @@ class Store:
     def mark_finished(self, position: int) -> None:
         """Write that the batches up to a position have finished, if the store is open.
 
-        Only readers of the backlog use this. It can run concurrently with all other
-        methods.
+        Readers of the backlog use this, and the next driver. All other methods can run
+        at the same time.
 
         Raises:
             LedgerError: the storage cannot be written.
@@ -248,7 +246,7 @@ class Store:
             if self._next_number is None:
                 return
         own = finished_name(position)
-        with as_ledger_errors(self._location, "written"):
+        with as_ledger_errors(self._location, WRITTEN):
             # First, as listing would create a directory that was deleted.
             with suppress(FileExistsError):
                 self._storage.create(own, b"\n")
@@ -257,20 +255,27 @@ class Store:
                     self._storage.remove(name)
 
     def check_ownership(self) -> None:
-        """Check that no other driver has taken the ledger over.
+        """Check that the ledger exists, and that no other driver has taken it over.
 
         Raises:
             LedgerTakenError: another driver has.
+            LedgerLostError: the ledger was deleted.
             LedgerError: the storage cannot be read.
         """
         with self._write_lock, as_ledger_errors(self._location, "checked"):
-            name = entry_name(self._require_next_number())
-            try:
-                self._storage.read(name)
-            except FileNotFoundError:
-                return
-            self._next_number = None
-            raise taken_over_error(self._location)
+            number = self._require_next_number()
+            # In this order: a newer driver writes its entry before it removes others.
+            newest, other = self._exists(number - 1), self._exists(number)
+            if other or not newest:
+                self._next_number = None
+                error = taken_over_error if other else deleted_error
+                raise error(self._location)
+
+    def _exists(self, number: int) -> bool:
+        with suppress(FileNotFoundError):
+            self._storage.read(entry_name(number))
+            return True
+        return False
 
     def close(self) -> None:
         """Unlock the ledger; nothing can be written until `open`. Can be repeated."""
@@ -303,12 +308,7 @@ class Store:
         return self._write_load(load_id, start=start, is_complete=False)
 
     def complete_load(self, load_id: str) -> Load:
-        """Write that a `load()` is complete, and close the store.
-
-        Raises:
-            LedgerTakenError: another driver has taken the ledger over.
-            LedgerError: the entry could not be written.
-        """
+        """Write that a `load()` is complete, and close the store; raise as others."""
         load = self._write_load(load_id, start=None, is_complete=True)
         self.close()
         return load
@@ -362,8 +362,9 @@ class Store:
         rebuilt = rebuild(history, self._location)
         self._segments, self._loads = rebuilt.segments, rebuilt.loads
         self._end = rebuilt.ledger.end
+        self.finished = history.finished or 0
         self._next_number = history.entries[-1][0] + 1 if history.entries else 0
-        self._write(entries.encode_opened(self._driver_id, self.identity))
+        self._write(entries.encode_opened(self._driver_id, self.identity), "opened")
         self._loads.interrupt(self._end)
         return rebuilt.ledger
 
@@ -377,11 +378,11 @@ class Store:
             )
         return self._next_number
 
-    def _write(self, data: bytes) -> int:
+    def _write(self, data: bytes, action: str = WRITTEN) -> int:
         number = self._require_next_number()
         # After any error it is unknown whether the entry was created.
         self._next_number = None
-        with as_ledger_errors(self._location, "written"):
+        with as_ledger_errors(self._location, action):
             self._create(entry_name(number), data)
         self._next_number = number + 1
         return number

@@ -5,9 +5,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from sharecons.errors import Error, fresh
+from sharecons.log import get_logger
+from sharecons.spark.earlier_batches import EarlierBatches
 from sharecons.spark.errors import LedgerLostError
 from sharecons.spark.factory import OpenedDriver, open_driver
-from sharecons.spark.ledger import AcquiredRange
+from sharecons.spark.ledger import AcquiredRange, describe_ranges
 from sharecons.spark.load_lock import LoadLock
 from sharecons.spark.options import SourceOptions
 from sharecons.spark.planning import (
@@ -29,11 +31,14 @@ this an idle query would call a hundred times a second."""
 CHECK_INTERVAL: Final = 0.25
 """Seconds between two checks of an available-now query whether to wait longer."""
 
+_log = get_logger(__name__)
+
 
 class StreamQuery:
     """One query; opens its ledger and joins the group when it is created.
 
-    An offset is a position in the ledger, with the ledger's id.
+    An offset is a position in the ledger, with the ledger's id and its end at the time:
+    a ledger that is restored from a backup can lack entries beyond the checkpoint.
     """
 
     def __init__(
@@ -44,7 +49,10 @@ class StreamQuery:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._options = options
-        self._driver, self._ledger_id = opener(options, lock)
+        self._driver, self._ledger_id, finished = opener(options, lock)
+        self._begin = max(self._driver.begin, finished)
+        ends = options.batch_ends.get(self._ledger_id, ())
+        self._earlier = EarlierBatches(self._begin, ends)
         self._clock = clock
         self._target: AvailableNowTarget | None = None
         self._idle_timeout = IdleTimeout(options.idle_timeout, 0)
@@ -53,8 +61,9 @@ class StreamQuery:
         self._last_trigger = clock()
 
     def initial_offset(self) -> dict[str, Any]:
-        """Return where a query without a checkpoint starts, after trimmed ranges."""
-        return self._offset(self._driver.begin)
+        """Return where a query without a checkpoint starts, after finished batches."""
+        self._driver.mark_finished(self._begin)
+        return self._offset(self._begin)
 
     def end_when_drained(self) -> None:
         """Finish at the current ends of the topics (Trigger.AvailableNow)."""
@@ -66,9 +75,31 @@ class StreamQuery:
     def latest_offset(
         self, start: dict[str, Any], *, max_offsets: int | None, min_offsets: int | None
     ) -> dict[str, Any]:
-        """Return where a batch from `start` ends; `start` itself if it must wait."""
+        """Return where a batch from `start` ends; `start` itself if it must wait.
+
+        Raises:
+            LedgerLostError: the checkpoint is older than the ledger, or newer.
+            Error: the member has ended.
+        """
         position = self._position(start)
-        self._driver.mark_finished(position)
+        end = self._earlier.end_after(position)
+        if end is None:
+            self._check_age(position)
+            self._driver.mark_finished(position)
+            end = self._plan_end(
+                position, max_offsets=max_offsets, min_offsets=min_offsets
+            )
+        else:
+            self._check_end(end)
+        if end == position:
+            return start  # Spark compares the whole offsets
+        self._last_trigger = self._clock()
+        self._driver.mark_planned(end)
+        return {**self._offset(end), "ledger_end": self._driver.end}
+
+    def _plan_end(
+        self, position: int, *, max_offsets: int | None, min_offsets: int | None
+    ) -> int:
         if self._target is None:
             ledger_end = self._driver.wait_beyond(position, POLL_TIMEOUT)
             overdue = self._clock() - self._last_trigger >= self._max_delay
@@ -80,11 +111,7 @@ class StreamQuery:
         limits = BatchLimits(
             max_offsets=self._limit_bytes(max_offsets), min_offsets=min_offsets
         )
-        end = limits.batch_end(position, ledger_end, overdue=overdue)
-        if end > position:
-            self._last_trigger = self._clock()
-        self._driver.mark_planned(end)
-        return self._offset(end)
+        return limits.batch_end(position, ledger_end, overdue=overdue)
 
     def _limit_bytes(self, max_offsets: int | None) -> int | None:
         """Return the maximum of a batch, by offsets and by `maxBytesPerTrigger`."""
@@ -109,6 +136,8 @@ class StreamQuery:
         """Divide the ranges between two offsets into tasks."""
         first, last = self._position(start), self._position(end)
         self._driver.mark_planned(last)
+        if last <= self._driver.begin and self._earlier.is_stored(last):
+            return []  # trimmed, as its batch was committed; the sink has its rows
         return plan_tasks(
             self._driver.ranges_between(first, last),
             min_tasks=self._options.min_partitions,
@@ -141,14 +170,45 @@ class StreamQuery:
                 "new checkpoint"
             )
         position = int(offset["position"])
+        self._check_end(max(position, int(offset.get("ledger_end", 0))))
+        return position
+
+    def _check_end(self, position: int) -> None:
+        """Check that the ledger has all entries that an earlier run has seen."""
         if position > self._driver.end:
             raise LedgerLostError(
-                f"the checkpoint is at position {position}, but the ledger in "
-                f"{self._options.ledger_location} ends at {self._driver.end}: its "
-                "newest entries are lost; restore them, or start with a new checkpoint "
-                "and ledgerLocation"
+                f"an earlier run of this query has read the ledger in "
+                f"{self._options.ledger_location} up to position {position}, but it "
+                f"ends at {self._driver.end}: its newest entries are lost, and the "
+                "group has accepted their records; restore the entries, or start with "
+                "a new checkpoint and ledgerLocation, without these records"
             )
-        return position
+
+    def _check_age(self, position: int) -> None:
+        """Check that Spark continues where earlier batches have finished."""
+        finished = self._earlier.finished_after(position)
+        if finished is None:
+            return
+        first = max(position, self._driver.begin)
+        records = describe_ranges(self._driver.ranges_between(first, finished))
+        if self._options.fail_on_data_loss:
+            raise LedgerLostError(
+                f"the checkpoint is at position {position}, but the batches up to "
+                f"{finished} of the ledger in {self._options.ledger_location} have "
+                f"finished ({records}): the checkpoint is older than the ledger, or "
+                "of another query, and new batches would repeat these records, or be "
+                "skipped by a sink that knows their numbers; restore the newest "
+                "checkpoint; or start with a new checkpoint and a new output, from "
+                f"position {self._begin}; or set failOnDataLoss to false to read the "
+                "records again"
+            )
+        _log.warning(
+            "records of finished batches are read again",
+            location=self._options.ledger_location,
+            position=position,
+            finished=finished,
+            records=records,
+        )
 
     # Trigger.AvailableNow.
 

@@ -110,12 +110,21 @@ def test_slow_batches_do_not_grow_without_end():
 
 def test_room_is_what_the_ledger_can_hold_beyond_the_planned_batches():
     limit = AheadLimit(50, max_offsets=100)
+    limit.on_finished(50, 0.0)
 
     assert limit.room(50) == 200
     assert limit.room(250) == 0
     limit.on_planned(150, 1.0)
     limit.on_planned(150, 1.0)
     assert limit.room(250) == 100
+
+
+def test_there_is_no_room_before_the_position_of_the_query_is_known():
+    limit = AheadLimit(50, max_offsets=100)
+
+    assert limit.room(50) == 0
+    limit.on_planned(50, 1.0)
+    assert limit.room(50) == 200
 
 
 def test_batches_of_an_earlier_process_have_finished():

@@ -1,5 +1,6 @@
 """The driver: its member and its ledger, on the embedded broker."""
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from sharecons.errors import BrokerError, ClosedError, ConnectionFailedError
 from sharecons.spark.errors import (
     LedgerError,
+    LedgerLostError,
     LedgerMismatchError,
     LedgerTakenError,
 )
@@ -56,8 +58,9 @@ def start_driver():
     drivers = []
 
     def start(options):
-        driver, _ = open_driver(options)
+        driver = open_driver(options).driver
         drivers.append(driver)
+        driver.mark_planned(driver.begin)  # as Spark's first call
         return driver
 
     yield start
@@ -507,7 +510,8 @@ def test_driver_ends_with_its_parent_process(
     inner = f"""
 from sharecons.spark.factory import open_driver
 from sharecons.spark.options import read_options
-driver, _ = open_driver(read_options({given!r}))
+driver = open_driver(read_options({given!r})).driver
+driver.mark_planned(0)
 print("open", driver.wait_beyond(0, 20), flush=True)
 driver.wait_beyond(10**9, 60)
 """
@@ -549,6 +553,55 @@ def test_idle_driver_notices_a_newer_one_on_a_storage_without_locks(
     produce(broker, 5)
     assert newer.wait_beyond(0, 20) == 5
     assert older.end == 0
+
+
+def test_nothing_is_acquired_before_the_position_of_the_query_is_known(broker, options):
+    produce(broker, 10)
+    driver = open_driver(options()).driver
+    try:
+        wait_for_requests(broker, "ShareGroupHeartbeat", 20)
+        assert driver.stats()["acquired"] == 0
+        driver.mark_planned(0)
+        assert driver.wait_beyond(0, 20) == 10
+    finally:
+        driver.stop()
+
+
+@pytest.mark.parametrize("deleted", ["directory", "entries"])
+def test_deleted_ledger_stops_acquiring_and_its_records_are_read(
+    broker, options, tmp_path, monkeypatch, caplog, deleted
+):
+    monkeypatch.setattr("sharecons.spark.driver_tasks.LEDGER_CHECK_INTERVAL", 0.05)
+    produce(broker, 30)
+    query = StreamQuery(options(maxOffsetsPerTrigger="10"))
+    try:
+        start = query.initial_offset()
+        until_true(lambda: query.report_latest_offset()["position"] == 30)
+        ledger = tmp_path / "ledger"
+        if deleted == "directory":
+            shutil.rmtree(ledger)
+        else:
+            for path in ledger.glob("*.jsonl"):
+                path.unlink()
+        until_true(lambda: "the ledger is lost" in caplog.text)
+        produce(broker, 5)
+        for _ in range(3):
+            end = query.latest_offset(start, max_offsets=10, min_offsets=None)
+            (task,) = query.plan_tasks(start, end)
+            assert sum(each.size for each in task) == 10
+            start = end
+        with pytest.raises(LedgerLostError, match="was deleted while this query used"):
+            query.latest_offset(start, max_offsets=10, min_offsets=None)
+    finally:
+        query.stop()
+    assert "orders-0 offsets 0 to 29" in caplog.text
+    # The rest is delivered to a new ledger.
+    again = open_driver(options(ledgerLocation=str(tmp_path / "new"))).driver
+    again.mark_planned(0)
+    try:
+        assert again.wait_beyond(0, 20) == 5
+    finally:
+        again.stop()
 
 
 def test_start_offsets_are_not_applied_during_a_write(

@@ -36,6 +36,7 @@ class FakeDriver:
         self.arrivals = []
         self.planned_to = 0
         self.finished_to = 0
+        self.finished = 0
         self.max_offsets_ahead = 1_000_000
         self.left = 0
         self.stopped = 0
@@ -50,7 +51,7 @@ class FakeDriver:
         self.target = AvailableNowTarget(bounds, {}, self.ledger.end)
 
     def open(self):
-        return OpenedDriver(self, LEDGER)
+        return OpenedDriver(self, LEDGER, self.finished)
 
     def attach(self, store, ledger):
         """Return this driver for a batch's store and ledger."""
@@ -229,11 +230,98 @@ def test_offset_of_another_ledger_is_rejected():
         )
 
 
+# A checkpoint that is older than the ledger, or newer.
+
+
+def old_checkpoint(*, begin=0, finished=30, **options):
+    """Return a query and its driver, whose ledger has 50 offsets."""
+    driver = FakeDriver()
+    driver.acquire(50)
+    driver.ledger.trim(begin)
+    driver.finished = finished
+    return stream(driver, **options), driver
+
+
+@pytest.mark.parametrize(("begin", "finished"), [(0, 30), (30, 0)])
+def test_checkpoint_before_finished_batches_is_rejected(begin, finished):
+    query, driver = old_checkpoint(begin=begin, finished=finished)
+
+    with pytest.raises(LedgerLostError, match="at position 10, but .* up to 30 of"):
+        latest(query, 10)
+    assert driver.finished_to == driver.planned_to == 0
+
+
+def test_error_for_an_old_checkpoint_names_the_records():
+    query, _ = old_checkpoint()
+
+    with pytest.raises(LedgerLostError) as caught:
+        latest(query, 10)
+    assert "in /ledgers/billing have finished (orders-0 offsets 10 to 29)" in str(
+        caught.value
+    )
+
+
+def test_old_checkpoint_is_read_again_if_loss_is_allowed(caplog):
+    query, _ = old_checkpoint(failOnDataLoss="false")
+
+    assert latest(query, 10) == 50
+    assert "records of finished batches are read again" in caplog.text
+
+
+def test_query_without_a_checkpoint_starts_after_finished_batches():
+    query, _ = old_checkpoint(begin=10)
+
+    assert query.initial_offset()["position"] == 30
+    assert latest(query, 30) == 50
+
+
+def test_batch_of_an_earlier_run_is_planned_again_with_its_end():
+    ends = f'{{"{LEDGER}": [20, 40], "another": [25]}}'
+    query, _ = old_checkpoint(batchEnds=ends)
+
+    assert [latest(query, start) for start in (10, 20, 40)] == [20, 40, 50]
+
+
+def test_trimmed_batch_whose_results_are_stored_has_no_tasks():
+    query, _ = old_checkpoint(begin=20, batchEnds=f'{{"{LEDGER}": [20]}}')
+    ends = [{"position": n, "ledger": LEDGER} for n in (0, 20, 30)]
+
+    assert query.plan_tasks(*ends[:2]) == []
+    assert [each.size for (each,) in query.plan_tasks(*ends[1:])] == [10]
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ({"ledger_end": 60}, {}),
+        ({}, {"batchEnds": f'{{"{LEDGER}": [60]}}'}),
+    ],
+)
+def test_ledger_without_entries_that_an_earlier_run_has_read_is_rejected(more, options):
+    query, _ = old_checkpoint(**options)
+    start = {"position": 40, "ledger": LEDGER} | more
+
+    with pytest.raises(LedgerLostError, match="up to position 60, but it ends at 50"):
+        query.latest_offset(start, max_offsets=None, min_offsets=None)
+
+
+def test_offset_without_new_records_is_the_same():
+    driver = FakeDriver()
+    driver.acquire(10)
+    query = stream(driver)
+    end = query.latest_offset(query.initial_offset(), max_offsets=4, min_offsets=None)
+    assert end == {"position": 4, "ledger": LEDGER, "ledger_end": 10}
+    end = query.latest_offset(end, max_offsets=None, min_offsets=None)
+    driver.acquire(1)
+
+    assert query.latest_offset(end, max_offsets=None, min_offsets=10) == end
+
+
 def test_position_beyond_the_ledger_is_rejected():
     driver = FakeDriver()
     driver.acquire(10)
 
-    with pytest.raises(LedgerLostError, match="at position 11, .* ends at 10"):
+    with pytest.raises(LedgerLostError, match="up to position 11, but it ends at 10"):
         stream(driver).plan_tasks(at(5), at(11))
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark import local_storage
-from sharecons.spark.errors import LedgerError, LedgerTakenError
+from sharecons.spark.errors import LedgerError, LedgerLostError, LedgerTakenError
 from sharecons.spark.ledger import AcquiredRange
 from sharecons.spark.remote_storage import RenamingStorage
 from sharecons.spark.storage import open_storage
@@ -241,7 +241,7 @@ def test_deleted_ledger_is_not_created_again_by_a_write(tmp_path):
     store.open("billing")
     shutil.rmtree(tmp_path / "ledger")
 
-    with pytest.raises(LedgerError, match="could not be written: FileNotFoundError"):
+    with pytest.raises(LedgerLostError, match="was deleted while this query used it"):
         store.append(SEGMENT)
     assert not (tmp_path / "ledger").exists()
 

@@ -350,6 +350,17 @@ def test_check_ownership_detects_a_newer_driver():
         old.check_ownership()
 
 
+def test_check_ownership_detects_deleted_entries():
+    storage = MemoryStorage()
+    store = Store(storage)
+    store.open("billing")
+    store.check_ownership()
+    storage.files.clear()
+
+    with pytest.raises(LedgerLostError, match="was deleted while this query used it"):
+        store.check_ownership()
+
+
 def test_concurrent_open_fails_for_one_driver():
     class Contended(MemoryStorage):
         def list_names(self):

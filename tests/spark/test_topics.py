@@ -175,6 +175,7 @@ class Queries:
     def open(self, options, load_id=None):
         opened = open_driver(options, load_id)
         self.drivers.append(opened.driver)
+        opened.driver.mark_planned(opened.driver.begin)  # as Spark's first call
         self.on_start(opened.driver)
         return opened
 
