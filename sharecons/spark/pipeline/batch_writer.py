@@ -19,11 +19,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from sharecons.spark.pipeline.commits import KEPT_COMMITS, Commit, CommitLog
-from sharecons.spark.pipeline.errors import PublishError
+from sharecons.spark.pipeline.errors import CommitError, PublishError
 from sharecons.spark.pipeline.files import Files
+from sharecons.spark.pipeline.ledger_range import LedgerRange, read_range
 from sharecons.spark.pipeline.measuring import measure_batch
 from sharecons.spark.pipeline.stats import UNKNOWN, BatchStats, Waiting
-from sharecons.spark.pipeline.tables import QUARANTINE, ROWS, Quarantined, Sink
+from sharecons.spark.pipeline.tables import QUARANTINE, ROWS, RUNS, Quarantined, Sink
 from sharecons.spark.pipeline.validation import Rows, select_quarantined, validate
 
 __all__ = ["BatchWriter"]
@@ -65,6 +66,22 @@ class BatchWriter:
         self._on_commit = on_commit
         self._requeues = requeues
         self._has_recovered = False
+        self._ranges: dict[str, LedgerRange] = {}
+
+    def read_batch_ends(self) -> dict[str, list[int]]:
+        """Read where committed batches end, by the ids of their ledgers.
+
+        If the checkpoint lacks these batches, Spark has to plan them with these ends:
+        then `write` recognizes them.
+
+        Raises:
+            CommitError: a commit file is damaged.
+        """
+        self._ranges = self._commits.read_ranges()
+        ends: dict[str, list[int]] = {}
+        for each in self._ranges.values():
+            ends.setdefault(each.ledger, []).append(each.end)
+        return {ledger: sorted(found) for ledger, found in ends.items()}
 
     def write(
         self, validated: DataFrame, *, query: str, number: int, waiting: Waiting
@@ -76,21 +93,65 @@ class BatchWriter:
             query: the id of the query.
             number: the number of the batch in the query.
             waiting: for the statistics.
+
+        Raises:
+            CommitError: the batch has other records than the batch that was committed
+                with its number, or a part of the records of other batches.
         """
         if not self._has_recovered:
             self.recover()
             self._has_recovered = True
         prefix = query[:8]
         batch = f"{prefix}-{number}"
-        commit = self._commits.find(batch)
+        positions = read_range(self._files, number)
+        commit = self._find(batch, positions)
         if commit is None:
             staged = self._stage(
-                validated, batch=batch, query=query, number=number, waiting=waiting
+                validated,
+                batch=batch,
+                query=query,
+                number=number,
+                waiting=waiting,
+                positions=positions,
             )
             commit = self.commit(staged)
+        self._check_same(commit, positions, validated)
         self.publish(commit)
         self._remove_old_commits(prefix, number)
         return commit.stats
+
+    def _find(self, batch: str, positions: LedgerRange) -> Commit | None:
+        """Return the commit of a batch, or of its records in an earlier checkpoint."""
+        commit = self._commits.find(batch)
+        if commit is not None:
+            return commit
+        for other, known in self._ranges.items():
+            if known.is_same(positions):
+                return self._commits.find(other)
+            if known.overlaps(positions):
+                raise CommitError(
+                    f"batch {batch} has {positions}, but the commit file "
+                    f"{self._commits.location}/{other}.json has {known}: records "
+                    "would be in the rows twice; restore the newest checkpoint"
+                )
+        return None
+
+    def _check_same(
+        self, commit: Commit, positions: LedgerRange, validated: DataFrame
+    ) -> None:
+        known, stats = commit.range, commit.stats
+        if known is not None and known.is_same(positions):
+            return
+        # A file of an earlier version has no range.
+        if known is None and validated.count() == stats.rows + stats.quarantined:
+            return
+        raise CommitError(
+            f"batch {commit.number} of the checkpoint has {positions}, but the commit "
+            f"file {self._commits.location}/{commit.batch}.json has "
+            f"{known or f'{stats.rows + stats.quarantined} other records'}: the "
+            "checkpoint is older than the commit file, and records would be missing "
+            "or in the rows twice; restore the newest checkpoint"
+        )
 
     def requeue(self) -> BatchStats | None:
         """Decode the records in quarantine again, and make rows of valid ones.
@@ -142,6 +203,7 @@ class BatchWriter:
         query: str,
         number: int,
         waiting: Waiting,
+        positions: LedgerRange | None = None,
         source: Quarantined | None = None,
     ) -> Commit:
         began = time.monotonic()
@@ -163,6 +225,7 @@ class BatchWriter:
             stats=replace(stats, seconds=time.monotonic() - began),
             removed=source.removed if source else (),
             replaced=source.replaced if source else (),
+            range=positions,
         )
 
     def _stage_tables(
@@ -208,10 +271,25 @@ class BatchWriter:
         return self._commits.add(commit)
 
     def publish(self, commit: Commit) -> None:
-        """Make a committed batch visible, and remove what was staged."""
+        """Make a committed batch visible, and remove what was staged.
+
+        Raises:
+            CommitError: it is neither visible nor staged.
+            PublishError: a file cannot be moved.
+        """
+        is_new = commit.stats.run == self._run
         if self._files.exists(commit.staging):
             self._sink.publish(commit)
-        is_new = commit.stats.run == self._run
+        elif not is_new and not self._sink.has_line(commit.batch):
+            # Staged files are removed after the line in `runs` is written.
+            raise CommitError(
+                f"the batch {commit.batch} was committed "
+                f"({self._commits.location}/{commit.batch}.json), but "
+                f"{self._files.url(RUNS)} has no line of it, and "
+                f"{self._files.url(commit.staging)} is missing: {self._files.url('')} "
+                "is older than its commit files; restore its newest state, or read "
+                "the topics again into another --into with another group"
+            )
         self._sink.publish_stats(commit.stats, query=commit.query, is_new=is_new)
         self._files.remove(commit.staging)
 

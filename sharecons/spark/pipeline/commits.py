@@ -8,10 +8,13 @@ afterwards: a replay only publishes the rest of it.
 
 import json
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from sharecons.spark.pipeline.errors import CommitError
+from sharecons.spark.pipeline.ledger_range import LedgerRange
 from sharecons.spark.pipeline.stats import BatchStats
 from sharecons.spark.storage import Storage
 
@@ -22,6 +25,10 @@ KEPT_COMMITS: Final = 100
 batch. Spark keeps the same number of batches in a checkpoint."""
 
 SUFFIX: Final = ".json"
+ID_SUFFIX: Final = ".id"
+
+READERS: Final = 16
+"""Files that are read at the same time: an object store takes 50 ms for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +44,8 @@ class Commit:
         stats: the statistics of the batch.
         removed: files that the batch replaces.
         replaced: batches whose records in quarantine the batch replaces.
+        range: the positions of its records; None for a requeue, and in a file of an
+            earlier version.
     """
 
     batch: str
@@ -47,6 +56,7 @@ class Commit:
     stats: BatchStats
     removed: tuple[str, ...] = ()
     replaced: tuple[str, ...] = ()
+    range: LedgerRange | None = None
 
     def encode(self) -> bytes:
         content = asdict(self) | {"stats": self.stats.as_json()}
@@ -58,24 +68,58 @@ class Commit:
         found["stats"] = BatchStats.from_json(found["stats"])
         for name in ("removed", "replaced"):
             found[name] = tuple(found[name])
+        if found.get("range"):
+            found["range"] = LedgerRange(**found["range"])
         return cls(**found)
 
 
 class CommitLog:
-    """The commit files of a pipeline's directory."""
+    """The commit files of a pipeline's directory.
 
-    def __init__(self, storage: Storage) -> None:
+    Args:
+        location: the directory of the files, for errors.
+    """
+
+    def __init__(self, storage: Storage, location: str = "commits") -> None:
         self._storage = storage
+        self.location = location
 
     def find(self, batch: str) -> Commit | None:
-        """Return the commit of a batch; None if the batch was not staged completely."""
+        """Return the commit of a batch; None if the batch was not staged completely.
+
+        Raises:
+            CommitError: the file is damaged.
+        """
         if f"{batch}{SUFFIX}" not in self._storage.list_names():
             return None
-        return Commit.decode(self._storage.read(f"{batch}{SUFFIX}"))
+        return self._read(batch)
+
+    def _read(self, batch: str) -> Commit:
+        data = self._storage.read(f"{batch}{SUFFIX}")
+        try:
+            return Commit.decode(data)
+        except (ValueError, TypeError, KeyError) as error:
+            raise CommitError(
+                f"the commit file {self.location}/{batch}{SUFFIX} is damaged "
+                f"({len(data)} bytes): it is unknown what of the batch is visible; "
+                "restore it from a backup; or delete what rows, quarantine and runs "
+                f"have of the batch {batch}, and then this file: if the checkpoint "
+                "has not committed the batch, the next run writes it again"
+            ) from error
 
     def list_batches(self) -> list[str]:
         names = self._storage.list_names()
         return [n.removesuffix(SUFFIX) for n in names if n.endswith(SUFFIX)]
+
+    def read_ranges(self) -> dict[str, LedgerRange]:
+        """Return the ranges of batches.
+
+        Raises:
+            CommitError: a file is damaged.
+        """
+        with ThreadPoolExecutor(READERS) as pool:
+            commits = list(pool.map(self._read, self.list_batches()))
+        return {each.batch: each.range for each in commits if each.range}
 
     def add(self, commit: Commit) -> Commit:
         """Create the commit file of a batch.
@@ -86,7 +130,18 @@ class CommitLog:
         with suppress(FileExistsError):
             self._storage.create(f"{commit.batch}{SUFFIX}", commit.encode())
             return commit
-        return Commit.decode(self._storage.read(f"{commit.batch}{SUFFIX}"))
+        return self._read(commit.batch)
 
     def remove(self, batch: str) -> None:
         self._storage.remove(f"{batch}{SUFFIX}")
+
+    # The id, by which the layout of the rows knows this directory after a move.
+
+    def find_id(self) -> str | None:
+        names = self._storage.list_names()
+        ids = [n.removesuffix(ID_SUFFIX) for n in names if n.endswith(ID_SUFFIX)]
+        return min(ids, default=None)
+
+    def create_id(self, commits_id: str) -> None:
+        with suppress(FileExistsError):
+            self._storage.create(f"{commits_id}{ID_SUFFIX}", b"\n")

@@ -60,6 +60,12 @@ class DeltaSink:
         transaction = _Transaction(f"{query}-{RUNS}", stats.number)
         self._append(lines.coalesce(1), RUNS, transaction, ())
 
+    def has_line(self, batch: str) -> bool:
+        if not self._files.exists(RUNS):
+            return False
+        runs = self._spark.read.format("delta").load(self._files.url(RUNS))
+        return not runs.where(runs["batch"] == batch).isEmpty()
+
     def read_quarantine(self) -> Quarantined | None:
         if not self._files.exists(QUARANTINE):
             return None

@@ -2,11 +2,15 @@
 
 from sharecons.errors import Error
 
-__all__ = ["InvalidValueError", "PublishError"]
+__all__ = ["CommitError", "InvalidValueError", "PublishError"]
 
 
 class PublishError(Error):
     """The files of a batch cannot be moved to their place."""
+
+
+class CommitError(Error):
+    """A commit file is damaged, or does not fit the batch or the output."""
 
 
 class InvalidValueError(Exception):

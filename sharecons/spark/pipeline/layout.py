@@ -32,6 +32,8 @@ class Layout:
         merge_by: the columns that identify a row; empty if rows are appended.
         prefix: the prefix of the pipeline's own columns.
         columns: the types of all columns that runs have written, as Spark's JSON.
+        commits: the id and the location of the commit files; None in a directory of
+            an earlier version.
     """
 
     sink: str
@@ -39,6 +41,7 @@ class Layout:
     merge_by: tuple[str, ...] = ()
     prefix: str | None = None
     columns: Mapping[str, Any]
+    commits: Mapping[str, str] | None = None
 
     @classmethod
     def load(cls, files: Files) -> "Layout | None":

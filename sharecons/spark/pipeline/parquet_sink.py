@@ -59,7 +59,7 @@ class ParquetSink:
             self._files.remove(name)
 
     def publish_stats(self, stats: BatchStats, *, query: str, is_new: bool) -> None:
-        if not is_new and self._has_line(stats.batch):
+        if not is_new and self.has_line(stats.batch):
             return
         day = f"{stats.at:%Y-%m-%d}"
         lines = self._lines.setdefault(day, {})
@@ -68,7 +68,7 @@ class ParquetSink:
         for old in sorted(self._lines)[:-KEPT_DAYS]:
             del self._lines[old]
 
-    def _has_line(self, batch: str) -> bool:
+    def has_line(self, batch: str) -> bool:
         runs = self._read(RUNS)
         return runs is not None and not runs.where(runs["batch"] == batch).isEmpty()
 

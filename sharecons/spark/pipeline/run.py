@@ -8,6 +8,7 @@ from typing import Any, Final
 from pyspark.sql import DataFrame, SparkSession
 
 from sharecons.errors import ConfigurationError
+from sharecons.spark.pipeline.ledger_range import CHECKPOINT
 from sharecons.spark.pipeline.run_stats import RunStats
 from sharecons.spark.pipeline.settings import Settings
 from sharecons.spark.pipeline.sinks import open_writer
@@ -57,7 +58,7 @@ class Run:
         frame = validate(self._read_source(), self._rows)
         writer = (
             frame.writeStream.foreachBatch(self._write_batch)
-            .option("checkpointLocation", self._settings.path("checkpoint"))
+            .option("checkpointLocation", self._settings.path(CHECKPOINT))
             .queryName("sharecons pipeline")
         )
         self._query = self._with_trigger(writer).start()
@@ -103,6 +104,8 @@ class Run:
             "ledgerLocation": settings.path("ledger"),
             **settings.options,
         }
+        if ends := self._writer.read_batch_ends():
+            options["batchEnds"] = json.dumps(ends)
         return self._spark.readStream.format("sharegroup").options(**options).load()
 
     def _write_batch(self, frame: DataFrame, number: int) -> None:

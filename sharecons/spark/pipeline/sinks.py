@@ -1,8 +1,10 @@
 """Opens a pipeline's directory for writing."""
 
 import uuid
+from dataclasses import replace
 from typing import Any, Final
 
+from sharecons.errors import ConfigurationError
 from sharecons.spark.ledger_options import parse_ledger_option
 from sharecons.spark.pipeline.batch_writer import BatchWriter
 from sharecons.spark.pipeline.commits import CommitLog
@@ -13,7 +15,7 @@ from sharecons.spark.pipeline.parquet_sink import ParquetSink
 from sharecons.spark.pipeline.settings import Settings
 from sharecons.spark.pipeline.tables import Sink
 from sharecons.spark.pipeline.validation import Rows, stored_type
-from sharecons.spark.storage import Storage, open_storage
+from sharecons.spark.storage import open_storage
 
 __all__ = ["open_writer"]
 
@@ -24,7 +26,8 @@ def open_writer(spark: Any, settings: Settings, rows: Rows) -> BatchWriter:
     """Return a writer for the directory of `settings.into`.
 
     Raises:
-        ConfigurationError: the rows of earlier runs have another layout.
+        ConfigurationError: the rows of earlier runs have another layout, or their
+            commit files are missing.
     """
     run = uuid.uuid4().hex[:12]
     files = Files(spark, settings.into)
@@ -32,10 +35,15 @@ def open_writer(spark: Any, settings: Settings, rows: Rows) -> BatchWriter:
     known = Layout.load(files)
     if known is not None:
         layout = known.extend(layout, settings.into)
+    commits_id = _check_commits(known, settings) or run
+    commits = _open_commits(settings)
+    place = {"id": commits_id, "location": commits.location}
+    layout = replace(layout, commits=place)
 
     def store_layout() -> None:
         nonlocal known
         if layout != known:
+            commits.create_id(commits_id)
             layout.store(files)
             known = layout
 
@@ -44,7 +52,7 @@ def open_writer(spark: Any, settings: Settings, rows: Rows) -> BatchWriter:
         sink = DeltaSink(spark, files, rows)
     return BatchWriter(
         files,
-        CommitLog(_open_commits(settings)),
+        commits,
         sink,
         rows,
         run=run,
@@ -64,7 +72,35 @@ def _layout_of(settings: Settings, rows: Rows) -> Layout:
     )
 
 
-def _open_commits(settings: Settings) -> Storage:
+def _check_commits(known: Layout | None, settings: Settings) -> str | None:
+    """Return the id of the commit files; None if they have none yet.
+
+    Without these files, batches that Spark replays would be in the rows twice.
+
+    Raises:
+        ConfigurationError: they are missing, or the rows are.
+    """
+    commits = _open_commits(settings, creates=False)  # a typo creates nothing
+    commits_id = commits.find_id()
+    if known is None and commits.list_batches():
+        raise ConfigurationError(
+            f"{commits.location} has the commit files of batches whose rows were in "
+            f"{settings.into}, but that has no layout.json: it was deleted or emptied; "
+            "restore it, or use another --into and another ledgerLocation"
+        )
+    expected = known.commits if known is not None else None
+    if expected is not None and expected["id"] != commits_id:
+        raise ConfigurationError(
+            f"the commit files of the rows in {settings.into} are not in "
+            f"{commits.location}, but were in {expected['location']}: without them, "
+            "records would be in the rows twice; set --option ledgerLocation as "
+            "before; or move that directory with the ledger; or restore it; or use "
+            "another --into"
+        )
+    return commits_id
+
+
+def _open_commits(settings: Settings, *, creates: bool = True) -> CommitLog:
     """Open the directory of commit files, in the storage of the ledger."""
     given = {name.lower(): value for name, value in settings.options.items()}
     ledger = given.get("ledgerlocation")
@@ -74,4 +110,4 @@ def _open_commits(settings: Settings) -> Storage:
         for name, value in settings.options.items()
         if name.startswith(LEDGER)
     }
-    return open_storage(location, options)
+    return CommitLog(open_storage(location, options, creates=creates), location)

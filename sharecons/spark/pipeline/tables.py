@@ -48,5 +48,9 @@ class Sink(Protocol):
             is_new: this run has staged the batch, so there is no such line.
         """
 
+    def has_line(self, batch: str) -> bool:
+        """Return whether `runs` has a line of a batch."""
+        ...
+
     def read_quarantine(self) -> Quarantined | None:
         """Return the records in quarantine; None if there are none."""
