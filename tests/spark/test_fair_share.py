@@ -177,6 +177,20 @@ def test_slow_query_leaves_a_fast_member_its_share(new_group, partitions, share)
     assert acquired <= query.finished + 3 * BATCH
 
 
+def test_stalled_query_keeps_its_partition_until_members_exceed_partitions(new_group):
+    group = new_group(RECORDS, partitions=2)
+    with group.query(maxOffsetsPerTrigger=str(BATCH)) as query:
+        until_true(lambda: query.progress()["acquired"] == 2 * BATCH)
+        with Member(group) as first:
+            # Each of two members has one partition.
+            until_true(lambda: first.accepted >= RECORDS // 2 - 2 * BATCH)
+            assert first.accepted <= RECORDS // 2
+            with Member(group) as second:
+                rest = RECORDS - 2 * BATCH
+                until_true(lambda: first.accepted + second.accepted == rest)
+        assert query.progress()["acquired"] == 2 * BATCH
+
+
 def test_first_batches_without_a_limit_leave_the_records_to_a_member(new_group):
     group = new_group(RECORDS)
     with group.query() as query:
