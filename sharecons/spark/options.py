@@ -207,8 +207,8 @@ def _position(name: str, value: str) -> int | str:
 def _batch_ends(name: str, value: str) -> Mapping[str, Sequence[int]]:
     try:
         found = json.loads(value)
-        return {str(ledger): [int(end) for end in found[ledger]] for ledger in found}
-    except (ValueError, TypeError) as error:
+        return {ledger: [int(end) for end in ends] for ledger, ends in found.items()}
+    except (ValueError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"{name} must be positions by the id of a ledger in JSON "
             '(as in {"4f...": [100, 200]})'

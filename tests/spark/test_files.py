@@ -1,5 +1,6 @@
 """Files on Hadoop's file systems: the local one, and others, by the way of viewfs."""
 
+import os
 import uuid
 
 import pytest
@@ -38,6 +39,21 @@ def test_replaced_file_has_its_last_content(files, tmp_path):
 
     visible = [path.name for path in (tmp_path / "a").iterdir() if path.name[0] != "."]
     assert visible == ["x.json"]
+
+
+def test_synced_file_is_durable_with_its_name(files, tmp_path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)))
+    directory = tmp_path / "staging" / "country=N%2FO"
+    directory.mkdir(parents=True)
+    (directory / "x").write_bytes(b"x")
+
+    files.sync(["staging/country=N%2FO/x"])
+
+    inodes = [each.st_ino for each in synced]
+    expected = [directory / "x", directory]
+    is_local = files.url("").startswith("file:")
+    assert inodes == [path.stat().st_ino for path in expected if is_local]
 
 
 def test_file_is_moved_once(files):

@@ -1,5 +1,6 @@
 """The layout of a pipeline's directory, and its commit files."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -10,7 +11,9 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from sharecons.errors import ConfigurationError
 from sharecons.spark.pipeline.commits import Commit, CommitLog
+from sharecons.spark.pipeline.errors import CommitError
 from sharecons.spark.pipeline.layout import Layout
+from sharecons.spark.pipeline.ledger_range import LedgerRange
 from sharecons.spark.pipeline.own_columns import key_columns
 from sharecons.spark.pipeline.stats import BatchStats
 from tests.spark.memory_storage import MemoryStorage
@@ -93,6 +96,7 @@ def commit(staging="staging/0123abcd-7.first"):
         staging=staging,
         files={"rows": {f"{staging}/rows/a": "rows/0123abcd-7-00000.parquet"}},
         removed=("quarantine/x.parquet",),
+        range=LedgerRange("4f", 10, 20),
         stats=BatchStats(
             batch="0123abcd-7",
             number=7,
@@ -127,3 +131,59 @@ def test_first_commit_of_a_batch_counts():
     log.add(commit())
 
     assert log.add(commit("staging/0123abcd-7.second")) == commit()
+
+
+def test_ranges_of_all_commits_are_found():
+    log = CommitLog(MemoryStorage())
+    log.add(commit())
+    log.add(replace(commit(), batch="requeue-0", range=None))
+
+    assert log.read_ranges() == {"0123abcd-7": LedgerRange("4f", 10, 20)}
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"batch": "0123abcd-7"}'])
+def test_damaged_commit_file_is_an_error(data):
+    storage = MemoryStorage()
+    storage.create("0123abcd-7.json", data)
+    log = CommitLog(storage, "/data/commits")
+
+    for read in (log.read_ranges, lambda: log.find("0123abcd-7")):
+        with pytest.raises(CommitError, match="/data/commits/0123abcd-7.json is dama"):
+            read()
+
+
+def test_id_of_the_commit_files_is_not_a_batch():
+    log = CommitLog(MemoryStorage())
+    assert log.find_id() is None
+
+    log.create_id("first")
+    log.create_id("first")
+
+    assert log.find_id() == "first"
+    assert log.list_batches() == []
+
+
+# Ranges of batches.
+
+
+@pytest.mark.parametrize(
+    ("other", "same", "overlaps"),
+    [
+        (LedgerRange("4f", 10, 20), True, True),
+        (LedgerRange("4f", None, 20), True, True),
+        (LedgerRange("5a", 10, 20), False, False),
+        (LedgerRange("4f", 10, 30), False, True),
+        (LedgerRange("4f", 0, 11), False, True),
+        (LedgerRange("4f", 12, 15), False, True),
+        (LedgerRange("4f", 0, 10), False, False),
+        (LedgerRange("4f", 20, 30), False, False),
+        (LedgerRange("4f", None, 15), False, True),
+        (LedgerRange("4f", None, 30), False, False),
+    ],
+)
+def test_ranges_are_compared_as_far_as_they_are_known(other, same, overlaps):
+    known = LedgerRange("4f", 10, 20)
+
+    for one, two in ((known, other), (other, known)):
+        assert one.is_same(two) is same
+        assert one.overlaps(two) is overlaps

@@ -58,6 +58,7 @@ def test_missing_required_option_is_named(name):
         ({"subscribe": "a, b,c"}, "topics", ("a", "b", "c")),
         ({"includeHeaders": "true"}, "include_headers", True),
         ({"minPartitions": "8"}, "min_partitions", 8),
+        ({"batchEnds": '{"4f": [10, 20]}'}, "batch_ends", {"4f": [10, 20]}),
         ({"maxRecordsPerPartition": "10"}, "max_records_per_partition", 10),
         ({"maxBytesPerTrigger": "100"}, "max_bytes_per_trigger", 100),
         ({"maxBytesPerTrigger": "10 MB"}, "max_bytes_per_trigger", 10 << 20),
@@ -137,6 +138,11 @@ def reason_to_refuse(name):
     except ConfigurationError as error:
         return str(error)
     return None
+
+
+@pytest.mark.parametrize("text", ["20", "[20]", '{"4f": 20}', '{"4f": ["x"]}', "{"])
+def test_batch_ends_are_positions_by_ledger(text):
+    assert "batchEnds must be positions by the id" in error_of(batchEnds=text)
 
 
 def test_pattern_replaces_the_names_of_topics():

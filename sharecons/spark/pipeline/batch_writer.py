@@ -267,6 +267,8 @@ class BatchWriter:
 
     def commit(self, commit: Commit) -> Commit:
         """Create the commit file; return the commit that counts."""
+        for table in commit.files.values():
+            self._files.sync(table)
         self._on_commit()
         return self._commits.add(commit)
 

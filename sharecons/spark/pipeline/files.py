@@ -5,6 +5,7 @@ whose names begin with `.` or `_` are left out of lists, as readers of Parquet d
 """
 
 import os
+from collections.abc import Iterable
 from typing import Any, Final
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -85,6 +86,19 @@ class Files:
                 "the permissions, and that nothing else writes to this directory"
             ) from cause
 
+    def sync(self, names: Iterable[str]) -> None:
+        """Make files on a local disk durable, with their names.
+
+        Hadoop does not: after a power failure a file could be empty or missing. Other
+        file systems write a file when it is closed.
+        """
+        if self._scheme != "file" or os.name == "nt":
+            return
+        for name in names:
+            path = str(self._path(name).toUri().getPath())
+            _sync(path)
+            _sync(os.path.dirname(path))
+
     def remove(self, name: str) -> None:
         """Delete a file or a directory, if it exists."""
         self._files.delete(self._path(name), True)
@@ -130,6 +144,14 @@ class Files:
             stream.write(bytearray(data))
         finally:
             stream.close()
+
+
+def _sync(path: str) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def replace_local_file(path: str, data: bytes) -> None:
