@@ -253,9 +253,9 @@ def taken_over_error(location: str) -> LedgerTakenError:
 def deleted_error(location: str) -> LedgerLostError:
     return LedgerLostError(
         f"the ledger in {location} was deleted while this query used it. The group has "
-        "accepted its records, and delivers them to no one else. This query acquires "
-        "nothing more; it processes what its memory has of the ledger, unless it is "
-        "stopped or a batch fails: then the records that no batch has are lost, and "
+        "accepted its records, and does not deliver them again. This query acquires "
+        "nothing more, and processes the records that it has in memory. If it is "
+        "stopped before, or a batch fails, the records that are in no batch are lost; "
         "the log has their offsets. Then start with a new ledgerLocation and checkpoint"
     )
 
