@@ -44,7 +44,7 @@ async def connect_and_check(
         if check is not None:
             await check(configs)
         if configs.offset_reset == "latest" and topics:
-            await _log_skipped(settings, connection, topics, configs)
+            await _start_at_end(settings, connection, topics, configs)
         check_starting()
     except BaseException:
         await connection.aclose()
@@ -52,16 +52,16 @@ async def connect_and_check(
     return connection, configs.delivery_limit
 
 
-async def _log_skipped(
+async def _start_at_end(
     settings: MemberSettings,
     connection: Connection,
     topics: Sequence[str],
     configs: GroupConfigs,
 ) -> None:
     # Members do not load the admin client's requests unless they need them.
-    from sharecons.member.skipped_records import log_skipped_records
+    from sharecons.member.skipped_records import start_at_end
 
-    await log_skipped_records(
+    await start_at_end(
         connection,
         settings.cluster,
         settings.fetch.group_id,

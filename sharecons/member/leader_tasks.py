@@ -100,6 +100,7 @@ class LeaderTasks:
         self._closing = False
         self._draining = False
         self._left_out: frozenset[str] = frozenset()
+        self._paused: frozenset[str] = frozenset()
         self._by_node: dict[int, LeaderTask] = {}
         self._running: set[LeaderTask] = set()
 
@@ -155,17 +156,26 @@ class LeaderTasks:
             self._retire_idle(leader)
             leader.wakeup.set()
 
+    def set_paused(self, topics: frozenset[str]) -> None:
+        """Fetch nothing from these topics.
+
+        Leaders that have no other partitions keep their connections. A broker forgets
+        where a group starts that has acknowledged nothing, if its last one ends.
+        """
+        self._paused = topics
+        self._apply_left_out()
+        self.wake()
+
     def leave_out(self, topics: frozenset[str]) -> None:
         """Leave these topics out of the next fetches."""
         self._left_out = topics
         self._apply_left_out()
-        for leader in self._by_node.values():
-            leader.wakeup.set()
+        self.wake()
 
     def _apply_left_out(self) -> None:
-        names = self._metadata.topic_names
+        names, left_out = self._metadata.topic_names, self._left_out | self._paused
         self.pauses.leave_out(
-            {each for each, name in names.items() if name in self._left_out}
+            {each for each, name in names.items() if name in left_out}
         )
 
     def flush(self, waiter: CommitWaiter) -> None:

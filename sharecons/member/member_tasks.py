@@ -178,8 +178,7 @@ class MemberTasks:
 
     def set_paused(self, topics: frozenset[str]) -> None:
         """Fetch nothing from these topics of the subscription."""
-        self.metadata.paused = topics
-        self._leaders.update()
+        self._leaders.set_paused(topics)
 
     def leave_out(self, topics: frozenset[str]) -> None:
         """Leave these topics out of the next fetches."""

@@ -118,10 +118,7 @@ class ShareMember(Lifecycle):
         self._started.set_paused(topics)
 
     def leave_out(self, topics: frozenset[str]) -> None:
-        """Leave these topics out of the next fetches; deliver their buffered records.
-
-        Unlike `set_paused` this costs no request when a topic is fetched again.
-        """
+        """Fetch nothing from these topics; deliver their buffered records."""
         self._started.leave_out(topics)
 
     @property

@@ -1,8 +1,13 @@
-"""Counts the records that a new group skips because it starts at the end.
+"""Stores where a new group starts that starts at the end, and what it skips.
 
 Kafka's default is that a group starts at the end of a partition that it has not read:
 `share.auto.offset.reset` is latest. The records that are there already are never
 delivered, and nothing shows that. So the consumer logs their number before it joins.
+
+Brokers store a start with the first acknowledgement. Before that, a leader that moves,
+or the last member that stops, moves the start to the new end, past records that were
+written meanwhile. So the first member stores it, as `sharecons groups reset-offsets`
+does. Brokers reject that once the group has members.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,19 +27,28 @@ from sharecons.net.log_offsets import list_offsets
 from sharecons.protocol.admin.broker_errors import broker_error
 from sharecons.protocol.admin.fanout import RETRIABLE
 from sharecons.protocol.admin.models import GroupOffset, OffsetSpec
-from sharecons.protocol.admin.requests import ListShareGroupOffsets, Reply
+from sharecons.protocol.admin.requests import (
+    AlterShareGroupOffsets,
+    ListShareGroupOffsets,
+    Reply,
+)
 from sharecons.protocol.codes import Code
 
-__all__ = ["log_skipped_records", "new_partitions", "new_topics"]
+__all__ = ["new_partitions", "new_topics", "start_at_end"]
 
 GroupOffsets = Mapping[TopicPartition, Reply[GroupOffset]]
 
 ACTION: Final = "list the offsets of"
+STORE_TIMEOUT: Final = 10.0
+"""Seconds. On a new cluster brokers first create a topic: 2 s on Kafka 4.4.0. A topic
+that cannot be created must not delay a start for long."""
+
+STORE_ACTION: Final = "store the start offsets of"
 
 _log = get_logger(__name__)
 
 
-async def log_skipped_records(
+async def start_at_end(
     connection: Connection,
     cluster: Cluster,
     group_id: str,
@@ -43,10 +57,10 @@ async def log_skipped_records(
     *,
     is_chosen: bool,
 ) -> None:
-    """Log how many records a group does not receive that starts at the end.
+    """Store the starts of a group that starts at the end, and log what it skips.
 
     A group that has read all topics costs one request to its coordinator. Errors are
-    ignored, and this returns after `timeout` seconds, as the number is only a hint.
+    ignored, and this returns after `timeout` seconds: the group starts without it.
 
     Args:
         connection: to any broker.
@@ -56,11 +70,14 @@ async def log_skipped_records(
         with anyio.move_on_after(timeout):
             offsets = await _read_offsets(connection, cluster, group_id, timeout)
             names = new_topics(topics, offsets)
-            counts = await _count(cluster, names, offsets, timeout) if names else {}
+            if names:
+                counts = await _start(cluster, group_id, names, offsets, timeout)
+            else:
+                counts = {}
             if any(counts.values()):
                 _log_counts(group_id, counts, is_chosen)
     except Error as error:
-        _log.debug("skipped records unknown", group=group_id, reason=str(error))
+        _log.debug("start at the end not stored", group=group_id, reason=str(error))
 
 
 def new_topics(topics: Sequence[str], offsets: GroupOffsets) -> list[str]:
@@ -130,10 +147,14 @@ def _only(
     return response.get(group_id, missing)
 
 
-async def _count(
-    cluster: Cluster, names: Sequence[str], offsets: GroupOffsets, timeout: float
+async def _start(
+    cluster: Cluster,
+    group_id: str,
+    names: Sequence[str],
+    offsets: GroupOffsets,
+    timeout: float,
 ) -> dict[str, int]:
-    """Return the number of records in the partitions that are new, by topic."""
+    """Store the starts; return how many records new partitions have, by topic."""
     async with BrokerPool(cluster) as brokers:
         executor = AdminExecutor(brokers, Deadline(timeout))
         described = await brokers.request_topics(names, executor.deadline)
@@ -149,12 +170,32 @@ async def _count(
             executor, dict.fromkeys(new, OffsetSpec.EARLIEST), False
         )
         end = await list_offsets(executor, dict.fromkeys(new, OffsetSpec.LATEST), False)
-    ends = end.found
+        ends = end.found
+        starts = {key: found.offset or 0 for key, found in ends.items()}
+        if starts:
+            with anyio.move_on_after(STORE_TIMEOUT):
+                await _store(executor, group_id, starts)
     for key, log_offset in first.found.items():
         if key in ends:
             count = max(0, (ends[key].offset or 0) - (log_offset.offset or 0))
             counts[key.topic] = counts.get(key.topic, 0) + count
     return counts
+
+
+async def _store(
+    executor: AdminExecutor, group_id: str, starts: Mapping[TopicPartition, int]
+) -> None:
+    """Store start offsets, unless the group has members."""
+    request = AlterShareGroupOffsets(group_id=group_id, offsets=starts)
+
+    async def send(
+        node_id: int, keys: tuple[str, ...]
+    ) -> Mapping[str, Reply[Mapping[TopicPartition, Reply[None]]]]:
+        return {group_id: await executor.send(node_id, request)}
+
+    results = await executor.of_groups([group_id], STORE_ACTION, send)
+    if error := results[group_id].error:
+        _log.debug("start at the end not stored", group=group_id, reason=str(error))
 
 
 def _log_counts(group_id: str, counts: Mapping[str, int], is_chosen: bool) -> None:

@@ -9,6 +9,7 @@ from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
 from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.fetchable_partitions import FetchablePartitions
 from sharecons.protocol.fetch.leader import Leader
+from sharecons.protocol.fetch.start_offsets import KEEP_ALIVE
 from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT
@@ -291,7 +292,7 @@ def test_leader_whose_topics_are_all_left_out_fetches_nothing():
     pauses.leave_out({P0.topic_id})
 
     assert harness.next_request() is None
-    assert math.inf == harness.leader.next_deadline(harness.now)
+    assert KEEP_ALIVE == harness.leader.next_deadline(harness.now)
 
 
 def test_partitions_that_are_left_out_are_the_same_object_while_nothing_changes():

@@ -10,6 +10,7 @@ from sharecons.protocol.fetch.events import (
     UnexpectedResponse,
 )
 from sharecons.protocol.fetch.max_wait import SHORT_WAIT
+from sharecons.protocol.fetch.start_offsets import KEEP_ALIVE
 from sharecons.protocol.partitions import Endpoint
 from sharecons.protocol.share_messages import ShareFetch
 from sharecons.record import ACCEPT, RELEASE
@@ -64,7 +65,7 @@ def test_leader_without_a_waiting_reader_sends_nothing():
     harness.open_session()
 
     assert harness.next_request() is None
-    assert math.inf == harness.leader.next_deadline(now=0.0)
+    assert KEEP_ALIVE == harness.leader.next_deadline(now=0.0)
 
 
 def test_fetch_requests_the_leaders_share_of_the_allowance():

@@ -33,6 +33,7 @@ from sharecons.protocol.fetch.events import (
 from sharecons.protocol.fetch.leader import Leader, Request
 from sharecons.protocol.fetch.partition_rotation import PART_SIZE
 from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.start_offsets import KEEP_ALIVE
 from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.share_messages import Range, ShareFetch
 from sharecons.record import ACCEPT, REJECT, RELEASE, RENEW, AcknowledgeType
@@ -503,13 +504,13 @@ class LeaderAndBroker(RuleBasedStateMachine):
 
     @rule()
     def run_without_faults(self) -> None:
-        """Each acknowledgement gets its result, and then the leader is at rest."""
+        """Each acknowledgement gets its result, and then the leader is idle."""
         self.prefetch.waiting_readers = 0
         for _ in range(400):
             self.drive()
             if self.request is not None:
                 self.exchange()
-            elif self.sleeps_until == math.inf or self.leader.finished:
+            elif self.sleeps_until >= self.now + KEEP_ALIVE or self.leader.finished:
                 break
             else:
                 self.now = max(self.now, self.sleeps_until)

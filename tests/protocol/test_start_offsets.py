@@ -5,7 +5,7 @@ import math
 import pytest
 
 from sharecons.protocol.codes import Code
-from sharecons.protocol.fetch.start_offsets import MAX_ATTEMPTS
+from sharecons.protocol.fetch.start_offsets import KEEP_ALIVE, MAX_ATTEMPTS
 from sharecons.protocol.share_messages import ShareFetch
 from tests.protocol.leader_harness import CONNECTION_LOST, LeaderHarness
 from tests.protocol.message_factories import P0, P1, fetch_response, partition_response
@@ -36,7 +36,7 @@ def test_new_partition_is_fetched_once_without_records():
     assert frozenset({P0}) == harness.leader.fixed_starts
     assert 1 == harness.starts_fixed
     assert harness.next_request() is None
-    assert math.inf == harness.leader.next_deadline(harness.now)
+    assert KEEP_ALIVE == harness.leader.next_deadline(harness.now)
 
 
 def test_fetch_for_records_fixes_starts_too():
@@ -87,7 +87,7 @@ def test_partition_that_is_never_listed_is_fetched_a_limited_number_of_times():
     harness = idle_leader(P0)
     fetches = 0
 
-    while harness.leader.next_deadline(harness.now) < math.inf:
+    while not harness.leader.fixed_starts:
         harness.respond(next_start_fetch(harness), fetch_response())
         fetches += 1
 
@@ -125,7 +125,36 @@ def test_partition_with_a_reported_error_is_not_fetched_again():
 
     harness.respond(harness.next_fetch(), fetch_response(error))
 
+    assert KEEP_ALIVE == harness.leader.next_deadline(harness.now)
+
+
+def test_unused_connection_is_kept_open_by_fetches_without_records():
+    harness = idle_leader(P0, P1)
+    loaded = (partition_response(P0), partition_response(P1))
+    harness.respond(harness.next_fetch(), fetch_response(*loaded))
+
+    for number in range(1, 20):
+        fetch = next_start_fetch(harness)
+        harness.respond(fetch, fetch_response())
+
+        assert number * KEEP_ALIVE == harness.now
+        assert (number, -1) == (fetch.share_session_epoch, fetch.max_records)
+        assert not fetch.added | fetch.forgotten
+
+
+def test_leader_without_a_session_or_partitions_keeps_no_connection():
+    harness = idle_leader(P0)
+    harness.respond(harness.next_fetch(), fetch_response(partition_response(P0)))
+
+    harness.leader.set_partitions(frozenset())
     assert math.inf == harness.leader.next_deadline(harness.now)
+    harness.leader.set_partitions(frozenset({P0}))
+    harness.leader.connection_lost(CONNECTION_LOST, harness.now)
+    harness.respond(
+        next_start_fetch(harness), fetch_response(error=Code.UNKNOWN_SERVER_ERROR)
+    )
+
+    assert harness.leader.next_deadline(harness.now) < KEEP_ALIVE
 
 
 def test_starts_are_fixed_again_after_the_connection_was_lost():

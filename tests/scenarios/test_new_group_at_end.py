@@ -3,10 +3,13 @@
 The group starts at the end, which is Kafka's default.
 """
 
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from sharecons import Record, ShareConsumer, ShareWorker
 from tests.kafka_plugin import Admin, Kafka
@@ -26,7 +29,34 @@ def consumer_of(admin: Admin, topic: str, **options: Any) -> ShareConsumer[Any, 
     )
 
 
-def values(records: list[Record[Any, Any]]) -> set[bytes]:
+@asynccontextmanager
+async def latest_worker(
+    admin: Admin, *topics: str
+) -> AsyncIterator[tuple[ShareWorker[Any, Any], list[Any]]]:
+    """Run a worker of a new group that starts at the end; yield what it handles."""
+    handled: list[Any] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        handled.append(record.value)
+
+    worker: ShareWorker[Any, Any] = ShareWorker(
+        topics,
+        handle,
+        group_id=f"group-{topics[0]}",
+        bootstrap_servers=admin.bootstrap_servers,
+        auto_offset_reset="latest",
+        max_wait=0.2,
+        handle_signals=False,
+    )
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(worker.run)
+        with anyio.fail_after(20):
+            await worker.assigned()
+        yield worker, handled
+        worker.stop()
+
+
+def values(records: list[Record[Any, Any]]) -> set[Any]:
     return {record.value for record in records}
 
 
@@ -95,26 +125,101 @@ async def test_worker_processes_records_written_after_its_assignment(
     admin: Admin,
 ) -> None:
     topic = admin.create_topic()
-    handled: list[bytes] = []
-
-    async def handle(record: Record[Any, Any]) -> None:
-        handled.append(record.value)
-
-    worker: ShareWorker[Any, Any] = ShareWorker(
-        topic,
-        handle,
-        group_id=f"group-{topic}",
-        bootstrap_servers=admin.bootstrap_servers,
-        auto_offset_reset="latest",
-        handle_signals=False,
-    )
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(worker.run)
-        with anyio.fail_after(20):
-            await worker.assigned()
+    async with latest_worker(admin, topic) as (_, handled):
         admin.produce(topic, [b"a"])
         await until(lambda: handled == [b"a"])
-        worker.stop()
+
+
+SIX: Final = [b"%d" % number for number in range(6)]
+
+
+@pytest.mark.parametrize("others", [0, 1])
+async def test_records_written_in_a_pause_are_received(
+    admin: Admin, others: int
+) -> None:
+    """A pause of all topics of a leader, and of one of two.
+
+    The start in a topic that is subscribed later is not stored.
+    """
+    paused, first = admin.create_topic(), admin.create_topic()
+    async with consumer_of(admin, first, max_wait=0.2) as consumer:
+        await consumer.assigned()
+        consumer.subscribe(paused, *[first][:others])
+        await until(lambda: paused in {each.topic for each in consumer.assignment})
+        await consumer.assigned()
+        consumer.pause(paused)
+        # real time: the fetches that follow the pause
+        assert [] == await consumer.poll(timeout=0.5)
+        admin.produce(paused, SIX)
+        consumer.resume(paused)
+        received = await take(aiter(consumer), 6)
+
+    assert values(received) == {*SIX}
+
+
+async def test_worker_processes_records_written_in_a_pause(admin: Admin) -> None:
+    paused, other = admin.create_topic(), admin.create_topic()
+    async with latest_worker(admin, paused, other) as (worker, handled):
+        worker.pause(paused)
+        admin.produce(other, [b"other"])
+        await until(lambda: handled == [b"other"])
+        admin.produce(paused, SIX)
+        worker.resume(paused)
+        await until(lambda: sorted(handled) == [*SIX, b"other"])
+
+
+async def test_records_written_after_a_stop_are_received_after_a_restart(
+    admin: Admin,
+) -> None:
+    """The first member of a new group stores the start."""
+    topic = admin.create_topic(partitions=2)
+    admin.produce(topic, [b"before"], partition=1)
+    async with consumer_of(admin, topic) as consumer:
+        await consumer.assigned()
+    for partition in range(2):
+        admin.produce(topic, SIX[partition * 3 :][:3], partition=partition)
+    async with consumer_of(admin, topic) as consumer:
+        received = await take(aiter(consumer), 6)
+
+    assert values(received) == {*SIX}
+
+
+async def test_second_member_of_a_group_moves_no_start(admin: Admin) -> None:
+    topic = admin.create_topic()
+    async with consumer_of(admin, topic) as consumer:
+        await consumer.assigned()
+        admin.produce(topic, SIX)
+        async with consumer_of(admin, topic):
+            received = await take(aiter(consumer), 6)
+
+    assert values(received) == {*SIX}
+
+
+async def test_group_that_starts_at_the_beginning_has_no_stored_start(
+    admin: Admin,
+) -> None:
+    topic = admin.create_topic()
+    admin.produce(topic, SIX)
+    async with consumer_of(admin, topic, auto_offset_reset="earliest") as consumer:
+        received = await take(aiter(consumer), 6)
+
+    assert values(received) == {*SIX}
+
+
+async def test_records_written_during_a_leader_move_are_received(
+    kafka3: Kafka,
+) -> None:
+    admin = kafka3.admin
+    topic = admin.create_topic(replication=3)
+    async with consumer_of(admin, topic) as consumer:
+        await consumer.assigned()
+        leader = admin.leader(topic)
+        await to_thread.run_sync(kafka3.cluster.kill, leader)
+        await until(lambda: admin.leader(topic) not in (leader, -1), within=30)
+        admin.produce(topic, SIX)
+        received = await take(aiter(consumer), 6)
+
+    assert values(received) == {*SIX}
 
 
 async def test_fetch_without_bytes_does_not_fix_the_start(kafka: Kafka) -> None:

@@ -9,6 +9,8 @@ import time
 import anyio
 import pytest
 
+from sharecons import TopicPartition
+from sharecons.admin import ShareGroupAdmin
 from sharecons.protocol.codes import Code
 from sharecons.protocol.group.config_messages import DescribeGroupConfig
 from tests.kafka_plugin import Admin, Kafka
@@ -21,6 +23,7 @@ from tests.scenarios.raw import (
     delivery_counts,
     offsets,
 )
+from tests.scenarios.repeating import repeat
 from tests.scenarios.share_state import share_group_state
 from tests.scenarios.versions import (
     COUNT_AFTER_CLOSE,
@@ -366,6 +369,58 @@ async def test_group_config_defaults(admin: Admin, name: str, value: str) -> Non
         response = await member.leader.send(request, 10)
 
     assert response.value == value
+
+
+@pytest.mark.parametrize(
+    ("ended_by", "kept"),
+    [("idle", True), ("forgotten", True), ("closed", True), ("lost", False)],
+)
+async def test_start_that_is_not_stored_is_kept_until_the_connection_ends(
+    admin: Admin, ended_by: str, *, kept: bool
+) -> None:
+    topic = admin.create_topic()
+    async with RawMember(admin.bootstrap_servers, f"group-{topic}") as member:
+        (partition,) = await member.join(topic)
+        for _ in range(2):
+            await member.fetch_one(partition, wait=0.3, records=-1)
+        if ended_by == "forgotten":
+            await member.fetch(forget=[partition], wait=0.1)
+        elif ended_by == "closed":
+            await member.acknowledge({}, epoch=-1)
+            member.session_epoch = 0
+        elif ended_by == "lost":
+            await member.reconnect()
+            await repeat(
+                lambda: member.fetch(wait=0.0, records=-1),
+                until=lambda each: each.error == Code.SHARE_SESSION_NOT_FOUND,
+            )
+            member.session_epoch = 0
+        admin.produce(topic, [b"0", b"1"])
+        added = [] if ended_by == "idle" else [partition]
+        response = await member.fetch(*added)
+
+    received = [o for each in response.partitions for o in offsets(each)]
+    assert received == ([0, 1] if kept else [])
+
+
+async def test_start_of_a_group_is_stored_only_while_it_has_no_members(
+    admin: Admin,
+) -> None:
+    topic = admin.create_topic()
+    key, group = TopicPartition(topic, 0), f"group-{topic}"
+    admin.produce(topic, [b"0", b"1", b"2"])
+    async with (
+        ShareGroupAdmin(admin.bootstrap_servers) as client,
+        RawMember(admin.bootstrap_servers, group) as member,
+    ):
+        new = await client.alter_share_group_offsets(group, {key: 1})
+        (partition,) = await member.join(topic)
+        joined = await client.alter_share_group_offsets(group, {key: 2})
+        received = offsets(await member.fetch_one(partition))
+
+    assert new[key].ok
+    assert "NON_EMPTY_GROUP" in str(joined[key].error)
+    assert received == [1, 2]
 
 
 async def test_share_coordinator_returns_acknowledgements_but_no_locks(

@@ -302,7 +302,7 @@ def _can_acquire(request: ShareFetch) -> bool:
 
 def _is_unexplained(request: ShareFetch, response: ShareFetchResponse) -> bool:
     """Return whether nothing in the exchange explains an empty response."""
-    return not (
+    return _can_acquire(request) and not (
         request.share_session_epoch == OPENING
         or request.added
         or request.forgotten

@@ -114,7 +114,7 @@ class Leader:
         self._response_handler = ResponseHandler(
             node_id, self._session, prefetch, batcher, self._control, self._pauses
         )
-        self._starts = StartOffsets(spread, self._pauses)
+        self._starts = StartOffsets(spread, self._pauses, self._session)
         self._sent_at: float | None = None  # None while no request is in flight
         self._rejected = False  # the last fetch, and it is repeated
         self.has_backlog = True
@@ -163,9 +163,7 @@ class Leader:
             due = now
         due = min(due, batcher.next_delay_check)
         if self.partitions:
-            due = min(due, self._fetch_due(now))
-        if self._starts.pending:
-            due = min(due, self._starts.next_due())
+            due = min(due, self._fetch_due(now), self._starts.next_due())
         if self._must_reopen(now):
             due = now
         return max(due, self._pause.until)
@@ -184,6 +182,7 @@ class Leader:
         if response.endpoints:
             self.events.append(EndpointsLearned(dict(response.endpoints)))
         self._pause.throttle(now, response.throttle)
+        self._starts.on_response(now)
         if not response.error:
             self._on_success(request, response, sent_at, now)
         else:
@@ -265,7 +264,7 @@ class Leader:
             return self._builder.build_fetch(
                 now, self.partitions, self.leader_count, opening_only=True
             )
-        if self._starts.pending and self._starts.next_due() <= now:
+        if self.partitions and self._starts.next_due() <= now:
             return self._builder.build_start_fetch(self._starts.fetchable(now))
         return None
 

@@ -12,6 +12,11 @@ a record that the application has not requested (measured on Kafka 4.3.0 and 4.4
 
 The response lists the partitions whose state is loaded. The others are fetched again in
 a new session: in the same one, a broker would not list them without records.
+
+A broker forgets the start that it has not stored when the last connection ends on which
+a member of the group had a session. Until then it keeps it, even if the partition has
+left the session, or the session is closed (measured on Kafka 4.4.0). So a connection
+without other requests is kept open by further such fetches.
 """
 
 import math
@@ -22,6 +27,7 @@ from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.error_actions import ErrorAction, action_for
 from sharecons.protocol.fetch.fetch_pauses import FetchPauses
+from sharecons.protocol.fetch.session_manager import ShareSession
 from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.share_messages import (
     PartitionResponse,
@@ -31,7 +37,7 @@ from sharecons.protocol.share_messages import (
     ShareFetchResponse,
 )
 
-__all__ = ["MAX_WAIT", "NO_RECORDS", "UNREACHABLE_BYTES", "StartOffsets"]
+__all__ = ["KEEP_ALIVE", "MAX_WAIT", "NO_RECORDS", "UNREACHABLE_BYTES", "StartOffsets"]
 
 NO_RECORDS: Final = -1
 """The record limit of a fetch that acquires nothing."""
@@ -43,6 +49,11 @@ returns when it has loaded the first one."""
 MAX_WAIT: Final = 0.05
 """Seconds that this fetch waits for brokers to load all partitions. Kafka 4.4.0 takes
 10 to 20 ms for 30 partitions."""
+
+KEEP_ALIVE: Final = 120.0
+"""Seconds without a request after which a fetch for no records is sent. Brokers close
+idle connections after ten minutes (`connections.max.idle.ms`), load balancers after
+four."""
 
 MAX_ATTEMPTS: Final = 10
 """The number of fetches, for about 6 seconds, after which partitions that are not
@@ -58,17 +69,27 @@ class StartOffsets:
         pending: the other partitions of the leader.
     """
 
-    def __init__(self, spread: float, pauses: FetchPauses) -> None:
+    def __init__(
+        self, spread: float, pauses: FetchPauses, session: ShareSession
+    ) -> None:
         self.fixed: frozenset[SharePartition] = frozenset()
         self.pending: frozenset[SharePartition] = frozenset()
+        self._keep_alive_due = math.inf
         self._pauses = pauses
+        self._session = session
         self._not_before = -math.inf
         self._attempts = 0
         self._backoff = Backoff(spread)
 
     def next_due(self) -> float:
-        """Return when to fetch the pending partitions; there must be some."""
+        """Return when to fetch the pending partitions, or to keep the connection."""
+        if not self.pending:
+            return self._keep_alive_due if self._session.is_open else math.inf
         return max(self._not_before, min(map(self._pauses.paused_until, self.pending)))
+
+    def on_response(self, now: float) -> None:
+        """Note that the connection was used."""
+        self._keep_alive_due = now + KEEP_ALIVE
 
     def fetchable(self, now: float) -> frozenset[SharePartition]:
         """Return the pending partitions without those whose errors cause a pause."""
@@ -89,6 +110,7 @@ class StartOffsets:
         It stores a start offset with the first acknowledgement.
         """
         self.fixed = frozenset()
+        self._keep_alive_due = math.inf
         self.set_partitions(partitions)
 
     def on_fetched(

@@ -70,7 +70,6 @@ class Metadata:
         topic_codes: the error codes of the subscribed topics, by name.
         topic_errors: changes of topics' error codes; the caller empties it.
         has_new_topics: a missing subscribed topic has appeared; the caller resets it.
-        paused: topics of the subscription that are not fetched.
         requested_at: when the latest metadata of the subscription was requested.
     """
 
@@ -81,7 +80,6 @@ class Metadata:
         self.topic_errors: list[TopicError] = []
         self.has_new_topics = False
         self.finished = False
-        self.paused: frozenset[str] = frozenset()
         self.requested_at = -math.inf
         self._last_request_at = -math.inf
         self._leaders: dict[SharePartition, PartitionLeader] = {}
@@ -165,12 +163,12 @@ class Metadata:
         return {node_id: frozenset(partitions) for node_id, partitions in led.items()}
 
     def _is_fetched(self, topic_id: TopicId) -> bool:
-        """Return whether a topic is subscribed and not paused, or not known yet.
+        """Return whether a topic is subscribed, or not known yet.
 
         The assignment contains other topics until the coordinator replaces it.
         """
         name = self.topic_names.get(topic_id)
-        return name is None or (name in self._subscribed and name not in self.paused)
+        return name is None or name in self._subscribed
 
     def leaderless(self) -> dict[str, int]:
         """Return by topic how many assigned partitions have no known leader.
