@@ -4,6 +4,7 @@ This module is not compiled, as `receive` is not.
 """
 
 import asyncio
+import sys
 from types import CodeType
 from typing import Any
 from weakref import WeakKeyDictionary, ref
@@ -24,8 +25,12 @@ class Poller:
     In implicit mode a poll accepts the records of the task's previous poll. Records
     that a task has not settled when it ends are released.
 
-    On Python 3.11, asyncio.wait_for() runs `consumer.poll()` as a task of its own. All
-    polls that are tasks of their own count as one reader.
+    On Python 3.11, asyncio.wait_for() runs its coroutine in a task of its own. Polls in
+    it count as polls of the task that waits, as on later versions. Unlike there, a
+    coroutine that fails releases its records.
+
+    An application can also make `consumer.poll()` itself a task. All polls that are
+    tasks of their own count as one reader.
 
     Args:
         queue: returns the records.
@@ -45,12 +50,24 @@ class Poller:
         task: Any = current_task()
         poll = self._polls.get(task)
         if poll is None:
-            if self._is_own_task(task):
+            caller = _caller_of(task)
+            if caller is task and self._is_own_task(task):
                 return await self._poll_in_own_task(deadline, max_records)
-            poll = self._polls[task] = _Poll(self._queue)
-            if isinstance(task, asyncio.Future):
-                _on_end(task, ref(self))
+            poll = self._add(task, caller)
+        if poll.has_failed:
+            poll.has_failed = False
+            self._queue.release_unacknowledged(poll.reader)
         return await self._poll(poll.reader, deadline, max_records)
+
+    def _add(self, task: Any, caller: Any) -> "_Poll":
+        """Return the reader of a task, which is the reader of its caller."""
+        poll = self._polls.get(caller) or _Poll(self._queue)
+        for each in {task, caller}:
+            if each not in self._polls:
+                self._polls[each] = poll
+                if isinstance(each, asyncio.Future):
+                    _on_end(each, ref(self))
+        return poll
 
     async def _poll_in_own_task(
         self, deadline: float, max_records: int | None
@@ -97,19 +114,55 @@ class Poller:
         return getattr(task.get_coro(), "cr_code", None) is self._coroutine
 
     def remove_task(self, task: Any) -> None:
-        """Release the records of a task that has ended."""
-        self._polls.pop(task, None)
+        """Release the records of a task that has ended.
+
+        A task that has a caller leaves them to it, unless it failed.
+        """
+        poll = self._polls.pop(task, None)
+        if poll is not None and (task.cancelled() or task.exception()):
+            poll.has_failed = True
 
 
 class _Poll:
-    """The reader of one task; deleting this removes the reader."""
+    """The reader of one task; deleting this removes the reader.
+
+    Attributes:
+        has_failed: a task that polled for its caller has failed since.
+    """
 
     def __init__(self, queue: DeliveryQueue) -> None:
+        self.has_failed = False
         self.reader = _new_reader(queue)
         self._queue = queue
 
     def __del__(self) -> None:
         self._queue.remove_reader(self.reader)
+
+
+if sys.version_info >= (3, 12):
+
+    def _caller_of(task: Any) -> Any:
+        """Return the task: wait_for() makes no other ones."""
+        return task
+
+else:
+
+    def _caller_of(task: Any) -> Any:
+        """Return the task that waits for this one by asyncio.wait_for(), or this one.
+
+        Nothing refers to the waiting task but its coroutine.
+        """
+        if not isinstance(task, asyncio.Task):
+            return task
+        for other in asyncio.all_tasks():
+            awaited: Any = other.get_coro()
+            while awaited is not None:
+                if getattr(awaited, "cr_code", None) is asyncio.wait_for.__code__ and (
+                    awaited.cr_frame.f_locals["fut"] is task
+                ):
+                    return _caller_of(other)
+                awaited = getattr(awaited, "cr_await", None)
+        return task
 
 
 def _new_reader(queue: DeliveryQueue) -> Reader:

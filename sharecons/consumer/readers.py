@@ -142,7 +142,7 @@ class Reader:
         unacknowledged: the records delivered to it that it has not settled.
         waiter: wakes it.
         per_record: it takes records one by one; each read settles those before.
-        is_loop: it is a loop over records or batches.
+        is_loop: it is a loop over records or batches, and not the calls of poll().
         woken: it was woken and has not run since.
         poll_times: when it last requested records and received some.
     """
@@ -176,7 +176,8 @@ class Readers:
 
     def __init__(self, check_caller: Callable[[], None], group_id: str = "") -> None:
         self._check_caller = check_caller
-        self._left_loops = LeftLoops(group_id)
+        self._left_loops = LeftLoops(group_id, is_loops=True)
+        self._left_tasks = LeftLoops(group_id, is_loops=False)
         self._holder: Reader | None = None
         self._busy: dict[Reader, None] = {}
         self._waiting: deque[Reader] = deque()
@@ -280,8 +281,9 @@ class Readers:
         has_accepted = reader.unacknowledged.has_accepted
         has_records = reader.unacknowledged.count > 0
         released = self.settle(reader, accept=False)
-        if reader.is_loop and (has_accepted or has_records):
-            self._left_loops.on_left(released_first=released and not has_accepted)
+        if has_accepted or has_records:
+            left = self._left_loops if reader.is_loop else self._left_tasks
+            left.on_left(released_first=released and not has_accepted)
 
     def _release_undeserializable(self, now: float) -> None:
         """Release records that could not be deserialized, when their tasks read again.
