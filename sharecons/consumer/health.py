@@ -43,7 +43,7 @@ class Health(Lifecycle):
 
     @property
     def connected(self) -> bool:
-        """True while heartbeats are accepted, and `problems` has no rejected fetch.
+        """True while heartbeats, fetches and acknowledgements are accepted.
 
         False before the first heartbeat is accepted, after a failure, when one is
         overdue by a heartbeat interval, without topics, and once the consumer closes.

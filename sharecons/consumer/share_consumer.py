@@ -367,7 +367,7 @@ class ShareConsumer(
 
     def __repr__(self) -> str:
         topics = ", ".join(self._member.topics)
-        return (
-            f"<ShareConsumer {self._member.state}, group {self.group_id!r}, "
-            f"topics: {topics}>"
-        )
+        member = self._member
+        has_failed = member.state == "open" and member.has_failed
+        state = "failed" if has_failed else member.state
+        return f"<ShareConsumer {state}, group {self.group_id!r}, topics: {topics}>"

@@ -1,8 +1,9 @@
-"""Log lines about fetches that leaders reject, and about partitions that fail.
+"""Log lines about fetches and acknowledgements that leaders reject.
 
 The consumer repeats these fetches by itself. The application receives no error, except
 for a topic without READ, once. A leader that rejects whole fetches is one problem.
-Partitions that fail with the same error are one problem together.
+Partitions that fail with the same error are one problem together. The results of
+acknowledgements have their errors; few programs look at them.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,6 +19,8 @@ from sharecons.protocol.error_advice import advice_for
 from sharecons.protocol.fetch.events import FetchRecovered, PartitionError
 from sharecons.protocol.fetch.fetch_pauses import AUTHORIZATION
 from sharecons.protocol.fetch.retried_errors import (
+    AcksAccepted,
+    AcksRejected,
     FetchAccepted,
     FetchRejected,
     PartitionFetched,
@@ -30,6 +33,10 @@ __all__ = ["FetchEvent", "FetchProblems"]
 QUIET: Final = 10.0
 """Seconds without the error after which it has ended: partitions that fail now and then
 would otherwise cause two lines each time."""
+
+ACKS_QUIET: Final = 60.0
+"""The same of acknowledgements, which need records: a rejected record comes again when
+its lock has ended."""
 
 MAX_NAMED: Final = 3
 """How many partitions a line names."""
@@ -46,21 +53,32 @@ PARTITIONS: Final = ProblemTexts(
     lasts="partitions still cannot be fetched, retrying",
     ends="partitions are fetched again",
 )
+ACKS: Final = ProblemTexts(
+    begins="acknowledgements rejected",
+    lasts="acknowledgements still rejected",
+    ends="acknowledgements accepted again",
+)
 
 PartitionFailed = PartitionRetried | PartitionError
 FetchEvent = (
-    FetchAccepted | FetchRejected | PartitionFailed | PartitionFetched | FetchRecovered
+    AcksAccepted
+    | AcksRejected
+    | FetchAccepted
+    | FetchRejected
+    | PartitionFailed
+    | PartitionFetched
+    | FetchRecovered
 )
 
 
 class FetchProblems:
-    """Logs the fetches of one member that leaders reject.
+    """Logs the fetches and acknowledgements of one member that leaders reject.
 
     Args:
         topic_names: returns topic names by id.
 
     Attributes:
-        logs: the problems of leaders, and of partitions.
+        logs: the problems of leaders, of partitions and of acknowledgements.
     """
 
     def __init__(
@@ -70,9 +88,11 @@ class FetchProblems:
         self._topic_names = topic_names
         self._requests = ProblemLog(log, REQUESTS, delay=LOST_DELAY)
         self._partitions = ProblemLog(log, PARTITIONS, delay=LOST_DELAY, gap=LOST_DELAY)
-        self.logs = (self._requests, self._partitions)
+        self._acks = ProblemLog(log, ACKS, delay=LOST_DELAY, gap=ACKS_QUIET)
+        self.logs = (self._requests, self._partitions, self._acks)
         self._rejected: dict[int, FetchRejected] = {}
         self._failed: dict[SharePartition, PartitionFailed] = {}
+        self._unacknowledged: dict[SharePartition, AcksRejected] = {}
 
     def on_event(self, event: FetchEvent) -> None:
         now = self._clock()
@@ -92,15 +112,32 @@ class FetchProblems:
             ):
                 self._failed[share_partition] = event
                 self._partitions.on_failure(
-                    code, now, partitions=self._names(code), **_cause_of(event)
+                    code,
+                    now,
+                    partitions=self._names(code, self._failed),
+                    **_cause_of(event),
                 )
             case PartitionFetched(share_partition) | FetchRecovered(share_partition):
                 self._failed.pop(share_partition, None)
+            case AcksRejected(share_partition, code):
+                self._unacknowledged[share_partition] = event
+                names = self._names(code, self._unacknowledged)
+                self._acks.on_failure(code, now, partitions=names, **_cause_of(event))
+            case AcksAccepted(share_partition):
+                self._on_acknowledged(share_partition, now)
+
+    def _on_acknowledged(self, share_partition: SharePartition, now: float) -> None:
+        """End the problem of an error that no partition has any more."""
+        self._unacknowledged.pop(share_partition, None)
+        for code in self._acks.keys - {e.code for e in self._unacknowledged.values()}:
+            self._acks.on_success(code, now)
 
     @property
     def can_end(self) -> bool:
         """True if `keep_only` can change anything."""
-        return bool(self._rejected or self._failed or self._partitions.keys)
+        return bool(
+            self._rejected or self._failed or self._partitions.keys or self._acks.keys
+        )
 
     def keep_only(
         self, node_ids: Collection[int], assignment: Collection[SharePartition]
@@ -115,18 +152,29 @@ class FetchProblems:
             self._requests.on_success(node_id, now, NOT_NEEDED)
         for share_partition in self._failed.keys() - set(assignment):
             del self._failed[share_partition]
+        for share_partition in self._unacknowledged.keys() - set(assignment):
+            self._on_acknowledged(share_partition, now)
+        for code in self._acks.end_quiet(now, ACKS_QUIET, NOT_NEEDED):
+            for each, event in list(self._unacknowledged.items()):
+                if event.code == code:
+                    del self._unacknowledged[each]
         failing = {event.code for event in self._failed.values()}
         self._partitions.end_quiet(now, QUIET, keep=failing)
 
     def blocks(self, assignment: Collection[SharePartition]) -> bool:
-        """Return whether a leader rejects fetches, or no partition can be fetched.
+        """Return whether a leader rejects requests, or no partition can be used.
 
-        This is so once the problem is logged.
+        This is so once the problem is logged. A partition cannot be used if its fetches
+        or its acknowledgements are rejected.
         """
         if self._requests.is_logged:
             return True
-        failing = self._partitions.is_logged and bool(assignment)
-        return failing and all(each in self._failed for each in assignment)
+        unusable = set(self._failed) if self._partitions.is_logged else set()
+        if self._acks.is_logged:
+            unusable.update(self._unacknowledged)
+            if any(event.is_whole for event in self._unacknowledged.values()):
+                return True
+        return bool(assignment) and unusable.issuperset(assignment)
 
     def error(self) -> BrokerError | None:
         """Return the error of a fetch that is repeated now, or None."""
@@ -137,9 +185,14 @@ class FetchProblems:
                 return _error(f"fetching {self._name(share_partition)}", failed)
         return None
 
-    def _names(self, code: int) -> str:
+    def _names(
+        self,
+        code: int,
+        events: Mapping[SharePartition, PartitionFailed]
+        | Mapping[SharePartition, AcksRejected],
+    ) -> str:
         """Return the names of the partitions with an error."""
-        failing = sorted(p for p, event in self._failed.items() if event.code == code)
+        failing = sorted(p for p, event in events.items() if event.code == code)
         names = ", ".join(map(self._name, failing[:MAX_NAMED]))
         more = len(failing) - MAX_NAMED
         return f"{names} and {more} more" if more > 0 else names
@@ -149,7 +202,9 @@ class FetchProblems:
         return f"{self._topic_names().get(topic_id, '?')}-{partition}"
 
 
-def _cause_of(event: FetchRejected | PartitionFailed) -> Mapping[str, Any]:
+def _cause_of(
+    event: FetchRejected | PartitionFailed | AcksRejected,
+) -> Mapping[str, Any]:
     advice = advice_for(error_advice.FETCH, event.code)
     reason, message = code_name(event.code), event.message or ""
     return {"reason": reason, "message": message, "advice": advice}

@@ -49,6 +49,11 @@ class Lifecycle(ABC):
         self._crash: StoredError | None = None
         self.loop_guard: LoopGuard | None = None
 
+    @property
+    def has_failed(self) -> bool:
+        """True if the background tasks have ended, as they do with the event loop."""
+        return self._crash is not None
+
     # Implemented by the member.
 
     @abstractmethod

@@ -26,6 +26,8 @@ from sharecons.protocol.fetch.events import (
     lost_ranges,
 )
 from sharecons.protocol.fetch.retried_errors import (
+    AcksAccepted,
+    AcksRejected,
     FetchAccepted,
     FetchRejected,
     PartitionFetched,
@@ -137,9 +139,9 @@ class MemberLog:
         return tuple(text for log in self._logs for text in log.lasting())
 
     def is_connected(self) -> bool:
-        """Return whether heartbeats are accepted, and fetches not rejected."""
+        """Return whether heartbeats, fetches and acknowledgements are accepted."""
         membership = self._membership
-        if not membership.heartbeats.is_connected(self._clock()):
+        if self._has_ended or not membership.heartbeats.is_connected(self._clock()):
             return False
         return not self._fetches.blocks(membership.assignment)
 
@@ -192,15 +194,17 @@ class MemberLog:
     def on_event(self, event: LeaderEvent) -> None:
         """Note an event of a leader, if it is about a problem."""
         match event:
-            case MetadataStale(reason, is_outage):
-                if not is_outage:  # outages are logged alone
+            case MetadataStale(reason, is_logged):
+                if not is_logged:
                     self._metadata.on_failure("", self._clock(), reason=reason)
             case UnexpectedResponse(what):
                 self._responses.on_failure("", self._clock(), what=what)
             case Throttled(node_id):
                 self._log.warning(THROTTLED, node_id=node_id)
             case (
-                FetchAccepted()
+                AcksAccepted()
+                | AcksRejected()
+                | FetchAccepted()
                 | FetchRejected()
                 | FetchRecovered()
                 | PartitionError()

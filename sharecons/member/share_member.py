@@ -150,12 +150,17 @@ class ShareMember(Lifecycle):
     # The state.
 
     @property
-    def is_connected(self) -> bool:
-        """True while heartbeats are accepted, and no fetch is rejected again and again.
+    def has_failed(self) -> bool:
+        """True if an error, or the end of the event loop, has ended the member."""
+        has_error = self._tasks is not None and self.buffer.has_failed
+        return has_error or super().has_failed
 
-        False before the first heartbeat is accepted, after a failure, when one is
-        overdue by a heartbeat interval, without topics, and once the member closes.
-        """
+    @property
+    def is_connected(self) -> bool:
+        """True while heartbeats, fetches and acknowledgements are accepted.
+
+        False before the first heartbeat, when one is overdue by an interval, after a
+        failure, without topics, and once the member closes."""
         return self.state == "open" and self._started.problems.is_connected()
 
     @property

@@ -53,6 +53,10 @@ FETCH: Final[Mapping[int, str]] = {
     Code.NOT_COORDINATOR: STATE_COORDINATOR,
     Code.TOPIC_AUTHORIZATION_FAILED: "the principal needs READ on the topic",
     Code.GROUP_AUTHORIZATION_FAILED: "the principal needs READ on the group",
+    Code.UNKNOWN_TOPIC_OR_PARTITION: "the topic was deleted, or its leader does not "
+    "have the partition; if this lasts, read the log of that broker",
+    Code.UNKNOWN_TOPIC_ID: "the topic was deleted, or created again; if this lasts, "
+    "read the log of that broker",
     Code.KAFKA_STORAGE_ERROR: "check the disks and the log of the partition's leader",
     Code.NOT_LEADER_OR_FOLLOWER: "the partition's leader is moving; if this lasts, "
     "check the brokers that have its replicas",

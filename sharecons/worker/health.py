@@ -69,7 +69,7 @@ class WorkerHealth:
 
     @property
     def connected(self) -> bool:
-        """True while heartbeats are accepted, and `problems` has no rejected fetch.
+        """True while heartbeats, fetches and acknowledgements are accepted.
 
         False before the first heartbeat is accepted, after a failure, when one is
         overdue by a heartbeat interval, and once the worker leaves its group.

@@ -22,6 +22,7 @@ from sharecons.protocol.fetch.events import (
     PartitionError,
 )
 from sharecons.protocol.fetch.retried_errors import (
+    AcksRejected,
     FetchAccepted,
     FetchRejected,
     PartitionFetched,
@@ -212,7 +213,10 @@ def test_each_partition_error_has_the_event_of_its_action(code: int):
             LeaderMoved(P0, leader),
             PartitionRetried(P0, code, None),
         ],
-        ErrorAction.REFRESH_METADATA: [MetadataStale(Code(code).name)],
+        ErrorAction.REFRESH_METADATA: [
+            MetadataStale(Code(code).name, is_logged=True),
+            PartitionRetried(P0, code, None),
+        ],
         ErrorAction.REPORT: [PartitionError(P0, code, None)],
     }
     assert expected[error_actions.FETCH_PARTITION[code]] == harness.leader.events
@@ -306,7 +310,10 @@ def test_acknowledge_response_with_a_new_leader_is_reported(code: Code):
         ),
     )
 
-    assert [LeaderMoved(P0, leader)] == harness.leader.events
+    assert [
+        AcksRejected(P0, code, None, is_whole=False),
+        LeaderMoved(P0, leader),
+    ] == harness.leader.events
     assert [code.name] == harness.errors
 
 

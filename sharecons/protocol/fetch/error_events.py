@@ -21,7 +21,11 @@ from sharecons.protocol.share_messages import (
 
 __all__ = ["ack_error_event", "fatal_error", "fetch_error_event", "is_retried"]
 
-_RETRIED: Final = (ErrorAction.RETRY, ErrorAction.FIND_LEADER)
+_RETRIED: Final = (
+    ErrorAction.RETRY,
+    ErrorAction.FIND_LEADER,
+    ErrorAction.REFRESH_METADATA,
+)
 
 
 def fetch_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
@@ -31,7 +35,7 @@ def fetch_error_event(partition: PartitionResponse) -> list[LeaderEvent]:
         case ErrorAction.FIND_LEADER:
             return [LeaderMoved(share_partition, partition.leader)]
         case ErrorAction.REFRESH_METADATA:
-            return [MetadataStale(code_name(partition.error))]
+            return [MetadataStale(code_name(partition.error), is_logged=True)]
         case ErrorAction.REPORT:
             return [PartitionError(share_partition, partition.error, partition.message)]
         case _:

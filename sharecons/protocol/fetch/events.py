@@ -7,6 +7,8 @@ from sharecons.errors import Error
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.positions import OffsetRange, count_offsets
 from sharecons.protocol.fetch.retried_errors import (
+    AcksAccepted,
+    AcksRejected,
     FetchAccepted,
     FetchRejected,
     PartitionFetched,
@@ -62,10 +64,14 @@ class FetchRecovered(NamedTuple):
 
 
 class MetadataStale(NamedTuple):
-    """A request based on the metadata has failed; the broker's outage can be why."""
+    """A request based on the metadata has failed.
+
+    Attributes:
+        is_logged: other lines log why: the broker's outage, or errors of partitions.
+    """
 
     reason: str
-    is_outage: bool = False
+    is_logged: bool = False
 
 
 class LocksLost(NamedTuple):
@@ -129,6 +135,8 @@ class UnexpectedResponse(NamedTuple):
 
 LeaderEvent = (
     Acquired
+    | AcksAccepted
+    | AcksRejected
     | EndpointsLearned
     | FetchAccepted
     | FetchRecovered

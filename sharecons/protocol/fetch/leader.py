@@ -183,6 +183,7 @@ class Leader:
             self.events.append(EndpointsLearned(dict(response.endpoints)))
         self._pause.throttle(now, response.throttle)
         self._starts.on_response(now)
+        self.events += self._response_handler.acks.on_response(request, response)
         if not response.error:
             self._on_success(request, response, sent_at, now)
         else:

@@ -17,6 +17,7 @@ from sharecons.protocol.fetch.events import (
 from sharecons.protocol.fetch.fetch_control import FetchControl
 from sharecons.protocol.fetch.fetch_pauses import FetchPauses
 from sharecons.protocol.fetch.prefetch import Prefetch
+from sharecons.protocol.fetch.retried_errors import RejectedAcks
 from sharecons.protocol.fetch.session_manager import ShareSession
 from sharecons.protocol.partitions import SharePartition, TopicId
 from sharecons.protocol.share_messages import (
@@ -33,6 +34,9 @@ class ResponseHandler:
     """Handles the fetch responses of one leader: makes leases, and events for errors.
 
     `fetch_control` learns from each response when and how much to fetch next.
+
+    Attributes:
+        acks: the partitions whose acknowledgements the leader rejects.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class ResponseHandler:
         control: FetchControl,
         pauses: FetchPauses,
     ) -> None:
+        self.acks = RejectedAcks()
         self._node_id = node_id
         self._session = session
         self._prefetch = prefetch
