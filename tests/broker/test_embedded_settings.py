@@ -1,10 +1,21 @@
 """Unknown settings passed by tests are rejected with suggestions."""
 
+import re
+import subprocess
+
 import pytest
 
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.broker.placement import RequestError
+from sharecons.testing.broker.settings.brokers import BROKERS
 from sharecons.testing.broker.settings.validation import SettingError
+
+RANGE = re.compile(
+    r'<h4><a id="([^"]+)">(?:(?!</li>).)*Valid Values:</th>'
+    r"<td>\[(-?\d+),\.\.\.(?:,(\d+))?\]</td>",
+    re.DOTALL,
+)
+"""A setting's name, and its lowest and highest value, in Kafka's table as HTML."""
 
 
 @pytest.mark.parametrize(
@@ -33,6 +44,48 @@ def test_unknown_broker_setting_raises(name, message):
 def test_invalid_broker_setting_raises():
     with pytest.raises(ValueError, match="num.partitions: Not a number of type INT"):
         EmbeddedBroker(settings={"num.partitions": "many"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("max.delivery.count.limit", 26, "no more than 25"),
+        ("max.delivery.count.limit", 4, "at least 5"),
+        ("delivery.count.limit", 11, "no more than 10"),
+        ("min.delivery.count.limit", 6, "no more than 5"),
+        ("max.record.lock.duration.ms", 3_600_001, "no more than 3600000"),
+        ("min.record.lock.duration.ms", 999, "at least 1000"),
+        ("max.partition.max.record.locks", 10_001, "no more than 10000"),
+        ("max.size", 1001, "no more than 1000"),
+        ("max.share.sessions", 0, "at least 1"),
+    ],
+)
+def test_broker_setting_outside_of_its_range_raises(name, value, reason):
+    message = (
+        f"Invalid value {value} for configuration group.share.{name}: "
+        f"Value must be {reason}"
+    )
+    with pytest.raises(ValueError, match=message):
+        EmbeddedBroker(settings={f"group.share.{name}": value})
+
+
+@pytest.mark.kafka
+def test_ranges_of_group_settings_are_those_of_a_real_kafka(real_kafka):
+    """Brokers do not change most of these settings: Kafka's own table has them."""
+    if real_kafka.version not in ("4.3.0", "4.4.0"):
+        pytest.skip("other versions have other ranges")
+    command = real_kafka.cluster.java_command("kafka.server.KafkaConfig")
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    found = {
+        name: (int(lowest), int(highest) if highest else None)
+        for name, lowest, highest in RANGE.findall(table)
+        if name in BROKERS and name.startswith(("group.", "share."))
+    }
+
+    assert found["group.share.max.delivery.count.limit"] == (5, 25)
+    assert found == {
+        name: (BROKERS[name].min_value, BROKERS[name].max_value) for name in found
+    }
 
 
 @pytest.mark.parametrize(

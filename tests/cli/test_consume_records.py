@@ -345,7 +345,7 @@ def test_member_with_unread_output_sends_heartbeats(broker, topic, group):
 @pytest.mark.slow("starts a process")
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="Linux has it")
 def test_record_whose_lock_has_ended_is_not_written():
-    shortest = {"group.share.min.record.lock.duration.ms": "100"}
+    shortest = {"group.share.min.record.lock.duration.ms": "1000"}
     lock = {"share.record.lock.duration.ms": "1000"}
     with EmbeddedBroker(topics={"jobs": 1}, settings=shortest) as broker:
         broker.set_group_config("g", {"share.auto.offset.reset": "earliest", **lock})

@@ -36,14 +36,14 @@ async def running(*topics: str) -> AsyncIterator[EmbeddedBroker]:
     """Run two brokers; no delivery limit is reached."""
     settings = {
         "group.share.assignment.interval.ms": 0,
-        "group.share.max.delivery.count.limit": 100,
+        "group.share.max.delivery.count.limit": 25,
     }
     async with EmbeddedBroker(brokers=2, settings=settings, listen=False) as broker:
         for topic in topics:
             broker.create_topic(topic, PARTITIONS)
             config = {
                 "share.auto.offset.reset": "earliest",
-                "share.delivery.count.limit": 100,
+                "share.delivery.count.limit": 25,
                 # Members live for less than 5 s: they must learn what others left.
                 "share.heartbeat.interval.ms": 500,
             }

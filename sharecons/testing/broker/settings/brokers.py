@@ -1,8 +1,8 @@
 """The settings of brokers that have an effect here or that clients can request.
 
-One row each: name, type, default ("-" is none, EMPTY is ""), and whether it can be
-changed while the broker runs. Settings of disks, controllers, TLS, SASL and remote
-storage are left out.
+One row each: name, type, default ("-" is none, EMPTY is ""), for groups the lowest and
+the highest value, and whether it can be changed while the broker runs. Settings of
+disks, controllers, TLS, SASL and remote storage are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,56 +51,56 @@ delete.topic.enable BOOLEAN true
 errors.deadletterqueue.auto.create.topics.enable BOOLEAN false dynamic
 errors.deadletterqueue.topic.name.prefix STRING dlq. dynamic
 fetch.max.bytes INT 57671680
-group.consumer.assignment.interval.ms INT 1000 dynamic
+group.consumer.assignment.interval.ms INT 1000 0.. dynamic
 group.consumer.assignors LIST uniform,range
-group.consumer.heartbeat.interval.ms INT 5000
-group.consumer.max.assignment.interval.ms INT 15000
-group.consumer.max.heartbeat.interval.ms INT 15000
-group.consumer.max.session.timeout.ms INT 60000
-group.consumer.max.size INT 2147483647
+group.consumer.heartbeat.interval.ms INT 5000 1..
+group.consumer.max.assignment.interval.ms INT 15000 0..
+group.consumer.max.heartbeat.interval.ms INT 15000 1..
+group.consumer.max.session.timeout.ms INT 60000 1..
+group.consumer.max.size INT 2147483647 1..
 group.consumer.migration.policy STRING bidirectional
-group.consumer.min.assignment.interval.ms INT 0
-group.consumer.min.heartbeat.interval.ms INT 5000
-group.consumer.min.session.timeout.ms INT 45000
-group.consumer.session.timeout.ms INT 45000
+group.consumer.min.assignment.interval.ms INT 0 0..
+group.consumer.min.heartbeat.interval.ms INT 5000 1..
+group.consumer.min.session.timeout.ms INT 45000 1..
+group.consumer.session.timeout.ms INT 45000 1..
 group.initial.rebalance.delay.ms INT 3000
 group.max.session.timeout.ms INT 1800000
-group.max.size INT 2147483647
+group.max.size INT 2147483647 1..
 group.min.session.timeout.ms INT 6000
-group.share.assignment.interval.ms INT 1000 dynamic
+group.share.assignment.interval.ms INT 1000 0.. dynamic
 group.share.assignors LIST simple
-group.share.delivery.count.limit INT 5
-group.share.heartbeat.interval.ms INT 5000
-group.share.max.assignment.interval.ms INT 15000
-group.share.max.delivery.count.limit INT 10
-group.share.max.heartbeat.interval.ms INT 15000
-group.share.max.partition.max.record.locks INT 4000
-group.share.max.record.lock.duration.ms INT 60000
-group.share.max.session.timeout.ms INT 60000
-group.share.max.share.sessions INT 2000
-group.share.max.size INT 200
-group.share.min.assignment.interval.ms INT 0
-group.share.min.delivery.count.limit INT 2
-group.share.min.heartbeat.interval.ms INT 5000
-group.share.min.partition.max.record.locks INT 100
-group.share.min.record.lock.duration.ms INT 15000
-group.share.min.session.timeout.ms INT 45000
-group.share.partition.max.record.locks INT 2000
-group.share.record.lock.duration.ms INT 30000
-group.share.session.timeout.ms INT 45000
-group.streams.assignment.interval.ms INT 1000 dynamic
-group.streams.heartbeat.interval.ms INT 5000
-group.streams.initial.rebalance.delay.ms INT 3000
-group.streams.max.assignment.interval.ms INT 15000
-group.streams.max.heartbeat.interval.ms INT 15000
-group.streams.max.session.timeout.ms INT 60000
-group.streams.max.size INT 2147483647
-group.streams.max.standby.replicas INT 2
-group.streams.min.assignment.interval.ms INT 0
-group.streams.min.heartbeat.interval.ms INT 5000
-group.streams.min.session.timeout.ms INT 45000
-group.streams.num.standby.replicas INT 0
-group.streams.session.timeout.ms INT 45000
+group.share.delivery.count.limit INT 5 2..10
+group.share.heartbeat.interval.ms INT 5000 1..
+group.share.max.assignment.interval.ms INT 15000 0..
+group.share.max.delivery.count.limit INT 10 5..25
+group.share.max.heartbeat.interval.ms INT 15000 1..
+group.share.max.partition.max.record.locks INT 4000 2000..10000
+group.share.max.record.lock.duration.ms INT 60000 30000..3600000
+group.share.max.session.timeout.ms INT 60000 1..
+group.share.max.share.sessions INT 2000 1..
+group.share.max.size INT 200 1..1000
+group.share.min.assignment.interval.ms INT 0 0..
+group.share.min.delivery.count.limit INT 2 2..5
+group.share.min.heartbeat.interval.ms INT 5000 1..
+group.share.min.partition.max.record.locks INT 100 100..2000
+group.share.min.record.lock.duration.ms INT 15000 1000..30000
+group.share.min.session.timeout.ms INT 45000 1..
+group.share.partition.max.record.locks INT 2000 100..10000
+group.share.record.lock.duration.ms INT 30000 1000..3600000
+group.share.session.timeout.ms INT 45000 1..
+group.streams.assignment.interval.ms INT 1000 0.. dynamic
+group.streams.heartbeat.interval.ms INT 5000 1..
+group.streams.initial.rebalance.delay.ms INT 3000 0..
+group.streams.max.assignment.interval.ms INT 15000 0..
+group.streams.max.heartbeat.interval.ms INT 15000 1..
+group.streams.max.session.timeout.ms INT 60000 1..
+group.streams.max.size INT 2147483647 1..
+group.streams.max.standby.replicas INT 2 0..
+group.streams.min.assignment.interval.ms INT 0 0..
+group.streams.min.heartbeat.interval.ms INT 5000 1..
+group.streams.min.session.timeout.ms INT 45000 1..
+group.streams.num.standby.replicas INT 0 0..
+group.streams.session.timeout.ms INT 45000 1..
 log.cleaner.delete.retention.ms LONG 86400000 dynamic
 log.cleaner.enable BOOLEAN true
 log.cleaner.max.compaction.lag.ms LONG 9223372036854775807 dynamic
@@ -145,9 +145,9 @@ offsets.topic.replication.factor SHORT 3
 producer.id.expiration.ms INT 86400000 dynamic
 request.timeout.ms INT 30000
 security.inter.broker.protocol STRING PLAINTEXT
-share.coordinator.state.topic.min.isr SHORT 2
-share.coordinator.state.topic.num.partitions INT 50
-share.coordinator.state.topic.replication.factor SHORT 3
+share.coordinator.state.topic.min.isr SHORT 2 1..
+share.coordinator.state.topic.num.partitions INT 50 1..
+share.coordinator.state.topic.replication.factor SHORT 3 1..
 socket.listen.backlog.size INT 50
 socket.receive.buffer.bytes INT 102400
 socket.request.max.bytes INT 104857600
@@ -190,7 +190,11 @@ def _parse_table() -> Mapping[str, Setting]:
 
 def _parse_row(row: Sequence[str], topic_settings: Mapping[str, Setting]) -> Setting:
     """Return the setting of a row; a topic's default has the topic's value range."""
-    name, kind, default, *dynamic = row
+    name, kind, default, *rest = row
+    dynamic = "dynamic" in rest
+    lowest, _, highest = rest[0].partition("..") if rest else ("", "", "")
+    minimum = int(lowest) if lowest.lstrip("-").isdigit() else MIN_VALUES.get(name)
+    maximum = int(highest) if highest else None
     topic_setting = topic_settings.get(name)
     group, _, interval = name.partition(".assignment.")
     bounds = f"{group}.{{}}.assignment.{interval}" if interval and dynamic else ""
@@ -198,12 +202,12 @@ def _parse_row(row: Sequence[str], topic_settings: Mapping[str, Setting]) -> Set
         name=name,
         kind=Kind[kind],
         default={"-": None, "EMPTY": ""}.get(default, default),
-        min_value=topic_setting.min_value if topic_setting else MIN_VALUES.get(name),
-        max_value=topic_setting.max_value if topic_setting else None,
+        min_value=topic_setting.min_value if topic_setting else minimum,
+        max_value=topic_setting.max_value if topic_setting else maximum,
         choices=topic_setting.choices if topic_setting else (),
         min_setting=bounds.format("min"),
         max_setting=bounds.format("max"),
-        dynamic=bool(dynamic),
+        dynamic=dynamic,
         is_later=name.startswith(LATER_PREFIX),
     )
 
