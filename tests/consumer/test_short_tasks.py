@@ -55,7 +55,7 @@ def start_offset(broker: EmbeddedBroker) -> int:
     """Return the first offset that is not settled."""
     try:
         (partition,) = broker.group("billing").partitions
-    except LookupError:  # nobody has joined
+    except LookupError:  # no consumer has joined
         return 0
     return partition.start_offset or 0
 
