@@ -23,7 +23,7 @@ __all__ = ["DELIVERIES", "RECORDS", "TOPICS", "ConsumerHistory", "ConsumerLife"]
 
 TOPICS: Final = {"orders": 3, "refunds": 2}
 RECORDS: Final = 400
-DELIVERIES: Final = 50
+DELIVERIES: Final = 25
 """The delivery limit: no record reaches it, unless its deliveries are wasted."""
 
 LOCKS: Final = (1000, 3000, 10000)

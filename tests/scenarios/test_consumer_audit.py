@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 AUDIT_SETTINGS = {
     **SETTINGS,
     "errors.deadletterqueue.topic.name.prefix": "dlq.",
-    "group.share.max.delivery.count.limit": 100,
+    "group.share.max.delivery.count.limit": 25,
 }
 QUICK = (0, 2)
 
