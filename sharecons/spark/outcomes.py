@@ -24,7 +24,7 @@ from sharecons.producer.client import Producer
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 from sharecons.spark.options import SourceOptions, load_security, read_options
-from sharecons.worker.dead_letter_headers import Origin
+from sharecons.worker.dead_letter_headers import Origin, chain_of, read_letter
 from sharecons.worker.dead_letters import (
     DeadLetterQueue,
     check_no_return,
@@ -175,11 +175,12 @@ class DeadLetterTask:
 
     async def _write_one(self, producer: Producer, row: Any) -> None:
         record = _Record(
+            row.topic,
             _bytes(row.key),
             _bytes(row.value),
             tuple((each.key, _bytes(each.value)) for each in row.headers or ()),
         )
-        check_no_return(record.headers, self.queue)
+        letter = read_letter(record)
         origin = Origin(
             topic=row.topic,
             partition=row.partition,
@@ -188,11 +189,15 @@ class DeadLetterTask:
             delivery_count=row.deliveryCount,
             reason=row.reason,
             timestamp=row.timestamp,
+            dead_lettered=1 if letter is None else letter.dead_lettered + 1,
+            earlier=None if letter is None else chain_of(letter),
         )
+        check_no_return(origin, self.queue)
         await write_dead_letter(producer, self.queue, record, origin)
 
 
 class _Record(NamedTuple):
+    topic: str
     key: bytes | None
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...]

@@ -15,6 +15,7 @@ from sharecons.worker.dead_letters import (
 )
 from sharecons.worker.error_text import error_text, traceback_of
 from sharecons.worker.machine.actions import Copy
+from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.origins import failed_origin
 from sharecons.worker.outcomes import DeadLettered, Moved
@@ -27,6 +28,7 @@ class CopyWriter:
     """Writes each copy once. `sharecons.worker.machine` decides when to repeat it.
 
     Args:
+        decisions: know whether the broker archives a record once it is released.
         observer: connects the copies with the attempts that they follow from.
     """
 
@@ -34,10 +36,12 @@ class CopyWriter:
         self,
         producer: IdempotentProducer,
         group: str,
+        decisions: Decisions,
         observer: MemberObserver | None = None,
     ) -> None:
         self._producer = producer
         self._group = group
+        self._decisions = decisions
         self._observer = observer
 
     async def write(self, copy: Copy) -> None:
@@ -73,8 +77,10 @@ class CopyWriter:
     async def _dead_letter(self, item: WorkItem, letter: DeadLettered) -> None:
         record, error = item.record, letter.error
         queue = DeadLetterQueue(_dead_letter_topic(item))
-        check_no_return(record.headers, queue)
         origin = self._origin(item, item.attempt, letter.reason, error)
+        # The broker archives a last delivery: without a dead letter it would be lost.
+        if not self._decisions.is_last_delivery(item):
+            check_no_return(origin, queue)
         if error is not None:
             origin = origin._replace(traceback=traceback_of(error))
         await write_dead_letter(self._producer, queue, record, origin)

@@ -4,9 +4,10 @@ A worker adds headers whose names begin with `sharecons.`; the record keeps its 
 broker of Kafka 4.4 or newer writes headers that begin with `__dlq.errors.` (KIP-1191),
 without the source's. `read_origin` reads both.
 
-Any producer can write such headers to any topic. So they are read from dead-letter
-topics only, and headers of this form are dropped when a source's record becomes a dead
-letter.
+Any producer can write such headers to any topic, and tools copy records with their
+headers. So headers of this form are dropped when a source's record becomes a dead
+letter, and `read_letter` reads them of a record of a source topic only if they name
+this topic as the one to which a worker wrote the record.
 
 A redriven record has such headers as well. A worker reads only the number of redrives
 from them, as a limit: a forged one can only prevent that a record is redriven.
@@ -21,11 +22,15 @@ from sharecons.worker.error_text import shortened
 __all__ = [
     "Origin",
     "RedriveMark",
+    "chain_of",
+    "earlier_topics",
     "needs_source",
     "origin_headers",
+    "read_letter",
     "read_origin",
     "read_redrive_mark",
     "read_redrives",
+    "read_retry_origin",
     "redrive_headers",
     "reference_headers",
     "without_origin",
@@ -33,6 +38,8 @@ __all__ = [
 
 OWN: Final = "sharecons."
 BROKER: Final = "__dlq.errors."
+BROKER_TOPICS: Final = "dlq."
+"""The brokers' default of `errors.deadletterqueue.topic.name.prefix`."""
 REFERENCE: Final = f"{OWN}reference"
 
 
@@ -50,6 +57,9 @@ class Origin(NamedTuple):
         redrives: how often it was returned to its topic before.
         traceback: the last frames of the last exception; None if there was none.
         dead_lettered: how often it was written to a dead-letter topic, with this time.
+        earlier: the origins of earlier dead letters if the record was a dead letter
+            itself, the first one first: "orders:0:17,orders.dead:2:5".
+        written_to: the dead-letter topic to which a worker wrote it.
     """
 
     topic: str
@@ -64,6 +74,8 @@ class Origin(NamedTuple):
     redrives: int = 0
     traceback: str | None = None
     dead_lettered: int = 1
+    earlier: str | None = None
+    written_to: str | None = None
 
 
 class RedriveMark(NamedTuple):
@@ -88,6 +100,8 @@ _NAMES: Final[Mapping[str, str]] = {
     "redrives": f"{OWN}redrives",
     "traceback": f"{OWN}traceback",
     "dead_lettered": f"{OWN}dead-lettered",
+    "earlier": f"{OWN}earlier-origins",
+    "written_to": f"{OWN}dead-letter-topic",
 }
 _BROKER_NAMES: Final[Mapping[str, str]] = {
     "topic": f"{BROKER}topic",
@@ -171,6 +185,37 @@ def read_origin(headers: Headers) -> Origin | None:
     If a name occurs more than once, the last one counts.
     """
     return _read(headers, _NAMES) or _read(headers, _BROKER_NAMES)
+
+
+def read_retry_origin(headers: Headers) -> Origin | None:
+    """Return the origin of a copy in a retry topic, or None if it has none."""
+    return _read(headers, _NAMES)
+
+
+def read_letter(record: Any) -> Origin | None:
+    """Return the origin of a record of a source topic that is a dead letter, or None.
+
+    A dead letter that was copied to another topic, by hand for example, is none there:
+    it starts as a new record.
+    """
+    origin = _read(record.headers, _NAMES)
+    if origin is not None and origin.written_to == record.topic:
+        return origin
+    if record.topic.startswith(BROKER_TOPICS):
+        return _read(record.headers, _BROKER_NAMES)
+    return None
+
+
+def chain_of(letter: Origin) -> str:
+    """Return `Origin.earlier` for a dead letter of this dead letter."""
+    position = f"{letter.topic}:{letter.partition}:{letter.offset}"
+    return position if letter.earlier is None else f"{letter.earlier},{position}"
+
+
+def earlier_topics(origin: Origin) -> frozenset[str]:
+    """Return the topics in which a record failed before it was this dead letter."""
+    positions = (origin.earlier or "").split(",")
+    return frozenset(each.partition(":")[0] for each in positions if each)
 
 
 def reference_headers(origin: Origin) -> Headers:

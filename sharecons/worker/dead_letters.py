@@ -10,8 +10,8 @@ from sharecons.producer.records import RecordPosition
 from sharecons.protocol.codes import Code
 from sharecons.worker.dead_letter_headers import (
     Origin,
+    earlier_topics,
     origin_headers,
-    read_origin,
     reference_headers,
     without_origin,
 )
@@ -50,7 +50,7 @@ class DeadLetterQueue:
         check_topic("dead_letter", self.topic)
 
 
-def check_no_return(headers: Headers, queue: DeadLetterQueue) -> None:
+def check_no_return(origin: Origin, queue: DeadLetterQueue) -> None:
     """Check that a record is not a dead letter that would return to its topic.
 
     Two workers that have each other's source as dead-letter topic would write the same
@@ -59,18 +59,15 @@ def check_no_return(headers: Headers, queue: DeadLetterQueue) -> None:
     Raises:
         ConfigurationError: it would.
     """
-    origin = read_origin(headers)
-    if origin is None:
-        return
-    if origin.topic == queue.topic:
+    if queue.topic in earlier_topics(origin):
         raise ConfigurationError(
-            f"the record is a dead letter of topic {origin.topic!r}, so it cannot be "
+            f"the record is a dead letter of topic {queue.topic!r}, so it cannot be "
             "one in that topic again: consume another topic, or change dead_letter"
         )
-    if origin.dead_lettered >= MAX_DEAD_LETTERED:
+    if origin.dead_lettered > MAX_DEAD_LETTERED:
         raise ConfigurationError(
-            f"the record was a dead letter {origin.dead_lettered} times: the workers "
-            "write it to each other's topics"
+            f"the record was a dead letter {origin.dead_lettered - 1} times: the "
+            "workers write it to each other's topics"
         )
 
 
@@ -104,6 +101,7 @@ async def write_dead_letter(
 
     `record` has bytes as key, and bytes or a memoryview as value.
     """
+    origin = origin._replace(written_to=queue.topic)
     brief = origin._replace(traceback=None)
     content = value_bytes(record)
     own = without_origin(record.headers)

@@ -2,7 +2,12 @@
 
 from typing import Any
 
-from sharecons.worker.dead_letter_headers import Origin, read_origin, read_redrives
+from sharecons.worker.dead_letter_headers import (
+    Origin,
+    chain_of,
+    read_letter,
+    read_redrives,
+)
 from sharecons.worker.machine.item import WorkItem
 
 __all__ = ["failed_origin", "origin_of_record"]
@@ -11,9 +16,9 @@ __all__ = ["failed_origin", "origin_of_record"]
 def origin_of_record(record: Any, group: str) -> Origin:
     """Return the origin of a record that has not failed before: itself.
 
-    A dead letter that a worker consumes counts how often it was one.
+    A dead letter that a worker consumes keeps its earlier origins, and a count.
     """
-    before = read_origin(record.headers)
+    letter = read_letter(record)
     return Origin(
         topic=record.topic,
         partition=record.partition,
@@ -23,7 +28,8 @@ def origin_of_record(record: Any, group: str) -> Origin:
         reason="",
         timestamp=record.timestamp if record.timestamp >= 0 else None,
         redrives=read_redrives(record.headers),
-        dead_lettered=1 if before is None else before.dead_lettered + 1,
+        dead_lettered=1 if letter is None else letter.dead_lettered + 1,
+        earlier=None if letter is None else chain_of(letter),
     )
 
 

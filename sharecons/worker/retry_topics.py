@@ -19,7 +19,11 @@ from typing import Final, NamedTuple, final
 from sharecons._record import Headers
 from sharecons.config.validation import HOUR, check_number, check_topic
 from sharecons.errors import ConfigurationError
-from sharecons.worker.dead_letter_headers import Origin, origin_headers, read_origin
+from sharecons.worker.dead_letter_headers import (
+    Origin,
+    origin_headers,
+    read_retry_origin,
+)
 
 __all__ = [
     "RetryState",
@@ -126,7 +130,7 @@ def read_retry_state(headers: Headers) -> RetryState | None:
 
     If a name occurs more than once, the last one counts.
     """
-    origin = read_origin(headers)
+    origin = read_retry_origin(headers)
     dues = [value for name, value in headers if name == DUE and value is not None]
     if origin is None or not dues or not dues[-1].isdigit() or len(dues[-1]) > 18:
         return None

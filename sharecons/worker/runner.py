@@ -113,7 +113,7 @@ class Runner:
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
             machine,
-            CopyWriter(producer, access.group_id, observer),
+            CopyWriter(producer, access.group_id, machine.decisions, observer),
             self._failures,
             self._copy_log,
             clock,

@@ -23,9 +23,10 @@ from sharecons import (
     ShareGroupAdmin,
     ShareWorker,
 )
+from sharecons._record import Headers
 from sharecons.demo.network import KillableNetwork
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.worker.dead_letter_headers import Origin, read_origin
+from sharecons.worker.dead_letter_headers import Origin, origin_headers, read_origin
 from tests.dead_letters.letters import records_of
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue
@@ -94,13 +95,15 @@ class Setup:
         partitions = {self.queue.topic: 1}
         await wait_until_settled(self.admin, self.queue.group, partitions, within=15)
 
-    async def origins(self) -> list[Origin]:
-        """Return the origins of the dead letters, by their offsets at the source."""
+    async def letters(self) -> list[Record[Any, Any]]:
         async with ShareGroupAdmin(
             self.admin.bootstrap_servers, network=self.admin.network
         ) as client:
-            letters = await records_of(client, self.dead)
-        found = [read_origin(letter.headers) for letter in letters]
+            return await records_of(client, self.dead)
+
+    async def origins(self) -> list[Origin]:
+        """Return the origins of the dead letters, by their offsets at the source."""
+        found = [read_origin(letter.headers) for letter in await self.letters()]
         return sorted((each for each in found if each), key=lambda each: each.offset)
 
 
@@ -336,6 +339,90 @@ async def test_dead_letter_does_not_return_to_its_topic(
     assert 1 == worker.stats.dead_lettered
     assert 0 == other.stats.dead_lettered
     assert 1 == len(await setup.origins())
+
+
+def forged_headers(topic: str) -> tuple[Headers, Headers]:
+    """Return a worker's and a broker's headers of a dead letter, by another client."""
+    origin = Origin(topic, 0, 0, "other", 1, "forged", dead_lettered=9)
+    fields = {"topic": topic, "partition": 0, "offset": 0, "group": "other"}
+    fields |= {"delivery.count": 5, "message": "forged"}
+    names = ((f"__dlq.errors.{name}", str(fields[name]).encode()) for name in fields)
+    return origin_headers(origin), tuple(names)
+
+
+async def fail(record: Record[Any, Any]) -> None:
+    raise ValueError("bad")
+
+
+async def test_record_with_forged_headers_of_a_dead_letter_is_dead_lettered(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin)
+    for headers in forged_headers(setup.dead):
+        setup.queue.produce([b"a"], headers=headers)
+
+    async with setup.working(fail, retry=ONCE):
+        await setup.wait_until_settled()
+
+    topic = setup.queue.topic
+    assert [(topic, 0, 1), (topic, 1, 1)] == [
+        (each.topic, each.offset, each.dead_lettered) for each in await setup.origins()
+    ]
+
+
+async def test_dead_letter_that_is_written_back_by_hand_is_dead_lettered_each_time(
+    admin: AnyAdmin,
+) -> None:
+    """A tool, or a person, copies it with all headers; nine were too many once."""
+    setup = Setup(admin)
+    setup.queue.produce([b"a"])
+
+    async with setup.working(fail, retry=ONCE) as worker:
+        for count in range(1, 10):
+            await until(lambda count=count: worker.stats.dead_lettered == count)
+            letters = await setup.letters()
+            setup.queue.produce([b"a"], headers=letters[-1].headers)
+        await until(lambda: worker.stats.dead_lettered == 10)
+
+    origins = await setup.origins()
+    assert [(offset, 1, None) for offset in range(10)] == [
+        (each.offset, each.dead_lettered, each.earlier) for each in origins
+    ]
+
+
+async def test_dead_letter_of_a_dead_letter_keeps_its_first_origin(
+    admin: AnyAdmin,
+) -> None:
+    setup, second = Setup(admin), Setup(admin)
+    second.queue.topic = setup.dead
+    setup.queue.produce([b"a"])
+
+    async with setup.working(fail, retry=ONCE), second.working(fail, retry=ONCE):
+        await setup.wait_until_settled()
+        await second.wait_until_settled()
+
+    (origin,) = await second.origins()
+    assert (setup.dead, 0, 0, 2) == (*origin[:3], origin.dead_lettered)
+    assert f"{setup.queue.topic}:0:0" == origin.earlier
+
+
+async def test_dead_letter_on_its_last_delivery_returns_to_its_topic(
+    admin: AnyAdmin,
+) -> None:
+    """The broker would archive it, so it is written, and not lost."""
+    setup, back = Setup(admin), Setup(admin, {"share.delivery.count.limit": "2"})
+    back.queue.topic, back.dead = setup.dead, setup.queue.topic
+    setup.queue.produce([b"a"])
+    async with setup.working(fail, retry=ONCE):
+        await setup.wait_until_settled()
+    with pytest.raises(ValueError, match="bad"):
+        await back.worker(fail, stop_on_error=True).run()
+
+    async with back.working(fail, retry=ONCE):
+        await back.wait_until_settled()
+
+    (origin,) = await back.origins()
+    assert (setup.dead, 2) == (origin.topic, origin.delivery_count)
 
 
 class Falsy(Exception):

@@ -83,6 +83,7 @@ def letter_lines(letter: DeadLetterRecord, data_format: str) -> list[str]:
     if origin is not None:
         rows += [
             ("origin", f"{origin.topic}-{origin.partition}@{origin.offset}"),
+            *[("earlier", each) for each in (origin.earlier or "").split(",") if each],
             ("group", origin.group),
             ("deliveries", str(origin.delivery_count)),
             ("reason", origin.reason),
@@ -110,7 +111,7 @@ def _origin_object(letter: DeadLetterRecord) -> Json:
     origin = letter.origin
     assert origin is not None
     fields = origin._asdict()
-    del fields["redrives"]
+    del fields["redrives"], fields["written_to"]
     if origin.timestamp is not None:
         fields["timestamp"] = json_time(origin.timestamp)
     return fields
