@@ -1,4 +1,4 @@
-"""Creating a topic with the brokers' default replication factor."""
+"""Creating a topic, with retries until a deadline."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,7 +34,12 @@ async def create_topic(executor: AdminExecutor, request: CreateTopic) -> bool:
     """
     backoff = Backoff()
     partitions = None if request.partitions < 0 else request.partitions
-    topic = NewTopic(request.name, partitions=partitions, configs=request.configs)
+    topic = NewTopic(
+        request.name,
+        partitions=partitions,
+        replication_factor=request.replication_factor,
+        configs=request.configs,
+    )
     while True:
         response: Created = await executor.send_to_any(
             CreateTopics((topic,), request.timeout)

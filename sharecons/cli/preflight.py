@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import client_options, output, tables
+from sharecons.cli import client_options, copy_topic_options, output, tables
 
 if TYPE_CHECKING:
     from sharecons.admin import ShareGroupAdmin
@@ -36,6 +36,7 @@ def add_parser(subparsers: "Subparsers") -> None:
             metavar=name.upper(),
             help=f"also check this {name}; can be repeated",
         )
+    copy_topic_options.add_options(parser)
     tables.add_options(parser)
     client_options.add_options(parser)
     parser.set_defaults(run=run)
@@ -53,7 +54,13 @@ async def _check(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Exit
     from sharecons.inspection.diagnosis.checks import Verdict
     from sharecons.inspection.preflight import check_cluster
 
-    checks = await check_cluster(admin, topics=options.topics, groups=options.groups)
+    checks = await check_cluster(
+        admin,
+        topics=options.topics,
+        groups=options.groups,
+        retry_topics=dict(options.retry_topics),
+        dead_letter=options.dead_letter,
+    )
     if options.json:
         tables.write([_row(each) for each in checks], (), as_json=True)
     else:

@@ -1,6 +1,7 @@
 """Checks of whether a cluster is ready: sends the requests, and checks the results."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import anyio
@@ -19,6 +20,11 @@ from sharecons.inspection.dead_letters import (
     read_dead_letter_facts,
 )
 from sharecons.inspection.diagnosis.checks import Check
+from sharecons.inspection.diagnosis.copy_topic_checks import (
+    check_copy_topic,
+    copy_topics,
+    source_topic,
+)
 from sharecons.inspection.diagnosis.dead_letter_checks import (
     check_dead_letters,
     dead_letter_settings,
@@ -38,6 +44,7 @@ from sharecons.inspection.diagnosis.preflight import (
     check_topic,
 )
 from sharecons.inspection.gather import gather, outcome_of
+from sharecons.worker.copy_settings import CopyTopic
 
 __all__ = ["check_cluster"]
 
@@ -46,13 +53,25 @@ TO_CONSUME: Final = {
     "READ": "to consume it",
     "DESCRIBE": "to find its leaders",
 }
+TO_WRITE: Final = {"WRITE": "to write copies"}
+TO_RETRY: Final = {"READ": "to consume it", **TO_WRITE}
 TO_JOIN: Final = {"READ": "to join it", "DESCRIBE": "to look at it"}
 
 
 async def check_cluster(
-    admin: ShareGroupAdmin, *, topics: Iterable[str] = (), groups: Iterable[str] = ()
+    admin: ShareGroupAdmin,
+    *,
+    topics: Iterable[str] = (),
+    groups: Iterable[str] = (),
+    retry_topics: Mapping[str, float] = MappingProxyType({}),
+    dead_letter: str | None = None,
 ) -> tuple[Check, ...]:
     """Check whether share groups can be used, with these topics and groups.
+
+    Args:
+        topics: that a group reads, or the handlers of a worker.
+        retry_topics: of the worker, with their delays in seconds.
+        dead_letter: the dead-letter topic of the worker.
 
     Raises:
         ConnectionFailedError, AuthenticationError: the cluster cannot be reached.
@@ -68,6 +87,9 @@ async def check_cluster(
     checks += await _internal_topics(admin, cluster, known)
     for name in names:
         checks += _topic(name, known[name])
+    copies = copy_topics(names, retry_topics, dead_letter)
+    if copies:
+        checks += await _copy_topics(admin, copies, names)
     if group_ids and _has_share_groups(features):
         checks += await _groups(admin, group_ids, features)
     return tuple(checks)
@@ -123,6 +145,31 @@ def _topic(name: str, described: Result[Topic]) -> Iterator[Check]:
     if described.ok:
         allowed = described.value.authorized_operations
         yield check_rights(f"topic {name}", allowed, TO_CONSUME)
+
+
+async def _copy_topics(
+    admin: ShareGroupAdmin, copies: Sequence[CopyTopic], sources: Iterable[str]
+) -> list[Check]:
+    names = tuple(dict.fromkeys((*sources, *(each.name for each in copies))))
+    described, configs = await gather(
+        admin.describe_topics(*names, authorized_operations=True),
+        admin.describe_topic_configs(*names),
+    )
+    checks: list[Check] = []
+    known = [
+        source_topic(topic.value, outcome_of(configs, topic.value.name))
+        for topic in (outcome_of(described, name) for name in sources)
+        if topic.ok
+    ]
+    for copy in copies:
+        topic = outcome_of(described, copy.name)
+        config = outcome_of(configs, copy.name)
+        checks += check_copy_topic(copy, topic, config, known)
+        if topic.ok:
+            allowed = topic.value.authorized_operations
+            needed = TO_RETRY if copy.is_retry else TO_WRITE
+            checks.append(check_rights(f"topic {copy.name}", allowed, needed))
+    return checks
 
 
 async def _groups(

@@ -23,7 +23,8 @@ Decisions, without I/O:
 
 - `registry`: the handlers of a worker until it starts.
 - `arguments`: whether the arguments of a worker are valid.
-- `copy_topics`: whether retry topics and the dead-letter topic are usable.
+- `copy_settings`, `copy_topics`: whether retry topics and the dead-letter topic are
+  usable.
 - `machine`: the worker as a machine. Its package names its modules.
 - `routes`: which handler processes a record.
 - `options`, `handler_checks`: the options; whether a function can be a handler.

@@ -4,10 +4,9 @@ Decides whether they are usable, and with which settings missing ones are create
 requests are in `start_checks`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from sharecons.config.validation import INT32_MAX
 from sharecons.errors import (
     AuthorizationError,
     BrokerError,
@@ -19,76 +18,61 @@ from sharecons.protocol.admin.models import Topic
 from sharecons.protocol.admin.requests import CreateTopic
 from sharecons.protocol.admin.results import Result
 from sharecons.protocol.codes import Code
-from sharecons.worker.routes import Routes
+from sharecons.worker.copy_settings import (
+    CLEANUP,
+    MAX_BYTES,
+    MIN_REPLICAS,
+    NO_LIMIT,
+    RETENTION,
+    RETENTION_BYTES,
+    CopyTopic,
+    Finding,
+    SourceTopic,
+    problems_text,
+    retention_of,
+    with_headers,
+)
+from sharecons.worker.routes import Route, Routes
 
 __all__ = [
-    "MAX_BYTES",
-    "RETENTION",
-    "CopyTopic",
-    "SourceTopic",
     "copy_topics_of",
     "create_command",
     "creation_of",
     "is_missing",
     "missing_error",
+    "problem_error",
+    "replicas_of",
     "rights_error",
-    "size_error",
 ]
-
-MAX_BYTES: Final = "max.message.bytes"
-RETENTION: Final = "retention.ms"
-CLEANUP: Final = "cleanup.policy"
-
-HEADERS: Final = 16 << 10
-"""Bytes by which copies can be larger than their sources; the reason takes up to 8 KB
-of them, as UTF-8."""
 
 DEFAULT: Final = -1
 """The brokers' default number of partitions, in a CreateTopics request."""
-
-
-class CopyTopic(NamedTuple):
-    """A topic that the worker writes to; it reads retry topics as well.
-
-    Attributes:
-        sources: the topics of the handlers whose records are copied to it.
-    """
-
-    name: str
-    is_retry: bool
-    sources: frozenset[str]
-
-    @property
-    def role(self) -> str:
-        return "retry topic" if self.is_retry else "dead-letter topic"
-
-
-class SourceTopic(NamedTuple):
-    """A topic that the worker consumes; `configs` is empty if it cannot be read."""
-
-    name: str
-    partitions: int
-    configs: Mapping[str, str]
-
-    @property
-    def max_bytes(self) -> int | None:
-        value = self.configs.get(MAX_BYTES)
-        return None if value is None else int(value)
 
 
 def copy_topics_of(routes: Routes) -> list[CopyTopic]:
     """Return the retry topics, and then the dead-letter topics, of all handlers."""
     topics: dict[tuple[bool, str], CopyTopic] = {}
     for route in routes.routes:
-        used = [(True, name) for name in sorted(route.settings.retry_topics.names)]
-        if route.dead_letter is not None:
-            used.append((False, route.dead_letter.topic))
         sources = frozenset(routes.topics_of(route))
-        for is_retry, name in used:
-            other = topics.get((is_retry, name))
-            shared = sources if other is None else sources | other.sources
-            topics[is_retry, name] = CopyTopic(name, is_retry, shared)
+        for topic in _topics_of(route, sources):
+            other = topics.get((topic.is_retry, topic.name), topic)
+            topics[topic.is_retry, topic.name] = topic._replace(
+                sources=sources | other.sources,
+                longest_wait=max(topic.longest_wait, other.longest_wait),
+            )
     return sorted(topics.values(), key=lambda topic: (not topic.is_retry, topic.name))
+
+
+def _topics_of(route: Route, sources: frozenset[str]) -> Iterator[CopyTopic]:
+    for name, wait in route.settings.retry_topics.longest_waits().items():
+        yield CopyTopic(name, True, sources, wait + (route.call.timeout or 0.0))
+    if route.dead_letter is not None:
+        yield CopyTopic(route.dead_letter.topic, False, sources)
+
+
+def replicas_of(topic: Topic) -> int:
+    """Return the number of replicas of the partition that has the fewest."""
+    return min((len(each.replicas) for each in topic.partitions.values()), default=0)
 
 
 def is_missing(described: Result[Topic]) -> bool:
@@ -134,42 +118,42 @@ def missing_error(topics: Sequence[tuple[CopyTopic, str]]) -> BrokerError:
     )
 
 
-def size_error(
-    topic: CopyTopic, max_bytes: int, sources: Iterable[SourceTopic], servers: str
+def problem_error(
+    problems: Mapping[CopyTopic, Sequence[Finding]], servers: str
 ) -> ConfigurationError | None:
-    """Return the error if a topic takes smaller records than a source, or None."""
-    for source in sources:
-        if source.max_bytes is not None and max_bytes < source.max_bytes:
-            return ConfigurationError(
-                f"the {topic.role} {topic.name!r} has {MAX_BYTES}={max_bytes}, less "
-                f"than the {source.max_bytes} of {source.name!r}, so that it does not "
-                f"take copies of its largest records; run: kafka-configs.sh "
-                f"--bootstrap-server {servers} --alter --topic {topic.name} "
-                f"--add-config {MAX_BYTES}={_with_headers(source.max_bytes)}"
-            )
-    return None
+    """Return the error for topics that lose copies for certain, or None."""
+    texts = []
+    for topic, findings in problems.items():
+        certain = [each for each in findings if each.is_certain]
+        if certain:
+            texts.append(problems_text(topic, certain, servers))
+    return ConfigurationError("; ".join(texts)) if texts else None
 
 
 def creation_of(
-    name: str, sources: Sequence[SourceTopic], timeout: float
+    topic: CopyTopic, sources: Sequence[SourceTopic], timeout: float
 ) -> CreateTopic:
     """Return the request that creates a topic for copies of records of its sources.
 
-    It has the partitions and the retention of its sources, the larger value of each,
-    and takes records that are larger by the headers of a copy. Without sources these
-    are the brokers' defaults. Copies of one key are different records, so they are
-    never compacted.
+    It has the partitions, the replicas and the retention of its sources, the larger
+    value of each, and takes records that are larger by the headers of a copy. A retry
+    topic keeps copies until they are tried. Without sources these are the brokers'
+    defaults. Copies of one key are different records, so they are never compacted.
     """
     configs = {CLEANUP: "delete"}
-    retentions = [int(each.configs.get(RETENTION, 0)) for each in sources]
-    if any(retentions):
-        # -1 is without limit.
-        configs[RETENTION] = str(-1 if -1 in retentions else max(retentions))
+    retention = retention_of(topic, sources)
+    if retention is not None:
+        configs[RETENTION] = str(retention)
     sizes = [each.max_bytes for each in sources if each.max_bytes is not None]
     if sizes:
-        configs[MAX_BYTES] = str(_with_headers(max(sizes)))
+        configs[MAX_BYTES] = str(with_headers(max(sizes)))
+    configs[RETENTION_BYTES] = str(NO_LIMIT)
+    replicas = max((each.replicas or 0 for each in sources), default=0)
+    in_sync = [each.number(MIN_REPLICAS) or 0 for each in sources]
+    if replicas and any(in_sync):
+        configs[MIN_REPLICAS] = str(min(replicas, max(in_sync)))
     partitions = max((each.partitions for each in sources), default=DEFAULT)
-    return CreateTopic(name, partitions, configs, timeout)
+    return CreateTopic(topic.name, partitions, configs, timeout, replicas or None)
 
 
 def create_command(request: CreateTopic, servers: str) -> str:
@@ -180,8 +164,6 @@ def create_command(request: CreateTopic, servers: str) -> str:
     if request.partitions != DEFAULT:
         parts.append(f"--partitions {request.partitions}")
     parts += [f"--config {name}={value}" for name, value in request.configs.items()]
+    if request.replication_factor is not None:
+        parts.append(f"--replication-factor {request.replication_factor}")
     return " ".join(parts)
-
-
-def _with_headers(max_bytes: int) -> int:
-    return min(max_bytes + HEADERS, INT32_MAX)

@@ -96,6 +96,10 @@ class RetryTopics:
         """The longest delay, in seconds, that records can have."""
         return STRETCH * self._topics[-1].delay
 
+    def longest_waits(self) -> dict[str, float]:
+        """Return the longest delay, in seconds, of the records in each topic."""
+        return {each.topic: STRETCH * each.delay for each in self._topics}
+
     def topic_for(self, delay: float) -> str:
         """Return the topic for a record that is due after `delay` seconds.
 

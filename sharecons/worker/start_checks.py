@@ -26,18 +26,23 @@ from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.protocol.admin.models import Topic
 from sharecons.protocol.admin.requests import CreateTopic
 from sharecons.protocol.admin.results import Results
-from sharecons.worker.copy_topics import (
-    MAX_BYTES,
-    RETENTION,
+from sharecons.worker.copy_settings import (
+    CONFIGS,
     CopyTopic,
+    Finding,
     SourceTopic,
+    alter_command,
+    find_problems,
+)
+from sharecons.worker.copy_topics import (
     copy_topics_of,
     create_command,
     creation_of,
     is_missing,
     missing_error,
+    problem_error,
+    replicas_of,
     rights_error,
-    size_error,
 )
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.routes import Routes
@@ -74,6 +79,7 @@ class StartChecks:
         self._sources = tuple(routes.by_topic)
         self._creates_topics = create_topics
         self._servers = ",".join(map(str, access.cluster.bootstrap))
+        self._unreadable: dict[str, str] = {}
         self._log = get_logger(__name__, group=access.group_id)
 
     async def run(self, configs: GroupConfigs) -> None:
@@ -141,7 +147,7 @@ class StartChecks:
                     for each in missing
                 ]
             )
-        await self._check_sizes(executor, sources)
+        await self._check_settings(executor, described, sources)
 
     async def _describe(
         self, executor: AdminExecutor, patience: float
@@ -171,21 +177,23 @@ class StartChecks:
         }
         configs = await self._read_configs(executor, tuple(found))
         return [
-            SourceTopic(name, len(topic.partitions), configs.get(name, {}))
+            SourceTopic(
+                name,
+                len(topic.partitions),
+                configs.get(name, {}),
+                replicas_of(topic),
+            )
             for name, topic in found.items()
         ]
 
     async def _read_configs(
         self, executor: AdminExecutor, topics: tuple[str, ...]
     ) -> Mapping[str, Mapping[str, str]]:
-        """Return the configs of topics, except topics whose configs cannot be read.
-
-        Without them sizes are not compared, and new topics have the brokers' defaults.
-        """
-        names = (MAX_BYTES, RETENTION)
-        described = await describe_topic_configs(executor, topics, names)
-        for topic, error in described.errors.items():
-            self._log.info("configs not checked", topic=topic, reason=str(error))
+        """Return the configs of topics, except topics whose configs cannot be read."""
+        described = await describe_topic_configs(executor, topics, CONFIGS)
+        self._unreadable.update(
+            {topic: str(error) for topic, error in described.errors.items()}
+        )
         return {
             topic: {
                 name: entry.value
@@ -195,26 +203,53 @@ class StartChecks:
             for topic, entries in described.found.items()
         }
 
-    async def _check_sizes(
-        self, executor: AdminExecutor, sources: Sequence[SourceTopic]
+    async def _check_settings(
+        self,
+        executor: AdminExecutor,
+        described: Results[str, Topic],
+        sources: Sequence[SourceTopic],
     ) -> None:
         configs = await self._read_configs(
             executor, tuple(topic.name for topic in self._copies)
         )
-        for topic in self._copies:
-            max_bytes = configs.get(topic.name, {}).get(MAX_BYTES)
-            if max_bytes is None:
-                continue
-            own = _sources_of(topic, sources)
-            error = size_error(topic, int(max_bytes), own, self._servers)
-            if error is not None:
-                raise error
+        problems = {
+            topic: find_problems(
+                topic,
+                configs.get(topic.name, {}),
+                replicas_of(described[topic.name].value),
+                sources,
+            )
+            for topic in self._copies
+            if described[topic.name].error is None
+        }
+        error = problem_error(problems, self._servers)
+        if error is not None:
+            raise error
+        for topic, findings in problems.items():
+            self._warn(topic, findings)
+        if self._unreadable:
+            self._log.warning(
+                "configs not checked: copies of records can be lost, or new topics "
+                "have the brokers' defaults. Grant DESCRIBE_CONFIGS on the topics",
+                topics=list(self._unreadable),
+                reason=next(iter(self._unreadable.values())),
+            )
+
+    def _warn(self, topic: CopyTopic, findings: Sequence[Finding]) -> None:
+        for finding in findings:
+            self._log.warning(
+                "copies can be lost: the topic keeps them for a shorter time, or fewer "
+                "of them, than their source",
+                topic=topic.name,
+                problem=str(finding),
+                command=alter_command(topic, [finding], self._servers),
+            )
 
     def _creation(
         self, topic: CopyTopic, sources: Sequence[SourceTopic]
     ) -> CreateTopic:
-        own = _sources_of(topic, sources)
-        return creation_of(topic.name, own, self._access.request_timeout)
+        own = topic.sources_in(sources)
+        return creation_of(topic, own, self._access.request_timeout)
 
     async def _create(self, executor: AdminExecutor, request: CreateTopic) -> None:
         try:
@@ -230,9 +265,3 @@ class StartChecks:
                 partitions=request.partitions,
                 configs=dict(request.configs),
             )
-
-
-def _sources_of(
-    topic: CopyTopic, sources: Sequence[SourceTopic]
-) -> Sequence[SourceTopic]:
-    return [source for source in sources if source.name in topic.sources]

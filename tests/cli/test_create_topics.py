@@ -8,11 +8,14 @@ from sharecons.admin import NewTopic, Topic
 from sharecons.admin import TopicPartitionInfo as Partition
 from sharecons.cli.create_topics.plan import differences
 from sharecons.cli.exit_codes import ExitCode
-from sharecons.worker.copy_topics import SourceTopic
+from sharecons.worker.copy_settings import CopyTopic, SourceTopic
 from tests.broker.clients import new_name
 from tests.cli.run_cli import run_cli
 
-SETTINGS = "cleanup.policy=delete, retention.ms=86400000, max.message.bytes={max_bytes}"
+SETTINGS = (
+    "cleanup.policy=delete, retention.ms=86400000, max.message.bytes={max_bytes}, "
+    "retention.bytes=-1, min.insync.replicas=1"
+)
 
 
 @pytest.fixture(scope="module")
@@ -147,9 +150,28 @@ def test_invalid_names_are_rejected_before_any_request(args, text):
     assert text in result.err
 
 
+def test_retry_topic_that_keeps_copies_for_less_than_their_delay_loses_records(
+    create, kafka, topic
+):
+    retry = f"{topic}.retry"
+    kafka.admin.create_topic(3, retry, config={"retention.ms": "8000"})
+
+    result = create("--retry-topic", f"{retry}=40")
+
+    assert ExitCode.FAILED == result.code
+    assert "retention.ms=8000 instead of 86400000 (records can be lost)" in result.out
+
+
+def test_retry_topic_of_a_source_with_a_short_retention_keeps_its_copies(create, topic):
+    result = create("--retry-topic", f"{topic}.retry=86400", "--dry-run")
+
+    assert "retention.ms=129660000" in result.out
+
+
 # The comparison.
 
 
+COPY = CopyTopic("t", False, frozenset(["s"]))
 WANTED = NewTopic("t", partitions=1, replication_factor=2, configs={"retention.ms": -1})
 FOUND = Topic(
     name="t",
@@ -162,13 +184,15 @@ FOUND = Topic(
 
 
 def test_number_of_replicas_is_compared():
-    (found,) = differences(WANTED, FOUND, {}, [])
+    (found,) = differences(COPY, WANTED, FOUND, {}, [])
 
     assert "replication.factor=3 instead of 2" == str(found)
 
 
 def test_any_limit_of_time_loses_records_if_the_source_has_none():
-    (_, found) = differences(WANTED, FOUND, {"retention.ms": "1000"}, [])
+    source = SourceTopic("s", 1, {"retention.ms": "-1"})
+
+    (_, found) = differences(COPY, WANTED, FOUND, {"retention.ms": "1000"}, [source])
 
     assert found.loses_records
 
@@ -177,8 +201,8 @@ def test_smaller_records_than_the_source_lose_records():
     wanted = NewTopic("t", configs={"max.message.bytes": "1100"})
     source = SourceTopic("s", 1, {"max.message.bytes": "1000"})
 
-    (less,) = differences(wanted, FOUND, {"max.message.bytes": "999"}, [source])
-    (same,) = differences(wanted, FOUND, {"max.message.bytes": "1000"}, [source])
+    (less,) = differences(COPY, wanted, FOUND, {"max.message.bytes": "999"}, [source])
+    (same,) = differences(COPY, wanted, FOUND, {"max.message.bytes": "1000"}, [source])
 
     assert less.loses_records
     assert not same.loses_records

@@ -95,7 +95,7 @@ class Setup:
         partitions = {self.queue.topic: 1}
         await wait_until_settled(self.admin, self.queue.group, partitions, within=15)
 
-    async def letters(self) -> list[Record[Any, Any]]:
+    async def letters(self) -> list[Any]:
         async with ShareGroupAdmin(
             self.admin.bootstrap_servers, network=self.admin.network
         ) as client:

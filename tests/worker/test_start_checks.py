@@ -220,6 +220,42 @@ async def test_topic_that_takes_smaller_records_is_an_error(
     assert f"--topic {name} --add-config max.message.bytes=1064972" in str(error)
 
 
+@pytest.mark.parametrize(
+    ("name", "config", "text"),
+    [
+        ("orders.dead", {"cleanup.policy": "compact"}, "cleanup.policy=compact, which"),
+        ("orders.retry", {"cleanup.policy": "compact,delete"}, "which removes copies"),
+        ("orders.retry", {"retention.ms": 8000}, "retention.ms=8000, which removes"),
+        ("orders.retry", {"retention.bytes": 8000}, "retention.bytes=8000, which can"),
+        ("orders.dead", {"min.insync.replicas": 2}, "more than its 1 replicas"),
+    ],
+)
+async def test_topic_that_loses_copies_is_an_error_with_a_command(
+    broker: EmbeddedBroker, name: str, config: dict[str, str | int], text: str
+) -> None:
+    broker.delete_topic(name)
+    broker.create_topic(name, config=config)
+
+    error = await start_error(broker, **TOPICS)
+
+    assert isinstance(error, ConfigurationError)
+    assert f"topic {name!r} has {next(iter(config))}=" in str(error)
+    assert text in str(error)
+    assert f"--alter --topic {name} --add-config {next(iter(config))}=" in str(error)
+
+
+async def test_topic_with_less_retention_than_its_source_is_one_warning(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.delete_topic("orders.retry")
+    broker.create_topic("orders.retry", config={"retention.ms": 3_600_000})
+    async with working(broker, Handled(), retry=None, **TOPICS) as worker:
+        await until(lambda: bool(worker.assignment))
+
+    assert 1 == caplog.text.count("copies can be lost")
+    assert "retention.ms=3600000, less than the 604800000 of 'orders'" in caplog.text
+
+
 async def test_configs_of_topics_that_cannot_be_read_are_no_error(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -229,7 +265,9 @@ async def test_configs_of_topics_that_cannot_be_read_are_no_error(
         async with working(broker, Handled(), dead_letter="orders.dead"):
             await until(lambda: settled(broker, 1))
 
-    assert "configs not checked" in caplog.text
+    (line,) = (each for each in caplog.records if "configs not" in each.getMessage())
+    assert "WARNING" == line.levelname
+    assert "['orders', 'orders.dead']" in line.getMessage()
 
 
 async def test_missing_source_topic_is_no_error(broker: EmbeddedBroker) -> None:
@@ -308,6 +346,8 @@ async def test_missing_topics_are_created_like_the_source(
             "cleanup.policy": "delete",
             "retention.ms": "7200000",
             "max.message.bytes": "2016384",
+            "retention.bytes": "-1",
+            "min.insync.replicas": "1",
         } == dict(topic.config)
 
 

@@ -8,7 +8,7 @@ whose workers are not allowed to. Read `plan` (which topics, with which settings
 import argparse
 from typing import TYPE_CHECKING, Final
 
-from sharecons.cli import client_options, tables
+from sharecons.cli import client_options, copy_topic_options, tables
 
 if TYPE_CHECKING:
     # A class for annotations only: at run time it cannot be subscripted.
@@ -38,16 +38,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="TOPIC",
         help="a topic that the worker consumes; can be repeated",
     )
-    add(
-        "--retry-topic",
-        dest="retry_topics",
-        type=_parse_retry_topic,
-        action="append",
-        default=[],
-        metavar="NAME[=SECONDS]",
-        help="a retry topic, as for `sharecons run`; can be repeated",
-    )
-    add("--dead-letter", metavar="TOPIC", help="the dead-letter topic")
+    copy_topic_options.add_options(parser)
     add(
         "--partitions",
         type=_parse_count,
@@ -58,7 +49,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--replication-factor",
         type=_parse_count,
         metavar="N",
-        help="the replicas of each partition (default: the brokers' default)",
+        help="the replicas of each partition (default: as the consumed topic)",
     )
     add(
         "--dry-run",
@@ -85,11 +76,6 @@ def run(options: argparse.Namespace) -> int:
     return run_with_admin(
         PROGRAM, options, lambda admin: create_copy_topics(admin, names, options)
     )
-
-
-def _parse_retry_topic(text: str) -> str:
-    # The delay does not matter here, so that options of `run` can be copied.
-    return text.partition("=")[0]
 
 
 def _parse_count(text: str) -> int:

@@ -1,24 +1,17 @@
 """The topics to create, and how existing ones differ from them; no I/O."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from sharecons.config.validation import check_topic_names, check_topics
 from sharecons.errors import ConfigurationError
 from sharecons.protocol.admin.models import NewTopic, Topic
 from sharecons.worker.arguments import check_topics_differ
-from sharecons.worker.copy_topics import (
-    MAX_BYTES,
-    RETENTION,
-    CopyTopic,
-    SourceTopic,
-    creation_of,
-)
+from sharecons.worker.copy_settings import CopyTopic, SourceTopic, find_problems
+from sharecons.worker.copy_topics import creation_of, replicas_of
+from sharecons.worker.retry_topics import STRETCH
 
 __all__ = ["Difference", "TopicNames", "differences", "new_topic"]
-
-CLEANUP: Final = "cleanup.policy"
-NO_LIMIT: Final = -1
 
 
 class TopicNames(NamedTuple):
@@ -34,16 +27,22 @@ class TopicNames(NamedTuple):
 
     @classmethod
     def of(
-        cls, sources: Sequence[str], retry_topics: Sequence[str], dead: str | None
+        cls,
+        sources: Sequence[str],
+        retry_topics: Sequence[tuple[str, float]],
+        dead: str | None,
     ) -> "TopicNames":
         """Return the checked names.
+
+        Args:
+            retry_topics: names, and delays in seconds; 0 if it is not known.
 
         Raises:
             ConfigurationError: a name is invalid, is given twice, or there is no topic
                 to create.
         """
         names = check_topics(sources, name="--topic")
-        retries = check_topics(retry_topics, name="--retry-topic")
+        retries = check_topics([name for name, _ in retry_topics], name="--retry-topic")
         dead_letters = check_topic_names([] if dead is None else [dead])
         check_topics_differ(names, retries, dead_letters)
         if not retries and not dead_letters:
@@ -51,7 +50,10 @@ class TopicNames(NamedTuple):
                 "no topic to create: set --retry-topic, --dead-letter or both"
             )
         copied = frozenset(names)
-        copies = [CopyTopic(name, True, copied) for name in retries]
+        copies = [
+            CopyTopic(name, True, copied, STRETCH * delay)
+            for name, delay in retry_topics
+        ]
         copies += [CopyTopic(name, False, copied) for name in dead_letters]
         return cls(names, tuple(copies))
 
@@ -74,7 +76,7 @@ class Difference(NamedTuple):
 
 
 def new_topic(
-    name: str,
+    copy: CopyTopic,
     sources: Sequence[SourceTopic],
     partitions: int | None,
     replication_factor: int | None,
@@ -83,20 +85,21 @@ def new_topic(
 
     Args:
         partitions: None for the number of the sources.
-        replication_factor: None for the brokers' default.
+        replication_factor: None for the number of the sources.
     """
-    request = creation_of(name, sources, 0.0)
+    request = creation_of(copy, sources, 0.0)
     if partitions is None and request.partitions > 0:
         partitions = request.partitions
     return NewTopic(
-        name,
+        copy.name,
         partitions=partitions,
-        replication_factor=replication_factor,
+        replication_factor=replication_factor or request.replication_factor,
         configs=request.configs,
     )
 
 
 def differences(
+    copy: CopyTopic,
     wanted: NewTopic,
     found: Topic,
     configs: Mapping[str, str],
@@ -107,30 +110,20 @@ def differences(
     Args:
         configs: of the existing topic; a config that is missing is not compared.
     """
-    replicas = [len(each.replicas) for each in found.partitions.values()]
+    replicas = replicas_of(found)
     numbers = [
         ("partitions", len(found.partitions), wanted.partitions),
-        ("replication.factor", min(replicas, default=0), wanted.replication_factor),
+        ("replication.factor", replicas, wanted.replication_factor),
     ]
     differing = [
         Difference(name, str(number), str(expected), False)
         for name, number, expected in numbers
         if expected is not None and number != expected
     ]
-    for name, expected_config in wanted.configs.items():
+    problems = find_problems(copy, configs, replicas, sources)
+    risky = {each.config: each.wanted for each in problems}
+    for name, expected_config in {**risky, **wanted.configs}.items():
         value, expected_value = configs.get(name), str(expected_config)
-        if value is not None and value != expected_value:
-            risk = _loses_records(name, value, expected_value, sources)
-            differing.append(Difference(name, value, expected_value, risk))
+        if value is not None and (value != expected_value or name in risky):
+            differing.append(Difference(name, value, expected_value, name in risky))
     return differing
-
-
-def _loses_records(
-    name: str, found: str, wanted: str, sources: Sequence[SourceTopic]
-) -> bool:
-    if name == RETENTION:
-        limited = int(found) != NO_LIMIT
-        return limited and (int(wanted) == NO_LIMIT or int(found) < int(wanted))
-    if name == MAX_BYTES:
-        return any(int(found) < (each.max_bytes or 0) for each in sources)
-    return name == CLEANUP and "compact" in found

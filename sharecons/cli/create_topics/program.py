@@ -17,7 +17,8 @@ from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
 from sharecons.errors import Error
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
-from sharecons.worker.copy_topics import CopyTopic, SourceTopic, is_missing
+from sharecons.worker.copy_settings import CopyTopic, SourceTopic
+from sharecons.worker.copy_topics import is_missing, replicas_of
 
 __all__ = ["create_copy_topics"]
 
@@ -60,13 +61,18 @@ async def create_copy_topics(
     configs = await admin.describe_topic_configs(*found)
     _warn(configs)
     sources = [
-        SourceTopic(name, len(described[name].value.partitions), _values(configs, name))
-        for name in names.sources
+        SourceTopic(
+            topic.name,
+            len(topic.partitions),
+            _values(configs, topic.name),
+            replicas_of(topic),
+        )
+        for topic in (described[name].value for name in names.sources)
     ]
     lines = []
     for copy in names.copies:
         wanted = new_topic(
-            copy.name, sources, options.partitions, options.replication_factor
+            copy, sources, options.partitions, options.replication_factor
         )
         lines.append(_line(copy, wanted, described, configs, sources))
     await _create(admin, [line for line in lines if not line.action], options.dry_run)
@@ -88,7 +94,7 @@ def _line(
     if outcome.error is not None:
         return _Line(copy, wanted, "failed", error=outcome.error)
     values = _values(configs, copy.name)
-    differing = differences(wanted, outcome.value, values, sources)
+    differing = differences(copy, wanted, outcome.value, values, sources)
     return _Line(copy, wanted, "exists", differing=differing)
 
 

@@ -4,5 +4,6 @@ Read `offset_states` (the status of each offset), `group_facts` (the group's set
 and members), `findings` (reasons and advice), `formats` (numbers and times as text),
 `checks` (the result of a check), `preflight` (is the cluster ready for share groups?),
 `internal_topics` (can coordinators store the state of groups?), `dead_letter_checks`
-(can the brokers write a group's dead letters?).
+(can the brokers write a group's dead letters?), `copy_topic_checks` (do a worker's
+topics keep the copies of records?).
 """

@@ -128,7 +128,7 @@ class TopicMetadata(NamedTuple):
 
 
 class CreateTopic(NamedTuple):
-    """A topic with the brokers' default replication; -1 partitions: their default.
+    """A topic; -1 partitions, and no replication factor: the brokers' default.
 
     `timeout` is in seconds, for the controller. Sent as `CreateTopics`.
     """
@@ -137,6 +137,7 @@ class CreateTopic(NamedTuple):
     partitions: int
     configs: Mapping[str, str]
     timeout: float
+    replication_factor: int | None = None
 
 
 class CreateTopics(NamedTuple):

@@ -1,0 +1,250 @@
+"""Settings of a topic with which it loses the copies of records, or takes none.
+
+One table of rules, for the start of a worker, for `sharecons create-topics` and for
+`sharecons preflight`. A config that cannot be read is not checked.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from sharecons.config.validation import INT32_MAX
+
+__all__ = [
+    "CLEANUP",
+    "CONFIGS",
+    "MAX_BYTES",
+    "MIN_REPLICAS",
+    "NO_LIMIT",
+    "RETENTION",
+    "RETENTION_BYTES",
+    "CopyTopic",
+    "Finding",
+    "SourceTopic",
+    "alter_command",
+    "find_problems",
+    "min_retention",
+    "problems_text",
+    "retention_of",
+    "with_headers",
+]
+
+CLEANUP: Final = "cleanup.policy"
+RETENTION: Final = "retention.ms"
+RETENTION_BYTES: Final = "retention.bytes"
+MAX_BYTES: Final = "max.message.bytes"
+MIN_REPLICAS: Final = "min.insync.replicas"
+CONFIGS: Final = (CLEANUP, RETENTION, RETENTION_BYTES, MAX_BYTES, MIN_REPLICAS)
+
+NO_LIMIT: Final = -1
+
+HEADERS: Final = 16 << 10
+"""Bytes by which copies can be larger than their sources; the reason takes up to 8 KB
+of them, as UTF-8."""
+
+MARGIN: Final = 60.0
+"""Seconds in a retry topic after a record is due: to start a handler, or a worker."""
+
+
+class CopyTopic(NamedTuple):
+    """A topic that the worker writes to; it reads retry topics as well.
+
+    Attributes:
+        sources: the topics of the handlers whose records are copied to it.
+        longest_wait: seconds from the copy to the end of its next attempt, at most; 0
+            if it is not known, and for dead letters.
+    """
+
+    name: str
+    is_retry: bool
+    sources: frozenset[str]
+    longest_wait: float = 0.0
+
+    @property
+    def role(self) -> str:
+        return "retry topic" if self.is_retry else "dead-letter topic"
+
+    def sources_in(self, topics: Iterable["SourceTopic"]) -> list["SourceTopic"]:
+        """Return the topics whose records are copied to this one."""
+        return [each for each in topics if each.name in self.sources]
+
+
+class SourceTopic(NamedTuple):
+    """A topic that the worker consumes; `configs` is empty if it cannot be read.
+
+    Attributes:
+        replicas: of each partition; None if it is not known.
+    """
+
+    name: str
+    partitions: int
+    configs: Mapping[str, str]
+    replicas: int | None = None
+
+    def number(self, config: str) -> int | None:
+        value = self.configs.get(config)
+        return None if value is None else int(value)
+
+    @property
+    def max_bytes(self) -> int | None:
+        return self.number(MAX_BYTES)
+
+
+class Finding(NamedTuple):
+    """A setting with which copies are lost.
+
+    Attributes:
+        wanted: a value with which they are not.
+        why: what happens, as the end of a sentence.
+        is_certain: copies are lost, or never written, while everything works. Otherwise
+            it depends: on how long the worker stands still, or how many copies wait.
+    """
+
+    config: str
+    found: str
+    wanted: str
+    why: str
+    is_certain: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.config}={self.found}, {self.why}"
+
+
+class _Facts(NamedTuple):
+    topic: CopyTopic
+    configs: Mapping[str, str]
+    replicas: int
+    sources: Sequence[SourceTopic]
+
+    def number(self, config: str) -> int | None:
+        value = self.configs.get(config)
+        return None if value is None else int(value)
+
+
+def find_problems(
+    topic: CopyTopic,
+    configs: Mapping[str, str],
+    replicas: int,
+    sources: Iterable[SourceTopic],
+) -> list[Finding]:
+    """Return the settings of an existing topic with which copies are lost.
+
+    Args:
+        configs: those of CONFIGS that can be read.
+        replicas: of the partition that has the fewest; 0 if it is not known.
+        sources: the topics that the worker consumes.
+    """
+    facts = _Facts(topic, configs, replicas, topic.sources_in(sources))
+    found = (rule(facts) for rule in _RULES)
+    return [finding for finding in found if finding is not None]
+
+
+def min_retention(topic: CopyTopic) -> int:
+    """Return the milliseconds for which a retry topic must keep a copy."""
+    return round((topic.longest_wait + MARGIN) * 1000) if topic.is_retry else 0
+
+
+def retention_of(topic: CopyTopic, sources: Iterable[SourceTopic]) -> int | None:
+    """Return the retention of a new topic; None if that of no source is known."""
+    known = [each.number(RETENTION) for each in sources]
+    retentions = [each for each in known if each is not None]
+    if not retentions:
+        return None
+    if NO_LIMIT in retentions:
+        return NO_LIMIT
+    return max(*retentions, min_retention(topic))
+
+
+def with_headers(max_bytes: int) -> int:
+    """Return the `max.message.bytes` of a topic for copies of records of this size."""
+    return min(max_bytes + HEADERS, INT32_MAX)
+
+
+def problems_text(topic: CopyTopic, findings: Sequence[Finding], servers: str) -> str:
+    """Return the settings of a topic, and the command that corrects them."""
+    return (
+        f"the {topic.role} {topic.name!r} has {'; and '.join(map(str, findings))}; "
+        f"run: {alter_command(topic, findings, servers)}"
+    )
+
+
+def alter_command(topic: CopyTopic, findings: Iterable[Finding], servers: str) -> str:
+    configs = ",".join(f"{each.config}={each.wanted}" for each in findings)
+    return (
+        f"kafka-configs.sh --bootstrap-server {servers} --alter --topic {topic.name} "
+        f"--add-config {configs}"
+    )
+
+
+# The rules.
+
+
+def _compaction(facts: _Facts) -> Finding | None:
+    value = facts.configs.get(CLEANUP, "")
+    if "compact" not in value:
+        return None
+    why = "which removes copies whose keys are equal, and takes none without a key"
+    return Finding(CLEANUP, value, "delete", why)
+
+
+def _retention(facts: _Facts) -> Finding | None:
+    value = facts.number(RETENTION)
+    if value is None or value == NO_LIMIT:
+        return None
+    needed = min_retention(facts.topic)
+    wanted = str(retention_of(facts.topic, facts.sources) or needed)
+    if value < needed:
+        why = f"which removes copies before they are tried: they need {needed}"
+        return Finding(RETENTION, str(value), wanted, why)
+    for source in facts.sources:
+        kept = source.number(RETENTION)
+        if kept is not None and (kept == NO_LIMIT or value < kept):
+            why = f"less than the {kept} of {source.name!r}"
+            if kept == NO_LIMIT:
+                why = f"but {source.name!r} has no limit"
+            return Finding(RETENTION, str(value), wanted, why, is_certain=False)
+    return None
+
+
+def _retention_bytes(facts: _Facts) -> Finding | None:
+    value = facts.number(RETENTION_BYTES)
+    if value is None or value == NO_LIMIT or not facts.topic.is_retry:
+        return None
+    kept = [each.number(RETENTION_BYTES) for each in facts.sources]
+    is_certain = any(
+        each is not None and (each == NO_LIMIT or value < each) for each in kept
+    )
+    why = "which can remove copies before they are tried"
+    return Finding(RETENTION_BYTES, str(value), str(NO_LIMIT), why, is_certain)
+
+
+def _size(facts: _Facts) -> Finding | None:
+    value = facts.number(MAX_BYTES)
+    for source in facts.sources:
+        largest = source.max_bytes
+        if value is not None and largest is not None and value < largest:
+            why = (
+                f"less than the {largest} of {source.name!r}, so that it does not take "
+                "copies of its largest records"
+            )
+            return Finding(MAX_BYTES, str(value), str(with_headers(largest)), why)
+    return None
+
+
+def _replicas(facts: _Facts) -> Finding | None:
+    value = facts.number(MIN_REPLICAS)
+    if value is None or not 0 < facts.replicas < value:
+        return None
+    why = (
+        f"more than its {facts.replicas} replicas, so that no copy is ever confirmed "
+        "(or give it more replicas)"
+    )
+    return Finding(MIN_REPLICAS, str(value), str(facts.replicas), why)
+
+
+_RULES: Final[Sequence[Callable[[_Facts], Finding | None]]] = (
+    _compaction,
+    _retention,
+    _retention_bytes,
+    _size,
+    _replicas,
+)
