@@ -18,7 +18,7 @@ from sharecons.net.io.event_loop import Clock
 from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
-from sharecons.worker.positions import position_text
+from sharecons.worker.positions import item_text
 
 __all__ = [
     "BLOCKED_AFTER",
@@ -149,7 +149,7 @@ class BlockedLoopLog:
 
     def on_long_step(self, items: Sequence[WorkItem], seconds: float) -> None:
         """Remember that the handler of these records did not await for `seconds`."""
-        records = tuple(position_text(item.record) for item in items[: MAX_NAMED + 1])
+        records = tuple(item_text(item) for item in items[: MAX_NAMED + 1])
         self._loop.on_step(Call(seconds, self._name_of(items[0].settings), records))
 
     async def run(self) -> None:

@@ -9,7 +9,7 @@ from sharecons.net.io.event_loop import Clock
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.protocol.codes import Code
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.positions import position_of, positions_text
+from sharecons.worker.positions import item_position, item_text, written_text
 
 __all__ = ["CopyLog"]
 
@@ -64,7 +64,7 @@ class CopyLog:
             self._clock(),
             copy_topic=topic,
             records=len(failing),
-            record=positions_text([item.record]),
+            record=item_text(item),
             reason=str(error),
         )
 
@@ -79,6 +79,14 @@ class CopyLog:
         if not failing:
             del self._failing[topic]
             self._no_write.on_success(topic, now)
+
+    def on_moved(self, item: WorkItem, written: tuple[str, int, int]) -> None:
+        """Log where a record was moved to."""
+        self._log.debug(
+            "record moved to a retry topic",
+            **item_position(item),
+            copy=written_text(written),
+        )
 
     def flush(self) -> None:
         """End the problems whose records are not held any more."""
@@ -97,7 +105,7 @@ class CopyLog:
             self._log.error(
                 "dead letter not written before the worker ended; the broker archives "
                 "the record",
-                **position_of(item.record),
+                **item_position(item),
             )
         if len(items) > NOT_WRITTEN:
             self._log.error("dead letters not written", records=len(items))

@@ -5,6 +5,7 @@ import time
 from sharecons.errors import BrokerError
 from sharecons.instrumentation import MemberObserver
 from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.producer.records import RecordPosition
 from sharecons.worker.dead_letter_headers import Origin, without_origin
 from sharecons.worker.dead_letters import (
     TOO_LARGE,
@@ -44,37 +45,37 @@ class CopyWriter:
         self._decisions = decisions
         self._observer = observer
 
-    async def write(self, copy: Copy) -> None:
-        """Write a copy, and wait until the brokers have confirmed it.
+    async def write(self, copy: Copy) -> RecordPosition:
+        """Write a copy; return its position once the brokers have confirmed it.
 
         Raises:
             Error: it is not confirmed.
         """
         if self._observer is None:
-            await self._write(copy)
-            return
+            return await self._write(copy)
         with self._observer.copying(copy.item.record):
-            await self._write(copy)
+            return await self._write(copy)
 
-    async def _write(self, copy: Copy) -> None:
+    async def _write(self, copy: Copy) -> RecordPosition:
         if isinstance(copy.outcome, Moved):
-            await self._move(copy.item, copy.outcome)
-        else:
-            await self._dead_letter(copy.item, copy.outcome)
+            return await self._move(copy.item, copy.outcome)
+        return await self._dead_letter(copy.item, copy.outcome)
 
-    async def _move(self, item: WorkItem, moved: Moved) -> None:
+    async def _move(self, item: WorkItem, moved: Moved) -> RecordPosition:
         record, error = item.record, moved.error
         due = round((time.time() + moved.seconds) * 1000)
         reason = error_text(error) if error is not None else ""
         origin = self._origin(item, moved.attempt - 1, reason, error)
-        await self._producer.send(
+        return await self._producer.send(
             moved.topic,
             value_bytes(record),
             key=record.key,
             headers=(*without_origin(record.headers), *retry_headers(origin, due)),
         )
 
-    async def _dead_letter(self, item: WorkItem, letter: DeadLettered) -> None:
+    async def _dead_letter(
+        self, item: WorkItem, letter: DeadLettered
+    ) -> RecordPosition:
         record, error = item.record, letter.error
         queue = DeadLetterQueue(_dead_letter_topic(item))
         origin = self._origin(item, item.attempt, letter.reason, error)
@@ -83,7 +84,7 @@ class CopyWriter:
             check_no_return(origin, queue)
         if error is not None:
             origin = origin._replace(traceback=traceback_of(error))
-        await write_dead_letter(self._producer, queue, record, origin)
+        return await write_dead_letter(self._producer, queue, record, origin)
 
     def _origin(
         self, item: WorkItem, attempts: int, reason: str, error: Exception | None

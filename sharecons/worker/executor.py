@@ -28,6 +28,7 @@ from sharecons.worker.machine.actions import (
 )
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.worker_machine import WorkerMachine
+from sharecons.worker.outcomes import Moved
 
 __all__ = ["Executor"]
 
@@ -159,14 +160,16 @@ class Executor:
         if not self._machine.is_current(copy):
             return
         try:
-            await self._writer.write(copy)
+            written = await self._writer.write(copy)
         except ClosedError:
             return
         except Error as error:
             self._on_copy_failed(copy, error)
         else:
             self._copy_log.on_written(topic_of(copy), copy.item)
-            self.execute(self._machine.on_copied(copy))
+            if isinstance(copy.outcome, Moved):
+                self._copy_log.on_moved(copy.item, written)
+            self.execute(self._machine.on_copied(copy, written))
 
     def _on_copy_failed(self, copy: Copy, error: Error) -> None:
         actions = self._machine.on_copy_failed(

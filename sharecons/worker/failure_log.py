@@ -22,7 +22,7 @@ from sharecons.worker.outcomes import (
     Released,
     RetryAfter,
 )
-from sharecons.worker.positions import position_of, positions_text
+from sharecons.worker.positions import item_position, items_text, written_text
 from sharecons.worker.quoted_records import SafeTexts
 
 __all__ = ["PERIOD", "FailureLog", "LineLimit"]
@@ -89,7 +89,7 @@ class FailureLog:
         if self._attempts.allows(type(error).__qualname__):
             self._log.warning(
                 "attempt failed",
-                **position_of(failed.item.record),
+                **item_position(failed.item),
                 attempt=failed.attempt,
                 seconds=round(failed.seconds, 3),
                 error=self._texts.error(error, failed.item),
@@ -102,13 +102,15 @@ class FailureLog:
 
         Every such record has its line; only the traceback is limited.
         """
-        item, outcome = given_up
+        item, outcome, written = given_up
         error = outcome.error
         fields = {
-            **position_of(item.record),
+            **item_position(item),
             "attempt": item.attempt,
             "reason": self._texts.reason(outcome.reason, error, item),
         }
+        if written is not None:
+            fields["dead_letter"] = written_text(written)
         # Reject and DeadLetter are no errors.
         raised = item.error if error is None else error
         if raised is not None:
@@ -133,7 +135,7 @@ class FailureLog:
             self._log.warning(
                 "acknowledgement failed; the record is delivered again, except after "
                 "its last delivery",
-                **position_of(item.record),
+                **item_position(item),
                 error=str(error),
             )
 
@@ -143,7 +145,7 @@ class FailureLog:
             "handlers cancelled, because the worker ends; their records are "
             "released and delivered again, except last deliveries",
             records=len(items),
-            positions=positions_text([item.record for item in items]),
+            positions=items_text(items),
         )
 
     def on_locks_lost(self, lost: LocksLost) -> None:
@@ -154,7 +156,7 @@ class FailureLog:
             records=len(lost.items),
             running=lost.running,
             reason=lost.reason,
-            **position_of(lost.items[0].record),
+            **item_position(lost.items[0]),
         )
 
     def flush(self, *, at_end: bool = False) -> None:

@@ -28,6 +28,7 @@ from sharecons.protocol.codes import Code
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import Origin, read_origin
+from sharecons.worker.retry_topics import retry_headers
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working
 
@@ -427,6 +428,41 @@ async def test_failed_attempts_are_logged_with_the_line_that_raised(
     (origin,) = origins(broker)
     assert origin.traceback is not None
     assert 'raise ValueError("not an order")' in origin.traceback
+
+
+async def test_lines_about_a_copy_name_its_origin_and_where_it_was_written(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    origin = Origin("orders", 0, 17, "billing", 1, "failed", attempts=1)
+    broker.produce("orders.retry", [b"a"], headers=retry_headers(origin, 0))
+    broker.produce("orders", [b"b"])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("bad")
+
+    with caplog.at_level(logging.DEBUG, "sharecons"):
+        async with working(
+            broker,
+            fail,
+            retry=RetryPolicy(max_attempts=2, initial=9.0, maximum=9.0, jitter=0.0),
+            retry_topics=[RetryTopic("orders.retry", 9.0)],
+            dead_letter=DEAD,
+        ) as worker:
+            await until(
+                lambda: (worker.stats.dead_lettered, worker.stats.waiting) == (1, 1)
+            )
+
+    lines = [each.getMessage() for each in caplog.records]
+    failed = [each for each in lines if each.startswith("attempt failed")]
+    (letter,) = (each for each in lines if each.startswith("record dead-lettered"))
+    moved = [each for each in lines if each.startswith("record moved")]
+    of_copy = [each for each in failed if "topic=orders.retry" in each]
+    assert ["origin=orders-0@17" in each for each in of_copy] == [True]
+    assert not any("origin=" in each for each in failed if each not in of_copy)
+    assert "origin=orders-0@17" in letter
+    assert "dead_letter=orders.dead-0@0" in letter
+    assert "topic=orders partition=0 offset=0" in moved[0]
+    assert "copy=orders.retry-0@1" in moved[0]
 
 
 async def test_many_failures_of_one_kind_are_counted_in_the_log(

@@ -85,10 +85,15 @@ class AttemptFailed(NamedTuple):
 
 
 class GivenUp(NamedTuple):
-    """Log a record that is rejected, or whose dead letter is confirmed."""
+    """Log a record that is rejected, or whose dead letter is confirmed.
+
+    Attributes:
+        written: topic, partition and offset of the dead letter.
+    """
 
     item: WorkItem
     outcome: Rejected | DeadLettered
+    written: tuple[str, int, int] | None = None
 
 
 class LocksLost(NamedTuple):

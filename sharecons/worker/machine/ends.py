@@ -37,7 +37,7 @@ from sharecons.worker.outcomes import (
     Released,
     RetryAfter,
 )
-from sharecons.worker.positions import position_of
+from sharecons.worker.positions import item_position
 from sharecons.worker.stats import Counts
 
 __all__ = ["RecordEnds"]
@@ -134,8 +134,10 @@ class RecordEnds:
 
     # Copies.
 
-    def on_copied(self, copy: Copy) -> Sequence[Action]:
-        """Accept a record whose copy is confirmed."""
+    def on_copied(
+        self, copy: Copy, written: tuple[str, int, int] | None
+    ) -> Sequence[Action]:
+        """Accept a record whose copy is confirmed, at this position."""
         if not self._copies.is_current(copy):
             return NOTHING  # its lock was lost meanwhile, and it is delivered again
         item, outcome = copy.item, copy.outcome
@@ -145,7 +147,7 @@ class RecordEnds:
             item.meter.on_copied(outcome)
         if isinstance(outcome, DeadLettered):
             self._counts.dead_lettered += 1
-            actions.append(GivenUp(item, outcome))
+            actions.append(GivenUp(item, outcome, written))
         else:
             self._counts.moved += 1
         if not item.is_done:
@@ -235,7 +237,7 @@ class RecordEnds:
         if (item.settings, advice) in self._warned_of:
             return
         self._warned_of.add((item.settings, advice))
-        fields = {**position_of(item.record), "reason": reason}
+        fields = {**item_position(item), "reason": reason}
         if advice:
             fields["advice"] = advice
         actions.append(Warn(RELEASED, fields))

@@ -298,9 +298,11 @@ class WorkerMachine:
         """Return whether a copy is still to be written."""
         return self.copies.is_current(copy)
 
-    def on_copied(self, copy: Copy) -> Sequence[Action]:
-        """Accept a record whose copy is confirmed."""
-        return self._ends.on_copied(copy)
+    def on_copied(
+        self, copy: Copy, written: tuple[str, int, int] | None = None
+    ) -> Sequence[Action]:
+        """Accept a record whose copy is confirmed, at this position."""
+        return self._ends.on_copied(copy, written)
 
     def on_copy_failed(
         self, copy: Copy, now: float, *, is_too_large: bool
