@@ -129,7 +129,7 @@ def find_problems(
     """Return the settings of an existing topic with which copies are lost.
 
     Args:
-        configs: those of CONFIGS that can be read.
+        configs: the ones in CONFIGS that can be read.
         replicas: of the partition that has the fewest; 0 if it is not known.
         sources: the topics that the worker consumes.
     """
@@ -144,7 +144,7 @@ def min_retention(topic: CopyTopic) -> int:
 
 
 def retention_of(topic: CopyTopic, sources: Iterable[SourceTopic]) -> int | None:
-    """Return the retention of a new topic; None if that of no source is known."""
+    """Return the retention of a new topic; None if no source has a known one."""
     known = [each.number(RETENTION) for each in sources]
     retentions = [each for each in known if each is not None]
     if not retentions:
