@@ -24,6 +24,12 @@ from sharecons.producer.client import Producer
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 from sharecons.spark.options import SourceOptions, load_security, read_options
+from sharecons.worker.copy_settings import (
+    CopyTopic,
+    find_problems,
+    problems_text,
+    replicas_of,
+)
 from sharecons.worker.dead_letter_headers import Origin, chain_of, read_letter
 from sharecons.worker.dead_letters import (
     DeadLetterQueue,
@@ -86,7 +92,7 @@ class OutcomeWriter:
 
     Raises:
         ConfigurationError: an option is invalid, or the topic for dead letters does not
-            exist or is one that the source reads.
+            exist, loses records (compaction) or is one that the source reads.
         Error: no broker responds.
     """
 
@@ -218,13 +224,10 @@ def _check_queue(options: SourceOptions, queue: DeadLetterQueue) -> None:
             f"dead_letter is {queue.topic!r}, which the query reads itself; set "
             "another topic"
         )
-    if anyio.run(_is_missing, options, queue.topic):
-        raise ConfigurationError(
-            f"the dead-letter topic {queue.topic!r} does not exist; create it"
-        )
+    anyio.run(_check_topic, options, queue.topic)
 
 
-async def _is_missing(options: SourceOptions, topic: str) -> bool:
+async def _check_topic(options: SourceOptions, topic: str) -> None:
     async with ShareGroupAdmin(
         options.bootstrap_servers,
         client_id=options.client_id,
@@ -232,7 +235,19 @@ async def _is_missing(options: SourceOptions, topic: str) -> bool:
         timeout=TOPIC_TIMEOUT,
     ) as admin:
         result = (await admin.describe_topics(topic))[topic]
-    return is_code(result.error, Code.UNKNOWN_TOPIC_OR_PARTITION)
+        configs = (await admin.describe_topic_configs(topic))[topic]
+    if is_code(result.error, Code.UNKNOWN_TOPIC_OR_PARTITION):
+        raise ConfigurationError(
+            f"the dead-letter topic {topic!r} does not exist; create it"
+        )
+    if result.ok and configs.ok:
+        values = {name: each.value for name, each in configs.value.items()}
+        known = {name: value for name, value in values.items() if value is not None}
+        copy = CopyTopic(topic, False, frozenset())
+        found = find_problems(copy, known, replicas_of(result.value), ())
+        if found:
+            servers = ",".join(map(str, options.bootstrap_servers))
+            raise ConfigurationError(problems_text(copy, found, servers))
 
 
 def _check_columns(batch: DataFrame) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sharecons.config.validation import INT32_MAX
+from sharecons.protocol.admin.models import Topic
 
 __all__ = [
     "CLEANUP",
@@ -24,6 +25,7 @@ __all__ = [
     "find_problems",
     "min_retention",
     "problems_text",
+    "replicas_of",
     "retention_of",
     "with_headers",
 ]
@@ -136,6 +138,11 @@ def find_problems(
     facts = _Facts(topic, configs, replicas, topic.sources_in(sources))
     found = (rule(facts) for rule in _RULES)
     return [finding for finding in found if finding is not None]
+
+
+def replicas_of(topic: Topic) -> int:
+    """Return the number of replicas of the partition that has the fewest."""
+    return min((len(each.replicas) for each in topic.partitions.values()), default=0)
 
 
 def min_retention(topic: CopyTopic) -> int:

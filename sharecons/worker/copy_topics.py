@@ -41,7 +41,6 @@ __all__ = [
     "is_missing",
     "missing_error",
     "problem_error",
-    "replicas_of",
     "rights_error",
 ]
 
@@ -68,11 +67,6 @@ def _topics_of(route: Route, sources: frozenset[str]) -> Iterator[CopyTopic]:
         yield CopyTopic(name, True, sources, wait + (route.call.timeout or 0.0))
     if route.dead_letter is not None:
         yield CopyTopic(route.dead_letter.topic, False, sources)
-
-
-def replicas_of(topic: Topic) -> int:
-    """Return the number of replicas of the partition that has the fewest."""
-    return min((len(each.replicas) for each in topic.partitions.values()), default=0)
 
 
 def is_missing(described: Result[Topic]) -> bool:

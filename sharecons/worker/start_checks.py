@@ -33,6 +33,7 @@ from sharecons.worker.copy_settings import (
     SourceTopic,
     alter_command,
     find_problems,
+    replicas_of,
 )
 from sharecons.worker.copy_topics import (
     copy_topics_of,
@@ -41,7 +42,6 @@ from sharecons.worker.copy_topics import (
     is_missing,
     missing_error,
     problem_error,
-    replicas_of,
     rights_error,
 )
 from sharecons.worker.membership import WorkerMembership

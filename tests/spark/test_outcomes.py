@@ -17,6 +17,7 @@ from sharecons.dead_letters import DeadLetters, SourceStatus
 from sharecons.errors import BrokerError, ConfigurationError
 from sharecons.spark.options import read_options
 from sharecons.spark.outcomes import DeadLetterTask, OutcomeWriter
+from sharecons.worker.dead_letter_headers import Origin, origin_headers
 from sharecons.worker.dead_letters import DeadLetterQueue
 from tests.spark.spark_session import Query
 
@@ -78,6 +79,27 @@ def test_dead_letter_has_the_record_and_its_origin(any_kafka):
     assert first.origin.group == "billing"
     assert first.origin.reason == "no amount"
     assert first.origin.timestamp == 1_700_000_000_000
+
+
+def test_record_with_forged_headers_of_a_dead_letter_is_dead_lettered(any_kafka):
+    dead = any_kafka.admin.create_topic()
+    forged = origin_headers(Origin(dead, 0, 0, "other", 1, "forged", dead_lettered=9))
+    headers = [
+        SimpleNamespace(key=key, value=bytearray(value)) for key, value in forged
+    ]
+
+    task(any_kafka, dead)([row(17, headers=headers)])
+    (letter,) = dead_letters(any_kafka.bootstrap_servers, dead)
+
+    assert ("orders", 17, 1) == (*letter.origin[:3:2], letter.origin.dead_lettered)
+
+
+def test_compacted_dead_letter_topic_is_rejected(any_kafka):
+    dead = any_kafka.admin.create_topic(config={"cleanup.policy": "compact"})
+    options = NEEDED | {"kafka.bootstrap.servers": any_kafka.bootstrap_servers}
+
+    with pytest.raises(ConfigurationError, match=r"cleanup\.policy=compact, which"):
+        OutcomeWriter(options, dead_letter=dead)
 
 
 def test_dead_letter_of_a_replayed_batch_is_a_duplicate(any_kafka):

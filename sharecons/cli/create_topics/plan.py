@@ -7,8 +7,13 @@ from sharecons.config.validation import check_topic_names, check_topics
 from sharecons.errors import ConfigurationError
 from sharecons.protocol.admin.models import NewTopic, Topic
 from sharecons.worker.arguments import check_topics_differ
-from sharecons.worker.copy_settings import CopyTopic, SourceTopic, find_problems
-from sharecons.worker.copy_topics import creation_of, replicas_of
+from sharecons.worker.copy_settings import (
+    CopyTopic,
+    SourceTopic,
+    find_problems,
+    replicas_of,
+)
+from sharecons.worker.copy_topics import creation_of
 from sharecons.worker.retry_topics import STRETCH
 
 __all__ = ["Difference", "TopicNames", "differences", "new_topic"]

@@ -17,8 +17,8 @@ from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
 from sharecons.errors import Error
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
-from sharecons.worker.copy_settings import CopyTopic, SourceTopic
-from sharecons.worker.copy_topics import is_missing, replicas_of
+from sharecons.worker.copy_settings import CopyTopic, SourceTopic, replicas_of
+from sharecons.worker.copy_topics import is_missing
 
 __all__ = ["create_copy_topics"]
 

@@ -13,8 +13,8 @@ from sharecons.worker.copy_settings import (
     SourceTopic,
     alter_command,
     find_problems,
+    replicas_of,
 )
-from sharecons.worker.copy_topics import replicas_of
 from sharecons.worker.retry_topics import STRETCH
 
 __all__ = ["Configs", "check_copy_topic", "copy_topics", "source_topic"]
