@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from sharecons.worker.conditions import RunningCall
 from sharecons.worker.error_text import repr_of
 from sharecons.worker.machine.item import Call
-from sharecons.worker.positions import positions_text
+from sharecons.worker.positions import items_text
 from sharecons.worker.routes import Routes
 
 __all__ = ["long_calls"]
@@ -26,7 +26,7 @@ def long_calls(
             yield RunningCall(
                 now - call.began,
                 routes.of_settings(settings).name,
-                positions_text([item.record for item in call.items]),
+                items_text(call.items),
                 False,
                 settings.concurrency,
             )
