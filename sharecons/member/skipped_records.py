@@ -39,7 +39,7 @@ __all__ = ["new_partitions", "new_topics", "start_at_end"]
 GroupOffsets = Mapping[TopicPartition, Reply[GroupOffset]]
 
 ACTION: Final = "list the offsets of"
-STORE_TIMEOUT: Final = 10.0
+STORE_TIMEOUT: Final = 5.0
 """Seconds. On a new cluster brokers first create a topic: 2 s on Kafka 4.4.0. A topic
 that cannot be created must not delay a start for long."""
 
