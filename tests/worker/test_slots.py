@@ -1,11 +1,13 @@
 """The tasks that call handlers."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 
 import anyio
 import pytest
 
 from sharecons.net.io.event_loop import running_clock
+from sharecons.testing import virtual_time
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.slots import CallSlots
@@ -102,6 +104,23 @@ async def test_slot_of_a_lost_call_is_replaced() -> None:
     assert [2] == calls.ended
 
 
+@pytest.mark.parametrize(
+    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
+)
+async def test_call_that_cancels_its_task_as_it_ends_does_not_cancel_the_next() -> None:
+    numbers = iter(range(10))
+
+    async def handle() -> None:
+        if next(numbers) % 2:
+            task = asyncio.current_task()
+            assert task is not None
+            task.cancel()
+        else:
+            await anyio.sleep(0.01)
+
+    assert 5 == await started_slots(handle, limit=1)
+
+
 async def started_slots(handle: Callable[[], Awaitable[object]], limit: int) -> int:
     """Call `handle` for ten records; return the number of slots that were started."""
     items = [WorkItem(number, 1) for number in range(10)]
@@ -123,8 +142,9 @@ async def started_slots(handle: Callable[[], Awaitable[object]], limit: int) -> 
     )
     with anyio.fail_after(5):
         async with anyio.create_task_group() as tasks:
-            slots.start_calls(tasks)
-            await until(lambda: ended == 10)
+            while ended < 10:
+                slots.start_calls(tasks)
+                await anyio.sleep(0.01)
             slots.end()
     return len(used)
 

@@ -25,7 +25,7 @@ from sharecons import (
 from sharecons.errors import AuthorizationError, ConfigurationError
 from sharecons.member import group_configs
 from sharecons.protocol.codes import Code
-from sharecons.testing import EmbeddedBroker
+from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.dead_letter_headers import Origin, read_origin
 from sharecons.worker.retry_topics import retry_headers
@@ -353,6 +353,34 @@ async def test_handler_that_cancels_its_task_does_not_end_the_worker(
     (origin,) = origins(broker)
     assert 3 == origin.offset
     assert "RuntimeError: the handler cancelled its own task" in origin.reason
+
+
+@pytest.mark.parametrize(
+    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
+)
+@pytest.mark.parametrize("first", ["returns", "fails"])
+async def test_timer_that_cancels_the_task_of_an_ended_handler_hits_no_later_record(
+    broker: EmbeddedBroker, first: str
+) -> None:
+    broker.produce("orders", [b"first", b"a", b"b"])
+
+    async def cancel_later(record: Record[Any, Any]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        if record.value == b"first":
+            task.get_loop().call_later(0.5, lambda: task.cancel())
+            if first == "fails":
+                raise Reject("bad")
+            return
+        await anyio.sleep(1.0)
+
+    handled = Handled(cancel_later)
+    once = RetryPolicy(max_attempts=1)
+    async with working(broker, handled, concurrency=1, retry=once, dead_letter=DEAD):
+        await until(lambda: settled(broker, 3))
+
+    assert [b"first", b"a", b"b"] == handled.calls
+    assert [] == origins(broker)
 
 
 async def test_fatal_error_ends_a_busy_worker(
