@@ -44,6 +44,7 @@ The shell around them:
 - `slots`: the tasks that call handlers.
 - `middleware_chain`: calls a handler within middleware.
 - `handler_function`: a handler as a coroutine function, with a time limit.
+- `handler_results`: results with which a record must not be accepted.
 - `threads`: threads that call plain functions, even if they do not end.
 - `self_cancel`: undoes a cancellation that a handler has caused itself.
 - `executor`: carries out the machine's actions.

@@ -5,9 +5,7 @@ or a `BatchHandler`. Plain functions run in threads. `middleware_chain` calls ha
 within middleware.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final, Generic, Protocol, cast, final, overload
 
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -15,8 +13,9 @@ from anyio.lowlevel import checkpoint_if_cancelled
 from sharecons.config.validation import check_count, check_number
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import repr_of
-from sharecons.worker.handler_checks import check_handler, describe_function
+from sharecons.worker.handler_checks import check_handler
 from sharecons.worker.handler_function import HandlerFunction
+from sharecons.worker.handler_results import misused
 from sharecons.worker.self_cancel import undo_self_cancel
 from sharecons.worker.threads import ThreadCalls
 
@@ -190,7 +189,7 @@ class SingleCall:
             return [error]
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
             return [await as_failure(error)]
-        return [None if returned is None else _misused(returned)]
+        return [None if returned is None else misused(returned)]
 
     def begin(self, records: Sequence[Any]) -> HandlerRun:
         return _SingleRun(self._call_without_limit, records[0])
@@ -205,7 +204,7 @@ class _SingleRun:
 
     async def __call__(self) -> None:
         returned = await self._call(self._record)
-        failure = None if returned is None else _misused(returned)
+        failure = None if returned is None else misused(returned)
         if failure is not None:
             raise failure
 
@@ -257,7 +256,7 @@ class _BatchRun:
         returned = await self._call(self._batch)
         if returned is None:
             return
-        failure = _misused(returned)
+        failure = misused(returned)
         if failure is None and not _are_errors(returned, len(self._batch)):
             failure = TypeError(
                 "a batch handler returns None, or an exception or None for each "
@@ -289,25 +288,6 @@ def handler_call(handler: object, timeout: float | None = None) -> HandlerCall:
     return SingleCall(HandlerFunction(check_handler(handler), timeout))
 
 
-def _misused(returned: object) -> Exception | None:
-    """Return an error for a result with which the record must not be accepted.
-
-    It is an exception, which must be raised instead, or its code has not run.
-    """
-    if _is_exception(returned):
-        name = describe_function(returned)
-        return TypeError(f"the handler returned {name} instead of raising it")
-    if inspect.isgenerator(returned) or inspect.iscoroutine(returned):
-        with suppress(Exception):  # code of the application that had begun
-            returned.close()
-    elif not (inspect.isasyncgen(returned) or inspect.isawaitable(returned)):
-        return None
-    kind = type(returned).__name__
-    return TypeError(
-        f"the handler returned a {kind} instead of awaiting it or iterating over it"
-    )
-
-
 async def as_failure(error: BaseException) -> Exception:
     """Return a failure if the handler has caused its own cancellation.
 
@@ -322,11 +302,6 @@ async def as_failure(error: BaseException) -> Exception:
     failure = RuntimeError(text)
     failure.__cause__ = error
     return failure
-
-
-def _is_exception(value: object) -> bool:
-    kind = value if isinstance(value, type) else type(value)
-    return issubclass(kind, BaseException)
 
 
 def _are_errors(returned: object, count: int) -> bool:

@@ -1,9 +1,12 @@
 """Calling handlers: one record, a batch, in threads, with what they raise."""
 
 import asyncio
+import concurrent.futures
 import contextlib
 import functools
+import itertools
 import threading
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import anyio
@@ -418,6 +421,114 @@ async def test_handler_that_returns_a_coroutine_has_failed() -> None:
     (error,) = await errors_of(handle, ["a"])
 
     assert isinstance(error, TypeError)
+
+
+async def never_awaited() -> None:
+    raise AssertionError("it is never awaited")
+
+
+def failed_future() -> "concurrent.futures.Future[None]":
+    future: concurrent.futures.Future[None] = concurrent.futures.Future()
+    future.set_exception(ValueError("bad"))
+    return future
+
+
+@pytest.mark.parametrize(
+    ("new", "name"),
+    [
+        (concurrent.futures.Future, "Future"),
+        (failed_future, "Future"),
+        (lambda: [never_awaited(), never_awaited()], "list of coroutines"),
+        (lambda: [None, never_awaited()], "list of coroutines"),
+        (lambda: (never_awaited(),), "tuple of coroutines"),
+        (lambda: {concurrent.futures.Future()}, "set of Futures"),
+        (lambda: [generate_plainly("a")], "list of generators"),
+        (lambda: map(len, ["a"]), "map"),
+        (lambda: filter(len, ["a"]), "filter"),
+        (lambda: zip(["a"], map(len, ["a"]), strict=True), "zip"),
+        (lambda: itertools.starmap(len, [("a",)]), "starmap"),
+    ],
+)
+async def test_handler_that_returns_what_has_not_run_has_failed(
+    new: Callable[[], object], name: str
+) -> None:
+    async def handle(record: str) -> object:
+        return new()
+
+    for each in (handle, lambda record: new()):
+        (error,) = await errors_of(each, ["a"])
+        assert isinstance(error, TypeError)
+        assert f"the handler returned a {name} instead of" in str(error)
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("kind", ["Task", "Future"])
+async def test_handler_that_returns_tasks_or_futures_has_failed(kind: str) -> None:
+    loop = asyncio.get_running_loop()
+
+    def new() -> "asyncio.Future[bool]":
+        return (
+            loop.create_future() if kind == "Future" else loop.create_task(cancelled())
+        )
+
+    async def cancelled() -> bool:
+        await anyio.sleep_forever()
+        return True
+
+    futures: list[asyncio.Future[bool]] = []
+
+    async def handle(record: str) -> object:
+        futures.append(new())
+        return futures if record == "list" else futures[-1]
+
+    for record in ("one", "list"):
+        (error,) = await errors_of(handle, [record])
+        assert isinstance(error, TypeError)
+        assert kind in str(error)
+    for future in futures:
+        future.cancel()
+
+
+class Row:
+    def __iter__(self) -> Iterator[object]:
+        raise AssertionError("results are not iterated over")
+
+
+class Cursor(Row):
+    def __next__(self) -> object:
+        raise AssertionError("results are not iterated over")
+
+
+@pytest.mark.parametrize(
+    "returned",
+    [
+        None,
+        "ok",
+        b"",
+        0,
+        True,
+        1.5,
+        {"a": 1},
+        [1, "a", None],
+        (Row(),),
+        {1},
+        Row(),
+        Cursor(),
+    ],
+)
+async def test_other_results_of_a_handler_are_ignored(returned: object) -> None:
+    async def handle(record: str) -> object:
+        return returned
+
+    assert [None] == await errors_of(handle, ["a"])
+
+
+async def test_finished_futures_are_ignored() -> None:
+    future: concurrent.futures.Future[int] = concurrent.futures.Future()
+    future.set_result(1)
+
+    assert [None] == await errors_of(lambda record: future, ["a"])
+    assert [None] == await errors_of(lambda record: [future], ["a"])
 
 
 @pytest.mark.parametrize("returned", [Retry(1.0), Reject("old"), Reject, OSError("x")])
