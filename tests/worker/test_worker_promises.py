@@ -128,6 +128,56 @@ async def test_waits_longer_than_max_lock_time_lose_no_lock(
     )
 
 
+@pytest.mark.parametrize(
+    ("bad", "attempts"), [("hangs", 2), ("hangs", 10), ("fails", 3), ("fails", 10)]
+)
+async def test_record_held_for_too_long_costs_no_other_record_of_its_key(
+    broker: EmbeddedBroker, bad: str, attempts: int
+) -> None:
+    broker.produce("orders", [b"bad", b"a", b"b"], keys=[b"key"] * 3)
+
+    async def handle(record: Record[Any, Any]) -> None:
+        if record.value == b"bad":
+            if bad == "fails":
+                raise ValueError("bad")
+            await anyio.sleep_forever()
+
+    handled = Handled(handle)
+    policy = RetryPolicy(max_attempts=attempts, initial=300.0, maximum=300.0)
+    async with working(
+        broker,
+        handled,
+        key_order=True,
+        max_lock_time=1.0,
+        retry=policy,
+        dead_letter=DEAD,
+    ):
+        await until(lambda: settled(broker, 3))
+
+    assert [0] == [each.offset for each in origins(broker)]
+    assert {b"a", b"b"} < set(handled.calls)
+
+
+async def test_slow_records_of_a_key_are_processed_within_a_short_max_lock_time(
+    broker: EmbeddedBroker,
+) -> None:
+    values = [b"%d" % number for number in range(10)]
+    broker.produce("orders", values, keys=[b"key"] * 10)
+    handled = Handled(lambda record: anyio.sleep(0.6))
+
+    async with working(
+        broker,
+        handled,
+        key_order=True,
+        max_lock_time=1.0,
+        dead_letter=DEAD,
+    ):
+        await until(lambda: settled(broker, 10))
+
+    assert values == handled.calls
+    assert [] == origins(broker)
+
+
 async def test_stop_on_the_last_delivery_writes_a_dead_letter(
     broker: EmbeddedBroker,
 ) -> None:

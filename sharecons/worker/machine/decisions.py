@@ -99,6 +99,11 @@ class Decisions:
         delivery_count: int = item.record.delivery_count
         return delivery_count >= self.delivery_limit
 
+    def can_be_delivered_again(self, item: WorkItem) -> bool:
+        """Return whether a record that is released can be processed afterwards."""
+        has_attempts = item.attempt < item.settings.max_attempts
+        return has_attempts and not self.is_last_delivery(item)
+
     def needs_dead_letter(self, item: WorkItem) -> bool:
         """Return whether a record must be copied before it returns to the broker."""
         return item.settings.dead_letter is not None and self.is_last_delivery(item)

@@ -156,6 +156,7 @@ class HandlerQueue:
             lane[item] = None
             if len(lane) > 1:
                 item.state = ItemState.BLOCKED
+                item.lease_end = math.inf  # it begins with the first call
                 return
         self._make_ready(item, self._ready)
 

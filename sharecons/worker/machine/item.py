@@ -84,7 +84,8 @@ class WorkItem:
         call: the last call.
         queue: the queue of its handler.
         held_since: when the worker took it.
-        lease_end: when the worker stops holding it.
+        lease_end: when the worker stops holding it. Infinity for a record with a lane
+            that waits for its first call behind another one.
         topic_partition: its partition.
         meter: counts what becomes of it, for metrics; None without metrics.
     """

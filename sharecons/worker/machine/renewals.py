@@ -23,13 +23,17 @@ REPEAT_AFTER: Final = 0.15
 """The fraction of the lock after which an unconfirmed renewal is repeated."""
 
 
+MIN_LEASE: Final = 0.1
+"""Seconds until a lease that has not begun is looked at again."""
+
+
 class DueLocks(NamedTuple):
     """Records with a lock that needs an action now.
 
     Attributes:
         renew: records whose locks must be renewed; equal deadlines are adjacent.
         lost: records whose locks have ended.
-        held_too_long: records whose lease has ended, once each.
+        held_too_long: records whose lease has ended.
     """
 
     renew: list[WorkItem]
@@ -161,8 +165,7 @@ class RenewalSchedule:
                 group.items.clear()
                 continue
             if now >= group.lease_end:
-                due.held_too_long.extend(group.items)
-                group.lease_end = math.inf
+                group.lease_end = _end_leases(group, now, due.held_too_long)
             if self.renews and now >= group.renew_at:
                 due.renew.extend(group.items)
                 group.renew_at = now + REPEAT_AFTER * group.duration
@@ -195,3 +198,17 @@ class RenewalSchedule:
         group.next_check = min(renew_at, group.lease_end, group.deadline)
         self._check_count += 1
         heapq.heappush(self._checks, (group.next_check, self._check_count, group))
+
+
+def _end_leases(group: _Group, now: float, ended: list[WorkItem]) -> float:
+    """Append the records whose leases have ended; return when the next lease ends."""
+    next_end = math.inf
+    for item in group.items:
+        if item.lease_end == math.inf:  # it begins now or later
+            end = now + max(group.settings.max_lock_time, MIN_LEASE)
+            next_end = min(next_end, end)
+        elif item.lease_end > now + MIN_LEASE:
+            next_end = min(next_end, item.lease_end)
+        elif not item.has_outcome:
+            ended.append(item)
+    return next_end

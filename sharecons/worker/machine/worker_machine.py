@@ -1,5 +1,6 @@
 """The machine of a worker: events of records in, actions out."""
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
@@ -160,6 +161,8 @@ class WorkerMachine:
         actions: Actions = []
         for item in call.items:
             if item.state is ItemState.RUNNING:
+                if item.lease_end == math.inf:
+                    item.lease_end = now + item.settings.max_lock_time
                 if self._ending_calls and self._ending_calls.has(item):
                     item.queue.postpone(item, now + PAUSE)
                 elif item.attempt > item.settings.max_attempts:
