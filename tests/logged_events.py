@@ -41,6 +41,7 @@ LOGGERS = {
     "sharecons.net.outages": MEMBER,
     "sharecons.worker.blocked_loop": RUNNER,
     "sharecons.worker.failure_log": RUNNER,
+    "sharecons.worker.full_queues": RUNNER,
     "sharecons.worker.machine.ends": RUNNER,
     "sharecons.worker.machine.stalls": RUNNER,
     "sharecons.worker.threads": RUNNER,

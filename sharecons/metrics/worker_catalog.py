@@ -35,6 +35,8 @@ WorkerMetricName = Literal[
     "sharecons_worker_records_running",
     "sharecons_worker_records_waiting_in_place",
     "sharecons_worker_records_waiting_in_retry_topics",
+    "sharecons_worker_records_blocked",
+    "sharecons_worker_full_handlers",
     "sharecons_worker_dead_letters_being_written",
     "sharecons_worker_abandoned_threads",
 ]
@@ -166,6 +168,14 @@ _ALL: Final = (
     _gauge(
         "sharecons_worker_records_waiting_in_retry_topics",
         "Records of retry topics that were taken before they are due",
+    ),
+    _gauge(
+        "sharecons_worker_records_blocked",
+        "Records that wait behind an earlier record with their key",
+    ),
+    _gauge(
+        "sharecons_worker_full_handlers",
+        "Handlers that receive no further records until some that are held are settled",
     ),
     _gauge(
         "sharecons_worker_dead_letters_being_written",

@@ -31,7 +31,8 @@ Decisions, without I/O:
 - `error_text`, `quoted_records`: texts of an application's exceptions, and whether they
   quote a record.
 - `positions`: the position of a record.
-- `conditions`: why a worker is not ready, with `missing_topics` and `loop_watch`.
+- `conditions`: why a worker is not ready, with `missing_topics`, `full_queues` and
+  `loop_watch`.
 - `origins`, `dead_letter_headers`: which record a copy was, and how its headers say so.
 
 The shell around them:

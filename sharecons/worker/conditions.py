@@ -9,7 +9,7 @@ as a tuple. What must be known while the event loop is blocked is read by any th
 the connection, the time since the event loop ran.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, final
 
 from sharecons.record import TopicPartition
@@ -81,7 +81,11 @@ class WorkerConditions:
         self._held_up: dict[TopicPartition, tuple[int, float]] = {}
 
     def look(
-        self, now: float, calls: Iterable[RunningCall], held_up: Iterable[HeldUp]
+        self,
+        now: float,
+        calls: Iterable[RunningCall],
+        held_up: Iterable[HeldUp],
+        full: Mapping[str, str],
     ) -> None:
         """Look at the records that the worker holds; call this once a second.
 
@@ -89,20 +93,19 @@ class WorkerConditions:
             now: the time, in seconds of any clock.
             calls: the calls that have run for longer than `call_limit`.
             held_up: the partitions whose windows are nearly full.
+            full: texts about handlers that receive no further records, by condition.
         """
         self._topics.look(now)
         calls = tuple(calls)
-        found = (
-            self._topics.problem(now),
-            self._stuck_handler(calls),
-            self._busy_handlers(calls),
-            self._held_window(now, held_up),
-        )
-        names = ("missing-topics", "stuck-handler", "busy-handlers", "held-window")
+        found = {
+            "missing-topics": self._topics.problem(now),
+            "stuck-handler": self._stuck_handler(calls),
+            "busy-handlers": self._busy_handlers(calls),
+            "held-window": self._held_window(now, held_up),
+            **full,
+        }
         self._found = tuple(
-            Condition(name, text)
-            for name, text in zip(names, found, strict=True)
-            if text is not None
+            Condition(name, text) for name, text in found.items() if text is not None
         )
 
     @property

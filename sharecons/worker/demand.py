@@ -1,7 +1,7 @@
 """The demand of a worker: how many records it takes now, and from which topics."""
 
-from collections.abc import Callable
-from typing import Protocol, final
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, final
 
 from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.worker.machine.handler_needs import HandlerNeeds
@@ -12,6 +12,8 @@ from sharecons.worker.machine.topic_settings import TopicSettings
 from sharecons.worker.membership import WorkerMembership
 
 __all__ = ["WorkerDemand", "demand_of"]
+
+NO_TOPICS: Final[frozenset[str]] = frozenset()
 
 
 class WorkerDemand(Protocol):
@@ -55,9 +57,42 @@ def demand_of(
         next_renewal: returns when a lock must be renewed next.
     """
     access.demand.set_next_ack(lambda: min(scheduler.next_ack(), next_renewal()))
+    left_out = _LeftOut(access, scheduler.queues, topics)
     if len(scheduler.queues) == 1:
-        return _OneHandler(access, scheduler.queues[0], clock)
-    return _SeveralHandlers(access, HandlerNeeds(scheduler, topics), clock)
+        return _OneHandler(access, scheduler.queues[0], clock, left_out)
+    return _SeveralHandlers(access, HandlerNeeds(scheduler, topics), clock, left_out)
+
+
+@final
+class _LeftOut:
+    """Leaves topics out of fetches: retry topics of which the worker has enough.
+
+    Their records wait at the brokers instead. A retry topic that handlers share is
+    never left out, since one of them can need it.
+    """
+
+    def __init__(
+        self,
+        access: WorkerMembership,
+        queues: Sequence[HandlerQueue],
+        topics: TopicSettings,
+    ) -> None:
+        self._access = access
+        self._retry_topics = [
+            (queue, topics.topics_of(queue.settings) & topics.retry_topics)
+            for queue in queues
+        ]
+        self._topics = NO_TOPICS
+
+    def update(self, met: frozenset[str] = NO_TOPICS) -> None:
+        """Leave out these topics as well."""
+        topics = met
+        for queue, retry_topics in self._retry_topics:
+            if queue.has_early_copies:
+                topics = topics | retry_topics
+        if topics != self._topics:
+            self._topics = topics
+            self._access.leave_out(topics)
 
 
 @final
@@ -65,14 +100,20 @@ class _OneHandler:
     """Takes the records that can start now; the member fetches for a fast handler."""
 
     def __init__(
-        self, access: WorkerMembership, queue: HandlerQueue, clock: Clock
+        self,
+        access: WorkerMembership,
+        queue: HandlerQueue,
+        clock: Clock,
+        left_out: _LeftOut,
     ) -> None:
         self._access = access
         self._queue = queue
         self._clock = clock
+        self._left_out = left_out
         self._demand = access.demand
 
     def count(self) -> int:
+        self._left_out.update()
         now = self._clock()
         count = self._queue.capacity(now)
         self._demand.for_handlers(count, now)
@@ -100,12 +141,16 @@ class _SeveralHandlers:
     """Takes what any handler needs, and all that the member has fetched before."""
 
     def __init__(
-        self, access: WorkerMembership, needs: HandlerNeeds, clock: Clock
+        self,
+        access: WorkerMembership,
+        needs: HandlerNeeds,
+        clock: Clock,
+        left_out: _LeftOut,
     ) -> None:
         self._access = access
         self._needs = needs
         self._clock = clock
-        self._left_out: frozenset[str] = frozenset()
+        self._left_out = left_out
 
     def count(self) -> int:
         return max(self._state(), self._access.buffered)
@@ -125,8 +170,6 @@ class _SeveralHandlers:
     def _state(self) -> int:
         """State the demand; return how many records to fetch."""
         count = min(self._needs.update(self._clock()), self._access.max_records)
-        if self._needs.met is not self._left_out:
-            self._left_out = self._needs.met
-            self._access.leave_out(self._left_out)
+        self._left_out.update(self._needs.met)
         self._access.demand.up_to(count)
         return count

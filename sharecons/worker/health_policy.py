@@ -20,6 +20,8 @@ CONDITIONS: Final = (
     "stuck-handler",
     "busy-handlers",
     "held-window",
+    "full-memory",
+    "hot-key",
     "blocked-loop",
 )
 """The names of all conditions."""

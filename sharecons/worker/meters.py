@@ -71,13 +71,18 @@ def on_taken(items: Sequence[Any], delivery_limit: int) -> None:
 def add_gauges(
     values: WorkerMetrics,
     stats: WorkerStats,
+    *,
     waiting_in_retry_topics: int = 0,
+    blocked: int = 0,
+    full_handlers: int = 0,
     dead_letters: int = 0,
 ) -> None:
     """Add what a worker has now.
 
     Args:
         waiting_in_retry_topics: the part of `stats.waiting` in retry topics.
+        blocked: the records behind an earlier record of their key.
+        full_handlers: the handlers that receive no further records.
         dead_letters: the dead letters that are being written.
     """
     in_place = max(0, stats.waiting - waiting_in_retry_topics)
@@ -86,6 +91,8 @@ def add_gauges(
     values["sharecons_worker_records_running"][()] = stats.running
     values["sharecons_worker_records_waiting_in_place"][()] = in_place
     values["sharecons_worker_records_waiting_in_retry_topics"][()] = waiting
+    values["sharecons_worker_records_blocked"][()] = blocked
+    values["sharecons_worker_full_handlers"][()] = full_handlers
     values["sharecons_worker_dead_letters_being_written"][()] = dead_letters
     values["sharecons_worker_abandoned_threads"][()] = stats.abandoned_threads
 

@@ -72,6 +72,10 @@ class Routes:
         """Return the route that has these settings."""
         return self._by_settings[settings]
 
+    def name_of(self, settings: HandlerSettings) -> str:
+        """Return the name of the handler that has these settings."""
+        return self._by_settings[settings].name
+
     def topics_of(self, route: Route) -> tuple[str, ...]:
         """Return the topics of a route, without its retry topics."""
         return tuple(topic for topic, each in self.by_topic.items() if each is route)

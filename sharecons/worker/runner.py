@@ -26,6 +26,7 @@ from sharecons.worker.copy_writer import CopyWriter
 from sharecons.worker.demand import demand_of
 from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
+from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.locks import LockKeeper
@@ -104,11 +105,9 @@ class Runner:
         self._slots = CallSlots(
             options.concurrency, clock, self._next_call, self._call, self._wake
         )
+        self._full = FullQueues(self._log, clock, routes.name_of)
         self._blocked_loop = BlockedLoopLog(
-            self._log,
-            clock,
-            lambda settings: routes.of_settings(settings).name,
-            conditions.loop,
+            self._log, clock, routes.name_of, conditions.loop
         )
         self._slots.on_long_step = self._blocked_loop.on_long_step
         self._executor = Executor(
@@ -185,9 +184,9 @@ class Runner:
 
     def add_gauges(self, values: WorkerMetrics) -> None:
         """Add what the worker has now; any thread can call this."""
-        in_retry_topics = self._machine.scheduler.waiting_in_retry_topics
         dead_letters = self._machine.copies.dead_letter_count
-        add_gauges(values, self.stats, in_retry_topics, dead_letters)
+        gauges = self._machine.scheduler.gauges()
+        add_gauges(values, self.stats, dead_letters=dead_letters, **gauges)
 
     @property
     def _abandoned_threads(self) -> int:
@@ -278,7 +277,9 @@ class Runner:
             calls = long_calls(
                 now, self._conditions.call_limit, self._slots.running, self._routes
             )
-            self._conditions.look(now, calls, self._machine.window.held_up(now))
+            held_up = self._machine.window.held_up(now)
+            full = self._full.look(self._machine.scheduler.queues)
+            self._conditions.look(now, calls, held_up, full)
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)

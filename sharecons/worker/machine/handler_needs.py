@@ -68,7 +68,8 @@ class _Need:
             has_bytes = queue.held_bytes < REFILL_BYTES * queue.max_bytes
             self.is_met = not has_bytes or needed < max(1, ahead // 2)
         else:
-            self.is_met = queue.held_bytes >= queue.max_bytes or needed <= 0
+            self.is_met = needed <= 0
+        self.is_met = self.is_met or queue.is_full
         return 0 if self.is_met else needed
 
     def _ahead(self, can_run: int, now: float) -> int:

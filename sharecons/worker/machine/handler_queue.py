@@ -12,8 +12,10 @@ a key have no lane.
 
 Records that wait, are blocked or are copied are in no call, so the worker takes others
 meanwhile, up to the limits of records and bytes. Records that wait count for the bytes
-only: the windows of their partitions limit their number. Attempts that are due start
-before records that were never tried.
+only: the windows of their partitions limit their number. Blocked records have a limit
+of their own, since a share group cannot fetch all keys but one: with a limit for all
+records, one slow key would stop the others. Attempts that are due start before records
+that were never tried.
 
 A handler can have tens of thousands of records, and can lose or release all of them in
 one step. So leaving the queue of ready records, or the heap of waiting ones, takes
@@ -36,6 +38,15 @@ MAX_HELD_FACTOR: Final = 20
 
 MIN_MAX_HELD: Final = 1000
 
+MAX_BLOCKED: Final = 20_000
+"""Records that are blocked, of all keys, above which no more records are taken."""
+
+NEARLY_FULL: Final = 0.75
+"""The fraction of its bytes above which records that wait move to a retry topic."""
+
+MAX_EARLY: Final = 0.5
+"""The fraction of its bytes that copies of retry topics have before they are due."""
+
 MIN_STALE: Final = 100
 """Entries of records that no longer wait below which they are not dropped."""
 
@@ -48,8 +59,9 @@ class HandlerQueue:
         settings: of the handler.
         concurrency: how many of its calls run at a time.
         max_bytes: no more records are taken while its records have this many bytes.
-        max_held: how many records are held at most, beside the waiting ones; None for
-            a multiple of the number that can run.
+        max_held: how many records are held at most, beside the waiting and the blocked
+            ones; None for a multiple of the number that can run.
+        max_blocked: no more records are taken while this many are blocked.
 
     Attributes:
         settings, concurrency: as the arguments.
@@ -58,7 +70,9 @@ class HandlerQueue:
             cancelled ones do not end.
         running: how many records run.
         waiting_count: how many records wait for their next attempt.
+        blocked_count: how many records wait behind another one of their key.
         held_bytes: the bytes of its records.
+        early_bytes: the part of them in copies of retry topics that are not due.
     """
 
     def __init__(
@@ -68,6 +82,7 @@ class HandlerQueue:
         concurrency: int,
         max_bytes: int,
         max_held: int | None = None,
+        max_blocked: int = MAX_BLOCKED,
     ) -> None:
         self.settings = settings
         self.concurrency = concurrency
@@ -75,9 +90,11 @@ class HandlerQueue:
         can_run = concurrency * settings.max_records
         self.max_held = max_held or max(MAX_HELD_FACTOR * can_run, MIN_MAX_HELD)
         self.max_bytes = max_bytes
+        self._max_blocked = max_blocked
         self._batch_start = BatchStart(settings.max_records, settings.max_wait)
         self._held: dict[WorkItem, None] = {}
         self._copying = 0
+        self._copying_bytes = 0
         self._ready_count = 0
         self._retries: deque[WorkItem] = deque()
         self._ready: deque[WorkItem] = deque()
@@ -88,7 +105,9 @@ class HandlerQueue:
         self.unusable = 0
         self.running = 0
         self.waiting_count = 0
+        self.blocked_count = 0
         self.held_bytes = 0
+        self.early_bytes = 0
 
     @property
     def held(self) -> tuple[WorkItem, ...]:
@@ -128,18 +147,51 @@ class HandlerQueue:
 
     def capacity(self, now: float) -> int:
         """Return how many records to take: the number that could start now."""
-        if self.held_bytes >= self.max_bytes:
+        if self.is_full:
             return 0
         usable = self.concurrency - self.unusable
         startable = self.ready_count(now)
         free = usable * self._max_records - self.running
-        active = len(self._held) - self.waiting_count
-        return max(0, min(free - startable, self.max_held - active))
+        return max(0, min(free - startable, self.max_held - self.active_count))
 
     @property
     def active_count(self) -> int:
-        """How many records are held, beside the waiting ones."""
-        return len(self._held) - self.waiting_count
+        """How many records are held, beside the waiting and the blocked ones."""
+        return len(self._held) - self.waiting_count - self.blocked_count
+
+    @property
+    def is_full(self) -> bool:
+        """True if no records are taken, whether calls are free or not."""
+        return self.has_all_bytes or self.blocked_count >= self._max_blocked
+
+    @property
+    def has_all_bytes(self) -> bool:
+        """True if its records have the bytes that they can have."""
+        return self._counted_bytes >= self.max_bytes
+
+    @property
+    def has_early_copies(self) -> bool:
+        """True if no further records of its retry topics are needed."""
+        return self.early_bytes >= MAX_EARLY * self.max_bytes
+
+    @property
+    def _counted_bytes(self) -> float:
+        """The bytes that count: one fetch can have more early copies than allowed."""
+        excess = self.early_bytes - MAX_EARLY * self.max_bytes
+        return self.held_bytes - max(0.0, excess)
+
+    @property
+    def is_nearly_full(self) -> bool:
+        """True if records that wait must move, so that others can be taken."""
+        staying = self._counted_bytes - self._copying_bytes
+        return staying >= NEARLY_FULL * self.max_bytes
+
+    def first_of_longest_lane(self) -> tuple[WorkItem, int] | None:
+        """Return the record that blocks the most others, and how many; or None."""
+        if not self.blocked_count:
+            return None
+        lane = max(self._lanes.values(), key=len)
+        return next(iter(lane)), len(lane) - 1
 
     def add(self, item: WorkItem) -> None:
         """Add a record that the consumer has delivered.
@@ -156,6 +208,7 @@ class HandlerQueue:
             lane[item] = None
             if len(lane) > 1:
                 item.state = ItemState.BLOCKED
+                self.blocked_count += 1
                 item.lease_end = math.inf  # it begins with the first call
                 return
         self._make_ready(item, self._ready)
@@ -255,6 +308,7 @@ class HandlerQueue:
         self._leave_state(item)
         item.state = ItemState.COPYING
         self._copying += 1
+        self._copying_bytes += item.size
 
     def remove(self, item: WorkItem) -> None:
         """Remove a record in any state: it is settled, or its lock is lost."""
@@ -272,11 +326,14 @@ class HandlerQueue:
                 self.running -= 1
             case ItemState.COPYING:
                 self._copying -= 1
+                self._copying_bytes -= item.size
             case ItemState.READY:
                 self._ready_count -= 1
             case ItemState.WAITING:
-                self.waiting_count -= 1
+                self._on_wait_ended(item)
                 self._forget_stale_waits()
+            case ItemState.BLOCKED:
+                self.blocked_count -= 1
             case _:
                 pass
 
@@ -296,15 +353,22 @@ class HandlerQueue:
     def _wait(self, item: WorkItem) -> None:
         item.state = ItemState.WAITING
         self.waiting_count += 1
+        if item.call is None:
+            self.early_bytes += item.size
         self._wait_number += 1
         heapq.heappush(self._waiting, (item.due, self._wait_number, item))
+
+    def _on_wait_ended(self, item: WorkItem) -> None:
+        self.waiting_count -= 1
+        if item.call is None:
+            self.early_bytes -= item.size
 
     def _wake(self, now: float) -> None:
         """Make the waiting records ready that are due."""
         while self._waiting and self._waiting[0][0] <= now:
             _, _, item = heapq.heappop(self._waiting)
             if item.state is ItemState.WAITING:
-                self.waiting_count -= 1
+                self._on_wait_ended(item)
                 self._make_ready(item, self._retries)
 
     def _leave_lane(self, item: WorkItem) -> None:
@@ -317,4 +381,5 @@ class HandlerQueue:
             return
         first = next(iter(lane))
         if first.state is ItemState.BLOCKED:
+            self.blocked_count -= 1
             self._make_ready(first, self._ready)

@@ -86,6 +86,14 @@ class Scheduler:
             item.origin is not None and item.call is None for item in self.waiting
         )
 
+    def gauges(self) -> dict[str, int]:
+        """Return the present numbers for `meters.add_gauges`."""
+        return {
+            "waiting_in_retry_topics": self.waiting_in_retry_topics,
+            "blocked": sum(queue.blocked_count for queue in self.queues),
+            "full_handlers": sum(queue.is_full for queue in self.queues),
+        }
+
     # Calls.
 
     @property

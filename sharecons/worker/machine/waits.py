@@ -1,7 +1,8 @@
 """Decides where a record waits for its next attempt: the only place that does.
 
 It waits in the worker, locked, if nothing forbids it. Otherwise it moves to a retry
-topic, or is released.
+topic, or is released. If the bytes that the handler's records can have are nearly used
+up, it moves as well, but is not released: that would use up a delivery.
 """
 
 from typing import Final, final
@@ -11,11 +12,12 @@ from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.outcomes import Moved, Released, RetryAfter
 
-__all__ = ["HELD_TOO_LONG", "LOCK_ENDS", "STALLS", "STOPS", "Waits"]
+__all__ = ["FULL", "HELD_TOO_LONG", "LOCK_ENDS", "STALLS", "STOPS", "Waits"]
 
 STALLS: Final = "it would stall its partition"
 LOCK_ENDS: Final = "its lock ends before its next attempt, and is not renewed"
 HELD_TOO_LONG: Final = "its max_lock_time ends before its next attempt"
+FULL: Final = "max_held_bytes is nearly reached"
 STOPS: Final = "the worker stops"
 
 LOCK_MARGIN: Final = 2.5
@@ -73,4 +75,6 @@ class Waits:
         # records wait: one that arrives there stays until it is tried.
         if item.lane is not None or (waits and item.origin is not None):
             return None
+        if item.settings.retry_topics and item.queue.is_nearly_full:
+            return FULL
         return None if self._window.can_wait(item, delay, now) else STALLS

@@ -115,13 +115,41 @@ def test_lane_behind_a_record_has_the_later_records_of_its_key() -> None:
     assert [] == found.lane_behind(items[4])
 
 
-def test_blocked_records_let_others_be_taken_up_to_the_limit() -> None:
-    found, _ = queue("k:1", "k:2", "k:3", concurrency=2, max_held=4)
+def test_blocked_records_let_others_be_taken_up_to_their_own_limit() -> None:
+    found = HandlerQueue(
+        DEFAULTS, concurrency=2, max_bytes=1000, max_held=2, max_blocked=3
+    )
+    items = [WorkItem(f"k:{number}", 10, lane=b"k") for number in range(3)]
+    for item in items:
+        found.add(item)
     started(found)
+    assert 2 == found.blocked_count
     assert 1 == found.capacity(0.0)
     found.add(WorkItem("k:4", 10, lane=b"k"))
 
-    assert 0 == found.capacity(0.0), "the maximum is held"
+    assert found.is_full
+    assert 0 == found.capacity(0.0), "the maximum is blocked"
+    assert (items[0], 3) == found.first_of_longest_lane()
+    found.remove(items[0])
+    assert 2 == found.blocked_count
+    assert 1 == found.capacity(0.0)
+    for item in found.held:
+        found.remove(item)
+    assert 0 == found.blocked_count
+    assert found.first_of_longest_lane() is None
+
+
+def test_copies_that_are_not_due_are_counted_until_their_first_call() -> None:
+    found, _ = queue("a")
+    copy = WorkItem("copy", 10, due=5.0)
+    found.add(copy)
+    assert 10 == found.early_bytes
+
+    found.remove(found.held[0])
+    assert ["copy"] == started(found, now=5.0)
+    assert 0 == found.early_bytes
+    found.retry(copy, 9.0)
+    assert 0 == found.early_bytes
 
 
 def test_bytes_limit_what_is_taken() -> None:

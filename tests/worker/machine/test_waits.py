@@ -2,6 +2,7 @@
 
 import pytest
 
+from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import ItemState, WorkItem
 from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.settings import HandlerSettings
@@ -30,6 +31,7 @@ class Waiting:
 
     def __init__(self, *, window: int = 2000, renews: bool = True) -> None:
         self.window = WindowTracker(window)
+        self.queue = HandlerQueue(HandlerSettings(), concurrency=1, max_bytes=100)
         self.waits = Waits(self.window, RenewalSchedule(renews=renews))
 
     def item(
@@ -48,6 +50,7 @@ class Waiting:
             lane=lane,
             lease_end=lease_end,
         )
+        item.queue = self.queue
         item.state = ItemState.WAITING if waits else ItemState.RUNNING
         self.window.add(item, 0.0)
         return item
@@ -69,6 +72,20 @@ def test_record_that_would_stall_its_partition_moves_to_a_retry_topic() -> None:
     assert MOVED == worker.decide(worker.item(WITH_TOPICS))
     assert MOVED == worker.decide(worker.item(WITH_TOPICS, waits=True))
     assert Released(STALLS, ERROR) == worker.decide(worker.item())
+
+
+def test_record_moves_while_its_handler_has_nearly_all_of_its_bytes() -> None:
+    worker = Waiting()
+    worker.queue.add(WorkItem("large", 75))
+
+    assert MOVED == worker.decide(worker.item(WITH_TOPICS))
+    assert MOVED == worker.decide(worker.item(WITH_TOPICS, waits=True))
+    assert RETRY == worker.decide(worker.item()), "a release uses up a delivery"
+    assert RETRY == worker.decide(worker.item(WITH_TOPICS, lane=b"key"))
+    (call,) = [worker.queue.next_call(0.0, is_stopping=False)]
+    assert call is not None
+    worker.queue.start_copy(call.items[0])
+    assert RETRY == worker.decide(worker.item(WITH_TOPICS)), "it is leaving"
 
 
 def test_record_with_key_order_waits_even_if_it_stalls_its_partition() -> None:
