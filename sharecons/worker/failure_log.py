@@ -1,12 +1,15 @@
 """Log lines about failed attempts, and about records that do not end in success.
 
-Each failed attempt is a line, up to LINES a minute for each type of exception; further
-ones are counted, and their number is logged when the minute ends. So a database that is
-down does not fill the log, and another failure beside it is still seen.
+A kind of failure is a type of exception and the line of code that failed. Of each kind,
+the first LINES records in a minute are followed: each of their attempts has a line. Of
+others, the first attempt has one, up to FIRST_LINES a minute. Further ones are counted,
+and their number is logged when the minute ends. So a database that is down does not
+fill the log, and another failure beside it is still seen. The end of a record that is
+dead-lettered or rejected always has a line, with what its last attempt raised.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, final
 
 from sharecons.errors import Error
@@ -31,6 +34,9 @@ LINES: Final = 10
 PERIOD: Final = 60
 """Up to LINES lines of one kind in PERIOD seconds."""
 
+FIRST_LINES: Final = 100
+"""As LINES, for first attempts."""
+
 
 @final
 class LineLimit:
@@ -40,30 +46,35 @@ class LineLimit:
         self._lines = lines
         self._period = period
         self._ends: float | None = None
-        self._counts: Counter[str] = Counter()
+        self._written: Counter[Hashable] = Counter()
+        self._suppressed: Counter[Hashable] = Counter()
 
-    def allows(self, kind: str) -> bool:
-        """Count a line; return whether to write it."""
-        self._counts[kind] += 1
-        return self._counts[kind] <= self._lines
+    def allows(self, kind: Hashable, lines: int | None = None) -> bool:
+        """Count a line; return whether to write it.
 
-    def take_suppressed(self, now: float) -> dict[str, int]:
+        Args:
+            lines: of this kind, if fewer or more are allowed in this case.
+        """
+        if self._written[kind] < (self._lines if lines is None else lines):
+            self._written[kind] += 1
+            return True
+        self._suppressed[kind] += 1
+        return False
+
+    def take_suppressed(self, now: float) -> dict[Hashable, int]:
         """Return how many lines of each kind were not written in a period that ended.
 
         Empty until the period ends. It begins with the first call after a line.
         """
-        if not self._counts:
+        if not self._written:
             return {}
         if self._ends is None:
             self._ends = now + self._period
         if now < self._ends:
             return {}
-        suppressed = {
-            kind: count - self._lines
-            for kind, count in self._counts.items()
-            if count > self._lines
-        }
-        self._counts.clear()
+        suppressed = dict(self._suppressed)
+        self._suppressed.clear()
+        self._written.clear()
         self._ends = None
         return suppressed
 
@@ -76,6 +87,7 @@ class FailureLog:
         self._log = log
         self._clock = clock
         self._attempts = LineLimit()
+        self._followed = LineLimit()
         self._tracebacks = LineLimit()
         self._acknowledgements = LineLimit()
         self._texts = SafeTexts()
@@ -86,16 +98,26 @@ class FailureLog:
     def on_failed_attempt(self, failed: AttemptFailed) -> None:
         """Log an attempt that raised an exception."""
         error = failed.error
-        if self._attempts.allows(type(error).__qualname__):
+        at = code_line(error)
+        if self._is_shown(failed, (type(error).__qualname__, at)):
             self._log.warning(
                 "attempt failed",
                 **item_position(failed.item),
                 attempt=failed.attempt,
                 seconds=round(failed.seconds, 3),
                 error=self._texts.error(error, failed.item),
-                at=code_line(error),
+                at=at,
                 then=_what_follows(failed.outcome),
             )
+
+    def _is_shown(self, failed: AttemptFailed, kind: Hashable) -> bool:
+        """Return whether an attempt has a line."""
+        item = failed.item
+        if not item.is_followed:
+            item.is_followed = self._followed.allows(kind)
+        if item.is_followed:
+            return True
+        return self._attempts.allows(kind, FIRST_LINES if failed.attempt == 1 else 0)
 
     def on_given_up(self, given_up: GivenUp) -> None:
         """Log a record that is rejected or dead-lettered, with a traceback.
@@ -167,10 +189,14 @@ class FailureLog:
         """
         self._texts.end()
         now = FOREVER if at_end else self._clock()
+        self._followed.take_suppressed(now)
         for kind, count in self._attempts.take_suppressed(now).items():
+            assert isinstance(kind, tuple), "a type and a line"
+            exception, at = kind
             self._log.warning(
                 "more attempts failed",
-                exception=kind,
+                exception=exception,
+                at=at,
                 count=count,
                 within_seconds=PERIOD,
             )

@@ -51,11 +51,14 @@ class Reject(HandlerDecision):
 
     Args:
         reason: for the log: a text, an exception, or any object with a text.
+        log_reason: log the reason even if it quotes the record's key or value, for
+            example an id that is no secret.
     """
 
-    def __init__(self, reason: object = "") -> None:
+    def __init__(self, reason: object = "", *, log_reason: bool = False) -> None:
         super().__init__(reason)
         self.reason = text_of(reason)
+        self.log_reason = log_reason
 
 
 class DeadLetter(HandlerDecision):
@@ -64,12 +67,16 @@ class DeadLetter(HandlerDecision):
     Without a dead-letter queue it is rejected.
 
     Args:
-        reason: for its header: a text, an exception, or any object with a text.
+        reason: for its header and the log: a text, an exception, or any object with a
+            text.
+        log_reason: log the reason even if it quotes the record's key or value, for
+            example an id that is no secret.
     """
 
-    def __init__(self, reason: object = "") -> None:
+    def __init__(self, reason: object = "", *, log_reason: bool = False) -> None:
         super().__init__(reason)
         self.reason = text_of(reason)
+        self.log_reason = log_reason
 
 
 def decision_of(error: BaseException) -> HandlerDecision | None:

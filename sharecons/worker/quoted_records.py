@@ -3,7 +3,8 @@
 A handler that parses a record raises exceptions that quote it: `int(record.value)`, for
 example. Log lines must not contain keys and values of records. So the text of an
 exception that quotes one, and its traceback, are left out; its type, the line of code
-and the position of the record remain. The dead letter has the whole text.
+and the position of the record remain. The dead letter has the whole text. A handler can
+allow the reason of its own `DeadLetter` or `Reject`.
 
 A deserializer's exception quotes parts of a value, which cannot be recognized. Its text
 is always left out.
@@ -15,10 +16,15 @@ from typing import Any, Final, final
 from sharecons.errors import DeserializationError
 from sharecons.worker.error_text import error_text, repr_of, text_of
 from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.outcomes import DeadLetter, Reject, decision_of
 
 __all__ = ["SafeTexts", "quotes_record"]
 
 HIDDEN: Final = "(not logged: the text quotes a record)"
+
+HIDDEN_REASON: Final = (
+    "(not logged: the text quotes a record; pass log_reason=True to allow it)"
+)
 
 PREFIX: Final = 32
 """Characters of a key or value that are looked for: texts can be cut behind them."""
@@ -65,7 +71,12 @@ class SafeTexts:
             return f"{error.part} not deserialized: {type(cause).__name__}"
         if error is not None and self.hides(error, item):
             return reason.replace(error_text(error), self.error(error, item))
-        return HIDDEN if quotes_record(reason, [item]) else reason
+        if not quotes_record(reason, [item]):
+            return reason
+        decision = None if item.error is None else decision_of(item.error)
+        if isinstance(decision, DeadLetter | Reject) and decision.reason == reason:
+            return reason if decision.log_reason else HIDDEN_REASON
+        return HIDDEN
 
     def end(self) -> None:
         """Forget the last exception, whose traceback refers to records."""

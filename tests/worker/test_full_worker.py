@@ -30,7 +30,7 @@ async def fail_large(record: Record[Any, Any]) -> None:
         raise ValueError("bad")
 
 
-@pytest.mark.slow("more records than the limit of those that are not blocked")
+@pytest.mark.slow("more records than can be held without blocked ones")
 async def test_slow_key_lets_the_other_keys_of_its_partition_be_processed(
     broker: EmbeddedBroker,
 ) -> None:

@@ -63,6 +63,30 @@ async def test_decision_of_a_handler_is_logged_with_its_line_and_attempt(
     assert "test_worker_log.py:" in line
 
 
+@pytest.mark.parametrize("decision", [DeadLetter, Reject])
+async def test_reason_that_quotes_an_id_is_logged_if_the_handler_allows_it(
+    broker: EmbeddedBroker,
+    caplog: pytest.LogCaptureFixture,
+    decision: type[DeadLetter | Reject],
+) -> None:
+    broker.produce("orders", [b"open", b"secret"], keys=[b"order-4711", b"order-4712"])
+
+    async def refuse(record: Record[Any, Any]) -> None:
+        raise decision(
+            f"no customer of {record.key.decode()}", log_reason=record.value == b"open"
+        )
+
+    async with working(broker, refuse, dead_letter=DEAD):
+        await until(lambda: settled(broker, 2))
+
+    first, second = sorted(
+        lines_of(caplog, "record "), key=lambda line: "offset=1" in line
+    )
+    assert "reason='no customer of order-4711'" in first
+    assert "reason='(not logged: the text quotes a record; pass log_reason=" in second
+    assert "4712" not in second
+
+
 async def test_value_that_is_no_json_is_logged_without_a_line_of_this_package(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -110,12 +134,54 @@ async def test_failures_that_had_no_line_are_counted_when_the_worker_ends(
     policy = RetryPolicy(max_attempts=1)
     async with working(broker, fail, retry=policy, dead_letter=DEAD):
         await anyio.sleep(5)  # the first period has ended
-        broker.produce("orders", [b"%d" % number for number in range(30)])
-        await until(lambda: settled(broker, 30))
+        broker.produce("orders", [b"%d" % number for number in range(130)])
+        await until(lambda: settled(broker, 130))
 
-    assert 10 == len(lines_of(caplog, "attempt failed"))
+    assert 110 == len(lines_of(caplog, "attempt failed"))
     (more,) = lines_of(caplog, "more attempts failed")
-    assert "exception=ValueError count=20 within_seconds=60" in more
+    assert "exception=ValueError at=" in more
+    assert "count=20 within_seconds=60" in more
+
+
+async def test_each_attempt_of_some_records_is_logged_while_all_records_fail(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(120)])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        raise ValueError("down")
+
+    policy = RetryPolicy(max_attempts=4, initial=0.1, maximum=0.1)
+    async with working(broker, fail, retry=policy, dead_letter=DEAD):
+        await until(lambda: settled(broker, 120))
+
+    lines = lines_of(caplog, "attempt failed")
+    assert [1, 2, 3, 4] == [
+        attempt
+        for line in lines
+        for attempt in range(5)
+        if " offset=0 " in line and f" attempt={attempt} " in line
+    ]
+    assert 100 + 10 * 4 == len(lines)
+    assert 120 == len(lines_of(caplog, "record dead-lettered"))
+
+
+async def test_failures_at_two_lines_do_not_hide_each_other(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"%d" % number for number in range(120)])
+
+    async def fail(record: Record[Any, Any]) -> None:
+        if record.value == b"119":
+            raise ValueError("rare")
+        raise ValueError("many")
+
+    policy = RetryPolicy(max_attempts=2, initial=0.1, maximum=0.1)
+    async with working(broker, fail, retry=policy, dead_letter=DEAD):
+        await until(lambda: settled(broker, 120))
+
+    lines = lines_of(caplog, "attempt failed")
+    assert 2 == sum("rare" in line for line in lines)
 
 
 async def test_handlers_that_exceed_the_grace_period_are_named(

@@ -546,21 +546,23 @@ async def test_lines_about_a_copy_name_its_origin_and_where_it_was_written(
 async def test_many_failures_of_one_kind_are_counted_in_the_log(
     broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.produce("orders", [b"%d" % number for number in range(100)])
+    broker.produce("orders", [b"%d" % number for number in range(200)])
 
     async def fail(record: Record[Any, Any]) -> None:
-        raise KeyError("rare") if record.value == b"99" else ValueError("many")
+        raise KeyError("rare") if record.value == b"199" else ValueError("many")
 
     policy = RetryPolicy(max_attempts=1)
     async with working(broker, fail, retry=policy, dead_letter=DEAD):
-        await until(lambda: settled(broker, 100))
+        await until(lambda: settled(broker, 200))
 
     lines = [each.getMessage() for each in caplog.records]
     failed = [each for each in lines if each.startswith("attempt failed")]
-    assert 10 == sum("ValueError" in each for each in failed)
+    assert 110 == sum("ValueError" in each for each in failed)
     assert 1 == sum("KeyError" in each for each in failed)
     (more,) = (each for each in lines if each.startswith("more attempts failed"))
-    assert "exception=ValueError count=89 within_seconds=60" in more
+    assert "exception=ValueError at=" in more
+    assert "count=89 within_seconds=60" in more
+    assert 200 == sum(each.startswith("record dead-lettered") for each in lines)
 
 
 @pytest.mark.slow("a thread is reported after half a second")

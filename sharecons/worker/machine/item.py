@@ -84,6 +84,7 @@ class WorkItem:
         call: the last call.
         queue: the queue of its handler.
         held_since: when the worker took it.
+        is_followed: the shell notes here that each failed attempt has a log line.
         lease_end: when the worker stops holding it. Infinity for a record with a lane
             that waits for its first call behind another one.
         topic_partition: its partition.
@@ -97,6 +98,7 @@ class WorkItem:
         "due",
         "error",
         "held_since",
+        "is_followed",
         "lane",
         "lease_end",
         "meter",
@@ -137,6 +139,7 @@ class WorkItem:
         self.meter = meter
         self.argument = record
         self.error: Exception | None = None
+        self.is_followed = False
         self.call: Call | None = None
         self.state = ItemState.READY
 
