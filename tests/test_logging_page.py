@@ -1,5 +1,6 @@
 """docs/logging.md lists every event of the source, and its recipes work."""
 
+import contextlib
 import io
 import json
 import logging
@@ -7,10 +8,12 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 import pytest
 import structlog
 
+from sharecons.cli.run.logs import configure_logs
 from sharecons.log import get_logger
 from tests.guides import Guide
 from tests.logged_events import ROOT, Event, logged_events
@@ -114,7 +117,15 @@ def unconfigured() -> Iterator[None]:
         structlog.reset_defaults()
 
 
-@pytest.mark.parametrize("recipe", ["configure_json_logs", "configure_structlog"])
+def configure_run(stream: io.StringIO) -> None:
+    """Configure logging as `sharecons run` does."""
+    with contextlib.redirect_stderr(stream):
+        configure_logs(None, "info")
+
+
+@pytest.mark.parametrize(
+    "recipe", ["configure_json_logs", "configure_structlog", "sharecons run"]
+)
 def test_recipe_writes_one_json_object_per_line_with_the_fields(
     page: Guide, recipe: str
 ) -> None:
@@ -122,7 +133,10 @@ def test_recipe_writes_one_json_object_per_line_with_the_fields(
     log = get_logger("sharecons.tests", group="billing")
 
     with unconfigured():
-        page.program(recipe)(stream)
+        if recipe == "sharecons run":
+            configure_run(stream)
+        else:
+            page.program(recipe)(stream)
         log.info("assigned", partitions=3)
         log.debug("not shown")
         try:
@@ -136,7 +150,11 @@ def test_recipe_writes_one_json_object_per_line_with_the_fields(
         assigned["group"],
         assigned["partitions"],
     )
-    assert "info" == assigned["level"].lower()
+    assert "info" == assigned["level"]
+    keys = {"timestamp", "level", "logger", "event"}
+    assert keys | {"group", "partitions"} == assigned.keys()
+    assert keys | {"group", "topic", "exception"} == failed.keys()
+    assert datetime.fromisoformat(assigned["timestamp"]).tzinfo is not None
     assert "sharecons.tests" == assigned["logger"]
     assert "orders" == failed["topic"]
     assert failed["exception"].endswith("ValueError: no such customer")

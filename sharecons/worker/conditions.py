@@ -147,7 +147,8 @@ class WorkerConditions:
         more = f"; {len(stuck) - 1} more are stuck" if len(stuck) > 1 else ""
         return (
             f"handler {longest.handler} has run for {longest.seconds:.0f} s, more than "
-            f"stuck_after={limit:g}, with {longest.argument}{place}{more}"
+            f"stuck_after={limit:g}, with {longest.argument}{place}{more}; give what "
+            "it waits for a timeout"
         )
 
     def _held_window(self, now: float, held_up: Iterable[HeldUp]) -> str | None:
@@ -169,7 +170,8 @@ class WorkerConditions:
         return (
             f"no member receives further records of {topic}-{number} for "
             f"{seconds:.0f} s: offset {offset}, which this worker has held for "
-            f"{held_for:.0f} s, is at the start of the full window; see docs/worker.md"
+            f"{held_for:.0f} s, is at the start of the full window; make its handler "
+            "or its retries shorter, or use retry topics: see docs/worker.md"
         )
 
     # For any thread.
@@ -199,7 +201,8 @@ class WorkerConditions:
         return Condition(
             "blocked-loop",
             f"the event loop has been blocked for {seconds:.0f} s, {place}; no "
-            "heartbeats and renewals are sent meanwhile",
+            "heartbeats and renewals are sent meanwhile; run what blocks in a thread, "
+            "as a plain function",
         )
 
     def _of_membership(self) -> Condition | None:
@@ -210,19 +213,21 @@ class WorkerConditions:
             return None
         problems = "; ".join(member.problems)
         if member.state == "new":
-            return Condition("starting", "the worker was not started")
+            text = "the worker was not started; call run(), or use `async with`"
+            return Condition("starting", text)
         if member.state == "starting":
             servers = ", ".join(map(str, self._access.cluster.bootstrap))
             text = f"connecting to {servers}, to join group {group!r}"
-            return Condition("starting", f"{text}: {problems}" if problems else text)
+            if problems:
+                text = _with_advice(f"{text}: {problems}")
+            return Condition("starting", text)
         if member.seconds_since_heartbeat is None and not problems:
             return Condition(
                 "starting", f"joining group {group!r}: no heartbeat is accepted yet"
             )
         problems = problems or "no heartbeat is accepted"
-        return Condition(
-            "disconnected", f"not consuming in group {group!r}: {problems}"
-        )
+        text = f"not consuming in group {group!r}: {problems}"
+        return Condition("disconnected", _with_advice(text))
 
     def _of_threads(self) -> Condition | None:
         threads, concurrency = self.threads()
@@ -230,8 +235,16 @@ class WorkerConditions:
             return None
         return Condition(
             "no-threads",
-            f"{threads} cancelled handlers have not ended, and take all threads",
+            f"{threads} cancelled handlers have not ended, and take all threads; give "
+            "what blocks in them a timeout: the log has the lines where they hang",
         )
+
+
+def _with_advice(text: str) -> str:
+    """Return a text with advice, unless a problem in it has some."""
+    if "; " in text:
+        return text
+    return f"{text}; check that the brokers run and can be reached from here"
 
 
 def _no_threads() -> tuple[int, int]:

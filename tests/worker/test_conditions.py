@@ -54,7 +54,8 @@ async def test_worker_says_why_it_is_not_ready_from_its_start_to_its_end(
         bootstrap_servers=broker.bootstrap_servers,
         network=broker.network,
     )
-    assert (Condition("starting", "the worker was not started"),) == worker.not_ready
+    text = "the worker was not started; call run(), or use `async with`"
+    assert (Condition("starting", text),) == worker.not_ready
     slow_start = broker.faults.on("ApiVersions", times=1).stall(1.0)
     heartbeats = broker.faults.on("ShareGroupHeartbeat", times=None).stall()
     with slow_start, heartbeats:
@@ -92,6 +93,8 @@ async def test_worker_without_its_broker_names_it_and_is_live(
         await anyio.sleep(10.0)
 
         assert ["disconnected"] == names(worker.not_ready)
+        (condition,) = worker.not_ready
+        assert "; check that the brokers run" in condition.text
         text = text_of(worker.not_ready)
         assert text.startswith("not consuming in group 'billing': unreachable")
         assert broker.bootstrap_servers in text
@@ -167,7 +170,7 @@ async def test_stuck_handler_fails_liveness_until_it_ends(
     text = text_of(stuck)
     assert ".charge has run for 6" in text
     assert ", more than stuck_after=60, with orders-0@" in text
-    assert text.endswith("; 1 more are stuck")
+    assert text.endswith("; 1 more are stuck; give what it waits for a timeout")
 
 
 @pytest.mark.slow("the requests of a worker in minutes of virtual time")
@@ -229,7 +232,8 @@ async def test_thread_that_goes_on_after_its_timeout_is_stuck(
 
     assert ".hang has run for " in text
     assert text.endswith(
-        "with <Record orders-0@0 delivery_count=1>, in a thread that was cancelled"
+        "with <Record orders-0@0 delivery_count=1>, in a thread that was cancelled; "
+        "give what it waits for a timeout"
     )
 
 

@@ -90,7 +90,8 @@ class _Process:
         self._options = options
         self._status = status
         self._lifeline = lifeline
-        self._exit = ExitDeadline(_log.error)
+        self._log = get_logger(__name__, group=worker.group_id)
+        self._exit = ExitDeadline(self._log.error)
         self._code = int(ExitCode.SUCCESS)
         self._is_stopping = False
         self._is_live = True
@@ -116,7 +117,7 @@ class _Process:
         grace = self._options.grace
         shutdown_grace = self._worker.shutdown_grace
         if grace < shutdown_grace:
-            _log.warning(
+            self._log.warning(
                 "handlers have less time to finish than the worker's shutdown_grace; "
                 "raise --grace",
                 grace=grace,
@@ -138,7 +139,7 @@ class _Process:
     def log_failure(self, error: BaseException) -> None:
         """Log the exception of a handler that ended the worker."""
         self._clear_status()
-        _log.error("worker failed", exc_info=error)
+        self._log.error("worker failed", exc_info=error)
 
     def _clear_status(self) -> None:
         if self._status is not None:
@@ -158,14 +159,14 @@ class _Process:
     def _on_signal(self, received: signal.Signals) -> None:
         worker, number = self._worker, int(received)
         if self._is_stopping:
-            _log.warning("stopping immediately", signal=received.name)
+            self._log.warning("stopping immediately", signal=received.name)
             self._code = 128 + number
             self._exit.set(AT_ONCE, self._code)
             worker.stop_now()
             return
         self._is_stopping = True
         grace = self._options.grace
-        _log.info("signal received", signal=received.name, group=worker.group_id)
+        self._log.info("signal received", signal=received.name)
         self._exit.set(grace + MARGIN, ExitCode.FAILED)
         worker.stop()
 
@@ -190,7 +191,7 @@ class _Process:
             live=self._liveness_problem,
             ready=self._readiness_problem,
             families=lambda: self._families(*self._problems()),
-            log=lambda url: _log.info("health port", url=url),
+            log=lambda url: self._log.info("health port", url=url),
         ):
             yield
 
@@ -216,9 +217,9 @@ class _Process:
         """
         problem = _text_of(self._worker.not_live)
         if self._is_live and problem is not None:
-            _log.warning("not live", group=self._worker.group_id, reason=problem)
+            self._log.warning("not live", reason=problem)
         elif not self._is_live and problem is None:
-            _log.info("live again", group=self._worker.group_id)
+            self._log.info("live again")
         self._is_live = problem is None
         return problem
 
@@ -242,7 +243,9 @@ class _Process:
             stats = self._worker.stats
             rate = meter.rate(stats, time.monotonic())
             if stats != before:
-                _log.info("progress", records_per_second=round(rate), **numbers(stats))
+                self._log.info(
+                    "progress", records_per_second=round(rate), **numbers(stats)
+                )
             before = stats
 
 

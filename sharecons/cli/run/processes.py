@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from sharecons.cli.exit_codes import ExitCode, write_errors
 from sharecons.cli.run.arguments import PROGRAM
@@ -33,7 +34,7 @@ def supervise(options: argparse.Namespace) -> int:
     import anyio
 
     configure_logs(None, options.log_level)
-    log = get_logger(PROGRAM.replace(" ", "."))
+    log = _logger(options)
     supervisor = Supervisor(
         _command(options, member_name(options)),
         options.processes,
@@ -43,7 +44,7 @@ def supervise(options: argparse.Namespace) -> int:
         changes=_changes() if options.reload else None,
     )
     try:
-        run = partial(_run, options.health_host, options.health_port, supervisor)
+        run = partial(_run, options.health_host, options.health_port, supervisor, log)
         return anyio.run(run)
     except ConfigurationError as error:
         write_errors(PROGRAM, [error])
@@ -53,7 +54,13 @@ def supervise(options: argparse.Namespace) -> int:
         return ExitCode.FAILED
 
 
-async def _run(host: str, port: int | None, supervisor: Supervisor) -> int:
+def _logger(options: argparse.Namespace) -> Any:
+    """Return the logger. The supervisor does not know the group of a worker object."""
+    group = {"group": options.group} if options.group else {}
+    return get_logger(PROGRAM.replace(" ", "."), **group)
+
+
+async def _run(host: str, port: int | None, supervisor: Supervisor, log: Any) -> int:
     """Run the processes, and serve one health port for all of them."""
     if port is None:
         return await supervisor.run()
@@ -64,7 +71,6 @@ async def _run(host: str, port: int | None, supervisor: Supervisor) -> int:
     reports = supervisor.reports
     code = int(ExitCode.FAILED)
     failure: Error | None = None
-    log = get_logger(PROGRAM.replace(" ", "."))
     async with health_port(
         host,
         port,

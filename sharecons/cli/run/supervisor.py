@@ -53,7 +53,8 @@ class Supervisor:
         count: how many processes run.
         grace: seconds for a process to stop.
         margin: more seconds, for its end; then it is killed.
-        report: writes a line about what happens.
+        report: writes a line about what happens. A line about one process has its
+            index as the keyword argument `process`.
         warn: writes a line about a process that has failed.
         changes: if given, the processes are restarted whenever it yields.
 
@@ -68,8 +69,8 @@ class Supervisor:
         *,
         grace: float,
         margin: float = MARGIN,
-        report: Callable[[str], None],
-        warn: Callable[[str], None],
+        report: Callable[..., None],
+        warn: Callable[..., None],
         changes: Changes | None = None,
     ) -> None:
         self._command = command
@@ -136,7 +137,8 @@ class Supervisor:
             else:
                 follows, delay = policy.after_end(code, ran_for)
                 (self._report if follows is Next.FINISHED else self._warn)(
-                    f"process {index} ended ({_end(code)}); {_next(follows, delay)}"
+                    f"process {index} ended ({_end(code)}); {_next(follows, delay)}",
+                    process=index,
                 )
                 if follows in (Next.FINISHED, Next.STOP_ALL):
                     self.reports.finish(index)
@@ -231,7 +233,9 @@ class Supervisor:
         with anyio.move_on_after(limit):
             await process.wait()
             return
-        self._warn(f"process {index} did not stop in {limit:g} s; it is killed")
+        self._warn(
+            f"process {index} did not stop in {limit:g} s; it is killed", process=index
+        )
         self._killed.add(process)
         _send(process, signal.SIGKILL)
 

@@ -18,7 +18,8 @@ def main(directory: str, count: str, mode: str, grace: str, watched: str) -> int
         module = [sys.executable, "-m", "tests.cli.run.supervised"]
         return [*module, directory, str(index), mode]
 
-    def report(line: str) -> None:
+    def report(line: str, process: int | None = None) -> None:
+        assert process is None or f"process {process} " in line
         sys.stdout.write(f"{line}\n")
         sys.stdout.flush()
 

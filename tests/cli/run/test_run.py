@@ -262,7 +262,11 @@ def test_worker_whose_threads_all_hang_is_not_ready(broker, tmp_path):
         command.wait_for("begin", 2)
         command.wait_until(lambda: 503 == command.get("/readyz")[0])
 
-        text = "no-threads: 2 cancelled handlers have not ended, and take all threads\n"
+        text = (
+            "no-threads: 2 cancelled handlers have not ended, and take all threads; "
+            "give what blocks in them a timeout: the log has the lines where they "
+            "hang\n"
+        )
         assert (503, text) == command.get("/readyz")
         _, metrics = command.get("/metrics")
         gauge = 'sharecons_worker_abandoned_threads{group="billing"} 2.0'

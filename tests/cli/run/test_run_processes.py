@@ -108,6 +108,12 @@ def test_second_signal_stops_all_processes_without_waiting_for_handlers(
         began = time.monotonic()
         code = command.stop()
 
+        received = command.events("signal received")
+        assert {("billing", 0), ("billing", 1)} == {
+            (event["group"], event["process"]) for event in received
+        }
+        (first,) = command.events("SIGTERM: the processes finish their handlers")
+        assert "billing" == first["group"]
         assert 128 + signal.SIGTERM == code
         assert time.monotonic() - began < 5.0
 
@@ -172,6 +178,14 @@ def test_one_scrape_has_the_sum_of_four_processes(broker, tmp_path):
         os.kill(min(by_process), signal.SIGKILL)
         command.wait_until(lambda: scrape(command)["sharecons_run_restarts_total"] == 1)
         assert count <= scrape(command)[ACCEPTED]
+        (ended,) = [
+            event
+            for index in range(4)
+            for event in command.events(
+                f"process {index} ended (SIGKILL); starting it again"
+            )
+        ]
+        assert ended["event"].startswith(f"process {ended['process']} ")
         command.wait_until(lambda: scrape(command)['ready{group="billing"}'] == 4)
         produce_until(lambda: len(pids(command)) == 5, produce)
         command.wait_until(
