@@ -12,7 +12,7 @@ from sharecons.net.io.event_loop import Clock
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.settings import HandlerSettings
-from sharecons.worker.positions import positions_text
+from sharecons.worker.positions import item_text
 
 __all__ = ["FULL_AFTER", "FullQueues"]
 
@@ -78,7 +78,7 @@ def _reason(queue: HandlerQueue) -> tuple[str, str]:
         first, count = longest
         behind = (
             f", and {queue.blocked_count} behind a record with their key, {count} of "
-            f"them behind {positions_text([first.record])}"
+            f"them behind {item_text(first)}"
         )
     if queue.has_all_bytes:
         waits = f"{queue.waiting_count} records wait for their next attempt{behind}"
