@@ -20,9 +20,9 @@ class Pausing(Lifecycle):
 
         The subscription and the assignment stay, and heartbeats continue. Records that
         a loop has received can still be acknowledged. Records that were fetched and
-        not returned wait for `resume` while their locks last; then the broker delivers
-        them again, which uses up a delivery. Topics, not partitions, are paused, as the
-        group assigns the partitions. Without names nothing changes.
+        not returned wait for `resume`, and their locks are renewed. After a minute,
+        records on their first delivery are released. Topics, not partitions, are
+        paused, as the group assigns the partitions. Without names nothing changes.
 
         Raises:
             ConfigurationError: a topic is not in the subscription.

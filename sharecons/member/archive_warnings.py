@@ -1,4 +1,4 @@
-"""Warnings about records that were released on their last delivery."""
+"""Warnings about records whose last delivery ended without an acknowledgement."""
 
 from collections.abc import Iterable
 from typing import Any, Final, final
@@ -11,11 +11,17 @@ from sharecons.protocol.acknowledge.result_log import LastRelease
 __all__ = ["ArchiveWarnings"]
 
 WARNING_INTERVAL: Final = 60.0
-"""Seconds between two warnings about one partition."""
+"""Seconds between two warnings of one kind about one partition."""
 
-TEXT: Final = (
+RELEASED: Final = (
     "records released on their last delivery are archived: no consumer gets them "
     "again; raise share.delivery.count.limit, or wait before releasing"
+)
+
+
+LOST: Final = (
+    "records whose locks were lost on their last delivery are archived: no consumer "
+    "gets them again; process them faster, or raise share.delivery.count.limit"
 )
 
 
@@ -35,8 +41,8 @@ class ArchiveWarnings:
         self._log = log
         self._recorder = recorder
         self._configs = configs
-        self._warned_at: dict[tuple[str, int], float] = {}
-        self._records: dict[tuple[str, int], int] = {}
+        self._warned_at: dict[tuple[str, int, bool], float] = {}
+        self._records: dict[tuple[str, int, bool], int] = {}
         self._unconfirmed: list[LastRelease] = []
 
     def on_released(self, releases: Iterable[LastRelease], clock: Clock) -> None:
@@ -54,8 +60,8 @@ class ArchiveWarnings:
                 self._on_archived(release, limit, now)
 
     def _on_archived(self, release: LastRelease, limit: int, now: float) -> None:
-        topic, partition, first, last, _ = release
-        key = topic, partition
+        topic, partition, first, last, _, is_lost = release
+        key = topic, partition, is_lost
         count = last - first + 1
         self._recorder.on_archived(count)
         self._records[key] = self._records.get(key, 0) + count
@@ -63,7 +69,7 @@ class ArchiveWarnings:
         if warned_at is None or now - warned_at >= WARNING_INTERVAL:
             self._warned_at[key] = now
             self._log.warning(
-                TEXT,
+                LOST if is_lost else RELEASED,
                 topic=topic,
                 partition=partition,
                 offset=first,

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.member.group_configs import GroupConfigReader
-from sharecons.member.lease_decoder import decode_lease
+from sharecons.member.lease_decoder import decode_lease, read_undelivered
 from sharecons.member.stored_error import StoredError
 from sharecons.member.unprocessed import Unprocessed, report_unprocessed
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder
@@ -64,6 +64,8 @@ class LeaseBuffer:
         records: the decoded records of that lease.
         closed: nothing more is delivered.
         on_acknowledged: the application's callback, or None.
+        on_undelivered: is called with records whose locks have ended before they were
+            delivered, if some of them were delivered before; None: nothing is called.
         delivered: finds the leases of delivered records.
         configs: the configs of the group.
         recorder: the metrics of the member.
@@ -86,6 +88,7 @@ class LeaseBuffer:
         self.records: list[Any] = []
         self.closed = False
         self.on_acknowledged: Acknowledged | None = None
+        self.on_undelivered: Callable[[Sequence[Any]], object] | None = None
         self.delivered = DeliveredLeases(clock)
         self._fetch_sizes: dict[Lease, FetchSize] = {}
         self._ready: deque[Lease] = deque()
@@ -117,7 +120,7 @@ class LeaseBuffer:
         for lease in leases:
             if lease in self._ready:
                 self._ready.remove(lease)
-                self._on_dropped(lease)
+                self._on_lost(lease, self._on_dropped(lease))
         return self.listener.on_locks_lost(leases)
 
     def on_error(self, error: Error) -> None:
@@ -180,7 +183,7 @@ class LeaseBuffer:
         lease = self.lease
         if lease is None or not self.remaining() or lease.lock_scope.ended:
             return False
-        if self.clock() < lease.deadline:
+        if self._is_live(lease):
             return True
         self.recorder.on_lock_overrun(self.remaining())
         self._log.warning(
@@ -188,7 +191,7 @@ class LeaseBuffer:
             topic=lease.topic,
             partition=lease.share_partition.partition,
             records=self.remaining(),
-            reason=lock_overrun(lease, lease.deadline, self.clock()),
+            reason=lock_overrun(lease, self._deadline(lease), self.clock()),
         )
         return False
 
@@ -222,7 +225,9 @@ class LeaseBuffer:
                     processing=processing,
                     busy=busy,
                 )
+                lease, records = self.lease, self.records
                 self._drop_lease()
+                self._on_lost(lease, records)
             if self._errors:
                 if raises:
                     raise self._errors.popleft()
@@ -294,28 +299,51 @@ class LeaseBuffer:
         self.lease = None
         self.records = []
 
+    def _deadline(self, lease: Lease) -> float:
+        """Return when the locks of the undelivered records end."""
+        return lease.deadline
+
+    def _is_live(self, lease: Lease) -> bool:
+        return not lease.lock_scope.ended and self.clock() < self._deadline(lease)
+
     def _decode(self, lease: Lease) -> None:
-        if lease.lock_scope.ended or self.clock() >= lease.deadline:
-            self._on_dropped(lease)
-            if not lease.lock_scope.ended:
-                self.recorder.on_lock_overrun(lease.count)
+        if not self._is_live(lease):
+            self._on_expired(lease)
             return
-        self.records, size, errors = decode_lease(lease, self._value_views, self._log)
+        self.lease, self.records = lease, self._decode_records(lease)
+        self._demand.on_delivered(lease.count, self.clock())
+
+    def _decode_records(self, lease: Lease) -> list[Any]:
+        records, size, errors = decode_lease(lease, self._value_views, self._log)
         if errors:
             self._errors += errors
             self.recorder.on_damaged_rejected(
                 sum(e.last_offset - e.first_offset + 1 for e in errors if e.rejected)
             )
-        self.lease = lease
         self.delivered.add(lease)
-        now = self.clock()
-        self._fetch_sizes.pop(lease).add(size, now)
-        self._demand.on_delivered(lease.count, now)
+        self._fetch_sizes.pop(lease).add(size, self.clock())
+        return records
 
-    def _on_dropped(self, lease: Lease) -> None:
-        """Note that a lease leaves the buffer undecoded."""
+    def _on_expired(self, lease: Lease) -> None:
+        """Drop a lease whose locks have ended before its first record was delivered."""
+        self._on_lost(lease, self._on_dropped(lease))
+        if not lease.lock_scope.ended:
+            self.recorder.on_lock_overrun(lease.count)
+
+    def _on_dropped(self, lease: Lease) -> list[Any] | None:
+        """Note that a lease leaves the buffer; return its records if it is decoded."""
         self._demand.on_dropped(lease.count)
         self._fetch_sizes.pop(lease).add(0, self.clock())
+        return None
+
+    def _on_lost(self, lease: Lease, records: list[Any] | None) -> None:
+        """Report the records that were not delivered before their locks ended."""
+        if self.on_undelivered is not None and lease.highest_delivery_count > 1:
+            if records is None:
+                records = read_undelivered(lease)
+            if lost := records[lease.cursor :]:
+                self.on_undelivered(lost)
+        lease.payload = b""
 
     def _unprocessed(self) -> list[Lease]:
         present = [self.lease] if self.lease is not None and self.remaining() else []

@@ -11,7 +11,7 @@ from sharecons.protocol.acknowledge.runs import Run
 from sharecons.records.batch import Undecodable, decode
 from sharecons.records.errors import is_damage
 
-__all__ = ["decode_lease"]
+__all__ = ["decode_lease", "read_undelivered"]
 
 
 def decode_lease(
@@ -48,6 +48,12 @@ def decode_lease(
             ranges=decoded.unseen[:3],
         )
     return records, decoded.size, errors
+
+
+def read_undelivered(lease: Lease) -> list[Record]:
+    """Return the records of a lease whose locks are lost; nothing is acknowledged."""
+    topic, partition = lease.topic, lease.share_partition.partition
+    return decode(lease.payload, lease.acquired, topic, partition, lease, False).records
 
 
 def _errors_of(

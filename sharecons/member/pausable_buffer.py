@@ -1,20 +1,28 @@
 """A buffer that withholds the leases of paused topics until they are resumed.
 
-A withheld lease keeps its locks while they last. Nothing renews them: once they have
-ended, the broker delivers the records again, and the lease is dropped when its topic is
-resumed.
+Pauses cost a record one delivery at most. Withheld leases are renewed, which uses up
+none. After `hold` seconds the leases on their first delivery are released, so that
+other members get their records during a long pause. Records that were delivered before
+stay locked: more releases would archive them. Where nothing can be renewed, the locks
+of all end.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.lease_buffer import LeaseBuffer, insert_lease
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.io.event_loop import Clock
+from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.protocol.acknowledge.leases import Lease
 
 __all__ = ["PausableBuffer"]
+
+HOLD: Final = 60.0
+"""Seconds for which first deliveries are withheld. Circuit breakers pause for less."""
+
+TWO_DELIVERIES: Final = 2
+"""The delivery limit with which a released record is on its last delivery."""
 
 
 class PausableBuffer(LeaseBuffer):
@@ -22,6 +30,7 @@ class PausableBuffer(LeaseBuffer):
 
     Attributes:
         paused: the topics whose records are not delivered.
+        hold: seconds after which withheld records on their first delivery are released.
     """
 
     def __init__(
@@ -35,8 +44,10 @@ class PausableBuffer(LeaseBuffer):
     ) -> None:
         super().__init__(clock, recorder, configs, value_views, log_fields=log_fields)
         self.paused: frozenset[str] = frozenset()
-        self._withheld: list[Lease] = []
-        self._decoded: dict[Lease, list[Any]] = {}
+        self.hold = HOLD
+        self._withheld: dict[Lease, list[Any]] = {}
+        self._returned: dict[Lease, list[Any]] = {}
+        self._live_until: dict[Lease, float] = {}
 
     def set_paused(self, topics: frozenset[str]) -> None:
         """Withhold the leases of these topics; deliver the leases of all others."""
@@ -44,10 +55,21 @@ class PausableBuffer(LeaseBuffer):
         self._withhold()
         self._return_withheld()
 
+    def drop_lost(self) -> None:
+        """Drop the withheld leases whose locks have ended."""
+        now = self.clock()
+        for lease in list(self._withheld):
+            if lease.lock_scope.ended or lease.last_deadline() <= now:
+                self._on_lost(lease, self._withheld.pop(lease))
+
     def on_acquired(self, leases: Sequence[Lease]) -> None:
         super().on_acquired(leases)
         if self.paused and not self.closed:
             self._withhold()  # a fetch was in flight when the topic was paused
+
+    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
+        self.drop_lost()
+        return super().on_locks_lost(leases)
 
     def keep_only(self, topics: Collection[str]) -> None:
         """Deliver records of these topics only, as `LeaseBuffer.keep_only`."""
@@ -66,30 +88,70 @@ class PausableBuffer(LeaseBuffer):
                 continue
             if lease is self.lease:
                 self._demand.on_processed(self.clock(), expired=self.remaining())
-                self._decoded[lease] = self.records
+                records = self.records
                 self._drop_lease()
             else:
                 self._ready.remove(lease)
-                self._demand.on_dropped(lease.count)
-            self._withheld.append(lease)
+                if not self._is_live(lease):
+                    self._on_expired(lease)
+                    continue
+                records = self._take_records(lease)
+            if self._is_live(lease):
+                self._withheld[lease] = records
+                lease.hold(lease.cursor, len(records), self._hold_time(lease))
+            else:
+                self._on_lost(lease, records)
+
+    def _take_records(self, lease: Lease) -> list[Any]:
+        """Return the records of a lease that leaves the queue without a delivery."""
+        records = self._returned.pop(lease, None)
+        if records is None:
+            self._demand.on_dropped(lease.count)
+            return self._decode_records(lease)
+        self._demand.on_dropped(len(records) - lease.cursor)
+        return records
+
+    def _hold_time(self, lease: Lease) -> float:
+        is_first = lease.highest_delivery_count == 1
+        can_release = is_first and self.configs.delivery_limit != TWO_DELIVERIES
+        return self.hold if can_release else FOREVER
 
     def _return_withheld(self) -> None:
-        withheld, self._withheld = self._withheld, []
-        for lease in withheld:
+        for lease, records in list(self._withheld.items()):
             if lease.topic in self.paused:
-                self._withheld.append(lease)
                 continue
-            if lease not in self._decoded:
-                self._demand.on_returned(lease.count)
-            insert_lease(self._ready, lease)
+            del self._withheld[lease]
+            rest = records[lease.cursor :]
+            if rest and lease.reopen(lease.cursor, len(records)):
+                until = min([lease.deadline_of(each.offset) for each in rest])
+                self._live_until[lease] = until
+                self._returned[lease] = records
+                self._demand.on_returned(len(rest))
+                insert_lease(self._ready, lease)
+                continue
+            if not lease.lock_scope.ended:
+                lease.release_remaining()  # a part of it
+            self._on_lost(lease, records)
+
+    def _deadline(self, lease: Lease) -> float:
+        return self._live_until.get(lease, lease.deadline)
 
     def _decode(self, lease: Lease) -> None:
-        records = self._decoded.pop(lease, None)
-        if records is None:
+        if lease not in self._returned or not self._is_live(lease):
             super()._decode(lease)
-        else:
-            self.lease, self.records = lease, records
+            return
+        self.lease, self.records = lease, self._returned.pop(lease)
+        self._demand.on_delivered(self.remaining(), self.clock())
 
-    def _on_dropped(self, lease: Lease) -> None:
-        if self._decoded.pop(lease, None) is None:
-            super()._on_dropped(lease)
+    def _on_dropped(self, lease: Lease) -> list[Any] | None:
+        self._live_until.pop(lease, None)
+        if lease not in self._returned:
+            return super()._on_dropped(lease)
+        records = self._returned.pop(lease)
+        self._demand.on_dropped(len(records) - lease.cursor)
+        return records
+
+    def _drop_lease(self) -> None:
+        if self.lease is not None and self._live_until and not self.paused:
+            self._live_until.pop(self.lease, None)
+        super()._drop_lease()

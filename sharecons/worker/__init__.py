@@ -42,6 +42,7 @@ The shell around them:
 - `membership`: starts and closes the member.
 - `demand`: how many records are taken now, and from which topics.
 - `take_loop`: takes records from the member.
+- `undelivered`: records whose last delivery ends before they are taken.
 - `slots`: the tasks that call handlers.
 - `middleware_chain`: calls a handler within middleware.
 - `handler_function`: a handler as a coroutine function, with a time limit.

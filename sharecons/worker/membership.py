@@ -130,6 +130,7 @@ class WorkerMembership:
         self._end_waits()
         member.result_log.advice = ADVICE
         member.result_log.is_guarded = True
+        member.result_log.reports_lost = False
         try:
             yield True
         except anyio.get_cancelled_exc_class():

@@ -7,7 +7,6 @@ executor. Cancelling a run at any time releases the records that are not settled
 import random
 import time
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 import anyio
@@ -45,7 +44,8 @@ from sharecons.worker.shutdown import Shutdown
 from sharecons.worker.slots import CallSlots
 from sharecons.worker.stats import WorkerStats
 from sharecons.worker.take_loop import TakeLoop
-from sharecons.worker.threads import ThreadLog
+from sharecons.worker.threads import thread_logs
+from sharecons.worker.undelivered import UndeliveredRecords
 
 __all__ = ["Runner"]
 
@@ -123,6 +123,8 @@ class Runner:
             on_outcome=self._on_outcome_decided,
         )
         self._execute = self._executor.execute
+        buffer = access.member.buffer
+        self._undelivered = UndeliveredRecords(buffer, machine, self._execute, clock)
         self._locks = LockKeeper(
             machine.scheduler,
             machine.renewals,
@@ -154,17 +156,7 @@ class Runner:
             clock,
             wake=self._wake,
         )
-        self._threads = [
-            ThreadLog(
-                route.call.threads,
-                route.name,
-                self._log,
-                clock,
-                partial(self._on_threads, route.settings),
-            )
-            for route in routes.routes
-            if route.call.threads is not None
-        ]
+        self._threads = thread_logs(routes.routes, self._log, clock, self._on_threads)
         self._failure: Exception | None = None
         self.handler_failed = False
         concurrency = options.concurrency
@@ -271,6 +263,7 @@ class Runner:
             if (error := self._access.fatal_error) is not None:
                 self._on_fatal_error(error)
             await self._executor.move_waiting()
+            self._undelivered.look()
             assignment = self._access.member.assignment
             now = self._clock()
             self._execute(self._machine.on_assignment(assignment, now))

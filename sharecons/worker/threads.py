@@ -12,8 +12,9 @@ hang does not start more and more threads.
 import math
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from itertools import takewhile
 from traceback import walk_stack
 from types import TracebackType
@@ -25,7 +26,7 @@ from anyio import to_thread
 from sharecons.net.io.event_loop import Clock, call_soon_function
 from sharecons.worker.error_text import Frame, application_line, repr_of
 
-__all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog"]
+__all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog", "thread_logs"]
 
 REPORT_INTERVAL: Final = 60.0
 
@@ -238,3 +239,24 @@ class ThreadLog:
                 argument=repr_of(thread.argument),
                 at=thread.line(),
             )
+
+
+def thread_logs(
+    routes: Iterable[Any], log: Any, clock: Clock, on_count: Callable[[Any, int], None]
+) -> list[ThreadLog]:
+    """Return the logs of the handlers that run in threads.
+
+    Args:
+        on_count: is called with the settings of a handler, and its number of threads.
+    """
+    return [
+        ThreadLog(
+            route.call.threads,
+            route.name,
+            log,
+            clock,
+            partial(on_count, route.settings),
+        )
+        for route in routes
+        if route.call.threads is not None
+    ]

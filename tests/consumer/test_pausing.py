@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import ClosedError, ConfigurationError, ShareConsumer
+from sharecons import ClosedError, ConfigurationError, Record, ShareConsumer
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
@@ -50,11 +50,18 @@ def consuming(broker: EmbeddedBroker, **options: Any) -> ShareConsumer[Any, Any]
 
 async def poll_for(consumer: ShareConsumer[Any, Any], seconds: float) -> list[bytes]:
     """Poll and accept for this long; return the values."""
-    values: list[bytes] = []
+    return [record.value for record in await poll_for_records(consumer, seconds)]
+
+
+async def poll_for_records(
+    consumer: ShareConsumer[Any, Any], seconds: float
+) -> list[Record[Any, Any]]:
+    """Poll and accept for this long; return the records."""
+    found: list[Record[Any, Any]] = []
     end = anyio.current_time() + seconds
     while (left := end - anyio.current_time()) > 0:
-        values += [record.value for record in await consumer.poll(timeout=left)]
-    return values
+        found += await consumer.poll(timeout=left)
+    return found
 
 
 def acquired(broker: EmbeddedBroker) -> int:
@@ -151,9 +158,50 @@ async def test_buffered_records_wait_for_resume_with_their_locks(
         assert sorted(values) == sorted([*before, *(each.value for each in after)])
 
 
-async def test_buffered_records_are_delivered_again_after_their_locks(
+@pytest.mark.slow("a minute of heartbeats")
+async def test_pauses_beyond_the_lock_cost_no_delivery(broker: EmbeddedBroker) -> None:
+    values = [b"%d" % number for number in range(40)]
+    broker.produce("orders", values)
+    async with consuming(broker) as consumer:
+        before = await records_in_flight(consumer)
+        for _ in range(3):
+            consumer.pause("orders")
+            assert [] == await poll_for(consumer, 1.5 * LOCK)
+            assert acquired(broker) > 0
+            consumer.resume("orders")
+        after = await poll_for_records(consumer, 2.0)
+
+        assert sorted(values) == sorted([*before, *(each.value for each in after)])
+        assert {1} == {each.delivery_count for each in after}
+
+
+@pytest.mark.slow("minutes of heartbeats")
+async def test_long_pauses_cost_a_record_one_delivery_at_most(
     broker: EmbeddedBroker,
 ) -> None:
+    values = [b"%d" % number for number in range(40)]
+    broker.produce("orders", values)
+    async with consuming(broker) as consumer:
+        before = await records_in_flight(consumer)
+        consumer.pause("orders")
+        await anyio.sleep(70.0)
+        assert 0 == acquired(broker), "other members can have them"
+        consumer.resume("orders")
+        before += await records_in_flight(consumer)
+        consumer.pause("orders")
+        await anyio.sleep(70.0)
+        assert acquired(broker) > 0, "another release would waste a delivery"
+        consumer.resume("orders")
+        after = await poll_for_records(consumer, 2.0)
+
+        assert sorted(values) == sorted([*before, *(each.value for each in after)])
+        assert max(each.delivery_count for each in after) == 2
+
+
+async def test_pause_without_renewals_delivers_the_records_again(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.set_group_config("billing", {"share.renew.acknowledge.enable": "false"})
     values = [b"%d" % number for number in range(40)]
     broker.produce("orders", values)
     async with consuming(broker) as consumer:

@@ -45,6 +45,19 @@ def test_first_record_of_a_partition_is_logged_and_the_others_are_counted(caplog
     assert 1 + 92 + 2 + 5 == archiving.count
 
 
+def test_records_whose_locks_were_lost_have_a_line_of_their_own(caplog):
+    archiving = Archiving()
+    released = LastRelease("orders", 3, 7, 7, 5)
+    lost = released._replace(first_offset=8, last_offset=9, is_lost=True)
+
+    archiving.warnings.on_released([released, lost], lambda: 100.0)
+
+    _, line = [record.getMessage() for record in caplog.records]
+    assert "locks were lost on their last delivery are archived" in line
+    assert "topic=orders partition=3 offset=8 records=2 delivery_limit=5" in line
+    assert 3 == archiving.count
+
+
 def test_records_released_before_the_present_limit_are_not_archived(caplog):
     archiving = Archiving(delivery_limit=5)
     archiving.configs.delivery_limit = 6

@@ -31,12 +31,11 @@ def test_abandon_returns_unsent_acknowledgements():
     assert lease.is_settled
 
 
-def test_abandoned_packed_lease_is_settled_and_has_no_payload():
+def test_abandoned_packed_lease_is_settled():
     lease = packed_lease()
 
     assert [] == lose_locks(lease)
     assert lease.is_settled
-    assert b"" == lease.payload
 
 
 def test_lost_runs_are_the_records_that_were_not_settled():
@@ -47,14 +46,16 @@ def test_lost_runs_are_the_records_that_were_not_settled():
     lease.acknowledge(8, REJECT)
     lose_locks(lease)
 
-    assert [(0, 1), (4, 9)] == [(first, last) for first, last, _ in lease.lost_runs()]
+    assert [(0, 1), (4, 9)] == [
+        (first, last) for first, last, _ in lease.unsettled_runs()
+    ]
 
 
 def test_lost_runs_of_a_packed_lease_are_all_its_offsets():
     lease = packed_lease()
     lose_locks(lease)
 
-    lost = [(first, last) for first, last, _ in lease.lost_runs()]
+    lost = [(first, last) for first, last, _ in lease.unsettled_runs()]
     assert [(first, last) for first, last, _ in lease.acquired] == lost
 
 

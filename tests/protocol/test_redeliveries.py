@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+from sharecons.errors import ConnectionFailedError
 from sharecons.protocol.acknowledge.archived import archived_by
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import LastRelease
@@ -255,6 +256,19 @@ def test_only_records_on_their_last_delivery_are_archived():
         released(1, 1),
     ] == (harness.result_log.archived[:2])
     assert [0, 1, 3] == [each.first_offset for each in harness.result_log.archived]
+
+
+@pytest.mark.parametrize("reports_lost", [True, False])
+def test_lost_locks_archive_the_records_on_their_last_delivery(reports_lost):
+    harness = Outage()
+    harness.result_log.delivery_limit = 5
+    harness.result_log.reports_lost = reports_lost
+    harness.receive(5, 4, 5)
+
+    harness.leader.connection_lost(ConnectionFailedError("gone"), harness.now)
+
+    lost = [released(n, n)._replace(is_lost=True) for n in (0, 2)]
+    assert (lost if reports_lost else []) == harness.result_log.archived
 
 
 @pytest.mark.parametrize("kind", [ACCEPT, RELEASE])

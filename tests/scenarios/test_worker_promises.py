@@ -5,9 +5,8 @@ tests/worker/test_worker_promises.py has the promises about logs and threads.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, suppress
-from types import MappingProxyType
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -16,21 +15,16 @@ import pytest
 from sharecons import (
     BatchHandler,
     DeadLetter,
-    DeadLetterQueue,
     Record,
     Reject,
     RetryPolicy,
-    ShareGroupAdmin,
-    ShareWorker,
 )
 from sharecons._record import Headers
 from sharecons.demo.network import KillableNetwork
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.worker.dead_letter_headers import Origin, origin_headers, read_origin
-from tests.dead_letters.letters import records_of
+from sharecons.worker.dead_letter_headers import Origin, origin_headers
+from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
-from tests.scenarios.queue import Queue
-from tests.scenarios.share_workers import wait_until_settled
 from tests.scenarios.versions import since_4_3
 from tests.waiting import until
 from tests.worker.working import Handled
@@ -38,8 +32,6 @@ from tests.worker.working import Handled
 pytestmark = [pytest.mark.anyio, since_4_3, pytest.mark.timeout(60)]
 
 ONCE = RetryPolicy(max_attempts=1)
-TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
-LIMIT_2: Mapping[str, str] = MappingProxyType({"share.delivery.count.limit": "2"})
 
 
 @pytest.fixture(params=LOOPS)
@@ -50,61 +42,6 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture
 def admin(any_admin: AnyAdmin) -> AnyAdmin:
     return any_admin
-
-
-class Setup:
-    """A queue of its own with a dead-letter topic."""
-
-    def __init__(
-        self,
-        admin: AnyAdmin,
-        config: Mapping[str, str] = MappingProxyType({}),
-        *,
-        topics: Mapping[str, str] | None = None,
-    ) -> None:
-        self.admin = admin
-        self.queue = Queue(admin, **config)
-        if topics is not None:
-            self.queue.topic = admin.create_topic(config=topics)
-        self.dead = admin.create_topic(config=topics)
-
-    def worker(self, handler: Any, **options: Any) -> ShareWorker[Any, Any]:
-        return self.queue.worker(
-            handler,
-            **{
-                "max_wait": 0.1,
-                "dead_letter": DeadLetterQueue(self.dead),
-                "retry": TWICE,
-                **options,
-            },
-        )
-
-    @asynccontextmanager
-    async def working(
-        self, handler: Any, **options: Any
-    ) -> AsyncIterator[ShareWorker[Any, Any]]:
-        """Run a worker; stop it at the end of the block."""
-        worker = self.worker(handler, **options)
-        with anyio.fail_after(30):
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(worker.run)
-                yield worker
-                worker.stop()
-
-    async def wait_until_settled(self) -> None:
-        partitions = {self.queue.topic: 1}
-        await wait_until_settled(self.admin, self.queue.group, partitions, within=15)
-
-    async def letters(self) -> list[Any]:
-        async with ShareGroupAdmin(
-            self.admin.bootstrap_servers, network=self.admin.network
-        ) as client:
-            return await records_of(client, self.dead)
-
-    async def origins(self) -> list[Origin]:
-        """Return the origins of the dead letters, by their offsets at the source."""
-        found = [read_origin(letter.headers) for letter in await self.letters()]
-        return sorted((each for each in found if each), key=lambda each: each.offset)
 
 
 async def hang(record: Record[Any, Any]) -> None:

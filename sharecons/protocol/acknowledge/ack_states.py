@@ -51,6 +51,7 @@ FAILED: Final = 0x80
 _PENDING_RUNS: Final = re.compile(rb"\x01+|\x02+|\x03+|\x04+|\x06+")
 _LOST_RUNS: Final = re.compile(rb"\x20+")
 _LOST_OR_FAILED_RUNS: Final = re.compile(rb"[\x20\x81-\x84]+")
+_UNSETTLED_RUNS: Final = re.compile(rb"[^\x21-\x24]+", re.DOTALL)
 _RENEWING_RUNS: Final = re.compile(rb"[\x14\x41-\x45]+")
 
 
@@ -84,6 +85,13 @@ _RELEASE_DELAYED: Final = _table(
         (DELAYED, RELEASE),
         (RENEW_DELAYED, RELEASE),
         (AFTER_RENEWAL | DELAYED, AFTER_RENEWAL | RELEASE),
+    ]
+)
+_REOPEN: Final = _table(
+    [
+        (DELAYED, OPEN),
+        (RENEW_DELAYED, RENEW),
+        (AFTER_RENEWAL | DELAYED, SENT | RENEW),
     ]
 )
 _DELAYED_STATES: Final = bytes([DELAYED, RENEW_DELAYED, AFTER_RENEWAL | DELAYED])
@@ -168,6 +176,10 @@ class AckStates:
     def release_delayed(self) -> None:
         """Set all delayed releases pending, or after their renewals."""
         self._states = self._current_states.translate(_RELEASE_DELAYED)
+
+    def reopen(self, part: slice) -> None:
+        """Open the records of a part again whose release is delayed."""
+        self._current_states[part] = self._current_states[part].translate(_REOPEN)
 
     def set_pending_if_open(self, part: slice, kind: AcknowledgeType) -> bool:
         """Set the open records of a part pending; return whether there were any."""
@@ -257,9 +269,9 @@ class AckStates:
         """Return the runs of a part whose locks were lost before an acknowledgement."""
         return self._found(_LOST_RUNS, part)
 
-    def lost_or_failed_runs(self) -> list[tuple[int, int]]:
-        """Return the runs whose locks were lost before their records were settled."""
-        return self._found(_LOST_OR_FAILED_RUNS, slice(0, len(self._states)))
+    def unsettled_runs(self) -> list[tuple[int, int]]:
+        """Return the runs whose acknowledgements were not applied, or were lost."""
+        return self._found(_UNSETTLED_RUNS, slice(0, len(self._states)))
 
     def has_lost(self, part: slice) -> bool:
         """Return whether a lock of a part was lost before its record was settled."""

@@ -1,4 +1,4 @@
-"""The releases that archive their records."""
+"""The ends of deliveries that archive records."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import LastRelease
 from sharecons.protocol.acknowledge.runs import Run
 
-__all__ = ["archived_by"]
+__all__ = ["archived_by", "archived_by_loss"]
 
 
 def archived_by(
@@ -30,3 +30,12 @@ def archived_by(
         for begin, end, count in spent
         if kind == RELEASE and max(first, begin) <= min(last, end)
     ]
+
+
+def archived_by_loss(lease: Lease, delivery_limit: int) -> list[LastRelease]:
+    """Return the unsettled records of a lease without locks that are archived."""
+    if not 0 < delivery_limit <= lease.highest_delivery_count:
+        return []
+    lost = [Run(first, last, RELEASE) for first, last, _ in lease.unsettled_runs()]
+    found = archived_by(lease, lost, delivery_limit)
+    return [each._replace(is_lost=True) for each in found]

@@ -30,7 +30,7 @@ from sharecons.protocol.acknowledge.ack_errors import (
     reacquired_error,
     session_lost_error,
 )
-from sharecons.protocol.acknowledge.archived import archived_by
+from sharecons.protocol.acknowledge.archived import archived_by, archived_by_loss
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
 from sharecons.protocol.acknowledge.delayed_releases import DelayedReleases
 from sharecons.protocol.acknowledge.leases import Lease
@@ -242,6 +242,7 @@ class AckBatcher:
         leases |= dict.fromkeys(batch.lease for batch in failed)
         for lease in leases:
             self.result_log.results += results_of(lease, lease.abandon(), error)
+            self._note_archived(lease)
         for batch in failed:
             batch.lease.fail_settled(batch.runs)
 
@@ -253,7 +254,17 @@ class AckBatcher:
         ended = [lease for lease in self._leases if lease.last_deadline() <= now]
         for lease in ended:
             del self._leases[lease]
-        return [lease for lease in ended if lease.has_open]
+        lost = [lease for lease in ended if lease.has_open]
+        for lease in lost:
+            self._note_archived(lease)
+        return lost
+
+    def _note_archived(self, lease: Lease) -> None:
+        """Note the records of a lease without locks whose last delivery it was."""
+        log = self.result_log
+        if log.reports_lost and (found := archived_by_loss(lease, log.delivery_limit)):
+            log.archived += found
+            log.wake()
 
     # Responses.
 

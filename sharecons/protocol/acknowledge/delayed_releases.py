@@ -186,8 +186,11 @@ class DelayedReleases:
         self._plan(delay, min(now + interval, delay.due))
 
     def _release(self, lease: Lease, offsets: Sequence[int]) -> None:
+        # A worker does not allow its handlers to release records.
+        is_guarded, self._result_log.is_guarded = self._result_log.is_guarded, False
         for offset in offsets:
             lease.acknowledge(offset, RELEASE)
+        self._result_log.is_guarded = is_guarded
         self._forget(lease, offsets)
 
     def _forget(self, lease: Lease, offsets: Collection[int]) -> None:

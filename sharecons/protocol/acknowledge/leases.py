@@ -9,8 +9,7 @@ without a record) and undecodable records are queued beside the states.
 
 `deadline` is the time of the request plus the lock duration; the lock begins later, so
 it ends no earlier. A renewed record has a later deadline of its own. When the session
-ends, its locks end: the lease is abandoned, and the record's verbs raise afterwards;
-earlier and implicit acknowledgements are reported as failed.
+ends, the lease is abandoned: verbs raise, and unsent acknowledgements have failed.
 """
 
 import math
@@ -134,11 +133,11 @@ class Lease(AckTarget):
         """The number of records whose locks are neither settled nor lost."""
         return self.count if self._is_packed else self._states.unsettled_count
 
-    def lost_runs(self) -> list[Run]:
-        """Return the records whose locks were lost, once the lease is abandoned."""
+    def unsettled_runs(self) -> list[Run]:
+        """Return the records whose acknowledgements were not applied."""
         if self._states is _NONE:
             return [Run(first, last, GAP) for first, last, _ in self.acquired]
-        found = self._states.lost_or_failed_runs()
+        found = self._states.unsettled_runs()
         return [run for part in found for run in self._offsets.runs(*part, GAP)]
 
     def is_delivered(self, offset: int) -> bool:
@@ -252,6 +251,16 @@ class Lease(AckTarget):
         if delay:
             self._delay(indexes, delay)
 
+    def hold(self, start: int, stop: int, seconds: float) -> None:
+        """Keep the locks of the open records for some time, unless `reopen` ends it."""
+        self._acknowledge_part(slice(start, stop), RELEASE)
+        self._delay(list(range(start, stop)), seconds)
+
+    def reopen(self, start: int, stop: int) -> bool:
+        """End `hold`; return whether all of these records are open and locked."""
+        self._states.reopen(slice(start, stop))
+        return all(self.holds(self._offsets.offset(i)) for i in range(start, stop))
+
     def _delay(self, indexes: list[int], delay: float) -> bool:
         """Delay releases that are not sent; return whether there were any."""
         unsent = [index for index in indexes if self._states.delay(index)]
@@ -263,9 +272,7 @@ class Lease(AckTarget):
     def acknowledge_open(self, start: int, stop: int, kind: AcknowledgeType) -> None:
         """Acknowledge the open records, renewed ones too, from `start` to `stop`.
 
-        Raises:
-            LockLostError: some of their locks were lost.
-            Other errors: as `acknowledge`.
+        Raises LockLostError if some of their locks were lost; others as `acknowledge`.
         """
         if self.result_log.this_thread() != self.result_log.thread:
             what = self._describe(self._offsets.offset(start))
@@ -297,9 +304,10 @@ class Lease(AckTarget):
         runs, self._extra = self._extra, []
         for start, stop in self._states.pending_runs():
             runs += self._offsets.runs(start, stop, self._states.kind_at(start))
-        groups = self._by_deadline(runs)
         self._states.set_sent()
-        return groups
+        if self._renewed_until:
+            return group_by_deadline(runs, self.deadline_of)
+        return [(self.deadline, coalesce(sorted(runs)))] if runs else []
 
     def on_settled(self, runs: Iterable[Run], *, renewed_until: float = 0.0) -> None:
         """Settle these runs, whether applied or failed."""
@@ -318,7 +326,7 @@ class Lease(AckTarget):
         """Settle all records, as the locks are lost; return the unsent runs."""
         self._states.release_delayed()
         unsent = [run for _, runs in self.take_runs() for run in runs]
-        self._drop_payload()
+        self._is_packed = False
         self._states.abandon()
         return sorted(unsent)
 
@@ -326,8 +334,6 @@ class Lease(AckTarget):
         """Change settled to failed in these runs, as their locks were lost."""
         for first, last, _ in runs:
             self._states.fail_settled(*self._offsets.bounds(first, last))
-
-    # Calls of the batcher about delayed releases.
 
     def delayed_state(self, offset: int) -> int:
         """Return DELAYED, RENEW_DELAYED while it is renewed, or 0 if it is neither."""
@@ -387,11 +393,6 @@ class Lease(AckTarget):
             if not self._owner.renewable:
                 raise verb_errors.not_renewable(f"a record of {self._name}")
             self._has_renewals = True
-
-    def _by_deadline(self, runs: list[Run]) -> list[tuple[float, list[Run]]]:
-        if self._renewed_until:
-            return group_by_deadline(runs, self.deadline_of)
-        return [(self.deadline, coalesce(sorted(runs)))] if runs else []
 
     def _note_renewals(self, part: slice, until: float) -> None:
         for start, stop in self._states.renewing_runs(part):

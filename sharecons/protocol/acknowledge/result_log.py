@@ -43,12 +43,13 @@ class AcknowledgeResult(NamedTuple):
 
 
 class LastRelease(NamedTuple):
-    """The release of a range of records that archived them, at the known limit.
+    """The end of the last delivery of a range of records, which archived them.
 
     Attributes:
         topic, partition: the records' partition.
         first_offset, last_offset: the range, both inclusive.
         delivery_count: how often they were delivered.
+        is_lost: their locks were lost; otherwise they were released.
     """
 
     topic: str
@@ -56,6 +57,7 @@ class LastRelease(NamedTuple):
     first_offset: int
     last_offset: int
     delivery_count: int
+    is_lost: bool = False
 
 
 def _same_thread() -> int:
@@ -81,7 +83,8 @@ class ResultLog:
         early_releases: delayed releases that were sent early, as the broker or the
             group does not allow renewals; reset by the caller.
         advice: what helps if processing takes longer than the lock.
-        archived: releases that have archived their records; emptied by the caller.
+        archived: ends of deliveries that archived records; emptied by the caller.
+        reports_lost: lost locks are among `archived`. A worker reports its own.
         damaged: the damaged records that were released.
         thread: the identity of the only thread that can acknowledge records.
         this_thread: returns the identity of the calling thread.
@@ -100,6 +103,7 @@ class ResultLog:
         "needs_renewals",
         "overrun_count",
         "renews",
+        "reports_lost",
         "results",
         "this_thread",
         "thread",
@@ -126,6 +130,7 @@ class ResultLog:
         self.needs_renewals = False
         self.early_releases = 0
         self.archived: list[LastRelease] = []
+        self.reports_lost = True
         self.damaged = DamagedRecords()
         self.wake = wake
 

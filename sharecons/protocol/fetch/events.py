@@ -86,7 +86,7 @@ def lost_ranges(lost: LocksLost) -> list[OffsetRange]:
     return [
         OffsetRange(lease.topic, lease.share_partition.partition, first, last)
         for lease in lost.leases
-        for first, last, _ in lease.lost_runs()
+        for first, last, _ in lease.unsettled_runs()
     ]
 
 

@@ -8,8 +8,8 @@ A record that would be released on its last delivery becomes a dead letter inste
 broker archives it then (KIP-932). So does one whose lock is lost on its last delivery.
 """
 
-from collections.abc import Sequence
-from typing import final
+from collections.abc import Iterable, Sequence
+from typing import Final, final
 
 from sharecons._record import ACCEPT, REJECT, RELEASE, AcknowledgeType
 from sharecons.worker.machine.actions import (
@@ -37,10 +37,15 @@ from sharecons.worker.outcomes import (
     Released,
     RetryAfter,
 )
-from sharecons.worker.positions import item_position
+from sharecons.worker.positions import item_position, items_text
 from sharecons.worker.stats import Counts
 
 __all__ = ["RecordEnds"]
+
+ARCHIVED: Final = (
+    "records whose locks were lost on their last delivery are archived: no consumer "
+    "gets them again; set a dead_letter to keep them"
+)
 
 Actions = list[Action]
 
@@ -126,6 +131,19 @@ class RecordEnds:
             self._start_copy(
                 item, DeadLettered(reason, item.error, "last_delivery"), actions
             )
+
+    def warn_of_archived(self, lost: Iterable[WorkItem], actions: Actions) -> None:
+        """Warn of lost records without a dead-letter queue that the broker archives."""
+        archived = [
+            item
+            for item in lost
+            if item.settings.dead_letter is None
+            and self._decisions.is_last_delivery(item)
+        ]
+        if archived:
+            positions = items_text(archived)
+            fields = {"records": len(archived), "positions": positions}
+            actions.append(Warn(ARCHIVED, fields))
 
     def end(self, item: WorkItem, kind: AcknowledgeType, actions: Actions) -> None:
         """Acknowledge a record, and forget it."""

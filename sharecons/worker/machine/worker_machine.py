@@ -246,6 +246,7 @@ class WorkerMachine:
             return NOTHING
         running = sum(item.is_running for item in lost)
         actions: Actions = [LocksLost(lost, running, reason)]
+        self._ends.warn_of_archived(lost, actions)
         for item in lost:
             call = item.call if item.is_running else None
             self._ends.lose(item, actions)
