@@ -244,8 +244,7 @@ class WorkerMachine:
         lost = [item for item in items if not item.is_done]
         if not lost:
             return NOTHING
-        running = sum(item.is_running for item in lost)
-        actions: Actions = [LocksLost(lost, running, reason)]
+        actions: Actions = [LocksLost(lost, sum(i.is_running for i in lost), reason)]
         self._ends.warn_of_archived(lost, actions)
         for item in lost:
             call = item.call if item.is_running else None

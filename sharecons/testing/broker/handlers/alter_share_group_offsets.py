@@ -3,20 +3,24 @@
 A group that does not exist is created. Offsets are not checked, even if they are
 negative or past the end of the log, and the last one of a partition counts (measured on
 Kafka 4.4.0). Each partition has its own result; the whole request fails if the
-group has members or is not a share group.
+group has members or is not a share group. While `__share_group_state` cannot be
+created, a broker does not respond (measured on Kafka 4.4.0).
 """
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from sharecons.testing.broker.codec import ErrorCode, Request, Response
 from sharecons.testing.broker.context import Context
+from sharecons.testing.broker.coordinators import SHARE
 from sharecons.testing.broker.groups.checks import (
     check_access,
     check_coordinator,
     check_writable,
 )
 from sharecons.testing.broker.groups.errors import GroupError
+from sharecons.testing.broker.internal_topics import ensure_state_topic
 from sharecons.testing.broker.share.group import ShareGroup
 from sharecons.testing.broker.share.lookup import find_group
 
@@ -32,6 +36,8 @@ async def handle(request: Request, context: Context) -> Response:
         group = _group(request.group_id, context)
     except GroupError as error:
         return {"error_code": error.code, "error_message": error.message}
+    if not ensure_state_topic(context.cluster, SHARE):
+        await context.wait((), math.inf)
     partitions: dict[str, list[Request]] = {}
     for topic in request.topics:
         partitions.setdefault(topic.topic_name, []).extend(topic.partitions)
