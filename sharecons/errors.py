@@ -197,7 +197,8 @@ class ProtocolError(ConnectionFailedError):
 class AuthenticationError(Error):
     """The broker rejected this client's credentials, or its certificate is invalid.
 
-    A retry would not help, so the client does not retry.
+    A retry would not help. A client that a broker has accepted before retries for 10 s
+    with another token, or until the certificate is valid, before it raises this.
     """
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
+from functools import partial
 from random import randrange
 from typing import Final
 
@@ -11,8 +12,10 @@ from sharecons.instrumentation import Client
 from sharecons.net.connect_attempts import ConnectAttempts
 from sharecons.net.connection import Connection
 from sharecons.net.io.sasl import SaslSessions
+from sharecons.net.io.tls import map_within_grace
 from sharecons.net.io.transport import Network, TcpNetwork
 from sharecons.net.outages import Outages
+from sharecons.protocol.grace_period import GracePeriod
 from sharecons.protocol.partitions import Endpoint
 
 __all__ = ["CONNECT_TIMEOUT", "Cluster"]
@@ -62,7 +65,10 @@ class Cluster:
         self._network = network or TcpNetwork(security.ssl_context)
         self._is_plain = network is None and security.ssl_context is None
         credentials = security.credentials
-        self._sasl = None if credentials is None else SaslSessions(credentials)
+        self._grace = GracePeriod()
+        self._sasl: SaslSessions | None = None
+        if credentials is not None:
+            self._sasl = SaslSessions(credentials, self._grace)
         self.client_id = client_id
         self.cluster_id: str | None = None
         self._software_version = software_version
@@ -90,7 +96,9 @@ class Cluster:
                 is_plain=self._is_plain,
                 reached=self._reached,
                 hint=hint,
+                map_tls=partial(map_within_grace, self._grace, str(endpoint)),
             )
+        self._grace.on_accepted(str(endpoint))
         if outages is not None:
             connection.watch(outages)
         return connection

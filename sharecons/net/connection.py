@@ -18,6 +18,7 @@ import anyio
 from sharecons.errors import ConnectionFailedError, Error
 from sharecons.net.io.idle_watch import Wait
 from sharecons.net.io.sasl import SaslSession, SaslSessions
+from sharecons.net.io.tls import MapTlsError, map_tls_error
 from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
 from sharecons.net.outages import Outages
 from sharecons.protocol.partitions import Endpoint
@@ -64,8 +65,10 @@ class Connection:
         *,
         is_plain: bool = False,
         reached: set[str] | None = None,
+        map_tls: MapTlsError = map_tls_error,
     ) -> None:
         self.broker = broker
+        self._mapping = partial(ErrorMapping, is_request=True, map_tls=map_tls)
         self.hint = ""
         self._is_plain = is_plain
         self._reached = set() if reached is None else reached
@@ -96,6 +99,7 @@ class Connection:
         is_plain: bool = False,
         reached: set[str] | None = None,
         hint: str = "",
+        map_tls: MapTlsError = map_tls_error,
     ) -> "Connection":
         """Connect, request the supported API versions, and authenticate.
 
@@ -106,13 +110,15 @@ class Connection:
             reached: the addresses of brokers that have responded to a request after
                 ApiVersions; it is updated. Their errors suggest no other security.
             hint: ends the message if the broker cannot be reached.
+            map_tls: returns the errors of TLS.
 
         Raises:
-            ConnectionFailedError: no connection, or it is no Kafka broker.
+            ConnectionFailedError: no connection, it is no Kafka broker, or rejected
+                credentials are retriable.
             AuthenticationError: either side rejected the credentials.
             RequestTimedOutError: not finished within `timeout` seconds.
         """
-        with ErrorMapping(f"connecting to {endpoint}", hint=hint):
+        with ErrorMapping(f"connecting to {endpoint}", hint=hint, map_tls=map_tls):
             with anyio.fail_after(timeout):
                 transport = await network.connect(endpoint)
                 connection = cls(
@@ -122,6 +128,7 @@ class Connection:
                     sasl,
                     is_plain=is_plain,
                     reached=reached,
+                    map_tls=map_tls,
                 )
                 try:
                     await connection._handshake(software_version)
@@ -216,7 +223,7 @@ class Connection:
 
     def _map_error(self, error: Exception) -> Error:
         try:
-            with ErrorMapping(self.broker, is_request=True):
+            with self._mapping(self.broker):
                 raise error
         except Error as reason:
             return reason
@@ -275,9 +282,8 @@ class Connection:
             return read(frame, frames.body_offset(frame, key, number))
         except BaseException:
             await self.aclose()
-            with ErrorMapping(
-                f"{name} to {self.broker}", is_request=True, if_closed=self._if_closed
-            ):
+            action = f"{name} to {self.broker}"
+            with self._mapping(action, if_closed=self._if_closed):
                 raise
         finally:
             self._busy = False

@@ -3,7 +3,8 @@
 `partitions` names partitions and brokers, `share_messages` are the requests and
 responses of share sessions, `codes` Kafka's error codes, `error_actions` the
 action for each, `error_advice` what users can do about some, `backoff` and `open_enum`
-helpers, `reported_errors` the errors already raised in the application. The packages:
+helpers, `reported_errors` the errors already raised in the application, `grace_period`
+how long rejected tokens and certificates are retried. The packages:
 `group`, `fetch`, `acknowledge`, `log_reader`, `sasl`, `produce`,
 `telemetry`, `admin`.
 

@@ -277,7 +277,7 @@ async def _trickle(admin, topic):
 
 
 async def test_consumer_ends_when_tokens_stay_bad_after_its_session(secure_kafka):
-    """Bad tokens are requested again for 5 s at least."""
+    """Bad tokens are requested again for 10 s at least."""
     tokens = ["good"]
 
     def token():

@@ -11,6 +11,7 @@ from sharecons.config.properties.tokens import unsecured
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.net.io.sasl import SaslSession, SaslSessions
 from sharecons.protocol.codes import Code
+from sharecons.protocol.grace_period import DURATION, GracePeriod
 from sharecons.protocol.sasl.authentication import (
     SaslAuthenticate,
     SaslAuthenticateResponse,
@@ -79,7 +80,7 @@ class Listener:
 
 
 def new_sessions(tokens):
-    return SaslSessions(Credentials(mechanism=OAUTHBEARER, token=tokens))
+    return SaslSessions(Credentials(mechanism=OAUTHBEARER, token=tokens), GracePeriod())
 
 
 async def connect(sessions, listener):
@@ -160,7 +161,7 @@ async def test_bad_tokens_after_the_end_of_the_session_are_retriable_for_seconds
 
     with pytest.raises(ConnectionFailedError, match="returned None"):
         await session.authenticate(listener.send)
-    await anyio.sleep(6)
+    await anyio.sleep(DURATION)
     with pytest.raises(AuthenticationError, match="returned None"):
         await connect(sessions, listener)
 

@@ -14,6 +14,7 @@ from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
 from sharecons.net.io.event_loop import running_clock
 from sharecons.net.io.token_function import TokenFunction
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
+from sharecons.protocol.grace_period import GracePeriod
 from sharecons.protocol.sasl.authentication import FOREVER, Authentication
 from sharecons.protocol.sasl.credentials import Credentials
 from sharecons.protocol.sasl.renewal import Renewal
@@ -27,10 +28,6 @@ _TEXTS: Final = ProblemTexts(
     ends="authenticated again",
 )
 
-GRACE: Final = 5.0
-"""Seconds for which bad tokens are tolerated at least. On a connection with few
-requests the first attempt can follow the session's end."""
-
 Send = Callable[[Any], Awaitable[Any]]
 
 
@@ -39,37 +36,35 @@ class SaslSessions:
 
     Attributes:
         credentials: the client's credentials.
+        grace: for tokens after the end of the last session. On a connection with few
+            requests the first attempt can follow the session's end.
     """
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, grace: GracePeriod) -> None:
         self.credentials = credentials
+        self.grace = grace
         self._last_until = -FOREVER  # the end of the last session, once there is one
-        self._failing_since = FOREVER
         self._problems: ProblemLog | None = None
 
-    def tolerates_failure(self, now: float) -> bool:
-        """Return whether a bad token does not end the client."""
-        failing_since = min(self._failing_since, now)
-        was_accepted = self._last_until != -FOREVER
-        return was_accepted and now < max(self._last_until, failing_since + GRACE)
-
-    def on_success(self, ends_at: float, now: float) -> None:
+    def on_success(self, ends_at: float, now: float, *, broker: str) -> None:
         """Note that a broker has accepted the credentials."""
-        self._failing_since = FOREVER
+        self.grace.on_accepted(broker)
         until = now if ends_at == FOREVER else ends_at
         self._last_until = max(self._last_until, until)
         if self._problems is not None:
             self._problems.on_success("", now)
 
-    def on_failure(self, broker: str, error: Error, now: float) -> None:
-        """Note a failure that does not end the client; log it, as it lasts."""
-        self._failing_since = min(self._failing_since, now)
+    def on_failure(self, broker: str, error: Error, now: float) -> bool:
+        """Return whether a bad token does not end the client; log it then."""
+        if not self.grace.on_rejected(broker, now, self._last_until):
+            return False
         if self._problems is None:
             # structlog takes 0.1 s to import; most clients never need it here.
             from sharecons.log import get_logger
 
             self._problems = ProblemLog(get_logger(__name__), _TEXTS)
         self._problems.on_failure("", now, broker=broker, reason=str(error))
+        return True
 
 
 class SaslSession:
@@ -144,16 +139,16 @@ class SaslSession:
         if authentication.error is not None:
             return self._retriable(authentication.error, self._clock())
         self._renewal.on_success(authentication.renew_at, authentication.ends_at)
-        self._sessions.on_success(authentication.ends_at, self._clock())
+        ends_at = authentication.ends_at
+        self._sessions.on_success(ends_at, self._clock(), broker=self._broker)
         return None
 
     def _retriable(self, error: Error, now: float) -> Error:
         """Return the error to raise: a retriable one if another token can help."""
         if not isinstance(error, AuthenticationError) or self._token is None:
             return error
-        if not self._sessions.tolerates_failure(now):
+        if not self._sessions.on_failure(self._broker, error, now):
             return error
-        self._sessions.on_failure(self._broker, error, now)
         failure = ConnectionFailedError(f"{error}; trying again with another token")
         failure.__cause__ = error
         return failure

@@ -1,11 +1,17 @@
 """Errors of TLS, with messages that say what to change."""
 
+from collections.abc import Callable
 from ssl import SSLCertVerificationError, SSLError
 from typing import Final
 
 from sharecons.errors import AuthenticationError, ConnectionFailedError, Error
+from sharecons.net.io.event_loop import running_clock
+from sharecons.protocol.grace_period import GracePeriod
 
-__all__ = ["HANDSHAKE_CLOSED", "map_tls_error"]
+__all__ = ["HANDSHAKE_CLOSED", "MapTlsError", "map_tls_error", "map_within_grace"]
+
+MapTlsError = Callable[[SSLError, str], Error]
+"""Returns the library's error for one of OpenSSL's, as `map_tls_error` does."""
 
 HANDSHAKE_CLOSED: Final = (
     "the broker closed the connection during the TLS handshake; check that this port "
@@ -27,6 +33,9 @@ CERTIFICATE_ALERTS: Final = (
 )
 """Alerts of a broker about the client's certificate."""
 
+NOT_VALID_NOW: Final = (9, 10)
+"""OpenSSL's codes for a certificate that is not yet valid, or has expired."""
+
 
 def map_tls_error(error: SSLError, action: str) -> Error:
     """Return the library's error for one of OpenSSL's.
@@ -37,9 +46,7 @@ def map_tls_error(error: SSLError, action: str) -> Error:
     if isinstance(error, SSLCertVerificationError):
         return AuthenticationError(
             f"{action}: the broker's certificate was rejected: "
-            f"{error.verify_message.rstrip('.')}; check ca_file "
-            "(ssl.truststore.location, ssl.ca.location) or check_hostname "
-            "(ssl.endpoint.identification.algorithm)"
+            f"{error.verify_message.rstrip('.')}; {_advice(error.verify_code)}"
         )
     reason = (
         getattr(error, "reason", None) or ""
@@ -56,6 +63,30 @@ def map_tls_error(error: SSLError, action: str) -> Error:
             "(ssl.keystore.location)"
         )
     return ConnectionFailedError(f"{action}: TLS: {_readable(reason) or error}")
+
+
+def map_within_grace(
+    grace: GracePeriod, broker: str, error: SSLError, action: str
+) -> Error:
+    """Return a retriable error for a certificate in the broker's grace period."""
+    mapped = map_tls_error(error, action)
+    if not isinstance(mapped, AuthenticationError):
+        return mapped
+    if not grace.on_rejected(broker, running_clock()()):
+        return mapped
+    return ConnectionFailedError(str(mapped))
+
+
+def _advice(verify_code: int) -> str:
+    if verify_code in NOT_VALID_NOW:
+        return (
+            "renew the certificate of this broker or its authority, or correct the "
+            "clock of this host"
+        )
+    return (
+        "check the certificate of this broker, ca_file (ssl.truststore.location, "
+        "ssl.ca.location) or check_hostname (ssl.endpoint.identification.algorithm)"
+    )
 
 
 def _readable(reason: str) -> str:

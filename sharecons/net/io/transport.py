@@ -24,7 +24,7 @@ from sharecons.net.io import tcp
 from sharecons.net.io.event_loop import in_trio
 from sharecons.net.io.exchange_timeout import exchange_within
 from sharecons.net.io.idle_watch import UNREQUESTED, OnLost, Wait, wait_while_watching
-from sharecons.net.io.tls import HANDSHAKE_CLOSED, map_tls_error
+from sharecons.net.io.tls import HANDSHAKE_CLOSED, MapTlsError, map_tls_error
 from sharecons.protocol.partitions import Endpoint
 from sharecons.wire.codec.api import Frame
 from sharecons.wire.codec.frames import FrameBuffer
@@ -179,6 +179,7 @@ class ErrorMapping:
         is_request: prefix the text of a ProtocolError with the action.
         if_closed: returns a hint for a connection that the broker closed or reset.
         hint: ends all messages, unless the error is the library's already.
+        map_tls: returns the errors of TLS.
 
     Raises:
         RequestTimedOutError: for `TimeoutError`.
@@ -193,8 +194,10 @@ class ErrorMapping:
         is_request: bool = False,
         if_closed: Callable[[], str] = str,
         hint: str = "",
+        map_tls: MapTlsError = map_tls_error,
     ) -> None:
         self._hint = hint
+        self._map_tls = map_tls
         self._action = action
         self._is_request = is_request
         self._if_closed = if_closed
@@ -223,7 +226,7 @@ class ErrorMapping:
             ) from error
         tls_error = error if isinstance(error, SSLError) else _root_cause(error)
         if isinstance(tls_error, SSLError):
-            raise map_tls_error(tls_error, self._action) from error
+            raise self._map_tls(tls_error, self._action) from error
         if isinstance(
             error, OSError | anyio.BrokenResourceError | anyio.ClosedResourceError
         ):
