@@ -31,6 +31,7 @@ attributes. A test compares this tree with the classes.
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from sharecons._errors import Error, RecordStateError
+from sharecons.guard import text_by
 
 if TYPE_CHECKING:
     from sharecons.record import Record
@@ -174,7 +175,9 @@ class CallbackError(Error):
     """
 
     def __init__(self, callback: str, error: BaseException) -> None:
-        super().__init__(f"{callback} raised {error!r}; the consumer continues")
+        super().__init__(
+            f"{callback} raised {text_by(repr, error)}; the consumer continues"
+        )
         self.callback = callback
 
 

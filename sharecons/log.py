@@ -6,81 +6,95 @@ time and level. The log record also has the attributes `event`, the text without
 and `fields`, a dictionary. One that configures structlog gets event dictionaries,
 processed by its own processors.
 
-A line that a handler or a processor of the application fails to write is lost, and
-nothing else: records of Kafka must not depend on the disk of the logs.
+Handlers and processors of the application that raise cost a log line, and nothing else:
+records of Kafka must not depend on the disk of the logs.
 
 docs/logging.md lists all events.
 """
 
-import contextlib
 import logging
 import re
 import sys
+import time
 import traceback
-from collections.abc import MutableMapping
-from typing import Any, Final
+from collections.abc import Mapping, MutableMapping
+from typing import Any, Final, final
 
 import structlog
 
-__all__ = ["get_logger"]
+from sharecons.guard import guarded, text_by, type_name
+
+__all__ = ["GuardedLogger", "get_logger"]
+
+MAX_LINE: Final = 500
+
+INTERVAL: Final = 60.0
+"""Seconds between two lines on stderr about lines that are not written."""
 
 _PLAIN: Final = re.compile(r"[\w.:/@+-]+", re.ASCII)
-_METHODS: Final = frozenset(
-    ("debug", "info", "warning", "error", "critical", "exception", "log")
-)
-_reported: Final[set[str]] = set()
-"""The names of loggers whose errors were printed."""
 
 
-def get_logger(name: str, **context: Any) -> Any:
+def get_logger(name: str, **context: Any) -> "GuardedLogger":
     """Return a lazy logger: it looks up structlog's configuration when it is used."""
-    return structlog.wrap_logger(
-        _SafeLogger(logging.getLogger(name)), processors=[_process], **context
+    logger = logging.getLogger(name)
+    return GuardedLogger(
+        name, structlog.wrap_logger(logger, processors=[_process], **context)
     )
 
 
-class _SafeLogger:
-    """A logger whose methods do not raise what the application's handlers raise."""
+@final
+class GuardedLogger:
+    """Writes log lines, and raises nothing.
 
-    def __init__(self, logger: logging.Logger) -> None:
-        self._logger = logger
+    Filters, handlers, formatters and processors are of the application. A line with an
+    exception that cannot be formatted is written without it.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        attribute = getattr(self._logger, name)
-        if name not in _METHODS:
-            return attribute
+    next_report = 0.0
 
-        def log(*args: Any, **options: Any) -> None:
-            try:
-                attribute(*args, **options)
-            except Exception as error:  # noqa: BLE001 (any of the application's)
-                _report(self._logger.name, error)
+    def __init__(self, name: str, log: Any) -> None:
+        self._name = name
+        self._log = log
 
-        return log
+    def debug(self, event: str, **fields: Any) -> None:
+        self._write("debug", event, fields)
 
+    def info(self, event: str, **fields: Any) -> None:
+        self._write("info", event, fields)
 
-def _report(name: str, error: Exception) -> None:
-    """Print the first error of a logger to stderr, where there is one."""
-    if name in _reported:
-        return
-    _reported.add(name)
-    text = "".join(traceback.format_exception_only(error)).strip()
-    line = f"sharecons: the logging of {name} fails, and its lines are lost: {text}\n"
-    with contextlib.suppress(Exception):  # stderr is closed, or None
-        sys.stderr.write(line)
+    def warning(self, event: str, **fields: Any) -> None:
+        self._write("warning", event, fields)
+
+    def error(self, event: str, **fields: Any) -> None:
+        self._write("error", event, fields)
+
+    def exception(self, event: str, **fields: Any) -> None:
+        """Write a line with the exception that is being handled."""
+        self._write("error", event, {**fields, "exc_info": sys.exception()})
+
+    def _write(self, method: str, event: str, fields: Mapping[str, Any]) -> None:
+        def fail(error: BaseException) -> None:
+            if fields.get("exc_info") is None:
+                self._report(event, error)
+                return
+            shown = {key: value for key, value in fields.items() if key != "exc_info"}
+            shown["traceback_failed"] = type_name(error)
+            self._write(method, event, shown)
+
+        guarded(lambda: getattr(self._log, method)(event, **fields), fail)
+
+    def _report(self, event: str, error: BaseException) -> None:
+        """Report on stderr that a line is not written; once in INTERVAL."""
+        now = time.monotonic()
+        if now >= GuardedLogger.next_report:
+            GuardedLogger.next_report = now + INTERVAL
+            text = f"{type_name(error)}: {text_by(str, error)}"
+            line = f"{self._name}: logging raised {text}; not logged: {event}"
+            # Without stderr, or if it is closed, there is nowhere to write.
+            guarded(lambda: sys.stderr.write(f"{line[:MAX_LINE]}\n"), lambda _: 0)
 
 
 def _process(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
-    try:
-        return _process_event(logger, method, event)
-    except structlog.DropEvent:
-        raise
-    except Exception as error:  # noqa: BLE001 (any of the application's)
-        _report(logger.name, error)
-        raise structlog.DropEvent from None
-
-
-def _process_event(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
     if not structlog.is_configured():
         return _format_line(logger, method, event)
     result: Any = event

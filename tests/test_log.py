@@ -1,5 +1,6 @@
 """Log lines: with plain `logging`, with structlog, and without configuration."""
 
+import asyncio
 import io
 import logging
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import pytest
 import structlog
 
-from sharecons.log import get_logger
+from sharecons.log import GuardedLogger, get_logger
 
 
 @pytest.fixture
@@ -24,6 +25,11 @@ def lines():
     yield lambda: stream.getvalue().splitlines()
     logger.removeHandler(handler)
     logger.setLevel(logging.NOTSET)
+
+
+@pytest.fixture(autouse=True)
+def nothing_reported(monkeypatch):
+    monkeypatch.setattr(GuardedLogger, "next_report", 0.0)
 
 
 def test_plain_logging_gets_no_second_timestamp_or_level(lines):
@@ -60,6 +66,45 @@ def test_exception_is_shown_by_the_handler(lines):
 
     assert lines()[0] == "ERROR sharecons.tests: failed topic=orders"
     assert lines()[-1] == "ValueError: broken"
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, asyncio.CancelledError])
+def test_filter_that_raises_is_reported_on_stderr_once(lines, capsys, kind):
+    log = get_logger("sharecons.tests")
+
+    def fail(record):
+        raise kind("disk full")
+
+    logging.getLogger("sharecons.tests").handlers[0].addFilter(fail)
+    for _ in range(3):
+        log.info("assigned")
+
+    line = f"logging raised {kind.__name__}: disk full; not logged: assigned"
+    assert [f"sharecons.tests: {line}"] == capsys.readouterr().err.splitlines()
+
+
+def test_exception_that_cannot_be_formatted_costs_its_traceback_only(lines):
+    def format_exception(record):
+        if record.exc_info:
+            raise RecursionError
+        return True
+
+    logging.getLogger("sharecons.tests").handlers[0].addFilter(format_exception)
+
+    get_logger("sharecons.tests").warning("failed", exc_info=ValueError("bad"))
+
+    (line,) = lines()
+    assert "WARNING sharecons.tests: failed traceback_failed=RecursionError" == line
+
+
+def test_exit_that_a_handler_of_logging_raises_ends_the_program(lines):
+    def exit(record):
+        raise SystemExit(3)
+
+    logging.getLogger("sharecons.tests").handlers[0].addFilter(exit)
+
+    with pytest.raises(SystemExit):
+        get_logger("sharecons.tests").info("assigned")
 
 
 def test_configured_structlog_gets_event_dictionaries():
@@ -151,18 +196,19 @@ def test_handler_that_raises_costs_its_line_only(lines, capsys):
     assert "OSError: no space left on device" in printed
 
 
-def test_processor_that_raises_costs_its_line_only(capsys):
+@pytest.mark.parametrize("kind", [ValueError, asyncio.CancelledError])
+def test_processor_that_raises_costs_its_line_only(capsys, kind):
     def fail(logger, method, event):
-        raise ValueError("no JSON")
+        raise kind("no JSON")
 
     structlog.configure(processors=[fail])
     try:
-        get_logger("sharecons.tests.processors").warning("lost")
+        get_logger("sharecons.tests").warning("lost")
     finally:
         structlog.reset_defaults()
 
     (printed,) = capsys.readouterr().err.splitlines()
-    assert "ValueError: no JSON" in printed
+    assert f"{kind.__name__}: no JSON" in printed
 
 
 def test_field_whose_text_raises_costs_its_line_only(lines, capsys):
@@ -170,7 +216,7 @@ def test_field_whose_text_raises_costs_its_line_only(lines, capsys):
         def __str__(self):
             raise RuntimeError("no text")
 
-    get_logger("sharecons.tests.fields").warning("lost", reason=Textless())
+    get_logger("sharecons.tests").warning("lost", reason=Textless())
 
     assert lines() == []
     assert "RuntimeError: no text" in capsys.readouterr().err

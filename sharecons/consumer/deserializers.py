@@ -9,7 +9,7 @@ from typing import Any, cast
 from sharecons._record import Record
 from sharecons.config.callables import check_callable
 from sharecons.errors import DeserializationError
-from sharecons.net.io.callbacks import raise_exit
+from sharecons.guard import raise_exit
 from sharecons.record import Record as TypedRecord
 
 __all__ = ["Deserializer", "Deserializers"]

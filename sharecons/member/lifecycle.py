@@ -5,16 +5,16 @@ returns to new.
 """
 
 import asyncio
-import logging
 from abc import ABC, abstractmethod
 from typing import Final, Literal
 
 import anyio
 
 from sharecons.errors import BackgroundTaskError, ClosedError, ConsumerStateError
+from sharecons.guard import EXITS, text_by
+from sharecons.log import get_logger
 from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
-from sharecons.net.io.callbacks import EXITS
 from sharecons.net.io.event_loop import LoopGuard, in_trio
 
 __all__ = ["Lifecycle"]
@@ -22,9 +22,7 @@ __all__ = ["Lifecycle"]
 RELEASE_TIMEOUT: Final = 5.0
 """Seconds to wait for cancelled tasks; closing connections takes no time."""
 
-# Not structlog's: its default renderer prints the local variables of a traceback, and
-# there are passwords among them.
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class Lifecycle(ABC):
@@ -203,7 +201,9 @@ class Lifecycle(ABC):
 
     def _record_crash(self, what: str, error: BaseException) -> None:
         if not isinstance(error, EXITS):
-            failed = BackgroundTaskError(f"{what}: {error!r}; start another consumer")
+            failed = BackgroundTaskError(
+                f"{what}: {text_by(repr, error)}; start another consumer"
+            )
             failed.__cause__ = error
             error = failed
         self._crash = StoredError(error)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, final
 
 from sharecons.errors import ConfigurationError
+from sharecons.guard import guarded, text_by
 from sharecons.log import get_logger
 from sharecons.metrics.catalog import METRICS
 from sharecons.metrics.points import MetricPoint
@@ -147,12 +148,11 @@ class ApplicationMetrics:
         return points
 
     def _read(self, metric: ApplicationMetric) -> float | None:
-        try:
-            value = float(metric.read())
-        except Exception as error:  # noqa: BLE001 (the application's code)
-            self._log_failure(metric.name, repr(error))
-            return None
-        if math.isfinite(value):
+        def fail(error: BaseException) -> None:
+            self._log_failure(metric.name, text_by(repr, error))
+
+        value = guarded(lambda: float(metric.read()), fail)
+        if value is None or math.isfinite(value):
             return value
         self._log_failure(metric.name, f"the value is {value}")
         return None

@@ -4,7 +4,6 @@ The states are, in this order: new, starting, open, closing, closed. A start tha
 returns to new.
 """
 
-import logging
 from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Final, Literal, Self
@@ -19,6 +18,8 @@ from sharecons.errors import (
     ConsumerStateError,
     fresh,
 )
+from sharecons.guard import text_by
+from sharecons.log import get_logger
 from sharecons.net.background import Background
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.net.cluster import Cluster
@@ -31,9 +32,7 @@ CLOSE_TIMEOUT: Final = 10.0
 RELEASE_TIMEOUT: Final = 5.0
 """Seconds to wait for cancelled tasks; closing connections takes no time."""
 
-# Not structlog's: its default renderer prints the local variables of a traceback, and
-# there are passwords among them.
-_log = logging.getLogger(__name__)
+_log = get_logger(__name__)
 
 
 class ProducerLifecycle(ABC):
@@ -184,8 +183,9 @@ class ProducerLifecycle(ABC):
             return
         what = "failed" if isinstance(error, Exception) else "was cancelled"
         self._crash = BackgroundTaskError(
-            f"a background task of the producer {what}: {error!r}; records that were "
-            "not confirmed might have been written; start another producer"
+            f"a background task of the producer {what}: {text_by(repr, error)}; "
+            "records that were not confirmed might have been written; start another "
+            "producer"
         )
         self._crash.__cause__ = error
 

@@ -6,12 +6,24 @@ logs and headers are made here.
 
 import sysconfig
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Final, cast
+
+from sharecons.guard import (
+    cause_of,
+    chain_of,
+    exceptions_of,
+    guarded,
+    is_a,
+    raw_traceback,
+    text_by,
+    type_name,
+)
 
 __all__ = [
+    "MAX_CHAIN",
     "Frame",
     "application_line",
     "code_line",
@@ -48,7 +60,10 @@ FRAMES: Final = 8
 """Frames of a traceback, the last ones of each exception in the chain."""
 
 GROUPED: Final = 3
-"""Exceptions of a group that its text contains."""
+"""Exceptions of a group that its text contains, and the groups in groups."""
+
+MAX_CHAIN: Final = 20
+"""Exceptions whose tracebacks are shown; of a longer chain, only the last one's."""
 
 
 def shortened(text: str) -> str:
@@ -58,20 +73,24 @@ def shortened(text: str) -> str:
 
 def text_of(reason: object) -> str:
     """Return the text of an object; of an exception, with its type."""
-    if isinstance(reason, BaseException):
-        return error_text(reason)
-    return _text(reason)
+    if is_a(reason, BaseException):
+        return error_text(cast("BaseException", reason))
+    return shortened(text_by(str, reason))
 
 
-def error_text(error: BaseException) -> str:
-    """Return the type and message of an exception, for example "ValueError: bad"."""
-    text = _text(error)
-    if isinstance(error, BaseExceptionGroup):
-        inner = [error_text(each) for each in error.exceptions[:GROUPED]]
-        if len(error.exceptions) > GROUPED:
+def error_text(error: BaseException, depth: int = GROUPED) -> str:
+    """Return the type and message of an exception, for example "ValueError: bad".
+
+    Args:
+        depth: groups within groups that are read.
+    """
+    text = shortened(text_by(str, error))
+    if exceptions := exceptions_of(error):
+        inner = [error_text(each, depth - 1) for each in exceptions[:GROUPED] if depth]
+        if len(exceptions) > GROUPED or not depth:
             inner.append("...")
         text = f"{text} [{'; '.join(inner)}]"
-    name = type(error).__name__
+    name = type_name(error)
     return shortened(f"{name}: {text}" if text else name)
 
 
@@ -80,11 +99,11 @@ def traceback_of(error: BaseException) -> str:
 
     If a library has all of them, the first line is the line of the application.
     """
-    try:
-        lines = traceback.format_exception(error, limit=-FRAMES)
-    except Exception as failure:  # noqa: BLE001 (code of the application ran)
-        return f"{type(error).__name__}: no traceback: {type(failure).__name__}"
-    text = _end_of("".join(lines).rstrip(), MAX_TRACEBACK)
+    text = guarded(
+        lambda: _traceback_of(error),
+        lambda failure: f"{type_name(error)}: no traceback: {type_name(failure)}",
+    )
+    text = _end_of(text, MAX_TRACEBACK)
     line = code_line(error)
     if line is None:
         return text
@@ -92,6 +111,15 @@ def traceback_of(error: BaseException) -> str:
     if f'File "{path}", line {number},' in text:
         return text
     return f"at {line}\n{_end_of(text, MAX_TRACEBACK - len(line) - 4)}"
+
+
+def _traceback_of(error: BaseException) -> str:
+    if len(chain_of(error, MAX_CHAIN)) <= MAX_CHAIN:
+        lines = traceback.format_exception(error, limit=-FRAMES)
+    else:
+        lines = traceback.format_tb(raw_traceback(error), limit=-FRAMES)
+        lines.append(f"{error_text(error)} (more than {MAX_CHAIN} exceptions)")
+    return "".join(lines).rstrip()
 
 
 def _end_of(text: str, length: int) -> str:
@@ -107,9 +135,9 @@ def code_line(error: BaseException) -> str | None:
     exception group, the first exception comes before the group itself.
     """
     frames: list[Frame] = []
-    while isinstance(error, BaseExceptionGroup):
+    while exceptions := exceptions_of(error):
         frames = [*_frames(error), *frames]
-        error = error.exceptions[0]
+        error = exceptions[0]
     return application_line([*_frames(error), *frames])
 
 
@@ -125,8 +153,8 @@ def application_line(frames: Sequence[Frame]) -> str | None:
 
 def _frames(error: BaseException) -> list[Frame]:
     """Return the frames of an exception, then of its cause, innermost first."""
-    cause = error.__cause__
-    traces = [error.__traceback__, None if cause is None else cause.__traceback__]
+    cause = cause_of(error)
+    traces = [raw_traceback(error), None if cause is None else raw_traceback(cause)]
     return [
         frame for trace in traces for frame in reversed([*traceback.walk_tb(trace)])
     ]
@@ -134,12 +162,4 @@ def _frames(error: BaseException) -> list[Frame]:
 
 def repr_of(value: object) -> str:
     """Return the representation of an object, up to MAX_REPR characters."""
-    return _text(value, repr)[:MAX_REPR]
-
-
-def _text(value: object, convert: Callable[[object], str] = str) -> str:
-    try:
-        text = convert(value)
-    except Exception as failure:  # noqa: BLE001 (code of the application ran)
-        return f"<{type(value).__name__}: its text raised {type(failure).__name__}>"
-    return shortened(text)
+    return text_by(repr, value)[:MAX_REPR]

@@ -13,6 +13,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, final
 
 from sharecons.errors import Error
+from sharecons.guard import qualified_type_name
 from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.worker.error_text import code_line
 from sharecons.worker.machine.actions import AttemptFailed, GivenUp, LocksLost
@@ -99,7 +100,7 @@ class FailureLog:
         """Log an attempt that raised an exception."""
         error = failed.error
         at = code_line(error)
-        if self._is_shown(failed, (type(error).__qualname__, at)):
+        if self._is_shown(failed, (qualified_type_name(error), at)):
             self._log.warning(
                 "attempt failed",
                 **item_position(failed.item),
@@ -140,7 +141,7 @@ class FailureLog:
         if (
             error is not None
             and not self._texts.hides(error, item)
-            and self._tracebacks.allows(type(error).__qualname__)
+            and self._tracebacks.allows(qualified_type_name(error))
         ):
             fields["exc_info"] = error
         is_rejected = isinstance(outcome, Rejected)

@@ -185,11 +185,11 @@ class SingleCall:
     async def __call__(self, records: Sequence[Any]) -> Errors:
         try:
             returned = await self._call(records[0])
+            return [None if returned is None else misused(returned)]
         except Exception as error:  # noqa: BLE001 (the policy decides about it)
             return [error]
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
             return [await as_failure(error)]
-        return [None if returned is None else misused(returned)]
 
     def begin(self, records: Sequence[Any]) -> HandlerRun:
         return _SingleRun(self._call_without_limit, records[0])

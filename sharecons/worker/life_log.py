@@ -6,6 +6,7 @@ Rebalances are logged by the member, as "assigned".
 from collections.abc import Sequence
 from typing import Any, Final, final
 
+from sharecons.guard import qualified_type_name
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import Clock
 from sharecons.worker.positions import position_of
@@ -77,7 +78,7 @@ class LifeLog:
             if name not in PRESENT
         }
         if failure is not None:
-            totals["failure"] = type(failure).__qualname__
+            totals["failure"] = qualified_type_name(failure)
         self._log.info("worker ended", seconds=self._seconds, **totals)
 
     @property

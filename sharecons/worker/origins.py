@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from sharecons.guard import full_type_name
 from sharecons.worker.dead_letter_headers import (
     Origin,
     chain_of,
@@ -49,9 +50,5 @@ def failed_origin(
         origin = item.origin._replace(group=group, delivery_count=deliveries)
     if not reason:
         return origin._replace(attempts=attempts)
-    kind = None if error is None else type(error)
-    return origin._replace(
-        reason=reason,
-        attempts=attempts,
-        exception=None if kind is None else f"{kind.__module__}.{kind.__qualname__}",
-    )
+    exception = None if error is None else full_type_name(error)
+    return origin._replace(reason=reason, attempts=attempts, exception=exception)

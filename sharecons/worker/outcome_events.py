@@ -7,12 +7,14 @@ from typing import Any, Generic, cast, final
 
 from sharecons.config.callables import check_callback
 from sharecons.errors import ConfigurationError
+from sharecons.guard import guarded, type_name
 from sharecons.log import get_logger
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import code_line
 from sharecons.worker.failure_log import PERIOD, LineLimit
 from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.machine.actions import OutcomeDecided
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.outcomes import RecordOutcome
 from sharecons.worker.quoted_records import SafeTexts
 
@@ -59,19 +61,10 @@ class OutcomeCallback:
         """Report an outcome. Exceptions have no other effect than a log line."""
         item, outcome, attempt, seconds, error = decided
         event = OutcomeEvent(item.argument, outcome, attempt, seconds, error)
-        try:
-            returned = self._function(event)
-        except Exception as error:  # noqa: BLE001 (any of the application's)
-            if self._limit.allows(""):
-                is_hidden = SafeTexts().hides(error, item)
-                self._log.error(
-                    "on_outcome failed",
-                    function=self._name,
-                    error=type(error).__name__,
-                    at=code_line(error),
-                    exc_info=None if is_hidden else error,
-                )
-            return
+        guarded(lambda: self._call(event), lambda error: self._fail(error, item))
+
+    def _call(self, event: OutcomeEvent[Any, Any]) -> None:
+        returned = self._function(event)
         if returned is None or not inspect.isawaitable(returned):
             return
         if inspect.iscoroutine(returned):
@@ -81,6 +74,17 @@ class OutcomeCallback:
                 "on_outcome returned an awaitable, which is not awaited; make it a "
                 "plain function",
                 function=self._name,
+            )
+
+    def _fail(self, error: BaseException, item: WorkItem) -> None:
+        if self._limit.allows(""):
+            is_hidden = SafeTexts().hides(error, item)
+            self._log.error(
+                "on_outcome failed",
+                function=self._name,
+                error=type_name(error),
+                at=code_line(error),
+                exc_info=None if is_hidden else error,
             )
 
     def flush(self, now: float) -> None:

@@ -1,8 +1,9 @@
 """The outcomes of a record, and the exceptions by which a handler decides."""
 
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, cast
 
 from sharecons.config.validation import HOUR, check_number
+from sharecons.guard import exceptions_of, guarded, is_a
 from sharecons.worker.error_text import text_of
 
 __all__ = [
@@ -20,6 +21,9 @@ __all__ = [
     "Retry",
     "RetryAfter",
     "decision_of",
+    "delay_of",
+    "logs_reason",
+    "reason_of",
 ]
 
 
@@ -85,9 +89,36 @@ def decision_of(error: BaseException) -> HandlerDecision | None:
     A task group wraps what its tasks raise in an exception group. If several tasks have
     failed, nothing is decided.
     """
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error if isinstance(error, HandlerDecision) else None
+    while len(exceptions := exceptions_of(error)) == 1:
+        error = exceptions[0]
+    return cast("HandlerDecision", error) if is_a(error, HandlerDecision) else None
+
+
+def reason_of(decision: HandlerDecision) -> str:
+    """Return the reason of a `Reject` or `DeadLetter`.
+
+    A subclass without `super().__init__()` has none: then it is the exception's text.
+    """
+    reason = guarded(lambda: cast("Reject", decision).reason, lambda _: decision)
+    return text_of(reason)
+
+
+def logs_reason(decision: HandlerDecision) -> bool:
+    """Return whether to log the reason of a `Reject` or `DeadLetter` that quotes."""
+    return guarded(lambda: bool(cast("Reject", decision).log_reason), lambda _: False)
+
+
+def delay_of(decision: HandlerDecision) -> float | None:
+    """Return the delay of a `Retry`; None for the policy's.
+
+    Also None for a subclass that has no delay, or an invalid one.
+    """
+
+    def checked() -> float | None:
+        after = cast("Retry", decision).after
+        return None if after is None else Retry(after).after
+
+    return guarded(checked, lambda _: None)
 
 
 class Accepted(NamedTuple):

@@ -11,12 +11,19 @@ is always left out.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, final
+from typing import Any, Final, cast, final
 
 from sharecons.errors import DeserializationError
-from sharecons.worker.error_text import error_text, repr_of, text_of
+from sharecons.guard import cause_of, chain_of, is_a, type_name
+from sharecons.worker.error_text import MAX_CHAIN, error_text, repr_of, text_of
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.outcomes import DeadLetter, Reject, decision_of
+from sharecons.worker.outcomes import (
+    DeadLetter,
+    Reject,
+    decision_of,
+    logs_reason,
+    reason_of,
+)
 
 __all__ = ["SafeTexts", "quotes_record"]
 
@@ -34,9 +41,6 @@ MIN_QUOTE: Final = 4
 
 MIN_OBJECT: Final = 8
 """As MIN_QUOTE, for the text of a deserialized object: "None" and "True" are common."""
-
-MAX_CAUSES: Final = 20
-"""Exceptions of one chain that are looked at; longer ones count as quoting."""
 
 
 def quotes_record(text: str, items: Iterable[WorkItem]) -> bool:
@@ -61,22 +65,26 @@ class SafeTexts:
     def error(self, error: BaseException, item: WorkItem) -> str:
         """Return the type and the text of what a handler raised for a record."""
         if self.hides(error, item):
-            return f"{type(error).__name__} {HIDDEN}"
+            return f"{type_name(error)} {HIDDEN}"
         return error_text(error)
 
     def reason(self, reason: str, error: BaseException | None, item: WorkItem) -> str:
         """Return the reason of an outcome; `error` is the exception that it names."""
-        if isinstance(error, DeserializationError):
-            cause = error.__cause__ or error
-            return f"{error.part} not deserialized: {type(cause).__name__}"
+        if error is not None and is_a(error, DeserializationError):
+            part = cast("DeserializationError", error).part
+            cause = cause_of(error)
+            name = type_name(error if cause is None else cause)
+            return f"{part} not deserialized: {name}"
         if error is not None and self.hides(error, item):
             return reason.replace(error_text(error), self.error(error, item))
         if not quotes_record(reason, [item]):
             return reason
         decision = None if item.error is None else decision_of(item.error)
-        if isinstance(decision, DeadLetter | Reject) and decision.reason == reason:
-            return reason if decision.log_reason else HIDDEN_REASON
-        return HIDDEN
+        if decision is None or not is_a(decision, (DeadLetter, Reject)):
+            return HIDDEN
+        if reason_of(decision) != reason:
+            return HIDDEN
+        return reason if logs_reason(decision) else HIDDEN_REASON
 
     def end(self) -> None:
         """Forget the last exception, whose traceback refers to records."""
@@ -84,28 +92,14 @@ class SafeTexts:
 
 
 def _hides(error: BaseException, items: Sequence[WorkItem]) -> bool:
-    if isinstance(error, DeserializationError):
+    if is_a(error, DeserializationError):
         return True
-    chain = list(_chain(error))
-    if len(chain) > MAX_CAUSES:
+    # A longer chain counts as quoting.
+    chain = chain_of(error, MAX_CHAIN)
+    if len(chain) > MAX_CHAIN:
         return True
     text = "\n".join(text for each in chain for text in (text_of(each), repr_of(each)))
     return quotes_record(text, items)
-
-
-def _chain(error: BaseException) -> Iterator[BaseException]:
-    """Return an exception with what its traceback shows, up to MAX_CAUSES and one."""
-    found: dict[int, BaseException] = {}
-    pending: list[BaseException | None] = [error]
-    while pending and len(found) <= MAX_CAUSES:
-        each = pending.pop()
-        if each is None or id(each) in found:
-            continue
-        found[id(each)] = each
-        pending += [each.__cause__, each.__context__]
-        if isinstance(each, BaseExceptionGroup):
-            pending += each.exceptions
-    return iter(found.values())
 
 
 def _quotes(item: WorkItem) -> Iterator[str]:

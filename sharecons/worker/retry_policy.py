@@ -7,6 +7,7 @@ from typing import Any, Final, final
 
 from sharecons.config.validation import HOUR, check_count, check_number
 from sharecons.errors import ConfigurationError
+from sharecons.guard import exceptions_of, is_a
 from sharecons.worker.error_text import error_text
 from sharecons.worker.outcomes import (
     DeadLetter,
@@ -17,6 +18,8 @@ from sharecons.worker.outcomes import (
     Retry,
     RetryAfter,
     decision_of,
+    delay_of,
+    reason_of,
 )
 
 __all__ = ["RetryPolicy"]
@@ -130,7 +133,7 @@ class RetryPolicy:
         if not self.by_exception:
             return self
         for each in (error, *_grouped(error)):
-            for kind in type(each).__mro__:
+            for kind in type.mro(type(each)):
                 policy = self.by_exception.get(kind)
                 if policy is not None:
                     return policy
@@ -175,16 +178,15 @@ class RetryPolicy:
         failed_for_good = DeadLettered if has_dead_letter_queue else Rejected
         decision = decision_of(error)
         error = error if decision is None else decision
-        if isinstance(error, Reject):
-            return Rejected(error.reason)
-        if isinstance(error, DeadLetter):
-            if has_dead_letter_queue:
-                return DeadLettered(error.reason, cause="decision")
-            return Rejected(error.reason)
+        if decision is not None and is_a(decision, (Reject, DeadLetter)):
+            reason = reason_of(decision)
+            if has_dead_letter_queue and is_a(decision, DeadLetter):
+                return DeadLettered(reason, cause="decision")
+            return Rejected(reason)
         policy = self.for_error(error)
         if attempt >= policy.max_attempts:
             return failed_for_good(_last_failure(error, attempt), error)
-        after = error.after if isinstance(error, Retry) else None
+        after = delay_of(decision) if decision is not None else None
         if after is None:
             after = policy.delay(attempt, chance)
         return RetryAfter(after, attempt + 1, error)
@@ -192,14 +194,15 @@ class RetryPolicy:
 
 def _grouped(error: BaseException) -> Iterator[BaseException]:
     """Yield the exceptions of an exception group, and of groups in it."""
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield each
-            yield from _grouped(each)
+    pending = [*reversed(exceptions_of(error))]
+    while pending:
+        each = pending.pop()
+        yield each
+        pending += reversed(exceptions_of(each))
 
 
 def _last_failure(error: Exception, attempt: int) -> str:
     attempts = "1 attempt" if attempt == 1 else f"{attempt} attempts"
-    if isinstance(error, Retry):
+    if is_a(error, Retry):
         return f"the handler requested another attempt after {attempts}"
     return f"failed after {attempts}: {error_text(error)}"

@@ -23,6 +23,7 @@ from sharecons._record import Headers
 from sharecons.demo.network import KillableNetwork
 from sharecons.net.io.transport import TcpNetwork
 from sharecons.worker.dead_letter_headers import Origin, origin_headers
+from tests.hostile import Invalid, NoAttributes, nested_groups, no_name
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.versions import since_4_3
@@ -398,6 +399,10 @@ async def fail_falsely(batch: Any) -> None:
         (raising(DeadLetter(Unreadable())), 1),
         (raising(DeadLetter(400)), 1),
         (raising(Reject(b"bytes")), 0),
+        (raising(Invalid()), 1),
+        (raising(NoAttributes()), 1),
+        (raising(no_name()), 1),
+        (raising(nested_groups()), 1),
     ],
     ids=[
         "falsy",
@@ -407,6 +412,10 @@ async def fail_falsely(batch: Any) -> None:
         "unreadable-reason",
         "number",
         "bytes",
+        "no-init",
+        "no-attributes",
+        "no-name",
+        "nested",
     ],
 )
 async def test_failure_without_truth_or_text_accepts_nothing(

@@ -10,38 +10,29 @@ KeyboardInterrupt and SystemExit, which end the program, are raised unchanged.
 import asyncio
 import sys
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 from sharecons.errors import CallbackError
+from sharecons.guard import guarded
 from sharecons.net.io.event_loop import in_trio
 
-__all__ = ["EXITS", "is_cancellation", "log_unraised", "raise_exit", "run_callback"]
-
-EXITS: Final = (KeyboardInterrupt, SystemExit)
+__all__ = ["is_cancellation", "log_unraised", "run_callback"]
 
 
 def run_callback(
     name: str, callback: Callable[[Any], object], argument: Any
 ) -> CallbackError | None:
     """Call a callback; return the error for the exception that it raised, if any."""
-    try:
-        callback(argument)
-    except BaseException as cause:  # noqa: BLE001 (the caller raises the error)
-        raise_exit(cause)
+
+    def failure(cause: BaseException) -> CallbackError:
         error = CallbackError(name, cause)
         error.__cause__ = cause
         return error
-    return None
 
+    def call() -> None:
+        callback(argument)
 
-def raise_exit(error: BaseException) -> None:
-    """Raise the KeyboardInterrupt or SystemExit that an exception is, or contains."""
-    if isinstance(error, EXITS):
-        raise error
-    if not isinstance(error, BaseExceptionGroup):
-        return
-    for each in error.exceptions:
-        raise_exit(each)
+    return guarded(call, failure)
 
 
 def is_cancellation(error: BaseException) -> bool:

@@ -11,7 +11,8 @@ from sharecons.errors import (
     ConnectionFailedError,
     RequestTimedOutError,
 )
-from sharecons.net.io.callbacks import is_cancellation, raise_exit
+from sharecons.guard import raise_exit, text_by, type_name
+from sharecons.net.io.callbacks import is_cancellation
 from sharecons.protocol.sasl.tokens import TOKEN_RULE, is_token
 
 __all__ = ["TokenFunction"]
@@ -80,7 +81,7 @@ class TokenFunction:
     def _failure(self, error: BaseException) -> ConnectionFailedError:
         raise_exit(error)
         return ConnectionFailedError(
-            f"{self._what} raised {type(error).__name__}: {error}"
+            f"{self._what} raised {type_name(error)}: {text_by(str, error)}"
         )
 
 

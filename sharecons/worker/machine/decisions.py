@@ -6,7 +6,8 @@ the group's settings.
 
 from typing import Final, final
 
-from sharecons.worker.error_text import text_of
+from sharecons.guard import cause_of, guarded, type_name
+from sharecons.worker.error_text import error_text, text_of
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.waits import Waits
 from sharecons.worker.outcomes import (
@@ -18,6 +19,7 @@ from sharecons.worker.outcomes import (
     RetryAfter,
     decision_of,
 )
+from sharecons.worker.retry_policy import RetryPolicy
 
 __all__ = ["DEFAULT_DELIVERY_LIMIT", "Decisions", "held_too_long"]
 
@@ -66,12 +68,22 @@ class Decisions:
         settings = item.settings
         if settings.stop_on_error and decision_of(error) is None:
             return Released("its handler raised", error)
-        outcome = settings.retry.decide(
-            error,
-            attempt=item.attempt,
-            chance=chance,
-            has_dead_letter_queue=settings.dead_letter is not None,
-        )
+
+        def decide(policy: RetryPolicy, error: Exception) -> RecordOutcome:
+            return policy.decide(
+                error,
+                attempt=item.attempt,
+                chance=chance,
+                has_dead_letter_queue=settings.dead_letter is not None,
+            )
+
+        def on_failed_decision(failure: BaseException) -> RecordOutcome:
+            text = f"{type_name(error)}; deciding about it raised {error_text(failure)}"
+            default = RetryPolicy(max_attempts=settings.max_attempts)
+            return decide(default, RuntimeError(text))
+
+        # The policy can be a subclass, and the exception's class have a metaclass.
+        outcome = guarded(lambda: decide(settings.retry, error), on_failed_decision)
         if isinstance(outcome, RetryAfter):
             return self._waits.decide(item, outcome, now)
         return outcome
@@ -80,7 +92,8 @@ class Decisions:
         self, item: WorkItem, error: Exception
     ) -> RecordOutcome:
         """Return the outcome of a record that a deserializer could not read."""
-        reason = text_of(error.__cause__ or error)
+        cause = cause_of(error)
+        reason = text_of(error if cause is None else cause)
         choice = item.settings.on_deserialization_error
         if choice == "release":
             return Released(reason, error)

@@ -1,0 +1,135 @@
+"""Calls code of the application, whose exceptions must not end the library.
+
+Whatever an application supplies can raise anything: a callback, the text of an
+exception, the name of its type, a filter of its logging. A plain function awaits
+nothing, so a CancelledError that it raises is a failure of its own. Only
+KeyboardInterrupt and SystemExit, which end the program, are raised again.
+
+The other functions read an exception without calling code of the application.
+"""
+
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+__all__ = [
+    "EXITS",
+    "cause_of",
+    "chain_of",
+    "exceptions_of",
+    "full_type_name",
+    "guarded",
+    "is_a",
+    "qualified_type_name",
+    "raise_exit",
+    "raw_traceback",
+    "text_by",
+    "type_name",
+]
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+EXITS: Final = (KeyboardInterrupt, SystemExit)
+
+# Those of the classes: a subclass, or its metaclass, can define others that raise.
+_NAME: Final[Any] = type.__dict__["__name__"]
+_QUALIFIED_NAME: Final[Any] = type.__dict__["__qualname__"]
+_MODULE: Final[Any] = type.__dict__["__module__"]
+_CAUSE: Final[Any] = BaseException.__dict__["__cause__"]
+_CONTEXT: Final[Any] = BaseException.__dict__["__context__"]
+_TRACEBACK: Final[Any] = BaseException.__dict__["__traceback__"]
+_EXCEPTIONS: Final[Any] = BaseExceptionGroup.__dict__["exceptions"]
+
+
+def guarded(call: Callable[[], T], otherwise: Callable[[BaseException], U]) -> T | U:
+    """Return what a plain function returns; if it raises, `otherwise(exception)`."""
+    try:
+        return call()
+    except BaseException as error:  # noqa: BLE001 (any of the application's)
+        raise_exit(error)
+        return otherwise(error)
+
+
+def text_by(convert: Callable[[Any], str], value: object) -> str:
+    """Return `str(value)` or `repr(value)`, or a text that says what this raised."""
+    return guarded(
+        lambda: str.__str__(convert(value)),  # not of a subclass
+        lambda error: f"<{type_name(value)}: its text raised {type_name(error)}>",
+    )
+
+
+def raise_exit(error: BaseException) -> None:
+    """Raise the KeyboardInterrupt or SystemExit that an exception is, or contains."""
+    for each in _contained(error):
+        if is_a(each, EXITS):
+            raise each
+
+
+def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
+    """Return whether a value is an instance; `isinstance` can read its `__class__`."""
+    return issubclass(type(value), kinds)
+
+
+def type_name(value: object) -> str:
+    """Return the name of the type of a value."""
+    name: str = _NAME.__get__(type(value))
+    return name
+
+
+def qualified_type_name(value: object) -> str:
+    """Return the name of the type of a value, with the classes that it is within."""
+    name: str = _QUALIFIED_NAME.__get__(type(value))
+    return name
+
+
+def full_type_name(value: object) -> str:
+    """Return the qualified name of the type of a value, with its module."""
+    module = _MODULE.__get__(type(value))
+    name = qualified_type_name(value)
+    return f"{module}.{name}" if type(module) is str else name
+
+
+def exceptions_of(error: BaseException) -> tuple[BaseException, ...]:
+    """Return the exceptions of an exception group; none of another exception."""
+    if not is_a(error, BaseExceptionGroup):
+        return ()
+    exceptions: tuple[BaseException, ...] = _EXCEPTIONS.__get__(error)
+    return exceptions
+
+
+def cause_of(error: BaseException) -> BaseException | None:
+    """Return the exception that `raise ... from` has set."""
+    cause: BaseException | None = _CAUSE.__get__(error)
+    return cause
+
+
+def raw_traceback(error: BaseException) -> TracebackType | None:
+    """Return the traceback of an exception."""
+    traceback: TracebackType | None = _TRACEBACK.__get__(error)
+    return traceback
+
+
+def chain_of(error: BaseException, limit: int) -> list[BaseException]:
+    """Return an exception, its causes, contexts and contained exceptions.
+
+    If there are more than `limit`, the result has one more than that.
+    """
+    found: dict[int, BaseException] = {}
+    pending: list[BaseException | None] = [error]
+    while pending and len(found) <= limit:
+        each = pending.pop()
+        if each is not None and id(each) not in found:
+            found[id(each)] = each
+            pending += [cause_of(each), _CONTEXT.__get__(each)]
+            pending += exceptions_of(each)
+    return list(found.values())
+
+
+def _contained(error: BaseException) -> Iterator[BaseException]:
+    """Yield an exception and those in it, without recursion: groups can be deep."""
+    pending = [error]
+    while pending:
+        each = pending.pop()
+        yield each
+        pending += reversed(exceptions_of(each))

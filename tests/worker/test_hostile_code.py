@@ -1,0 +1,281 @@
+"""Code of the application that raises where no exception is expected."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from sharecons import (
+    BatchHandler,
+    DeadLetter,
+    DeadLetterQueue,
+    Record,
+    Reject,
+    Retry,
+    RetryPolicy,
+)
+from sharecons.testing import EmbeddedBroker
+from sharecons.testing.virtual_time import Backend
+from sharecons.worker.dead_letter_headers import read_origin
+from tests.hostile import (
+    Invalid,
+    NoAttributes,
+    NoText,
+    Unready,
+    Unwanted,
+    nested_causes,
+    nested_contexts,
+    nested_groups,
+    no_name,
+)
+from tests.waiting import until
+from tests.worker.working import QUICK, Handled, settled, working
+
+pytestmark = pytest.mark.anyio
+
+DEAD = DeadLetterQueue("orders.dead")
+TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
+VALUES = [b"%d" % number for number in range(10)]
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock: Backend) -> Backend:
+    return virtual_clock
+
+
+def failing_at(
+    number: int, make: Callable[[], BaseException]
+) -> Callable[[Record[Any, Any]], Awaitable[None]]:
+    async def handle(record: Record[Any, Any]) -> None:
+        if record.value == b"%d" % number:
+            raise make()
+
+    return handle
+
+
+@pytest.mark.parametrize(
+    ("make", "reason"),
+    [
+        (Invalid, "Invalid: no such customer"),
+        (NoText, "failed after 2 attempts: NoText: <NoText: its text raised "),
+        (NoAttributes, "failed after 2 attempts: NoAttributes: bad"),
+        (no_name, "failed after 2 attempts: NoName: bad"),
+        (nested_causes, "failed after 2 attempts: ValueError: 3000"),
+        (nested_contexts, "failed after 2 attempts: ValueError: 3000"),
+        (nested_groups, "failed after 2 attempts: ExceptionGroup: 3000 ("),
+        (lambda: DeadLetter(NoText()), "NoText: <NoText: its text raised "),
+        (Unready, "the handler requested another attempt after 2 attempts"),
+    ],
+)
+async def test_hostile_exception_is_one_dead_letter_and_the_worker_goes_on(
+    broker: EmbeddedBroker, make: Callable[[], BaseException], reason: str
+) -> None:
+    broker.produce("orders", VALUES)
+
+    handler = failing_at(3, make)
+    async with working(broker, handler, retry=TWICE, dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 10))
+
+    (letter,) = broker.records("orders.dead")
+    origin = read_origin(letter.headers)
+    assert origin is not None
+    assert origin.reason.startswith(reason)
+    assert (9, 0, 0) == (
+        worker.stats.accepted,
+        worker.stats.released,
+        worker.stats.rejected,
+    )
+
+
+async def test_reject_of_a_subclass_without_init_rejects_one_record(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", VALUES)
+
+    async with working(broker, failing_at(3, Unwanted), dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (9, 1) == (worker.stats.accepted, worker.stats.rejected)
+
+
+async def test_decision_without_init_that_quotes_its_record_is_not_logged(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", [b"planted"])
+
+    async def handle(record: Record[Any, Any]) -> None:
+        raise Invalid(f"no {record.value.decode()}")
+
+    async with working(broker, handle, dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 1))
+
+    assert 1 == worker.stats.dead_lettered
+    assert "record dead-lettered" in caplog.text
+    assert "planted" not in caplog.text
+
+
+@pytest.mark.parametrize("make", [NoAttributes, no_name, nested_groups, Invalid])
+async def test_hostile_exception_in_a_batch_concerns_one_record(
+    broker: EmbeddedBroker, make: Callable[[], Exception]
+) -> None:
+    broker.produce("orders", VALUES)
+
+    async def write(batch: Any) -> None:
+        for record in batch:
+            if record.value == b"3":
+                batch.fail(record, make())
+
+    handler = BatchHandler(write, max_records=10)
+    async with working(broker, handler, retry=TWICE, dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+
+
+@pytest.mark.parametrize(
+    "make", [NoAttributes, no_name, nested_groups, Invalid, NoText]
+)
+async def test_hostile_exception_passes_through_middleware(
+    broker: EmbeddedBroker, make: Callable[[], Exception]
+) -> None:
+    broker.produce("orders", VALUES)
+    outcomes: list[Any] = []
+
+    async def watch(attempt: Any, call_next: Any) -> None:
+        await call_next()
+
+    async with working(
+        broker,
+        failing_at(3, make),
+        retry=TWICE,
+        dead_letter=DEAD,
+        middleware=[watch],
+        on_outcome=outcomes.append,
+    ) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+    assert len(outcomes) >= 10
+
+
+@pytest.mark.parametrize("make", [NoAttributes, no_name, nested_groups, NoText])
+async def test_hostile_exception_of_a_deserializer_is_one_dead_letter(
+    broker: EmbeddedBroker, make: Callable[[], Exception]
+) -> None:
+    broker.produce("orders", VALUES)
+
+    def read(value: bytes) -> bytes:
+        if value == b"3":
+            raise make()
+        return value
+
+    async with working(
+        broker, Handled(), value_deserializer=read, dead_letter=DEAD
+    ) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+
+
+@pytest.mark.parametrize(
+    "make", [asyncio.CancelledError, GeneratorExit, NoAttributes, NoText]
+)
+async def test_on_outcome_that_raises_does_not_end_the_worker(
+    broker: EmbeddedBroker,
+    caplog: pytest.LogCaptureFixture,
+    make: Callable[[], BaseException],
+) -> None:
+    broker.produce("orders", VALUES)
+
+    def fail(event: Any) -> None:
+        raise make()
+
+    async with working(broker, Handled(), on_outcome=fail) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert 10 == worker.stats.accepted
+    assert "on_outcome failed" in caplog.text
+
+
+class RaisingHandler(logging.Handler):
+    def __init__(self, make: Callable[[], BaseException]) -> None:
+        super().__init__()
+        self._make = make
+
+    def emit(self, record: logging.LogRecord) -> None:
+        raise self._make()
+
+
+@pytest.fixture
+def sharecons_logger() -> Iterator[logging.Logger]:
+    logger = logging.getLogger("sharecons")
+    before = list(logger.handlers), list(logger.filters)
+    yield logger
+    logger.handlers, logger.filters = before
+
+
+@pytest.mark.parametrize(
+    "make", [RuntimeError, RecursionError, asyncio.CancelledError, NoAttributes, NoText]
+)
+async def test_logging_handler_that_raises_does_not_end_the_worker(
+    broker: EmbeddedBroker,
+    sharecons_logger: logging.Logger,
+    make: Callable[[], BaseException],
+) -> None:
+    broker.produce("orders", VALUES)
+    sharecons_logger.addHandler(RaisingHandler(make))
+
+    handler = failing_at(3, lambda: ValueError("bad"))
+    async with working(broker, handler, retry=TWICE, dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+
+
+class RaisingPolicy(RetryPolicy):
+    def decide(self, error: Exception, **options: Any) -> Any:
+        raise ValueError("no policy")
+
+
+async def test_retry_policy_that_raises_is_replaced_by_the_default_one(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.produce("orders", VALUES)
+
+    handler = failing_at(3, lambda: ValueError("bad"))
+    policy = RaisingPolicy(max_attempts=2)
+    async with working(broker, handler, retry=policy, dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 10))
+
+    (letter,) = broker.records("orders.dead")
+    origin = read_origin(letter.headers)
+    assert origin is not None
+    assert origin.reason.endswith(
+        "ValueError; deciding about it raised ValueError: no policy"
+    )
+    assert 9 == worker.stats.accepted
+
+
+async def test_result_that_cannot_be_inspected_fails_one_record(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", VALUES)
+
+    class Result:
+        def __getattribute__(self, name: str) -> Any:
+            raise RuntimeError(name)
+
+    async def handle(record: Record[Any, Any]) -> Any:
+        return Result() if record.value == b"3" else None
+
+    async with working(broker, handle, dead_letter=DEAD, retry=QUICK) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+
+
+async def test_decisions_of_subclasses_keep_their_arguments() -> None:
+    assert 3.0 == Retry(3.0).after
+    assert "why" == Reject("why").reason
