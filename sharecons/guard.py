@@ -32,7 +32,7 @@ U = TypeVar("U")
 
 EXITS: Final = (KeyboardInterrupt, SystemExit)
 
-# Those of the classes: a subclass, or its metaclass, can define others that raise.
+# A subclass, or its metaclass, can define attributes of these names that raise.
 _NAME: Final[Any] = type.__dict__["__name__"]
 _QUALIFIED_NAME: Final[Any] = type.__dict__["__qualname__"]
 _MODULE: Final[Any] = type.__dict__["__module__"]

@@ -277,7 +277,7 @@ class ShareMember(Lifecycle):
             tasks.cancel_scope.cancel()
 
     def shorten_close(self) -> None:
-        """Make a close that follows or is in progress end within a second."""
+        """End a close, now or later, within a second. Callbacks can call this."""
         if self.state in ("open", "closing"):
             self._started.leave_timeout = LEAVE_TIMEOUT
             self._limit_settling(SHORT_SETTLE_TIMEOUT)
@@ -289,7 +289,7 @@ class ShareMember(Lifecycle):
 
     def _limit_settling(self, timeout: float) -> None:
         settling = self._started.settling
-        settling.deadline = min(settling.deadline, anyio.current_time() + timeout)
+        settling.deadline = min(settling.deadline, running_clock()() + timeout)
 
     async def _shorten_close_when_cancelled(self) -> None:
         try:

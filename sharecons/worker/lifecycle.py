@@ -2,16 +2,21 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from contextlib import (
+    AbstractAsyncContextManager,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from types import TracebackType
 from typing import Self
 
 import anyio
 
-from sharecons.errors import ConsumerStateError
+from sharecons.errors import ConsumerStateError, WrongThreadError
 from sharecons.metrics.worker_catalog import WORKER_METRICS, WorkerMetricName
 from sharecons.net.broker_pool import BrokerPool
-from sharecons.net.io.event_loop import running_clock
+from sharecons.net.io.event_loop import LoopGuard, call_soon_function, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.stop_signals import stop_on_signals
 from sharecons.worker.health import WorkerHealth
@@ -49,6 +54,8 @@ class WorkerLifecycle(WorkerHealth, ABC):
         self._runner: Runner | None = None
         self._is_started = False
         self._stop_requested = False
+        self._loop_guard: LoopGuard | None = None
+        self._call_soon: Callable[[Callable[[], object]], object] | None = None
         self._failure: Exception | None = None
         self._block: AbstractAsyncContextManager[None] | None = None
 
@@ -85,7 +92,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
             Exception: what a handler raised, with `stop_on_error`.
         """
         self._begin()
-        failure = await self._run(_ignore)
+        failure = await self._run(_do_nothing)
         if failure is not None:
             raise failure
 
@@ -173,6 +180,8 @@ class WorkerLifecycle(WorkerHealth, ABC):
             if self.handle_signals
             else nullcontext()
         )
+        self._loop_guard = LoopGuard("worker")
+        self._call_soon = call_soon_function()
         failure: Exception | None = None
         log = LifeLog(self.group_id, running_clock())
         self._log_start(log)
@@ -228,21 +237,40 @@ class WorkerLifecycle(WorkerHealth, ABC):
         have `shutdown_grace` seconds, then they are cancelled, and their records are
         released.
 
-        Raises:
-            WrongThreadError: this is not the worker's event loop.
+        Any code can call this: a handler, a signal handler, a callback of the event
+        loop, or another thread.
         """
-        self._access.member.check_caller()
+        self._in_event_loop(self._stop)
+
+    def stop_now(self) -> None:
+        """Cancel all handlers and release their records; `run` returns.
+
+        It returns within a second, even if brokers do not respond. Any code can call
+        this, as `stop`.
+        """
+        self._in_event_loop(self._stop_now)
+
+    def _in_event_loop(self, stop: Callable[[], None]) -> None:
+        if self._loop_guard is None or self._call_soon is None:
+            stop()  # it does not run yet
+            return
+        with suppress(RuntimeError):  # the event loop has ended
+            try:
+                self._loop_guard.check()
+            except WrongThreadError:
+                self._call_soon(stop)
+            else:
+                stop()
+                # In a signal handler, the event loop can be waiting for I/O.
+                self._call_soon(_do_nothing)
+
+    def _stop(self) -> None:
         self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         if self._runner is not None:
             self._runner.stop()
 
-    def stop_now(self) -> None:
-        """Cancel all handlers and release their records; `run` returns.
-
-        It returns within a second, even if brokers do not respond. Raises as `stop`.
-        """
-        self._access.member.check_caller()
+    def _stop_now(self) -> None:
         self._stop_requested = self._conditions.is_stopping = True
         self._access.cancel_start()
         self._access.shorten_close()
@@ -294,5 +322,5 @@ async def _run_in(scope: anyio.CancelScope, producer: IdempotentProducer) -> Non
         await producer.run()
 
 
-def _ignore() -> None:
-    """Do nothing, where `run` waits for the end anyway."""
+def _do_nothing() -> None:
+    """Do nothing, where `run` waits for the end anyway, or to wake the event loop."""
