@@ -17,6 +17,14 @@ class Error(Exception):
 
     retriable: bool = False
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses have other arguments than `args`, the message.
+        return _new_error, (type(self), self.args), vars(self)
+
+
+def _new_error(kind: type[Error], args: tuple[object, ...]) -> Error:
+    return kind.__new__(kind, *args)
+
 
 class RecordStateError(Error):
     """The record is no longer held, or is already acknowledged in another way."""

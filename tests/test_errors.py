@@ -1,18 +1,23 @@
 """Errors: retries, types, and errors that are raised more than once."""
 
+import copy
+import pickle
 import traceback
 
 import pytest
 
 from sharecons import errors
+from sharecons._record import DETACHED, Record, TimestampType
 from sharecons.errors import (
     AuthenticationError,
     BackgroundTaskError,
     BrokerError,
+    CallbackError,
     CommitTimeoutError,
     ConfigurationError,
     ConnectionFailedError,
     CorruptRecordsError,
+    DeserializationError,
     GroupError,
     ProtocolError,
     RequestTimedOutError,
@@ -54,6 +59,59 @@ def test_fresh_error_has_type_message_attributes_and_cause(error):
     assert str(again) == str(error)
     assert vars(again) == vars(error)
     assert again.__cause__ is error
+
+
+KINDS = [getattr(errors, name) for name in errors.__all__ if name[0].isupper()]
+DETAILS = {
+    BrokerError: {"code": 7, "name": "REQUEST_TIMED_OUT"},
+    CorruptRecordsError: {
+        "topic": "orders",
+        "partition": 1,
+        "first_offset": 2,
+        "last_offset": 3,
+    },
+}
+
+
+def error_of(kind):
+    if kind is CallbackError:
+        return kind("on_acknowledged", ZeroDivisionError("bad"))
+    if kind is DeserializationError:
+        time = TimestampType.CREATE_TIME
+        record = Record("orders", 0, 1, 0, time, None, b"a", (), 1, DETACHED)
+        return kind(record, "value", "orders-0@1")
+    details = [DETAILS[each] for each in kind.__mro__ if each in DETAILS]
+    return kind("what happened", **(details[0] if details else {}))
+
+
+def copies_of(error):
+    yield pickle.loads(pickle.dumps(error))
+    yield copy.copy(error)
+    yield copy.deepcopy(error)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_each_error_can_be_pickled_and_copied_with_its_attributes(kind):
+    error = error_of(kind)
+    error.add_note("a note")
+
+    for again in copies_of(error):
+        assert type(again) is kind
+        assert (again.args, str(again)) == (error.args, str(error))
+        assert again.retriable is error.retriable
+        assert {key: repr(value) for key, value in vars(again).items()} == {
+            key: repr(value) for key, value in vars(error).items()
+        }
+
+
+def test_group_of_errors_can_be_pickled_and_copied():
+    group = ExceptionGroup("both", [error_of(GroupError), error_of(CallbackError)])
+
+    for again in copies_of(group):
+        assert [7, "on_acknowledged"] == [
+            again.exceptions[0].code,
+            again.exceptions[1].callback,
+        ]
 
 
 def test_fresh_error_raised_often_keeps_tracebacks_short():

@@ -44,6 +44,7 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
     def __init__(self, records: Sequence[Record[KeyT, ValueT]]) -> None:
         self._records = records
         self._errors: dict[int, Exception] = {}
+        self._indexes: dict[int, int] | None = None
 
     def fail(self, record: Record[KeyT, ValueT], error: Exception) -> None:
         """Note that a record failed, as if a handler had raised `error` for it.
@@ -58,11 +59,14 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
             raise TypeError(
                 f"batch.fail takes an exception for the record, not {repr_of(error)}"
             )
-        for index, each in enumerate(self._records):
-            if each is record:
-                self._errors[index] = error
-                return
-        raise ValueError(f"{record!r} is not a record of this batch")
+        if self._indexes is None:
+            # By identity: deserialized values can define equality, and raise.
+            indexes = {id(each): index for index, each in enumerate(self._records)}
+            self._indexes = indexes
+        index = self._indexes.get(id(record))
+        if index is None:
+            raise ValueError(f"{repr_of(record)} is not a record of this batch")
+        self._errors[index] = error
 
     @overload
     def __getitem__(self, index: int) -> Record[KeyT, ValueT]: ...

@@ -581,3 +581,23 @@ async def test_failed_task_of_a_cancelled_handler_does_not_end_the_worker() -> N
         errors += await errors_of(handle, ["a"])
 
     assert scope.cancelled_caught or isinstance(errors[0], ExceptionGroup)
+
+
+def test_failing_each_record_of_a_large_batch_takes_linear_time() -> None:
+    compared = 0
+
+    class Counting(list[Any]):
+        def __iter__(self) -> Any:
+            nonlocal compared
+            for each in super().__iter__():
+                compared += 1
+                yield each
+
+    records = Counting(object() for _ in range(20_000))
+    batch: HandlerBatch[Any, Any] = HandlerBatch(records)
+    error = ValueError("bad")
+    for index in range(len(records)):
+        batch.fail(records[index], error)
+
+    assert [error] * 20_000 == batch.errors()
+    assert compared <= 20_000
