@@ -1,6 +1,6 @@
 """`stop_now` in each context, in programs that anyio has not started.
 
-anyio finds no event loop in a callback of such a program.
+anyio finds no event loop in their callbacks.
 """
 
 import asyncio
