@@ -7,6 +7,7 @@ import anyio
 import pytest
 from anyio import to_thread
 
+from sharecons import ShareConsumer, TopicPartition
 from sharecons.cli import main
 from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
@@ -63,8 +64,8 @@ class Exported:
 
 
 async def finding_of(admin, queue):
-    (findings,) = (await inspect_group(admin, queue.group)).findings.values()
-    return findings[0]
+    findings = (await inspect_group(admin, queue.group)).findings
+    return findings[TopicPartition(queue.topic, 0)][0]
 
 
 @pytest.mark.slow("a lock ends in real time")
@@ -108,7 +109,16 @@ async def test_group_at_the_end_of_the_log_is_held_only_by_records_that_it_recei
         await anyio.sleep_forever()
 
     worker = queue.worker(hang)
-    async with anyio.create_task_group() as tasks:
+    async with (
+        # The first member of a group stores its start: then this group has started.
+        ShareConsumer(
+            kafka.admin.create_topic(),
+            group_id=queue.group,
+            bootstrap_servers=kafka.bootstrap_servers,
+        ) as first,
+        anyio.create_task_group() as tasks,
+    ):
+        await first.assigned()
         tasks.start_soon(worker.run)
         await worker.assigned()
         idle = await finding_of(admin, queue), await check(kafka, queue.group)
