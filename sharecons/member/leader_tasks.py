@@ -18,7 +18,7 @@ from sharecons.member.drive import drive
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.cluster import Cluster
 from sharecons.net.connection import Connection, ReconnectingConnection
-from sharecons.net.io.event_loop import AutoResetEvent, running_clock
+from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.net.io.idle_watch import Wait
 from sharecons.protocol.acknowledge.batcher import AckBatcher
 from sharecons.protocol.acknowledge.commit_waiter import CommitWaiter
@@ -99,6 +99,7 @@ class LeaderTasks:
         self._tasks: TaskGroup | None = None
         self._closing = False
         self._draining = False
+        self._response_timeout = self._drain_end = FOREVER
         self._left_out: frozenset[str] = frozenset()
         self._paused: frozenset[str] = frozenset()
         self._by_node: dict[int, LeaderTask] = {}
@@ -185,13 +186,32 @@ class LeaderTasks:
             leader.machine.flush_acks()
             leader.wakeup.set()
 
-    def drain(self) -> None:
-        """Fetch no more; each leader ends once its records are settled."""
+    def drain(self, response_timeout: float) -> None:
+        """Fetch no more; each leader ends once its records are settled.
+
+        Once none is unsettled, leaders have `response_timeout` seconds
+        (`drain_time_left`).
+        """
         self._draining = True
+        self._response_timeout = response_timeout
         for leader in list(self._by_node.values()):
             leader.machine.set_partitions(frozenset())
             self._retire_idle(leader)
             leader.wakeup.set()
+
+    def drain_time_left(self) -> float:
+        """Return the seconds left for responses; FOREVER while records are unsettled.
+
+        Call this repeatedly while draining. It is 0 once all leaders have ended.
+        """
+        if self.all_ended:
+            return 0.0
+        now = anyio.current_time()
+        if self.has_unsettled_records:
+            self._drain_end = FOREVER
+        else:
+            self._drain_end = min(self._drain_end, now + self._response_timeout)
+        return self._drain_end - now
 
     def close(self) -> None:
         """Send pending acknowledgements and close the share sessions."""

@@ -204,15 +204,16 @@ class MemberTasks:
             await self._changed.wait()
         return join_results(waiter.results)
 
-    async def drain(self) -> None:
+    async def drain(self, timeout: float) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        The listener must settle records that a fetch in flight returns. Call `close`
-        next, even after cancelling this: it releases records that arrive later.
+        The listener must settle records that a fetch in flight returns, for up to
+        `timeout` seconds if no others are unsettled. Call `close` next.
         """
-        self._leaders.drain()
-        while not (self._leaders.all_ended or self._stopped):
-            await self._changed.wait()
+        self._leaders.drain(timeout)
+        while not self._stopped and (left := self._leaders.drain_time_left()) > 0:
+            with anyio.move_on_after(left):
+                await self._changed.wait()
 
     async def close(self) -> None:
         """Send pending acknowledgements, close the share sessions, leave the group.

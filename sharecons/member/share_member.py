@@ -26,7 +26,7 @@ from sharecons.metrics.application_metrics import ApplicationMetrics
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.connection import Connection
-from sharecons.net.io.event_loop import running_clock
+from sharecons.net.io.event_loop import FOREVER, running_clock
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.demand import FetchDemand
@@ -252,13 +252,14 @@ class ShareMember(Lifecycle):
 
     # The end.
 
-    async def drain(self) -> None:
+    async def drain(self, timeout: float = FOREVER) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        Records that are already acquired can still be taken meanwhile. Close the member
-        next, even after cancelling this.
+        Acquired records can still be taken. Once none is unsettled, fetches in flight
+        have `timeout` seconds. Call `close` next, even after cancelling this.
         """
-        await self._started.drain()
+        await self._started.drain(timeout)
+        self._limit_settling(0.0)  # of responses that did not arrive in time
 
     async def close_soon(self) -> None:
         """Close, as `close`, within seconds even if brokers do not respond.
@@ -268,9 +269,8 @@ class ShareMember(Lifecycle):
         """
         if self.state == "open":
             self._started.leave_timeout = LEAVE_TIMEOUT
-            self._limit_settling(
-                SETTLE_TIMEOUT if self._started.flush() else SHORT_SETTLE_TIMEOUT
-            )
+            timeout = SETTLE_TIMEOUT if self._started.flush() else SHORT_SETTLE_TIMEOUT
+            self._limit_settling(timeout)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._shorten_close_when_cancelled)
             await self.close(SETTLE_TIMEOUT + LEAVE_TIMEOUT)

@@ -16,12 +16,15 @@ from sharecons.member.group_start import CheckBeforeJoining
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.record_taker import RecordTaker
 from sharecons.member.settings import MemberSettings
-from sharecons.member.share_member import ShareMember
+from sharecons.member.share_member import SHORT_SETTLE_TIMEOUT, ShareMember
 from sharecons.net.cluster import Cluster
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.record import ACCEPT, RELEASE, AcknowledgeType, TopicPartition
 
 __all__ = ["WorkerMembership"]
+
+RESPONSE_MARGIN: Final = 0.05
+"""Seconds after its `max_wait` for the response to a fetch, when the worker stops."""
 
 ADVICE: Final = (
     "raise share.record.lock.duration.ms, and do not block the event loop, in which "
@@ -192,12 +195,14 @@ class WorkerMembership:
         """Fetch no more; wait until all records are settled and acknowledged.
 
         Records that are already acquired can still be taken meanwhile, including the
-        records of paused topics.
+        records of paused topics. Once none is held, brokers have `max_wait` and a
+        moment to respond.
         """
         if self.member.paused:
             self.member.buffer.set_paused(frozenset())
             self._taker.on_ready()
-        await self.member.drain()
+        max_wait = self.member.settings.fetch.max_wait
+        await self.member.drain(max(SHORT_SETTLE_TIMEOUT, max_wait + RESPONSE_MARGIN))
 
     def set_paused(self, topics: frozenset[str]) -> None:
         """Take no records of these topics; take the records of all others again."""

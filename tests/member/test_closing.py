@@ -62,6 +62,16 @@ async def test_leave_without_a_response_holds_up_closing_until_its_timeout():
             )
 
 
+async def test_hanging_brokers_hold_up_closing_until_its_timeout():
+    async with running(1, brokers=2, partitions=2) as broker:
+        async with consuming(broker) as consumer:
+            await next_record(consumer)
+            broker.faults.hang()
+
+            seconds = await seconds_to_close(consumer, timeout=3.0)
+            assert 3.0 == pytest.approx(seconds, abs=0.1)
+
+
 async def test_stopped_brokers_hold_up_closing_until_its_timeout():
     """The leave is repeated: a broker could start again."""
     async with running(1, brokers=2) as broker:

@@ -192,8 +192,10 @@ async def after(seconds: float, call) -> None:
     call()
 
 
-async def test_close_that_times_out_ends_waiting_sends(broker) -> None:
-    broker.faults.on("Produce", times=None).stall()
+@pytest.mark.parametrize("hangs", [False, True])
+async def test_close_that_times_out_ends_waiting_sends(broker, hangs) -> None:
+    if not hangs:
+        broker.faults.on("Produce", times=None).stall()
     producer = new_producer(broker)
     outcomes: list[RecordPosition | Error] = []
 
@@ -202,6 +204,8 @@ async def test_close_that_times_out_ends_waiting_sends(broker) -> None:
 
     async with anyio.create_task_group() as tasks:
         async with producer:
+            if hangs:
+                broker.faults.hang()
             tasks.start_soon(send_many)
             await anyio.sleep(0.1)
             started = anyio.current_time()

@@ -13,6 +13,7 @@ from anyio.abc import TaskGroup
 from sharecons import ShareWorker
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
+from tests.net.embedded import running
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock
 
@@ -128,6 +129,31 @@ async def test_worker_whose_coordinator_does_not_respond_leaves_within_a_second(
     async with ending(worker, how):
         await until(lambda: worker.assignment)
         broker.faults.on("ShareGroupHeartbeat", times=None).stall()
+
+
+@pytest.mark.parametrize("how", ["stop", "stop_now", "cancel"])
+async def test_idle_worker_whose_broker_hangs_ends_within_a_second(
+    broker: EmbeddedBroker, how: str
+) -> None:
+    broker.produce("orders", [b"a"])
+    handled = Handled()
+    worker = new_worker(broker, handled)
+    async with ending(worker, how):
+        await until(lambda: worker.stats.accepted == 1)
+        await anyio.sleep(10.0)
+        broker.faults.hang()
+
+
+async def test_worker_with_a_hanging_broker_ends_soon_after_its_last_handler() -> None:
+    async with running(brokers=2, partitions=2) as broker:
+        handled = Handled(lambda record: anyio.sleep(20.0))
+        worker = new_worker(broker, handled)
+        async with ending(worker, "stop", within=20.0 + WITHIN):
+            await until(lambda: len(worker.assignment) == 2)
+            await anyio.sleep(5.0)
+            broker.faults.hang(2)
+            broker.produce("orders", [b"a"], partition=0)
+            await until(lambda: handled.running == 1)
 
 
 @pytest.mark.parametrize("how", ["stop_now", "cancel"])
