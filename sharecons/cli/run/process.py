@@ -165,7 +165,7 @@ class _Process:
             worker.stop_now()
             return
         self._is_stopping = True
-        grace = self._options.grace
+        grace = min(self._options.grace, worker.shutdown_grace)
         self._log.info("signal received", signal=received.name)
         self._exit.set(grace + MARGIN, ExitCode.FAILED)
         worker.stop()

@@ -73,6 +73,17 @@ def make_worker():
     return worker
 
 
+def make_worker_without_grace():
+    worker = ShareWorker(
+        group_id="billing",
+        bootstrap_servers=os.environ["APP_SERVERS"],
+        auto_offset_reset="earliest",
+        shutdown_grace=0.0,
+    )
+    worker.handler("orders")(hang_in_thread)
+    return worker
+
+
 def generate(record):
     yield record
 

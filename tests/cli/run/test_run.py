@@ -105,8 +105,12 @@ def test_second_signal_stops_without_waiting_for_handlers(broker, tmp_path, hand
         assert time.monotonic() - began < 4.0
 
 
-def test_handler_in_thread_does_not_outlive_the_grace_period(broker, tmp_path):
-    with running(broker, tmp_path, "app:hang_in_thread", "--grace", "0") as command:
+@pytest.mark.parametrize(
+    "target",
+    [("app:hang_in_thread", "--grace", "0"), ("app:make_worker_without_grace",)],
+)
+def test_handler_in_thread_does_not_outlive_the_grace_period(broker, tmp_path, target):
+    with running(broker, tmp_path, *target) as command:
         command.wait_for("begin", 1)
         began = time.monotonic()
 
