@@ -6,6 +6,7 @@ from typing import Final, Protocol, final
 from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.worker.machine.handler_needs import HandlerNeeds
 from sharecons.worker.machine.handler_queue import HandlerQueue
+from sharecons.worker.machine.isolation import Isolation
 from sharecons.worker.machine.item import Call
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.topic_settings import TopicSettings
@@ -59,8 +60,10 @@ def demand_of(
     access.demand.set_next_ack(lambda: min(scheduler.next_ack(), next_renewal()))
     left_out = _LeftOut(access, scheduler.queues, topics)
     if len(scheduler.queues) == 1:
-        return _OneHandler(access, scheduler.queues[0], clock, left_out)
-    return _SeveralHandlers(access, HandlerNeeds(scheduler, topics), clock, left_out)
+        queue = scheduler.queues[0]
+        return _OneHandler(access, queue, scheduler.isolation, clock, left_out)
+    needs = HandlerNeeds(scheduler, topics)
+    return _SeveralHandlers(access, needs, scheduler.isolation, clock, left_out)
 
 
 @final
@@ -103,20 +106,28 @@ class _OneHandler:
         self,
         access: WorkerMembership,
         queue: HandlerQueue,
+        isolation: Isolation,
         clock: Clock,
         left_out: _LeftOut,
     ) -> None:
         self._access = access
         self._queue = queue
+        self._isolation = isolation
         self._clock = clock
         self._left_out = left_out
         self._demand = access.demand
 
     def count(self) -> int:
+        if self._isolation.is_active:
+            self._demand.nothing()
+            return 0
         self._left_out.update()
         now = self._clock()
-        count = self._queue.capacity(now)
+        capacity, limit = self._queue.capacity(now), self._isolation.max_taken
+        count = min(capacity, limit)
         self._demand.for_handlers(count, now)
+        if limit < capacity:
+            self._demand.up_to(count)
         return count
 
     def on_changed(self) -> None:
@@ -131,7 +142,11 @@ class _OneHandler:
 
     def must_take_buffered(self) -> bool:
         now = self._clock()
-        if self._queue.capacity(now) or not self._access.buffered:
+        if not self._access.buffered:
+            return False
+        if self._isolation.is_active:
+            return True
+        if self._queue.capacity(now):
             return False
         return not self._demand.for_handlers(0, now)
 
@@ -144,11 +159,13 @@ class _SeveralHandlers:
         self,
         access: WorkerMembership,
         needs: HandlerNeeds,
+        isolation: Isolation,
         clock: Clock,
         left_out: _LeftOut,
     ) -> None:
         self._access = access
         self._needs = needs
+        self._isolation = isolation
         self._clock = clock
         self._left_out = left_out
 
@@ -169,7 +186,9 @@ class _SeveralHandlers:
 
     def _state(self) -> int:
         """State the demand; return how many records to fetch."""
-        count = min(self._needs.update(self._clock()), self._access.max_records)
+        isolation = self._isolation
+        limit = 0 if isolation.is_active else isolation.max_taken
+        count = min(self._needs.update(self._clock()), self._access.max_records, limit)
         self._left_out.update(self._needs.met)
         self._access.demand.up_to(count)
         return count

@@ -25,6 +25,7 @@ The modules, in the order to read them:
 - `handler_needs`: which of several handlers need records, and how many.
 - `ending_calls`: cancelled calls that have not ended.
 - `decisions`: the outcome of a record.
+- `isolation`: which records run alone.
 - `waits`: where a record waits for its next attempt.
 - `window`: whether it can wait without stalling its partition.
 - `ends`: carries out outcomes.

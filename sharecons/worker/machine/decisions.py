@@ -26,6 +26,18 @@ __all__ = ["DEFAULT_DELIVERY_LIMIT", "Decisions", "held_too_long"]
 DEFAULT_DELIVERY_LIMIT: Final = 5
 """Kafka's default of share.delivery.count.limit (KIP-932)."""
 
+SUSPECT_BEFORE: Final = 2
+"""The number of deliveries before the last one that are suspect; see `isolation`."""
+
+MIN_SUSPECT: Final = 2
+"""The first delivery that can be suspect: one before it had no outcome."""
+
+MIN_SPENT: Final = 3
+"""The first last delivery without a call: two before it had no outcome."""
+
+
+NOT_CALLED: Final = "its handler is not called, because it perhaps ends its process"
+
 
 @final
 class Decisions:
@@ -50,6 +62,32 @@ class Decisions:
             f"max_attempts is {item.settings.max_attempts}",
             "deliveries",
         )
+
+    def is_suspect(self, item: WorkItem) -> bool:
+        """Return whether a record has ended its process perhaps, and runs alone."""
+        delivery_count: int = item.record.delivery_count
+        return delivery_count >= max(MIN_SUSPECT, self.delivery_limit - SUSPECT_BEFORE)
+
+    def is_spent(self, item: WorkItem) -> bool:
+        """Return whether a record becomes a dead letter without a call.
+
+        It is on its last delivery: if it ends the process again, no dead letter exists.
+        """
+        if item.attempt < MIN_SPENT:
+            return False
+        return self.needs_dead_letter(item) and item.record.delivery_count >= MIN_SPENT
+
+    def uncalled(self, item: WorkItem, reason: str) -> RecordOutcome:
+        """Return the outcome of a record that no handler is called with.
+
+        Args:
+            reason: why, unless it is on its last delivery.
+        """
+        if not self.is_spent(item):
+            return self.without_call(item, reason, "no_handler")
+        before = item.record.delivery_count - 1
+        text = f"its last delivery, after {before} without an outcome: {NOT_CALLED}"
+        return self.without_call(item, text, "deliveries")
 
     def without_call(
         self, item: WorkItem, reason: str, cause: DeadLetterCause
@@ -133,8 +171,12 @@ class Decisions:
         """Return the outcome of a record that would be released.
 
         On its last delivery the broker would archive it, so it becomes a dead letter.
+        So does one whose next delivery has no call: its error is known now.
         """
-        if not self.needs_dead_letter(item):
+        count = item.record.delivery_count
+        has_call = count < max(self.delivery_limit - 1, MIN_SPENT - 1)
+        has_queue = item.settings.dead_letter is not None
+        if not self.needs_dead_letter(item) and (has_call or not has_queue):
             return released
         reason = f"delivered for the last time: {released.reason}"
         return DeadLettered(reason, released.error, "last_delivery")

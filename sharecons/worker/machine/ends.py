@@ -8,6 +8,7 @@ A record that would be released on its last delivery becomes a dead letter inste
 broker archives it then (KIP-932). So does one whose lock is lost on its last delivery.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
@@ -42,6 +43,14 @@ from sharecons.worker.stats import Counts
 
 __all__ = ["RecordEnds"]
 
+SUSPECT_INTERVAL: Final = 60.0
+"""Seconds between two lines about records that run alone."""
+
+SUSPECT: Final = (
+    "a record was delivered several times without an outcome, and perhaps ends its "
+    "process: it runs alone"
+)
+
 ARCHIVED: Final = (
     "records whose locks were lost on their last delivery are archived: no consumer "
     "gets them again; set a dead_letter to keep them"
@@ -74,6 +83,8 @@ class RecordEnds:
         self._counts = counts
         self._copies = copies
         self._reports_outcomes = reports_outcomes
+        self._suspects = 0
+        self._next_suspect_warning = -math.inf
         self._warned_of: set[tuple[HandlerSettings, str]] = set()
 
     def settle(
@@ -131,6 +142,15 @@ class RecordEnds:
             self._start_copy(
                 item, DeadLettered(reason, item.error, "last_delivery"), actions
             )
+
+    def warn_of_suspect(self, item: WorkItem, now: float, actions: Actions) -> None:
+        """Warn of a record that runs alone, at most once in SUSPECT_INTERVAL."""
+        self._suspects += 1
+        if now >= self._next_suspect_warning:
+            self._next_suspect_warning = now + SUSPECT_INTERVAL
+            fields = {**item_position(item), "records": self._suspects}
+            self._suspects = 0
+            actions.append(Warn(SUSPECT, fields))
 
     def warn_of_archived(self, lost: Iterable[WorkItem], actions: Actions) -> None:
         """Warn of lost records without a dead-letter queue that the broker archives."""

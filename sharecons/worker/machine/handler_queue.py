@@ -25,6 +25,7 @@ constant time: the entry stays there, and is skipped because of the record's sta
 import heapq
 import math
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Final, final
 
 from sharecons.worker.machine.batch_start import BatchStart
@@ -62,6 +63,7 @@ class HandlerQueue:
         max_held: how many records are held at most, beside the waiting and the blocked
             ones; None for a multiple of the number that can run.
         max_blocked: no more records are taken while this many are blocked.
+        claim: takes a redelivered record to run it alone, and returns whether it does.
 
     Attributes:
         settings, concurrency: as the arguments.
@@ -71,6 +73,7 @@ class HandlerQueue:
         running: how many records run.
         waiting_count: how many records wait for their next attempt.
         blocked_count: how many records wait behind another one of their key.
+        copying: how many records are being written to another topic.
         held_bytes: the bytes of its records.
         early_bytes: the part of them in copies of retry topics that are not due.
     """
@@ -83,7 +86,9 @@ class HandlerQueue:
         max_bytes: int,
         max_held: int | None = None,
         max_blocked: int = MAX_BLOCKED,
+        claim: Callable[[WorkItem], bool] = lambda item: False,
     ) -> None:
+        self._claim = claim
         self.settings = settings
         self.concurrency = concurrency
         self._max_records = settings.max_records
@@ -93,7 +98,7 @@ class HandlerQueue:
         self._max_blocked = max_blocked
         self._batch_start = BatchStart(settings.max_records, settings.max_wait)
         self._held: dict[WorkItem, None] = {}
-        self._copying = 0
+        self.copying = 0
         self._copying_bytes = 0
         self._ready_count = 0
         self._retries: deque[WorkItem] = deque()
@@ -229,8 +234,7 @@ class HandlerQueue:
 
     def _next_batch(self, now: float, is_stopping: bool) -> Call | None:
         ready = self._ready_count
-        is_due = self._batch_start.is_due(ready, now)
-        if not is_due and not (ready and is_stopping):
+        if not (self._batch_start.is_due(ready, now) or (ready and is_stopping)):
             return None
         self._batch_start.on_started()
         return self._start_call(min(ready, self._max_records))
@@ -251,6 +255,17 @@ class HandlerQueue:
         self.calls += 1
         return call
 
+    def end_isolation(self, item: WorkItem) -> None:
+        """Let a record that `claim` has taken start as all others."""
+        item.state = ItemState.READY
+        self._ready_count += 1
+        self._retries.appendleft(item)
+
+    def start_alone(self, item: WorkItem) -> Call:
+        """Start a call of a record that `claim` has taken."""
+        self.end_isolation(item)
+        return self._start_call(1)
+
     def next_due(self) -> float:
         """Return when a call can start without another event; infinity if none can.
 
@@ -265,7 +280,7 @@ class HandlerQueue:
 
         That is any time, unless all records wait, or are blocked by one that waits.
         """
-        is_busy = self.running or self._copying or self._ready_count
+        is_busy = self.running or self.copying or self._ready_count
         return -math.inf if is_busy else self._next_wait_end()
 
     def _next_wait_end(self) -> float:
@@ -307,7 +322,7 @@ class HandlerQueue:
         """Note that a record is copied; call `remove` once the copy is confirmed."""
         self._leave_state(item)
         item.state = ItemState.COPYING
-        self._copying += 1
+        self.copying += 1
         self._copying_bytes += item.size
 
     def remove(self, item: WorkItem) -> None:
@@ -325,7 +340,7 @@ class HandlerQueue:
             case ItemState.RUNNING:
                 self.running -= 1
             case ItemState.COPYING:
-                self._copying -= 1
+                self.copying -= 1
                 self._copying_bytes -= item.size
             case ItemState.READY:
                 self._ready_count -= 1
@@ -334,8 +349,6 @@ class HandlerQueue:
                 self._forget_stale_waits()
             case ItemState.BLOCKED:
                 self.blocked_count -= 1
-            case _:
-                pass
 
     def _forget_stale_waits(self) -> None:
         """Drop the entries of records that no longer wait, once they are the most."""
@@ -346,6 +359,8 @@ class HandlerQueue:
             heapq.heapify(self._waiting)
 
     def _make_ready(self, item: WorkItem, queue: deque[WorkItem]) -> None:
+        if item.attempt > 1 and self._claim(item):
+            return
         item.state = ItemState.READY
         self._ready_count += 1
         queue.append(item)

@@ -17,7 +17,8 @@ class ItemState(enum.Enum):
 
     READY records can start. BLOCKED records wait for an earlier one with their key.
     RUNNING records are in a call. WAITING records wait for their next attempt. COPYING
-    records are written to another topic. DONE records are no longer held.
+    records are written to another topic. ISOLATED records can start alone. DONE records
+    are no longer held.
     """
 
     READY = enum.auto()
@@ -25,6 +26,7 @@ class ItemState(enum.Enum):
     RUNNING = enum.auto()
     WAITING = enum.auto()
     COPYING = enum.auto()
+    ISOLATED = enum.auto()
     DONE = enum.auto()
 
 
@@ -65,6 +67,12 @@ class Call:
         self.was_interrupted = False
         self.slot: Any = None
         self.middleware: Any = None
+
+    def keep_running(self) -> None:
+        """Remove the records that have another state before the call begins."""
+        if any(item.state is not ItemState.RUNNING for item in self.items):
+            self.items = [item for item in self.items if item.is_running]
+        self.without_outcome = len(self.items)
 
 
 @final

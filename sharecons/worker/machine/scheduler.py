@@ -6,11 +6,12 @@ records, loses its turn; so no other handler waits for it.
 
 import math
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from typing import final
 
 from sharecons.worker.machine.handler_queue import HandlerQueue
+from sharecons.worker.machine.isolation import Isolation
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 
@@ -24,11 +25,13 @@ class Scheduler:
     Args:
         handlers: the settings of each handler.
         concurrency: how many calls run at a time, of all handlers.
+        is_suspect: returns whether a redelivered record runs alone; see `isolation`.
         max_bytes: of the records that are held. Each handler has an equal part, so
             that records that wait for one handler leave the others their bytes.
 
     Attributes:
         queues: the queues, in the order of the handlers.
+        isolation: the records that run alone.
     """
 
     def __init__(
@@ -37,7 +40,9 @@ class Scheduler:
         *,
         concurrency: int,
         max_bytes: int,
+        is_suspect: Callable[[WorkItem], bool] = lambda item: False,
     ) -> None:
+        self.isolation = Isolation(is_suspect)
         handlers = tuple(handlers)
         self._concurrency = concurrency
         self.queues = tuple(
@@ -45,6 +50,7 @@ class Scheduler:
                 settings,
                 concurrency=min(settings.concurrency or concurrency, concurrency),
                 max_bytes=max(1, max_bytes // len(handlers)),
+                claim=self.isolation.claim,
             )
             for settings in handlers
         )
@@ -115,6 +121,10 @@ class Scheduler:
         Args:
             is_stopping: start incomplete batches immediately.
         """
+        if self.isolation.is_active:
+            call = self._next_alone(now)
+            if call is not None or self.isolation.is_active:
+                return call
         turns = self._turns
         if len(turns) == 1:  # its own limit is the limit of all
             return turns[0].next_call(now, is_stopping)
@@ -128,6 +138,17 @@ class Scheduler:
                 return call
         return None
 
+    def _next_alone(self, now: float) -> Call | None:
+        if self.free_calls <= 0:
+            return None
+        is_busy = any(queue.calls or queue.copying for queue in self.queues)
+        item = self.isolation.take(now, is_busy=is_busy)
+        if item is None:
+            return None
+        call: Call = item.queue.start_alone(item)
+        self.isolation.on_called(call, now)
+        return call
+
     # Times.
 
     def next_due(self) -> float:
@@ -137,8 +158,12 @@ class Scheduler:
         """
         if self.free_calls <= 0:
             return math.inf
+        if self.isolation.is_active:
+            return self.isolation.next_due()
         return min(queue.next_due() for queue in self.queues)
 
     def next_ack(self) -> float:
         """Return the earliest time at which a held record can have an outcome."""
+        if self.isolation.is_active:
+            return -math.inf
         return min(queue.next_ack() for queue in self.queues)

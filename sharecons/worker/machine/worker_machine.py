@@ -80,14 +80,17 @@ class WorkerMachine:
         self._chance = chance
         self._reports_outcomes = reports_outcomes
         self._clock_offset = 0.0
-        self.scheduler = Scheduler(
-            topics.handlers, concurrency=concurrency, max_bytes=max_bytes
-        )
-        self._deliveries = Deliveries(topics, self.scheduler, meters)
         self.window = WindowTracker()
         self.renewals = RenewalSchedule()
         self._waits = Waits(self.window, self.renewals)
         self.decisions = Decisions(self._waits)
+        self.scheduler = Scheduler(
+            topics.handlers,
+            concurrency=concurrency,
+            max_bytes=max_bytes,
+            is_suspect=self.decisions.is_suspect,
+        )
+        self._deliveries = Deliveries(topics, self.scheduler, meters)
         self.counts = Counts()
         self.copies = Copies()
         self._ends = RecordEnds(
@@ -129,10 +132,13 @@ class WorkerMachine:
             if before is not None:
                 earlier.append(before)
             item.queue.add(item)
+        self.scheduler.isolation.on_taken()
         actions = self.on_locks_lost(earlier, DELIVERED_AGAIN) if earlier else NOTHING
+        uncalled = [i for i in items if i.attempt > 1 and self.decisions.is_spent(i)]
         if self._deliveries.without_handler:
-            without_handler = self._deliveries.take_without_handler()
-            actions = [*actions, *self._give_up(without_handler, now)]
+            uncalled += self._deliveries.take_without_handler()
+        if uncalled:
+            actions = [*actions, *self._give_up(uncalled, now)]
         if self.has_ended:
             return [*actions, *self.release_held(items)]
         if self.is_stopping:
@@ -168,9 +174,11 @@ class WorkerMachine:
                 elif item.attempt > item.settings.max_attempts:
                     outcome = self.decisions.before_call(item)
                     self._ends.settle(item, outcome, now, actions)
-        _keep_running(call)
+        call.keep_running()
         call.is_running = True
         call.began = now
+        if call is self.scheduler.isolation.running and call.items:
+            self._ends.warn_of_suspect(call.items[0], now, actions)
         return actions
 
     def on_not_deserialized(
@@ -183,7 +191,7 @@ class WorkerMachine:
                 item.meter.deserialization_errors += 1
             outcome = self.decisions.on_deserialization_error(item, error)
             self._ends.settle(item, outcome, now, actions, error=error)
-        _keep_running(call)
+        call.keep_running()
         return actions
 
     def on_results(
@@ -353,9 +361,7 @@ class WorkerMachine:
         actions: Actions = []
         for item in items:
             if not item.has_outcome:
-                outcome = self.decisions.without_call(
-                    item, WITHOUT_HANDLER, "no_handler"
-                )
+                outcome = self.decisions.uncalled(item, WITHOUT_HANDLER)
                 self._ends.settle(item, outcome, now, actions)
         return actions
 
@@ -391,10 +397,3 @@ class WorkerMachine:
         call.without_outcome -= 1
         if not call.without_outcome:
             actions.append(CancelCall(call, f"{reason}: {item.record!r}"))
-
-
-def _keep_running(call: Call) -> None:
-    """Remove the records from a call that have another state before it begins."""
-    if any(item.state is not ItemState.RUNNING for item in call.items):
-        call.items = [item for item in call.items if item.is_running]
-    call.without_outcome = len(call.items)

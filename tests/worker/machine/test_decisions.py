@@ -94,10 +94,10 @@ def test_release_on_the_last_delivery_becomes_a_dead_letter() -> None:
     decide = worker.decisions.instead_of_release
     released = Released("the worker stops", ERROR)
 
-    assert released == decide(worker.running(4), released)
+    assert released == decide(worker.running(3), released)
     reason = "delivered for the last time: the worker stops"
     assert DeadLettered(reason, ERROR, "last_delivery") == decide(
-        worker.running(5), released
+        worker.running(4), released
     )
     worker.decisions.delivery_limit = 8
     assert released == decide(worker.running(5), released)

@@ -292,7 +292,8 @@ def test_releases_are_logged_once_for_each_kind_of_reason() -> None:
 
 def test_lock_lost_on_the_last_delivery_becomes_a_dead_letter() -> None:
     worker = new_worker(dead_letter="dead", retry=RetryPolicy(max_attempts=9))
-    item = started(worker, delivery_count=5)
+    worker.machine.decisions.delivery_limit = 2
+    item = started(worker, delivery_count=2)
 
     worker.lose([item])
 
@@ -319,11 +320,10 @@ def test_lost_lock_ends_the_copy_of_a_record_that_is_delivered_again() -> None:
 def test_end_releases_held_records_and_keeps_dead_letters_of_last_deliveries() -> None:
     policy = RetryPolicy(max_attempts=9, initial=10.0)
     worker = new_worker(dead_letter="dead", retry=policy)
-    last, running, ready = (
-        started(worker, 0, delivery_count=5),
-        started(worker, 1),
-        worker.deliver(2),
-    )
+    worker.machine.decisions.delivery_limit = 2
+    last = started(worker, 0, delivery_count=2)
+    worker.now += 10.0
+    running, ready = started(worker, 1), worker.deliver(2)
     worker.lose([last])
     worker.copies.clear()
 

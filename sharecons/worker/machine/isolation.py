@@ -1,0 +1,112 @@
+"""Runs records alone that perhaps end their process.
+
+A record that ends its process (a segmentation fault, no memory) takes a delivery from
+each record that the process holds. Brokers count deliveries, and not why they ended. So
+a record that was delivered several times without an outcome is suspect.
+
+Theory of operation
+-------------------
+A suspect is called once no other call runs and no copy is being written, and until its
+call ends nothing else is called and nothing is fetched. Both last for LIMIT seconds at
+most: a handler that hangs does not end its process, and does not stop the worker.
+
+Records that are held beside a suspect lose a delivery with it, called or not. So after
+a suspect, and at the start of a process, one record is taken, and then twice as many
+each time. Suspects begin two deliveries before the last one: if several are held when
+one ends the process, the others have another delivery, in which they arrive alone.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, final
+
+from sharecons.worker.machine.item import Call, ItemState, WorkItem
+
+__all__ = ["LIMIT", "Isolation"]
+
+LIMIT: Final = 10.0
+"""Seconds for which a suspect waits for other calls, and for which it runs alone."""
+
+MAX_TAKEN: Final = 1 << 20
+
+
+@final
+class Isolation:
+    """The suspects of one worker.
+
+    Args:
+        is_suspect: returns whether a redelivered record is suspect.
+
+    Attributes:
+        max_taken: how many records to take at a time.
+        running: the call that runs alone, or None.
+    """
+
+    def __init__(self, is_suspect: Callable[[WorkItem], bool]) -> None:
+        self._is_suspect = is_suspect
+        self._waiting: deque[WorkItem] = deque()
+        self.running: Call | None = None
+        self._until = 0.0
+        self._has_found = False
+        self.max_taken = 1
+
+    def claim(self, item: WorkItem) -> bool:
+        """Isolate a record that is ready for its first call, if it is suspect."""
+        if item.call is not None or not self._is_suspect(item):
+            return False
+        item.state = ItemState.ISOLATED
+        self._waiting.append(item)
+        self._has_found = True
+        return True
+
+    def on_taken(self) -> None:
+        """Limit what is taken next, after records were taken and claimed."""
+        self.max_taken = 1 if self._has_found else min(2 * self.max_taken, MAX_TAKEN)
+        self._has_found = False
+
+    @property
+    def is_active(self) -> bool:
+        """True while a suspect waits or runs alone: no others are called or fetched."""
+        while self._waiting and self._waiting[0].state is not ItemState.ISOLATED:
+            self._waiting.popleft()  # its lock is lost, for example
+        call = self.running
+        if call is not None and not call.is_running and not _begins(call):
+            self.running, self._until = None, 0.0
+        return self.running is not None or bool(self._waiting)
+
+    def take(self, now: float, *, is_busy: bool) -> WorkItem | None:
+        """Return the suspect to call now; None if none can be called.
+
+        Call `on_called` next. Afterwards `is_active` can be False.
+
+        Args:
+            is_busy: calls run, or copies are written.
+        """
+        if self.running is not None:
+            if now < self._until:
+                return None
+            self.running, self._until = None, 0.0
+        if not self._waiting:
+            return None
+        if is_busy:
+            self._until = self._until or now + LIMIT
+            if now < self._until:
+                return None
+        self._until = 0.0
+        item = self._waiting.popleft()
+        if item.queue.is_saturated:
+            item.queue.end_isolation(item)  # its handler's calls hang
+            return None
+        return item
+
+    def on_called(self, call: Call, now: float) -> None:
+        """Note that the call of a suspect starts."""
+        self.running, self._until = call, now + LIMIT
+
+    def next_due(self) -> float:
+        """Return when to call `take` again without another event, while active."""
+        return self._until
+
+
+def _begins(call: Call) -> bool:
+    return any(item.is_running for item in call.items)

@@ -1,0 +1,223 @@
+"""Records that perhaps end their process run alone, and have a dead letter before."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from sharecons.worker.machine.actions import Copy, Warn
+from sharecons.worker.machine.isolation import LIMIT
+from sharecons.worker.machine.settings import HandlerSettings
+from sharecons.worker.machine.topic_settings import TopicSettings
+from sharecons.worker.machine.worker_machine import WorkerMachine
+from sharecons.worker.outcomes import DeadLettered, Released
+
+
+@dataclass
+class Delivered:
+    """A record of "orders" that is locked for an hour."""
+
+    offset: int
+    delivery_count: int
+    topic: str = "orders"
+    partition: int = 0
+    key: bytes | None = None
+    value: bytes = b""
+    headers: tuple[tuple[str, bytes], ...] = ()
+    lock_deadline: float = 3600.0
+
+
+class Working:
+    """A machine of one handler, with a time that the test sets."""
+
+    def __init__(self, *, dead_letter: str | None = "dead", **settings: Any) -> None:
+        handler = HandlerSettings(dead_letter=dead_letter, **settings)
+        self.machine = WorkerMachine(
+            TopicSettings({"orders": handler}),
+            concurrency=10,
+            max_bytes=1 << 20,
+            chance=lambda: 0.5,
+        )
+        self.now = 0.0
+        self.actions: list[Any] = []
+
+    def take(self, *delivery_counts: int) -> None:
+        start = self.machine.scheduler.held_count
+        records = [Delivered(start + n, c) for n, c in enumerate(delivery_counts)]
+        items = self.machine.new_items(records, self.now, self.now)
+        self.actions += self.machine.on_taken(items, self.now)
+
+    def start(self) -> Any:
+        call = self.machine.next_call(self.now)
+        if call is not None:
+            self.actions += self.machine.on_call_begins(call, self.now)
+        return call
+
+    def start_all(self) -> list[Any]:
+        calls = []
+        while (call := self.start()) is not None:
+            calls.append(call)
+        return calls
+
+    def end(self, call: Any) -> None:
+        results = [None] * len(call.items)
+        self.actions += self.machine.on_results(call, results, self.now, 0.0)
+        self.machine.on_call_ended(call)
+
+    @property
+    def letters(self) -> list[DeadLettered]:
+        copies = [each for each in self.actions if isinstance(each, Copy)]
+        outcomes = [each.outcome for each in copies]
+        return [each for each in outcomes if isinstance(each, DeadLettered)]
+
+
+def test_suspect_waits_for_other_calls_and_then_runs_alone() -> None:
+    working = Working()
+    working.take(1, 1)
+    others = working.start_all()
+    working.take(3, 1)
+
+    assert [] == working.start_all()
+    working.end(others[0])
+    assert [] == working.start_all()
+    working.end(others[1])
+    (alone,) = working.start_all()
+    assert [3] == [item.record.delivery_count for item in alone.items]
+    working.end(alone)
+    assert 1 == len(working.start_all())
+    (warning,) = [each for each in working.actions if isinstance(each, Warn)]
+    assert (3, 1) == (warning.fields["delivery_count"], warning.fields["records"])
+
+
+def test_suspects_run_one_after_the_other() -> None:
+    working = Working()
+    working.take(3, 4, 3)
+
+    for _ in range(3):
+        (call,) = working.start_all()
+        working.end(call)
+
+    assert not working.machine.scheduler.isolation.is_active
+
+
+def test_suspect_that_hangs_does_not_stop_the_worker() -> None:
+    working = Working()
+    working.take(3, 1)
+    working.start_all()
+
+    assert LIMIT == working.machine.next_due()
+    working.now = LIMIT
+    assert 1 == len(working.start_all())
+    assert not working.machine.scheduler.isolation.is_active
+
+
+def test_suspect_does_not_wait_for_a_call_that_hangs() -> None:
+    working = Working()
+    working.take(1)
+    working.start_all()
+    working.take(3)
+
+    assert [] == working.start_all()
+    assert LIMIT == working.machine.next_due()
+    working.now = LIMIT
+    assert 1 == len(working.start_all())
+
+
+def test_suspect_of_a_handler_whose_calls_hang_stops_no_other_handler() -> None:
+    working = Working(concurrency=1)
+    working.take(1)
+    working.start_all()
+    working.take(3, 1)
+    working.start_all()
+    working.now = LIMIT
+
+    assert [] == working.start_all()
+    assert not working.machine.scheduler.isolation.is_active
+
+
+def test_record_is_no_suspect_once_its_handler_has_ended_in_this_delivery() -> None:
+    working = Working()
+    working.take(3)
+    call = working.start()
+    item = call.items[0]
+    error = ValueError("bad")
+    working.machine.on_results(call, [error], working.now, 0.0)
+    working.machine.on_call_ended(call)
+    working.now = item.due
+    working.take(1)
+
+    assert 2 == len(working.start_all())
+
+
+def test_suspect_whose_lock_is_lost_isolates_nothing() -> None:
+    working = Working()
+    working.take(3, 1)
+    suspect = working.machine.scheduler.held[0]
+
+    working.machine.on_locks_lost([suspect], "gone")
+
+    assert 1 == len(working.start_all())
+
+
+def test_last_delivery_is_a_dead_letter_without_a_call() -> None:
+    working = Working()
+    working.take(5)
+
+    assert [] == working.start_all()
+    (letter,) = working.letters
+    assert "its last delivery, after 4 without an outcome: its handler is not" in (
+        letter.reason
+    )
+    assert "deliveries" == letter.cause
+
+
+def test_last_delivery_without_a_dead_letter_queue_runs_alone() -> None:
+    working = Working(dead_letter=None)
+    working.take(5, 1)
+
+    (call,) = working.start_all()
+
+    assert [5] == [item.record.delivery_count for item in call.items]
+
+
+def test_last_delivery_of_two_is_called() -> None:
+    working = Working()
+    working.machine.decisions.delivery_limit = 2
+    working.take(2)
+
+    assert 1 == len(working.start_all())
+
+
+@pytest.mark.parametrize(
+    ("limit", "count", "expected"),
+    [
+        (5, 3, Released),
+        (5, 4, DeadLettered),
+        (3, 1, Released),
+        (3, 2, DeadLettered),
+        (2, 1, Released),
+        (2, 2, DeadLettered),
+    ],
+)
+def test_release_before_a_delivery_without_a_call_is_a_dead_letter(
+    limit: int, count: int, expected: type
+) -> None:
+    working = Working()
+    working.machine.decisions.delivery_limit = limit
+    working.take(count)
+    (item,) = working.machine.scheduler.held
+
+    outcome = working.machine.decisions.instead_of_release(item, Released("it stops"))
+
+    assert expected is type(outcome)
+
+
+def test_one_record_is_taken_first_and_after_a_suspect() -> None:
+    working = Working()
+    isolation = working.machine.scheduler.isolation
+    taken = [isolation.max_taken]
+    for counts in ((1,), (1, 1), (3,), (1,)):
+        working.take(*counts)
+        taken.append(isolation.max_taken)
+
+    assert [1, 2, 4, 1, 2] == taken
