@@ -25,7 +25,7 @@ from typing import Any, Final, final
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import call_soon_function, in_trio
 
-__all__ = ["SIGNALS", "Listener", "stop_on_signals"]
+__all__ = ["SIGNALS", "Listener", "received_signals", "stop_on_signals"]
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -33,6 +33,16 @@ INTERRUPTING: Final = ("asyncio.runners", "trio._core._ki")
 """Modules whose handlers of SIGINT raise KeyboardInterrupt in the main task."""
 
 _log = get_logger(__name__)
+
+
+def received_signals() -> tuple[signal.Signals, ...]:
+    """Return SIGNALS, without SIGINT if the process ignores it.
+
+    It does from its start with `nohup`, and as a background job of a shell script: then
+    Ctrl-C is for the job in the foreground.
+    """
+    ignores = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    return SIGNALS[:1] if ignores else SIGNALS
 
 
 @contextmanager
@@ -159,7 +169,7 @@ class SignalDispatcher:
         )
 
     def _install(self) -> None:
-        for number in SIGNALS:
+        for number in received_signals():
             previous = signal.getsignal(number)
             if previous is None:
                 continue  # installed by C code; Python cannot restore it

@@ -4,6 +4,7 @@
 `tests.reporting` reports the slowest.
 """
 
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,10 @@ import pytest
 # `sharecons`, which can be compiled.
 ROOT = str(Path(__file__).parent.parent)
 sys.path[:] = [path for path in sys.path if path != ROOT] + [ROOT]
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # In the background job of a shell script; tests send SIGINT.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 pytest_plugins = ["tests.kafka_plugin", "tests.tiers", "tests.reporting"]
 

@@ -391,3 +391,18 @@ def test_uvicorn_and_a_worker_in_its_lifespan_both_stop() -> None:
 
     assert ["stop"] == stops.calls
     assert [signal.SIGTERM] == received
+
+
+async def test_sigint_that_is_ignored_stays_ignored() -> None:
+    stops = Stops()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with stops.listening():
+            send(signal.SIGINT)
+            await anyio.lowlevel.checkpoint()
+            assert [] == stops.calls
+            send()
+            await until(lambda: stops.calls)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

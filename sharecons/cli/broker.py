@@ -1,7 +1,6 @@
 """`sharecons broker`: an in-memory Kafka broker in the foreground."""
 
 import argparse
-import signal
 from typing import TYPE_CHECKING
 
 from sharecons.cli import output
@@ -13,8 +12,6 @@ if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
 
 __all__ = ["add_parser", "run"]
-
-SHUTDOWN_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -107,7 +104,9 @@ def _write_error(reason: object, code: int) -> int:
 async def _serve(kafka: "EmbeddedBroker") -> None:
     import anyio
 
-    with anyio.open_signal_receiver(*SHUTDOWN_SIGNALS) as signals:
+    from sharecons.stop_signals import received_signals
+
+    with anyio.open_signal_receiver(*received_signals()) as signals:
         async with kafka:
             output.write_line(f"bootstrap servers: {kafka.bootstrap_servers}")
             output.write_line("press Ctrl-C to stop the broker and discard its data")

@@ -96,7 +96,6 @@ def run(options: argparse.Namespace) -> int:
 async def _serve(
     admin: "ShareGroupAdmin", settings: "ClientSettings", options: argparse.Namespace
 ) -> "ExitCode":
-    import signal
     from contextlib import AsyncExitStack
 
     import anyio
@@ -117,7 +116,9 @@ async def _serve(
         write_errors(PROGRAM, [f"--ledger: {error}"])
         return ExitCode.USAGE
     collector = Collector(admin, options.groups, limit, ledgers=ledgers)
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    from sharecons.stop_signals import received_signals
+
+    with anyio.open_signal_receiver(*received_signals()) as signals:
         async with AsyncExitStack() as stack:
             # Only listening is in this block: collecting can raise OSError as well.
             try:

@@ -9,6 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from sharecons.cli.exit_codes import ExitCode
+from sharecons.stop_signals import received_signals
 
 __all__ = ["run_until_signal"]
 
@@ -39,7 +40,7 @@ async def run_until_signal(work: Callable[[], Awaitable[None]]) -> ExitCode:
         nonlocal code
         with ExitStack() as stack:
             try:
-                receiver = anyio.open_signal_receiver(*EXIT_CODES)
+                receiver = anyio.open_signal_receiver(*received_signals())
                 signals = stack.enter_context(receiver)
             except (NotImplementedError, ValueError, RuntimeError):
                 # On Windows and outside the main thread, Ctrl-C raises

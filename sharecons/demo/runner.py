@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from signal import SIGINT, SIGTERM
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
@@ -16,6 +15,7 @@ from sharecons.demo.environment import Environment, demo_environment
 from sharecons.demo.job_tracker import JobTracker
 from sharecons.demo.plan import Plan
 from sharecons.escaping import escape
+from sharecons.stop_signals import received_signals
 
 if TYPE_CHECKING:
     from sharecons.demo.worker import DemoWorker
@@ -158,7 +158,9 @@ async def _cancel_on_signal(tasks: TaskGroup, interrupted: anyio.Event) -> None:
     """Cancel the workers at SIGINT or SIGTERM, so that they leave the group."""
     with ExitStack() as stack:
         try:
-            signals = stack.enter_context(anyio.open_signal_receiver(SIGINT, SIGTERM))
+            signals = stack.enter_context(
+                anyio.open_signal_receiver(*received_signals())
+            )
         except (NotImplementedError, ValueError, RuntimeError):
             # On Windows and outside the main thread, Ctrl-C raises KeyboardInterrupt.
             return

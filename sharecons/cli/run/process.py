@@ -24,6 +24,7 @@ from sharecons.cli.run.target import TargetError
 from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.metrics.families import MetricFamily, families_of
+from sharecons.stop_signals import received_signals
 from sharecons.worker.conditions import Condition
 from sharecons.worker.share_worker import ShareWorker
 
@@ -31,7 +32,6 @@ __all__ = ["run_process"]
 
 Worker = ShareWorker[Any, Any]
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 SHOW_INTERVAL: Final = 0.5
 LOG_INTERVAL: Final = 10.0
 
@@ -150,7 +150,8 @@ class _Process:
     async def _receive_signals(self) -> None:
         with ExitStack() as stack:
             try:
-                signals = stack.enter_context(anyio.open_signal_receiver(*SIGNALS))
+                receiver = anyio.open_signal_receiver(*received_signals())
+                signals = stack.enter_context(receiver)
             except NotImplementedError:  # on Windows, where Ctrl-C cancels the worker
                 return
             async for received in signals:

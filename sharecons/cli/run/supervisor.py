@@ -21,10 +21,9 @@ from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.run.process_reports import ProcessReports
 from sharecons.cli.run.restarts import Next, RestartPolicy
 from sharecons.errors import Error
+from sharecons.stop_signals import received_signals
 
 __all__ = ["Changes", "ProcessStartError", "Supervisor"]
-
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 MARGIN: Final = 5.0
 """Seconds after the grace period for a process to acknowledge, and leave the group."""
@@ -96,7 +95,7 @@ class Supervisor:
         """
         # Replaced and set when files have changed, and set when processes are to stop.
         self._changed = anyio.Event()
-        with anyio.open_signal_receiver(*SIGNALS) as signals:
+        with anyio.open_signal_receiver(*received_signals()) as signals:
             try:
                 await self._run(signals)
             except* Error as group:

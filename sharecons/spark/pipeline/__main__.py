@@ -8,11 +8,10 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Final
+
+from sharecons.stop_signals import received_signals
 
 __all__ = ["main"]
-
-SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -43,13 +42,13 @@ def _stop_at_signals() -> Iterator[threading.Event]:
     thread might be in one.
     """
     stop = threading.Event()
-    before = {number: signal.getsignal(number) for number in SIGNALS}
+    before = {number: signal.getsignal(number) for number in received_signals()}
 
     def handle(number: int, frame: object) -> None:
         stop.set()
         signal.signal(number, signal.SIG_DFL)
 
-    for number in SIGNALS:
+    for number in before:
         signal.signal(number, handle)
     try:
         yield stop
@@ -61,5 +60,6 @@ def _stop_at_signals() -> Iterator[threading.Event]:
 if __name__ == "__main__":
     code = main()
     # While Spark ends, Ctrl-C would print a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(code)

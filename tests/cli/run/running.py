@@ -100,9 +100,19 @@ class Command:
 
 @contextmanager
 def running(
-    broker, directory, target, *options, app=None, topic="orders", group="billing"
+    broker,
+    directory,
+    target,
+    *options,
+    app=None,
+    topic="orders",
+    group="billing",
+    prefix=(),
 ):
-    """Run `sharecons run TARGET` in a directory with `app.py`."""
+    """Run `sharecons run TARGET` in a directory with `app.py`.
+
+    `prefix` is a command that runs the command.
+    """
     directory.mkdir(exist_ok=True)
     (directory / "log").touch()
     if not (directory / "app.py").exists():
@@ -114,7 +124,7 @@ def running(
     with (directory / "stderr").open("w") as stderr:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "sharecons", "run", target),
+                *(*prefix, sys.executable, "-m", "sharecons", "run", target),
                 *(*worker, *servers, *options),
             ],
             cwd=directory,
