@@ -13,6 +13,7 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 - `progress`: progress of a worker, as a line.
 - `logs`: the format of log lines.
 - `handler_exits`: the exit code after SystemExit in a handler.
+- `start_signals`: ends the process at a signal during the import.
 - `exit_deadline`: ends a process that does not end by itself.
 """
 

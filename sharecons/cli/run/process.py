@@ -20,6 +20,7 @@ from sharecons.cli.run.logs import StatusLine, configure_logs
 from sharecons.cli.run.processes import member_name
 from sharecons.cli.run.progress import ProgressMeter, numbers
 from sharecons.cli.run.report import Report, check_families, encode_report
+from sharecons.cli.run.start_signals import exiting_on_signals
 from sharecons.cli.run.target import TargetError
 from sharecons.errors import Error
 from sharecons.log import get_logger
@@ -40,6 +41,11 @@ _log = get_logger(__name__)
 
 def run_process(options: argparse.Namespace) -> int:
     """Run the worker until it ends or a signal arrives; return the exit code."""
+    with exiting_on_signals():
+        return _run(options)
+
+
+def _run(options: argparse.Namespace) -> int:
     lifeline: Lifeline | None = None
     is_supervised = options.process is not None
     if is_supervised:
