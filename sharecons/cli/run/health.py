@@ -5,10 +5,11 @@ event loop. Then `/livez` fails, and a supervisor such as Kubernetes restarts th
 process. Needs the package prometheus-client.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
+from anyio.from_thread import start_blocking_portal
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
 from sharecons.errors import ConfigurationError
@@ -16,7 +17,13 @@ from sharecons.exporter.http_server import serve_wsgi
 from sharecons.metrics.families import MetricFamily
 from sharecons.prometheus.collectors import FamilyCollector
 
-__all__ = ["Problem", "health_port", "serve_health"]
+__all__ = [
+    "HealthPages",
+    "Problem",
+    "health_port",
+    "health_port_in_thread",
+    "serve_health",
+]
 
 Problem = Callable[[], str | None]
 """Returns why a process is not live, or not ready; None if it is."""
@@ -53,6 +60,43 @@ async def health_port(
             ) from error
         log(f"http://{shown}:{listening}")
         yield
+
+
+class HealthPages:
+    """Responses of the health port: at first, that the process starts."""
+
+    def __init__(self) -> None:
+        self.live: Problem = lambda: None
+        self.ready: Problem = lambda: "starting: the handler is being imported"
+        self.families: Families = lambda: []
+        self.url = ""
+
+    def set_url(self, url: str) -> None:
+        self.url = url
+
+
+@contextmanager
+def health_port_in_thread(host: str, port: int) -> Iterator[HealthPages]:
+    """Serve until the block is left, even while no event loop runs.
+
+    Raises as `health_port`.
+    """
+    pages = HealthPages()
+    with start_blocking_portal() as portal:
+        server = health_port(
+            host,
+            port,
+            live=lambda: pages.live(),
+            ready=lambda: pages.ready(),
+            families=lambda: pages.families(),
+            log=pages.set_url,
+        )
+        served = portal.wrap_async_context_manager(server)
+        served.__enter__()
+        try:
+            yield pages
+        finally:
+            served.__exit__(None, None, None)  # SystemExit would end its event loop
 
 
 @asynccontextmanager

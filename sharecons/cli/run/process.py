@@ -3,9 +3,8 @@
 import argparse
 import signal
 import time
-from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
-from typing import Any, Final
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
@@ -29,6 +28,9 @@ from sharecons.stop_signals import received_signals
 from sharecons.worker.conditions import Condition
 from sharecons.worker.share_worker import ShareWorker
 
+if TYPE_CHECKING:  # needs prometheus-client
+    from sharecons.cli.run.health import HealthPages
+
 __all__ = ["run_process"]
 
 Worker = ShareWorker[Any, Any]
@@ -41,11 +43,21 @@ _log = get_logger(__name__)
 
 def run_process(options: argparse.Namespace) -> int:
     """Run the worker until it ends or a signal arrives; return the exit code."""
-    with exiting_on_signals():
-        return _run(options)
+    with exiting_on_signals(), ExitStack() as stack:
+        pages: HealthPages | None = None
+        if options.process is None and options.health_port is not None:
+            from sharecons.cli.run.health import health_port_in_thread
+
+            server = health_port_in_thread(options.health_host, options.health_port)
+            try:
+                pages = stack.enter_context(server)
+            except Error as error:
+                write_errors(PROGRAM, [error])
+                return ExitCode.USAGE
+        return _run(options, pages)
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(options: argparse.Namespace, pages: "HealthPages | None") -> int:
     lifeline: Lifeline | None = None
     is_supervised = options.process is not None
     if is_supervised:
@@ -62,6 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         return ExitCode.USAGE
     status = configure_logs(options.process, options.log_level)
     process = _Process(worker, options, None if is_supervised else status, lifeline)
+    process.serve_health(pages)
     try:
         return exit_codes.run(PROGRAM, process.run)
     except (SystemExit, BaseExceptionGroup) as error:
@@ -112,8 +125,7 @@ class _Process:
             tasks.start_soon(self._receive_signals)
             tasks.start_soon(self._log_progress if self._status is None else self._show)
             try:
-                async with self._health():
-                    await self._worker.run()
+                await self._worker.run()
             except Exception as error:  # noqa: BLE001 (raised below, not in a group)
                 failure = error
             tasks.cancel_scope.cancel()
@@ -179,28 +191,15 @@ class _Process:
 
     # Health and progress.
 
-    @asynccontextmanager
-    async def _health(self) -> AsyncIterator[None]:
-        """Serve the health port, if there is one, or report to the supervisor."""
-        port: int | None = self._options.health_port
-        if port is None:
-            yield
-            return
-        if self._lifeline is not None:
+    def serve_health(self, pages: "HealthPages | None") -> None:
+        """Respond at the health port, if there is one, or report to the supervisor."""
+        if pages is not None:
+            pages.live = self._liveness_problem
+            pages.ready = self._readiness_problem
+            pages.families = lambda: self._families(*self._problems())
+            self._log.info("health port", url=pages.url)
+        elif self._lifeline is not None and self._options.health_port is not None:
             self._lifeline.report_by(self._report)
-            yield
-            return
-        from sharecons.cli.run.health import health_port
-
-        async with health_port(
-            self._options.health_host,
-            port,
-            live=self._liveness_problem,
-            ready=self._readiness_problem,
-            families=lambda: self._families(*self._problems()),
-            log=lambda url: self._log.info("health port", url=url),
-        ):
-            yield
 
     def _report(self, number: int) -> bytes:
         problems = self._problems()

@@ -83,12 +83,12 @@ class Command:
         self.process.terminate()
         return self.process.wait(TIMEOUT)
 
-    def get(self, path, process=None):
+    def get(self, path, process=None, url=None):
         """Return status and text of a page; None if there is no health port yet."""
         ports = [e for e in self.events("health port") if e.get("process") == process]
-        if not ports:
+        if not (url or ports):
             return None
-        url = ports[-1]["url"]
+        url = url or ports[-1]["url"]
         try:
             with urlopen(f"{url}{path}", timeout=10) as response:
                 return response.status, response.read().decode()

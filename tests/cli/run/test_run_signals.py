@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from sharecons.testing.kafka.ports import free_ports
 from tests.cli.run.running import TIMEOUT, new_broker, running
 
 SLOW = """
@@ -79,3 +80,19 @@ def test_sigint_that_is_ignored_at_the_start_stays_ignored(broker, tmp_path, opt
 
         assert 0 == command.stop()
         assert "SIGINT" not in command.stderr
+
+
+@pytest.mark.slow("starts a process that imports the package")
+def test_health_port_responds_during_the_import(broker, tmp_path):
+    options = ("--health-port", str(free_ports(1)[0]))
+    with running(broker, tmp_path, "app:handle", *options, app=SLOW) as command:
+        command.wait_for("import", 1)
+        url = f"http://127.0.0.1:{options[1]}"
+        assert (200, "ok\n") == command.get("/livez", url=url)
+        code, text = command.get("/readyz", url=url)
+        assert (503, True) == (code, text.startswith("starting: "))
+        assert 200 == command.get("/metrics", url=url)[0]
+
+        (tmp_path / "go").touch()
+        command.wait_until(lambda: (200, "ok\n") == command.get("/readyz"))
+        assert 0 == command.stop()
