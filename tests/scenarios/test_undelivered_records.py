@@ -16,7 +16,7 @@ import trio
 from sharecons import Record, RetryPolicy
 from sharecons.testing.virtual_time import VirtualTimeLoop
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.embedded_admin import LOOPS, AnyAdmin, EmbeddedAdmin
 from tests.scenarios.versions import since_4_3
 
 pytestmark = [pytest.mark.anyio, since_4_3, pytest.mark.timeout(60)]
@@ -102,4 +102,6 @@ async def test_records_beside_a_handler_that_blocks_the_loop_become_dead_letters
     letters = {origin.offset: origin.reason for origin in await setup.origins()}
     assert set(range(COUNT)) == done | letters.keys()
     assert {"its lock was lost on its last delivery"} == set(letters.values())
-    assert worker.stats.dead_lettered == len(letters) > 1
+    # A real broker delivers records near the limit one by one: few are in the buffer.
+    at_least = 2 if isinstance(admin, EmbeddedAdmin) else 1
+    assert worker.stats.dead_lettered == len(letters) >= at_least
