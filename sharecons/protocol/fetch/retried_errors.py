@@ -95,6 +95,8 @@ class RejectedAcks:
         acknowledged = request.acknowledgements
         if not acknowledged:
             return []
+        if response.error and isinstance(request, ShareFetch):
+            return []  # `FetchRejected` reports it
         if response.error:
             failed = [
                 AcksRejected(each, response.error, response.message, True)
