@@ -147,6 +147,7 @@ async def test_group_of_an_empty_topic_is_not_held(kafka, admin):
     assert (Reason.NOT_BEGUN, 0) == (finding.reason, code)
 
 
+@pytest.mark.slow("its members join and leave")
 async def test_group_whose_members_left_early_has_lag_and_no_members(kafka, admin):
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 5)

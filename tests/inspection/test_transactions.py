@@ -10,7 +10,10 @@ from sharecons.inspection import OffsetStatus, Reason, inspect_group
 from tests.exporter.scraped import GROUP, scrape
 from tests.scenarios.queue import Queue, take
 
-pytestmark = pytest.mark.anyio
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow("a client with transactions, and several collections"),
+]
 
 COMMITTED = {"share.isolation.level": "read_committed"}
 

@@ -50,6 +50,7 @@ def refuse_partitions(broker: EmbeddedBroker, code: str) -> Any:
     return broker.faults.on("ShareAcknowledge", times=None).refuse_partitions(code)
 
 
+@pytest.mark.slow("100 s of records in virtual time")
 @pytest.mark.parametrize(
     ("refuse", "code"),
     [
