@@ -132,7 +132,8 @@ class WorkerMachine:
             if before is not None:
                 earlier.append(before)
             item.queue.add(item)
-        self.scheduler.isolation.on_taken()
+        if items:  # an idle worker takes none, again and again
+            self.scheduler.isolation.on_taken()
         actions = self.on_locks_lost(earlier, DELIVERED_AGAIN) if earlier else NOTHING
         uncalled = [i for i in items if i.attempt > 1 and self.decisions.is_spent(i)]
         if self._deliveries.without_handler:

@@ -221,3 +221,14 @@ def test_one_record_is_taken_first_and_after_a_suspect() -> None:
         taken.append(isolation.max_taken)
 
     assert [1, 2, 4, 1, 2] == taken
+
+
+def test_takes_without_records_do_not_raise_the_limit() -> None:
+    working = Working()
+    isolation = working.machine.scheduler.isolation
+    for _ in range(10):
+        working.take()
+    assert 1 == isolation.max_taken
+
+    working.take(1)
+    assert 2 == isolation.max_taken
