@@ -11,11 +11,13 @@ import enum
 import os
 import uuid
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from opentelemetry.util.types import AttributeValue
 
 from sharecons._record import Record
+from sharecons.errors import BrokerError
+from sharecons.guard import full_type_name, guarded, is_a
 
 __all__ = [
     "BATCH_MESSAGE_COUNT",
@@ -101,23 +103,20 @@ def position_attributes(partition: int, offset: int) -> Attributes:
 
 def key_text(key: Any) -> str | None:
     """Return a key as text; None if it is null, or has no canonical text."""
-    if isinstance(key, bytes):
-        try:
+
+    def convert() -> str | None:  # a deserializer can return an object of any class
+        if isinstance(key, bytes):
             return key.decode()
-        except UnicodeDecodeError:
-            return None
-    return str(key) if isinstance(key, str | int | uuid.UUID) else None
+        return str(key) if isinstance(key, str | int | uuid.UUID) else None
+
+    return guarded(convert, lambda _: None)
 
 
 def error_type_of(error: BaseException) -> str:
     """Return Kafka's name of an error, or the name of an exception's class."""
-    name = getattr(error, "name", None)
-    if isinstance(name, str) and hasattr(error, "code"):
-        return name
-    kind = type(error)
-    if kind.__module__ == "builtins":
-        return kind.__qualname__
-    return f"{kind.__module__}.{kind.__qualname__}"
+    if is_a(error, BrokerError):
+        return cast("BrokerError", error).name
+    return full_type_name(error).removeprefix("builtins.")
 
 
 class Conventions(enum.Enum):

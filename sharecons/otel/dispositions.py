@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from sharecons.guard import is_a
 from sharecons.otel.attributes import error_type_of
 from sharecons.worker.outcomes import (
     Accepted,
@@ -56,10 +57,11 @@ def failure_of(
     `Retry`, `Reject` and `DeadLetter` are decisions, not errors. A cancellation is a
     timeout or a lost lock if the outcomes say so.
     """
-    if raised is not None and decision_of(raised) is not None:
-        return None, None
-    if isinstance(raised, NOT_CANCELLED):
-        return error_type_of(raised), raised
+    if raised is not None:
+        if decision_of(raised) is not None:
+            return None, None
+        if is_a(raised, NOT_CANCELLED):
+            return error_type_of(raised), raised
     if any(isinstance(outcome, LockLost) for outcome in outcomes):
         return "lock_lost", None
     for outcome in outcomes:

@@ -16,6 +16,7 @@ from opentelemetry.trace import (
     Tracer,
 )
 
+from sharecons.guard import full_type_name, guarded, text_by
 from sharecons.instrumentation import Client
 from sharecons.otel.attributes import (
     BATCH_MESSAGE_COUNT,
@@ -32,6 +33,7 @@ from sharecons.otel.attributes import (
 )
 from sharecons.otel.failures import Failures
 from sharecons.version import VERSION
+from sharecons.worker.error_text import traceback_of
 
 __all__ = ["MAX_LINKS", "Instruments", "Operation", "Operations"]
 
@@ -169,18 +171,22 @@ class Operations:
         if self._has_other_names:
             described = self._conventions.of_span(described)
             links = [self._renamed(each) for each in links]
-        span: Span = INVALID_SPAN
-        try:
-            span = self._tracer.start_span(
+
+        def fail(_: BaseException) -> Span:
+            self._failures.report(f"start a span {name}")
+            return INVALID_SPAN
+
+        span = guarded(
+            lambda: self._tracer.start_span(
                 name if topic is None else f"{name} {topic}",
                 context,
                 kind,
                 described,
                 links,
                 start_time=time.time_ns() - int((now - began) * NANOSECONDS),
-            )
-        except Exception:  # noqa: BLE001 (of any sampler or processor)
-            self._failures.report(f"start a span {name}")
+            ),
+            fail,
+        )
         return Operation(name, topic, span, began)
 
     def end(
@@ -197,31 +203,34 @@ class Operations:
             error_type: None if it has succeeded.
             error: is recorded in the span.
         """
-        try:
-            self._measure(operation, error_type)
-            self._end_span(operation.span, attributes or {}, error_type, error)
-        except Exception:  # noqa: BLE001 (of any processor or exporter)
+
+        def fail(_: BaseException) -> None:
             self._failures.report(f"end a span {operation.name}")
 
-    def _end_span(
+        span, attributes = operation.span, attributes or {}
+        guarded(lambda: self._measure(operation, error_type), fail)
+        guarded(lambda: self._describe(span, attributes, error_type, error), fail)
+        guarded(span.end, fail)
+
+    def _describe(
         self,
         span: Span,
         attributes: Attributes,
         error_type: str | None,
         error: BaseException | None,
     ) -> None:
-        if span.is_recording():
-            if self._has_other_names:
-                attributes = self._conventions.of_span(attributes)
-            if attributes:
-                span.set_attributes(attributes)
-            if error is not None:
-                span.record_exception(error)
-            if error_type is not None:
-                span.set_attribute(ERROR_TYPE, error_type)
-                reason = None if error is None else str(error)
-                span.set_status(Status(StatusCode.ERROR, reason))
-        span.end()
+        if not span.is_recording():
+            return
+        if self._has_other_names:
+            attributes = self._conventions.of_span(attributes)
+        if attributes:
+            span.set_attributes(attributes)
+        if error is not None:
+            _record_exception(span, error)
+        if error_type is not None:
+            span.set_attribute(ERROR_TYPE, error_type)
+            reason = None if error is None else text_by(str, error)
+            span.set_status(Status(StatusCode.ERROR, reason))
 
     def _measure(self, operation: Operation, error_type: str | None) -> None:
         seconds = time.perf_counter() - operation.began
@@ -252,10 +261,12 @@ class Operations:
     ) -> None:
         if count == 0:
             return
-        try:
-            counter.add(count, self._metric_attributes(name, topic, error_type))
-        except Exception:  # noqa: BLE001 (of any exporter)
-            self._failures.report("count messages")
+        guarded(
+            lambda: counter.add(
+                count, self._metric_attributes(name, topic, error_type)
+            ),
+            lambda _: self._failures.report("count messages"),
+        )
 
     def _span_attributes(self, name: str, topic: str | None) -> Attributes:
         """Return the attributes of all spans of an operation; do not change them."""
@@ -301,3 +312,18 @@ class Operations:
     def _renamed(self, link: Link) -> Link:
         attributes = dict(link.attributes or {})
         return Link(link.context, self._conventions.of_metric(attributes))
+
+
+def _record_exception(span: Span, error: BaseException) -> None:
+    """Record an exception in a span, even if the SDK cannot format it."""
+    guarded(
+        lambda: span.record_exception(error),
+        lambda _: span.add_event(
+            "exception",
+            {
+                "exception.type": full_type_name(error),
+                "exception.message": text_by(str, error),
+                "exception.stacktrace": traceback_of(error),
+            },
+        ),
+    )

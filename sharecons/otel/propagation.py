@@ -12,6 +12,7 @@ from opentelemetry.propagators.textmap import Getter, Setter, TextMapPropagator
 from opentelemetry.trace import SpanContext
 
 from sharecons._record import Headers
+from sharecons.guard import guarded
 from sharecons.otel.failures import Failures
 
 __all__ = ["NO_CONTEXT", "Propagation", "context_of_span", "span_context_of"]
@@ -78,26 +79,34 @@ class Propagation:
         """Return the context of a record, with its baggage; NO_CONTEXT if none."""
         if not headers:
             return NO_CONTEXT
-        try:
+
+        def read() -> Context:
             propagator = self._current
             if not self._can_have_context(propagator, headers):
                 return NO_CONTEXT
             return propagator.extract(headers, context=NO_CONTEXT, getter=_GETTER)
-        except Exception:  # noqa: BLE001 (of any propagator)
+
+        def fail(_: BaseException) -> Context:
             self._failures.report("extract a context")
             return NO_CONTEXT
 
+        return guarded(read, fail)
+
     def inject(self, headers: Headers, context: Context) -> Headers:
         """Return the headers with this context instead of the one that they have."""
-        propagator = self._current
-        added: list[tuple[str, bytes | None]] = []
-        try:
+
+        def write() -> Headers:
+            propagator = self._current
+            added: list[tuple[str, bytes | None]] = []
             propagator.inject(added, context=context, setter=_SETTER)
-        except Exception:  # noqa: BLE001 (of any propagator)
+            replaced = propagator.fields
+            return (*(each for each in headers if each[0] not in replaced), *added)
+
+        def fail(_: BaseException) -> Headers:
             self._failures.report("inject a context")
             return headers
-        kept = [each for each in headers if each[0] not in propagator.fields]
-        return (*kept, *added)
+
+        return guarded(write, fail)
 
     def _can_have_context(
         self, propagator: TextMapPropagator, headers: Headers
@@ -137,8 +146,9 @@ def _looked_up_by(propagator: TextMapPropagator) -> frozenset[str] | None:
     B3's for several headers reads a single one as well.
     """
     recorder = _NameRecorder()
-    try:
+
+    def look_up() -> frozenset[str] | None:
         propagator.extract((), context=NO_CONTEXT, getter=recorder)
-    except Exception:  # noqa: BLE001 (of any propagator; `extract` reports it)
-        return None
-    return None if recorder.has_read_all else frozenset(recorder.names)
+        return None if recorder.has_read_all else frozenset(recorder.names)
+
+    return guarded(look_up, lambda _: None)  # `extract` reports what it raises

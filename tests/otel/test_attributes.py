@@ -1,6 +1,8 @@
 """Names and values of attributes, without a client."""
 
 import uuid
+from email.message import Message
+from urllib.error import HTTPError
 
 import pytest
 from opentelemetry.sdk.metrics import MeterProvider
@@ -149,6 +151,7 @@ def test_key_without_a_canonical_text_is_left_out(key: object, text: str) -> Non
         (BrokerError("no", code=3, name="UNKNOWN_TOPIC"), "UNKNOWN_TOPIC"),
         (ConfigurationError("no"), "sharecons.errors.ConfigurationError"),
         (ModuleNotFoundError(name="tea"), "ModuleNotFoundError"),
+        (HTTPError("", 404, "", Message(), None), "urllib.error.HTTPError"),
     ],
 )
 def test_error_type_is_kafkas_name_or_the_class(

@@ -1,15 +1,25 @@
 """Which clients are observed, and failures of the application's OpenTelemetry."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+from opentelemetry.trace import StatusCode
 from opentelemetry.trace.propagation.tracecontext import (
     TraceContextTextMapPropagator,
 )
 
-from sharecons import ConfigurationError, Producer, Record, ShareConsumer, ShareWorker
+from sharecons import (
+    ConfigurationError,
+    DeadLetterQueue,
+    Producer,
+    Record,
+    RetryPolicy,
+    ShareConsumer,
+    ShareWorker,
+)
 from sharecons.config.not_given import NOT_GIVEN
 from sharecons.dead_letters import DeadLetters
 from sharecons.instrumentation import choose_instrumentation
@@ -17,6 +27,13 @@ from sharecons.otel import OpenTelemetry, instrument, uninstrument
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from tests.guides import Guide
+from tests.hostile import (
+    NoAttributes,
+    NoText,
+    nested_causes,
+    nested_groups,
+    no_name,
+)
 from tests.otel.recorded import Recorded
 from tests.waiting import until
 from tests.worker.working import settled, working
@@ -97,6 +114,11 @@ class RaisingAtEnd(SpanProcessor):
         raise LookupError("on_end")
 
 
+class CancellingAtEnd(SpanProcessor):
+    def on_end(self, span: ReadableSpan) -> None:
+        raise asyncio.CancelledError
+
+
 class RaisingPropagator(TraceContextTextMapPropagator):
     def extract(self, *arguments: Any, **options: Any) -> Any:
         raise LookupError("extract")
@@ -105,13 +127,21 @@ class RaisingPropagator(TraceContextTextMapPropagator):
         raise LookupError("inject")
 
 
+class WithoutFields(TraceContextTextMapPropagator):
+    @property
+    def fields(self) -> set[str]:
+        raise LookupError("fields")
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("processor", "options"),
     [
         (RaisingProcessor, {}),
         (RaisingAtEnd, {}),
+        (CancellingAtEnd, {}),
         (SpanProcessor, {"propagator": RaisingPropagator()}),
+        (SpanProcessor, {"propagator": WithoutFields()}),
     ],
 )
 async def test_failures_are_logged_and_records_are_processed(
@@ -138,6 +168,78 @@ async def test_failures_are_logged_and_records_are_processed(
     assert [0] == calls
     lines = [line for line in caplog.messages if "OpenTelemetry failed" in line]
     assert 1 == len(lines)
+
+
+class Key(str):
+    def __str__(self) -> str:
+        raise LookupError("key")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (NoText, "<NoText: its text raised RuntimeError>"),
+        (NoAttributes, "bad"),
+        (no_name, "bad"),
+        (nested_causes, "3000"),
+        (nested_groups, "3000 (2 sub-exceptions)"),
+    ],
+)
+async def test_span_of_a_hostile_exception_ends_with_its_type_and_text(
+    broker: EmbeddedBroker,
+    recorded: Recorded,
+    caplog: pytest.LogCaptureFixture,
+    make: Callable[[], Exception],
+    text: str,
+) -> None:
+    broker.produce("orders", [b"tea", b"milk"])
+    error = make()
+
+    async def handle(record: Record[Any, Any]) -> None:
+        if record.value == b"tea":
+            raise error
+
+    async with working(
+        broker,
+        handle,
+        instrumentation=recorded.instrumentation,
+        retry=RetryPolicy(max_attempts=1),
+        dead_letter=DeadLetterQueue("orders.dead"),
+    ) as worker:
+        await until(lambda: settled(broker, 2))
+
+    assert (1, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+    failed, _ = recorded.named("process orders")
+    assert (StatusCode.ERROR, text) == (
+        failed.status.status_code,
+        failed.status.description,
+    )
+    assert "exception" in [event.name for event in failed.events]
+    assert "OpenTelemetry failed" not in caplog.text
+
+
+@pytest.mark.anyio
+async def test_key_whose_text_raises_is_left_out(
+    broker: EmbeddedBroker, recorded: Recorded
+) -> None:
+    broker.produce("orders", [b"tea"], keys=[b"7"])
+    received: list[int] = []
+
+    async def handle(record: Record[Any, Any]) -> None:
+        received.append(record.offset)
+
+    async with working(
+        broker,
+        handle,
+        instrumentation=recorded.instrumentation,
+        key_deserializer=lambda key: Key(key.decode()),
+    ) as worker:
+        await until(lambda: settled(broker, 1))
+
+    assert ([0], 1) == (received, worker.stats.accepted)
+    span = recorded.one("process orders")
+    assert "messaging.kafka.message.key" not in (span.attributes or {})
 
 
 # The guide.
