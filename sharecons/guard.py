@@ -17,6 +17,7 @@ __all__ = [
     "cause_of",
     "chain_of",
     "exceptions_of",
+    "flattened",
     "full_type_name",
     "guarded",
     "is_a",
@@ -61,7 +62,7 @@ def text_by(convert: Callable[[Any], str], value: object) -> str:
 
 def raise_exit(error: BaseException) -> None:
     """Raise the KeyboardInterrupt or SystemExit that an exception is, or contains."""
-    for each in _contained(error):
+    for each in flattened(error):
         if is_a(each, EXITS):
             raise each
 
@@ -126,7 +127,7 @@ def chain_of(error: BaseException, limit: int) -> list[BaseException]:
     return list(found.values())
 
 
-def _contained(error: BaseException) -> Iterator[BaseException]:
+def flattened(error: BaseException) -> Iterator[BaseException]:
     """Yield an exception and those in it, without recursion: groups can be deep."""
     pending = [error]
     while pending:

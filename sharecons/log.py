@@ -98,7 +98,7 @@ def _process(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
     if not structlog.is_configured():
         return _format_line(logger, method, event)
     result: Any = event
-    _format_exception(event, method)
+    _format_exception(event)
     for processor in structlog.get_config()["processors"]:
         result = processor(logger, method, result)
     return result
@@ -109,7 +109,9 @@ def _format_line(logger: Any, method: str, event: MutableMapping[str, Any]) -> A
     level = logging.getLevelNamesMapping().get(method.upper(), logging.ERROR)
     if not logger.isEnabledFor(level):
         raise structlog.DropEvent
-    exc_info = event.pop("exc_info", method == "exception")
+    exc_info = event.pop("exc_info", None)
+    if exc_info is not None:
+        traceback.format_exception(exc_info)  # a handler would hide what this raises
     text = str(event.pop("event", ""))
     fields = dict(event)
     pairs = [f"{name}={_format_value(value)}" for name, value in fields.items()]
@@ -117,15 +119,13 @@ def _format_line(logger: Any, method: str, event: MutableMapping[str, Any]) -> A
     return (" ".join((text, *pairs)),), {"exc_info": exc_info, "extra": extra}
 
 
-def _format_exception(event: MutableMapping[str, Any], method: str) -> None:
+def _format_exception(event: MutableMapping[str, Any]) -> None:
     """Replace an exception by its traceback as text.
 
     structlog's renderers print the local variables of a traceback by default: keys and
     values of records, in the frames of handlers and of this package.
     """
-    error = event.pop("exc_info", method == "exception")
-    if not isinstance(error, BaseException):
-        error = sys.exception() if error else None
+    error = event.pop("exc_info", None)
     if error is not None:
         event["exception"] = "".join(traceback.format_exception(error)).rstrip()
 

@@ -10,6 +10,7 @@ import pytest
 import structlog
 
 from sharecons.log import GuardedLogger, get_logger
+from tests.hostile import no_name
 
 
 @pytest.fixture
@@ -95,6 +96,17 @@ def test_exception_that_cannot_be_formatted_costs_its_traceback_only(lines):
 
     (line,) = lines()
     assert "WARNING sharecons.tests: failed traceback_failed=RecursionError" == line
+
+
+def test_exception_that_handlers_cannot_format_costs_its_traceback_only(
+    lines, monkeypatch
+):
+    monkeypatch.setattr(logging, "raiseExceptions", False)
+
+    get_logger("sharecons.tests").warning("failed", exc_info=no_name())
+
+    (line,) = lines()
+    assert "WARNING sharecons.tests: failed traceback_failed=RuntimeError" == line
 
 
 def test_exit_that_a_handler_of_logging_raises_ends_the_program(lines):

@@ -1,11 +1,14 @@
 """The exit code of a process that a handler has ended, for example by SystemExit."""
 
-from collections.abc import Iterator
+from typing import Any, Final
 
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.run import restarts
+from sharecons.guard import exceptions_of, flattened, is_a
 
 __all__ = ["exit_code_after"]
+
+_CODE: Final[Any] = SystemExit.__dict__["code"]  # a subclass can have another one
 
 
 def exit_code_after(error: BaseException, *, is_supervised: bool) -> int:
@@ -15,25 +18,19 @@ def exit_code_after(error: BaseException, *, is_supervised: bool) -> int:
     supervisor that the process has finished, or that no process can work, neither of
     which a handler decides: they become 1, and the process is started again.
     """
-    code = max(_exit_code(each) for each in _leaves(error))
+    alone = [each for each in flattened(error) if not exceptions_of(each)]
+    code = max(map(_exit_code, alone))
     if is_supervised and code in (restarts.SUCCESS, restarts.USAGE):
         return ExitCode.FAILED
     return code
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for each in error.exceptions:
-            yield from _leaves(each)
-    else:
-        yield error
-
-
 def _exit_code(error: BaseException) -> int:
-    if isinstance(error, KeyboardInterrupt):
+    if is_a(error, KeyboardInterrupt):
         return ExitCode.INTERRUPTED
-    if not isinstance(error, SystemExit):
+    if not is_a(error, SystemExit):
         return ExitCode.FAILED
-    if error.code is None or isinstance(error.code, int):
-        return (error.code or 0) & 0xFF  # as the system does
+    code = _CODE.__get__(error)
+    if code is None or isinstance(code, int):
+        return (code or 0) & 0xFF  # as the system does
     return ExitCode.FAILED  # a text

@@ -8,11 +8,13 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final, final
 
 import structlog
 
 from sharecons.escaping import escape
+from sharecons.guard import guarded, type_name
 
 __all__ = ["StatusLine", "configure_logs", "is_terminal"]
 
@@ -44,7 +46,12 @@ class StatusLine(logging.Handler):
             self._write(f"{CLEAR}{self._status}")
 
     def emit(self, record: logging.LogRecord) -> None:
-        text = _escape_lines(self.format(record), sys.stderr.encoding or "ascii")
+        text = guarded(
+            lambda: self.format(record),
+            lambda error: f"{record.levelname} {record.name}: line {record.lineno} of "
+            f"{record.pathname} was not formatted: {type_name(error)}",
+        )
+        text = _escape_lines(text, sys.stderr.encoding or "ascii")
         self._write(f"{CLEAR if self._status else ''}{text}\n{self._status}")
 
     def _locked(self) -> Any:
@@ -52,8 +59,9 @@ class StatusLine(logging.Handler):
         return self.lock
 
     def _write(self, text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+        with suppress(OSError):  # the terminal is closed
+            sys.stderr.write(text)
+            sys.stderr.flush()
 
 
 def _escape_lines(text: str, encoding: str) -> str:

@@ -12,6 +12,8 @@ from typing import Any, Final
 
 from sharecons.config.callables import is_generator
 from sharecons.errors import ConfigurationError
+from sharecons.guard import guarded, is_a, raw_traceback
+from sharecons.worker.error_text import error_text, repr_of, traceback_of
 from sharecons.worker.handler import Handler
 from sharecons.worker.handlers import BatchHandler
 from sharecons.worker.share_worker import ShareWorker
@@ -23,6 +25,7 @@ AnyHandler = Callable[[Any], Any] | BatchHandler[Any, Any] | Handler[Any, Any]
 
 MAX_NAMES: Final = 12
 EXAMPLE: Final = "MODULE:HANDLER, such as app:handle"
+EXIT_HINT: Final = "; put what ends a program below `if __name__ == '__main__':`"
 
 
 class TargetError(ConfigurationError):
@@ -52,10 +55,15 @@ def import_target(target: str) -> Worker | AnyHandler:
         raise TargetError(
             f"{name!r} is not a module but a file: give {EXAMPLE}{_hint(name, path)}"
         )
-    found: Any = _import_module(name)
-    for part in path.split("."):
-        found = _attribute(found, part, target)
-    return _checked(found, target)
+    try:
+        found: Any = _import_module(name)
+        for part in path.split("."):
+            found = _attribute(found, part, target)
+        return _checked(found, target)
+    except (TargetError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise _failed(f"{target} cannot be used", error) from error
 
 
 def _hint(name: str, path: str) -> str:
@@ -72,12 +80,13 @@ def _import_module(name: str) -> ModuleType:
     importlib.invalidate_caches()
     try:
         return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is not None and f"{name}.".startswith(f"{error.name}."):
-            raise TargetError(_not_found(name, error.name)) from None
-        raise _import_error(name, error) from error
-    except (Exception, SystemExit) as error:
-        raise _import_error(name, error) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        missing = error.name if type(error) is ModuleNotFoundError else None
+        if missing is not None and f"{name}.".startswith(f"{missing}."):
+            raise TargetError(_not_found(name, missing)) from None
+        raise _failed(f"module {name!r} cannot be imported", error) from error
 
 
 def _not_found(name: str, missing: str) -> str:
@@ -91,21 +100,26 @@ def _not_found(name: str, missing: str) -> str:
     return f"there is no module {what}; {hint}searched: {searched}"
 
 
-def _import_error(name: str, error: BaseException) -> TargetError:
-    lines = traceback.format_exception(_without_import_system(error))
-    text = f"{type(error).__name__}: {error}"
-    return TargetError(f"module {name!r} cannot be imported: {text}", "".join(lines))
+def _failed(what: str, error: BaseException) -> TargetError:
+    """Return the error for an exception that code of the application has raised."""
+    _trim_traceback(error)
+    details = guarded(
+        lambda: "".join(traceback.format_exception(error)),
+        lambda _: traceback_of(error),
+    )
+    hint = EXIT_HINT if is_a(error, SystemExit) else ""
+    return TargetError(f"{what}: {error_text(error)}{hint}", details)
 
 
-def _without_import_system(error: BaseException) -> BaseException:
-    """Return the error with a traceback that begins in the imported module."""
-    trace = error.__traceback__
+def _trim_traceback(error: BaseException) -> None:
+    """Let the traceback begin in the imported module."""
+    trace = raw_traceback(error)
     while trace is not None and (
         trace.tb_frame.f_code.co_filename == __file__
         or "importlib" in trace.tb_frame.f_code.co_filename
     ):
         trace = trace.tb_next
-    return error.with_traceback(trace)
+    BaseException.with_traceback(error, trace)
 
 
 def _attribute(parent: Any, name: str, target: str) -> Any:
@@ -116,7 +130,8 @@ def _attribute(parent: Any, name: str, target: str) -> Any:
 
 
 def _no_attribute(parent: Any, name: str, target: str) -> str:
-    where = f"module {parent.__name__!r}" if inspect.ismodule(parent) else repr(parent)
+    is_module = inspect.ismodule(parent)
+    where = f"module {parent.__name__!r}" if is_module else repr_of(parent)
     file = getattr(parent, "__file__", None)
     place = f" ({file})" if file else ""
     names = [each for each in dir(parent) if _is_candidate(parent, each)]
@@ -145,7 +160,7 @@ def _checked(found: Any, target: str) -> Worker | AnyHandler:
         raise TargetError(f"{target} is a class; name a function, or an instance of it")
     if not callable(found):
         raise TargetError(
-            f"{target} is {found!r}, which is neither callable nor a ShareWorker"
+            f"{target} is {repr_of(found)}, which is neither callable nor a ShareWorker"
         )
     if is_generator(found):
         raise TargetError(f"{target} is a generator function: calling it runs nothing")
@@ -178,10 +193,10 @@ def _required_arguments(found: Callable[..., Any]) -> int | None:
 def _made_by(found: Callable[[], object], target: str) -> Worker:
     try:
         made = found()
-    except (Exception, SystemExit) as error:
-        text = f"{type(error).__name__}: {error}"
-        lines = traceback.format_exception(_without_import_system(error))
-        raise TargetError(f"{target}() failed: {text}", "".join(lines)) from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _failed(f"{target}() failed", error) from error
     if inspect.iscoroutine(made):
         made.close()
         raise TargetError(
@@ -190,7 +205,7 @@ def _made_by(found: Callable[[], object], target: str) -> Worker:
         )
     if not isinstance(made, ShareWorker):
         raise TargetError(
-            f"{target} has no argument and returned {made!r}; a handler has one, the "
-            "record, or it must return a ShareWorker"
+            f"{target} has no argument and returned {repr_of(made)}; a handler has "
+            "one, the record, or it must return a ShareWorker"
         )
     return made

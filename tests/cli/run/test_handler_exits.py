@@ -9,6 +9,18 @@ def group(*errors):
     return BaseExceptionGroup("handlers", errors)
 
 
+class Hostile(SystemExit):
+    @property
+    def code(self):
+        raise RuntimeError("code")
+
+
+def nested(error):
+    for _ in range(3000):
+        error = group(error)
+    return error
+
+
 @pytest.mark.parametrize(
     ("error", "alone", "supervised"),
     [
@@ -26,6 +38,8 @@ def group(*errors):
         (group(SystemExit(0), GeneratorExit()), 1, 1),
         (group(SystemExit(0), ValueError()), 1, 1),
         (group(KeyboardInterrupt()), 130, 130),
+        (Hostile(3), 3, 3),
+        (nested(SystemExit(3)), 3, 3),
     ],
 )
 def test_only_system_exit_outside_of_a_supervisor_can_be_success(

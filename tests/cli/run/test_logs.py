@@ -8,7 +8,9 @@ import pty
 import struct
 import sys
 import termios
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+
+import pytest
 
 from sharecons.cli.run.logs import StatusLine
 from tests.cli.processes import read_until
@@ -55,6 +57,36 @@ def test_message_with_a_line_break_does_not_imitate_a_log_line(monkeypatch):
 
     lines = stderr.getvalue().splitlines()
     assert ["WARNING order tea", "    ERROR the disk is full"] == lines
+
+
+class NoCause(Exception):
+    __cause__ = property(lambda self: 1 / 0)
+
+
+def test_exception_that_cannot_be_formatted_costs_its_line_only(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", stderr := io.StringIO())
+    try:
+        raise NoCause
+    except NoCause as error:
+        shown(record_with("order failed", error))
+
+    line = "WARNING app: line 0 of  was not formatted: ZeroDivisionError\n"
+    assert line == stderr.getvalue()
+
+
+def test_lines_for_a_terminal_that_is_closed_are_discarded(monkeypatch):
+    outside, inside = pty.openpty()
+    with suppress(OSError), open(inside, "w") as stderr:
+        monkeypatch.setattr(sys, "stderr", stderr)
+        os.close(outside)
+
+        status = StatusLine()
+        status.show("10 records/s")
+        status.emit(record_with("order failed"))
+
+        with pytest.raises(OSError):
+            os.write(inside, b"x")
+        monkeypatch.undo()
 
 
 def test_status_line_is_cut_at_the_width_of_the_terminal(monkeypatch):

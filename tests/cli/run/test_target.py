@@ -104,6 +104,87 @@ def test_error_in_the_module_has_a_traceback(directory, source, problem, detail)
     assert "importlib" not in error.details
 
 
+HOSTILE = """
+class NoText(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
+
+class NoAttributes(Exception):
+    def __getattribute__(self, name):
+        raise RuntimeError(name)
+
+class Meta(type):
+    def __getattribute__(cls, name):
+        raise RuntimeError(name)
+
+class NoName(Exception, metaclass=Meta):
+    pass
+
+class NotFound(ModuleNotFoundError):
+    @property
+    def name(self):
+        raise RuntimeError("name")
+
+class Stop(BaseException):
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("raised", "text"),
+    [
+        ("NoText()", "NoText: <NoText: its text raised RuntimeError>"),
+        ("NoAttributes('bad')", "NoAttributes: bad"),
+        ("NoName('bad')", "NoName: bad"),
+        ("NotFound('bad')", "NotFound: bad"),
+        ("Stop('bad')", "Stop: bad"),
+        ("GeneratorExit('bad')", "GeneratorExit: bad"),
+        (
+            "SystemExit(3)",
+            "SystemExit: 3; put what ends a program below `if __name__ == '__main__':`",
+        ),
+    ],
+)
+def test_hostile_exception_of_the_module_or_of_its_function_is_a_clear_error(
+    directory, raised, text
+):
+    (directory / "broken.py").write_text(f"{HOSTILE}raise {raised}\n")
+    function = f"{HOSTILE}def make():\n    raise {raised}\n"
+    (directory / "factory.py").write_text(function)
+
+    in_module, in_function = error_of("broken:handle"), error_of("factory:make")
+
+    assert f"module 'broken' cannot be imported: {text}" == str(in_module)
+    assert f"factory:make() failed: {text}" == str(in_function)
+    assert "broken.py" in in_module.details
+    assert "factory.py" in in_function.details
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def __getattr__(name): raise LookupError('no database')",
+        "class Handle:\n"
+        "    def __getattribute__(self, name): raise LookupError('no database')\n"
+        "handle = Handle()",
+    ],
+)
+def test_target_whose_attributes_raise_is_a_clear_error(directory, source):
+    (directory / "broken.py").write_text(source)
+    error = error_of("broken:handle")
+
+    text = "broken:handle cannot be used: LookupError: no database"
+    assert text == str(error)
+    assert "broken.py" in error.details
+
+
+def test_ctrl_c_during_the_import_is_raised(directory):
+    (directory / "broken.py").write_text("raise KeyboardInterrupt")
+
+    with pytest.raises(KeyboardInterrupt):
+        import_target("broken:handle")
+
+
 def test_function_that_cannot_make_its_worker_has_a_traceback(monkeypatch):
     monkeypatch.delenv("APP_SERVERS")
     error = error_of("app:make_worker")
