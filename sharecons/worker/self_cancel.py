@@ -60,14 +60,6 @@ class SlotTask:
             task.cancelling() or sys.getrefcount(task) > self._references
         )
 
-    async def undo_cancel(self) -> None:
-        """Undo the cancellation of a handler that has ended before it awaited."""
-        try:
-            await checkpoint()
-        except BaseException as error:
-            if await undo_self_cancel(error) is None:
-                raise
-
 
 def _in_cancelled_scope() -> bool:
     return anyio.current_effective_deadline() == -math.inf

@@ -18,7 +18,7 @@ from anyio.lowlevel import checkpoint
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.blocked_loop import LONG_STEP
 from sharecons.worker.machine.item import Call, WorkItem
-from sharecons.worker.self_cancel import SlotTask
+from sharecons.worker.self_cancel import SlotTask, undo_self_cancel
 
 __all__ = ["CallSlot", "CallSlots"]
 
@@ -136,17 +136,28 @@ class CallSlots:
     async def _run(self, slot: CallSlot) -> None:
         try:
             with slot.scope:
-                task = SlotTask()
-                while True:
-                    await slot.wakeup.wait_until(FOREVER)
-                    can_go_on = await self._make_calls(slot, task)
-                    if self._ended or not can_go_on:
-                        return
-                    self._idle.append(slot)
-                    self._on_free()
+                await self._make_all_calls(slot)
+            await checkpoint()
+        except BaseException as error:
+            # A handler can cancel its task as it ends, or while its slot is cancelled:
+            # then the scope does not catch the cancellation.
+            if await undo_self_cancel(error) is None:
+                raise
         finally:
             slot.call = None
             self._slots.discard(slot)
+            if slot in self._idle:
+                self._idle.remove(slot)
+            self._on_free()
+
+    async def _make_all_calls(self, slot: CallSlot) -> None:
+        task = SlotTask()
+        while True:
+            await slot.wakeup.wait_until(FOREVER)
+            can_go_on = await self._make_calls(slot, task)
+            if self._ended or not can_go_on:
+                return
+            self._idle.append(slot)
             self._on_free()
 
     async def _make_calls(self, slot: CallSlot, task: SlotTask) -> bool:
@@ -156,11 +167,8 @@ class CallSlots:
             await _InOwnContext(
                 self._make_call(call), self._on_wait, call, self.on_long_step
             )
-            if slot.scope.cancel_called:
+            if slot.scope.cancel_called or not task.is_clean:
                 return False  # the next call would be cancelled
-            if not task.is_clean:
-                await task.undo_cancel()
-                return False
             if self._clock() >= pause_at:
                 await checkpoint()
                 pause_at = self._clock() + SLICE

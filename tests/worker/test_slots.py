@@ -121,6 +121,50 @@ async def test_call_that_cancels_its_task_as_it_ends_does_not_cancel_the_next() 
     assert 5 == await started_slots(handle, limit=1)
 
 
+@pytest.mark.parametrize(
+    "virtual_clock", [virtual_time.backend("asyncio")], ids=["asyncio"]
+)
+@pytest.mark.parametrize("catches", [False, True])
+async def test_call_that_cancels_its_task_as_it_is_cancelled_ends_only_its_slot(
+    catches: bool,
+) -> None:
+    """A time limit of the handler passes in the moment in which its lock is lost."""
+    items = [WorkItem("lost", 1), WorkItem("next", 2)]
+    ended: list[int] = []
+
+    async def make_call(call: Call) -> None:
+        (item,) = call.items
+        if item.size == 1:
+            await be_cancelled_twice(slots, call, catches=catches)
+        ended.append(item.size)
+
+    slots = CallSlots(
+        1, running_clock(), lambda: next_call(items), make_call, lambda: None
+    )
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as tasks:
+            while 2 not in ended:
+                slots.start_calls(tasks)
+                await anyio.sleep(0.01)
+            slots.end()
+
+    assert 2 in ended
+
+
+async def be_cancelled_twice(slots: CallSlots, call: Call, *, catches: bool) -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    slots.cancel(call, "LockLost")
+    if not catches:
+        task.cancel()
+    try:
+        await anyio.sleep_forever()
+    except asyncio.CancelledError:
+        if not catches:
+            raise
+        task.cancel()  # and it returns without another await
+
+
 async def started_slots(handle: Callable[[], Awaitable[object]], limit: int) -> int:
     """Call `handle` for ten records; return the number of slots that were started."""
     items = [WorkItem(number, 1) for number in range(10)]
