@@ -89,7 +89,8 @@ class Journal:
         swallowed: the same, of handlers that caught their cancellation.
         rejected: the same, of handlers that raised `Reject`, and of deserializers.
         done_at: when the handlers of `returned` returned.
-        received: deliveries that a worker has received from its consumer.
+        received: deliveries that a worker has received from its consumer, and the
+            record of each, the last one if a delivery was received again.
         decided: deliveries that the worker has settled, except by copies, and whether
             it still had the lock then, as far as it knew.
         accepted: deliveries whose handlers have returned, as far as the worker knows.
@@ -105,7 +106,7 @@ class Journal:
         self.swallowed: dict[Delivery, int] = {}
         self.rejected: dict[Delivery, int] = {}
         self.done_at: dict[Delivery, float] = {}
-        self.received: set[Delivery] = set()
+        self.received: dict[Delivery, Record[Any, Any]] = {}
         self.decided: dict[Delivery, bool] = {}
         self.accepted: set[Delivery] = set()
         self.lost: dict[Delivery, float] = {}
@@ -115,14 +116,24 @@ class Journal:
         self._running: set[tuple[int, Position]] = set()
         self._closed: set[int] = set()
 
-    def receive(self, delivery: Delivery) -> None:
+    def receive(self, delivery: Delivery, record: Record[Any, Any]) -> None:
         """Note that a worker has received a delivery.
 
         A broker stores a delivery count with the partition's next acknowledgement. So
         after a lost connection, a record can come again with the same count.
         """
-        self.received.add(delivery)
+        self.received[delivery] = record
         self.lost.pop(delivery, None)
+
+    def lose(self, delivery: Delivery) -> None:
+        """Note that a worker has noticed a lost lock.
+
+        It notices the loss of an earlier delivery, perhaps with the same count, when it
+        receives the record again.
+        """
+        record = self.received.get(delivery)
+        if record is None or not record.held:
+            self.lost[delivery] = anyio.current_time()
 
     def close(self, life: int) -> None:
         """Ignore everything that this life does from now on."""

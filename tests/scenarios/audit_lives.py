@@ -145,9 +145,13 @@ class Hooks:
     def _note(self, delivery: Delivery, record: Any, outcome: Any) -> None:
         match outcome:
             case LockLost():
-                self._journal.lost[delivery] = anyio.current_time()
+                self._journal.lose(delivery)
             case Accepted() | Rejected() | Released():
-                has_lock = anyio.current_time() <= record.lock_deadline
+                # A handler that blocks the event loop stops renewals: a worker cannot
+                # notice that a lock has ended before the step that ends the block.
+                now, blocks = anyio.current_time(), self._journal.blocks
+                is_blocked = bool(blocks) and blocks[-1] == now
+                has_lock = is_blocked or now <= record.lock_deadline
                 self._journal.decided[delivery] = has_lock
                 if isinstance(outcome, Accepted):
                     self._journal.accepted.add(delivery)
@@ -222,7 +226,7 @@ class Life:
         async def noting_take(*arguments: Any, **options: Any) -> Any:
             records = await take(*arguments, **options)
             for record in records:
-                self._journal.receive(delivery_of(self.number, record))
+                self._journal.receive(delivery_of(self.number, record), record)
             return records
 
         access.take = noting_take  # type: ignore[method-assign]
@@ -233,6 +237,11 @@ class Life:
                 await self.worker.run()
         except (FailedError, BrokenError, TimeoutError, ExceptionGroup) as error:
             if not self.options["stop_on_error"]:
+                raise
+            self.failure = error
+        except RuntimeError as error:
+            # "A handler that cancels its own task has failed", and a failure stops it.
+            if not (self.options["stop_on_error"] and _is_self_cancel(error)):
                 raise
             self.failure = error
         finally:
@@ -279,3 +288,7 @@ class Life:
         self._journal.close(self.number)
         await self.network.kill()
         self._scope.cancel()
+
+
+def _is_self_cancel(error: RuntimeError) -> bool:
+    return str(error) == "the handler cancelled its own task"
