@@ -40,11 +40,16 @@ __all__ = ["LeaderTasks"]
 
 @final
 class LeaderTask:
-    """One leader's machine, and the event that wakes the task that drives it."""
+    """One leader's machine, and the event that wakes the task that drives it.
+
+    Attributes:
+        is_fetching: a fetch is in flight, which can return records.
+    """
 
     def __init__(self, machine: Leader, wakeup: AutoResetEvent) -> None:
         self.machine = machine
         self.wakeup = wakeup
+        self.is_fetching = False
 
 
 class LeaderTasks:
@@ -186,18 +191,24 @@ class LeaderTasks:
             leader.machine.flush_acks()
             leader.wakeup.set()
 
-    def drain(self, response_timeout: float) -> None:
+    def drain(self, response_timeout: float, on_fetched: Callable[[], None]) -> None:
         """Fetch no more; each leader ends once its records are settled.
 
         Once none is unsettled, leaders have `response_timeout` seconds
-        (`drain_time_left`).
+        (`drain_time_left`). `on_fetched` is called once no fetch is in flight.
         """
         self._draining = True
         self._response_timeout = response_timeout
+        self._on_fetched = on_fetched
         for leader in list(self._by_node.values()):
             leader.machine.set_partitions(frozenset())
             self._retire_idle(leader)
             leader.wakeup.set()
+        self._check_fetched()
+
+    def _check_fetched(self) -> None:
+        if self._draining and not any(each.is_fetching for each in self._running):
+            self._on_fetched()
 
     def drain_time_left(self) -> float:
         """Return the seconds left for responses; FOREVER while records are unsettled.
@@ -240,6 +251,7 @@ class LeaderTasks:
             timeout = self._request_timeout
             if isinstance(request, ShareFetch):
                 timeout += request.max_wait
+                leader.is_fetching = True
             if not connection.is_open:
                 await connection.open()
             sent_at = self._clock()
@@ -261,6 +273,7 @@ class LeaderTasks:
             await connection.aclose()
             self._running.discard(leader)
             self._remove(leader)
+            self._check_fetched()
             self._dispatcher.dispatch()
             self._on_change()
 
@@ -312,6 +325,9 @@ class LeaderTasks:
             changed |= self._dispatcher.dispatch()
         if changed:
             self._on_change()
+        if leader.is_fetching:
+            leader.is_fetching = False
+            self._check_fetched()
         if not machine.partitions and not self._closing:
             self._retire_idle(leader)
 

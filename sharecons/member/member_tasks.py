@@ -204,13 +204,13 @@ class MemberTasks:
             await self._changed.wait()
         return join_results(waiter.results)
 
-    async def drain(self, timeout: float) -> None:
+    async def drain(self, timeout: float, on_fetched: Callable[[], None]) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
-        The listener must settle records that a fetch in flight returns, for up to
-        `timeout` seconds if no others are unsettled. Call `close` next.
+        The listener must settle records that fetches in flight return, for up to
+        `timeout` seconds if no others are unsettled. Then `on_fetched` is called.
         """
-        self._leaders.drain(timeout)
+        self._leaders.drain(timeout, on_fetched)
         while not self._stopped and (left := self._leaders.drain_time_left()) > 0:
             with anyio.move_on_after(left):
                 await self._changed.wait()

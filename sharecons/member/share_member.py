@@ -202,9 +202,7 @@ class ShareMember(Lifecycle):
                 "the argument, and brokers assign one"
             )
         telemetry = self._started.telemetry
-        return (
-            None if telemetry is None else await telemetry.client_instance_id(timeout)
-        )
+        return telemetry and await telemetry.client_instance_id(timeout)
 
     # Acknowledgements.
 
@@ -252,13 +250,16 @@ class ShareMember(Lifecycle):
 
     # The end.
 
-    async def drain(self, timeout: float = FOREVER) -> None:
+    async def drain(
+        self, timeout: float = FOREVER, on_fetched: Callable[[], None] = lambda: None
+    ) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
         Acquired records can still be taken. Once none is unsettled, fetches in flight
         have `timeout` seconds. Call `close` next, even after cancelling this.
+        `on_fetched` is called once no fetch is in flight.
         """
-        await self._started.drain(timeout)
+        await self._started.drain(timeout, on_fetched)
         self._limit_settling(0.0)  # of responses that did not arrive in time
 
     async def close_soon(self) -> None:
@@ -389,8 +390,7 @@ class ShareMember(Lifecycle):
         self.buffer.raise_fatal_error()
         if not self.topics:
             raise NotSubscribedError(
-                "the consumer has no topics, so that no partition is assigned; call "
-                "subscribe() first"
+                "the consumer has no topics, so it has no partitions; call subscribe()"
             )
         metadata = self._started.metadata
         for topic in sorted(set(self.topics) & metadata.unauthorized_topics()):

@@ -24,7 +24,7 @@ from sharecons.record import ACCEPT, RELEASE, AcknowledgeType, TopicPartition
 __all__ = ["WorkerMembership"]
 
 RESPONSE_MARGIN: Final = 0.05
-"""Seconds after its `max_wait` for the response to a fetch, when the worker stops."""
+"""Seconds after the `max_wait` of a fetch for its response, when the worker stops."""
 
 ADVICE: Final = (
     "raise share.record.lock.duration.ms, and do not block the event loop, in which "
@@ -191,18 +191,23 @@ class WorkerMembership:
         """When the member leaves the group, even if leaders do not respond."""
         return self.member.settling_deadline
 
-    async def drain(self) -> None:
+    async def drain(self, on_fetched: Callable[[], None] = lambda: None) -> None:
         """Fetch no more; wait until all records are settled and acknowledged.
 
         Records that are already acquired can still be taken meanwhile, including the
-        records of paused topics. Once none is held, brokers have `max_wait` and a
-        moment to respond.
+        records of paused topics. Once none is held, brokers have `response_timeout`
+        to respond. `on_fetched` is called once no fetch is in flight.
         """
         if self.member.paused:
             self.member.buffer.set_paused(frozenset())
             self._taker.on_ready()
+        await self.member.drain(self.response_timeout, on_fetched)
+
+    @property
+    def response_timeout(self) -> float:
+        """Seconds for the response to a fetch, when the worker stops."""
         max_wait = self.member.settings.fetch.max_wait
-        await self.member.drain(max(SHORT_SETTLE_TIMEOUT, max_wait + RESPONSE_MARGIN))
+        return max(SHORT_SETTLE_TIMEOUT, max_wait + RESPONSE_MARGIN)
 
     def set_paused(self, topics: frozenset[str]) -> None:
         """Take no records of these topics; take the records of all others again."""

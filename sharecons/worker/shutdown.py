@@ -2,7 +2,8 @@
 
 After `stop`, nothing is fetched any more. Handlers have the grace period for the
 records that were fetched before; then they are cancelled, as with `stop_now` or a
-cancelled run, and the records are released. A record that is on its last delivery
+cancelled run, and the records are released. Records that wait move to retry topics,
+once no fetch is in flight. A record that is on its last delivery
 becomes a dead letter, even if no handler has received it: releasing it would archive
 it.
 """
@@ -87,16 +88,22 @@ class Shutdown:
         assert self.handlers is not None, "started before"
         grace_end = self._clock() + self._grace
         self.handlers.deadline = min(self.handlers.deadline, grace_end)
-        self._machine.stop()
-        self._wake()
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._move_waiting)
-            await self._access.drain()
+            fetched = anyio.Event()
+            tasks.start_soon(self._move_waiting, fetched)
+            await self._access.drain(fetched.set)
         self.has_drained = True
         self._wake()
 
-    async def _move_waiting(self) -> None:
-        """Hold no records any longer that wait: they would delay the end."""
+    async def _move_waiting(self, fetched: anyio.Event) -> None:
+        """Hold no records any longer that wait: they would delay the end.
+
+        A fetch in flight would return what is written to retry topics before its end.
+        """
+        with anyio.move_on_after(self._access.response_timeout):
+            await fetched.wait()
+        self._machine.stop()
+        self._wake()
         await self._read_limit()
         await self._executor.move_waiting()
 

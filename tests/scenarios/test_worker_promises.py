@@ -18,6 +18,7 @@ from sharecons import (
     Record,
     Reject,
     RetryPolicy,
+    RetryTopic,
 )
 from sharecons._record import Headers
 from sharecons.demo.network import KillableNetwork
@@ -361,6 +362,26 @@ async def test_dead_letter_on_its_last_delivery_returns_to_its_topic(
 
     (origin,) = await back.origins()
     assert (setup.dead, 2) == (origin.topic, origin.delivery_count)
+
+
+async def test_record_that_waits_when_the_worker_stops_moves_once(
+    admin: AnyAdmin,
+) -> None:
+    """A fetch in flight would return the copy, which would be copied once more."""
+    setup, retry_topic = Setup(admin), admin.create_topic()
+    slow = RetryPolicy(max_attempts=2, initial=60.0, maximum=60.0)
+    setup.queue.produce([b"a"])
+
+    async with setup.working(
+        fail, retry=slow, retry_topics=[RetryTopic(retry_topic, 60.0)], max_wait=0.5
+    ) as worker:
+        await until(lambda: worker.stats.waiting == 1)
+        before = worker.consumer_metrics()["fetch-total"]
+        await until(lambda: worker.consumer_metrics()["fetch-total"] > before + 1)
+
+    assert (1, 0) == (worker.stats.moved, worker.stats.released)
+    setup.dead = retry_topic
+    assert [0] == [copy.offset for copy in await setup.letters()]
 
 
 class Falsy(Exception):
