@@ -18,6 +18,7 @@ from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.machine.window import HeldUp
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.missing_topics import MissingTopicsWatch
+from sharecons.worker.positions import item_text
 
 __all__ = ["Condition", "RunningCall", "WorkerConditions"]
 
@@ -156,7 +157,7 @@ class WorkerConditions:
         self._held_up = {}
         longest: tuple[float, HeldUp] | None = None
         for each in held_up:
-            partition, offset, _ = each
+            partition, offset = each.item.topic_partition, each.item.record.offset
             known, since = before.get(partition, (None, now))
             if known != offset:
                 since = now
@@ -166,10 +167,11 @@ class WorkerConditions:
         limit = self.policy.window_held_after
         if limit is None or longest is None or longest[0] < limit:
             return None
-        seconds, ((topic, number), offset, held_for) = longest
+        seconds, (item, held_for) = longest
+        topic, number = item.topic_partition
         return (
             f"no member receives further records of {topic}-{number} for "
-            f"{seconds:.0f} s: offset {offset}, which this worker has held for "
+            f"{seconds:.0f} s: {item_text(item)}, which this worker has held for "
             f"{held_for:.0f} s, is at the start of the full window; make its handler "
             "or its retries shorter, or use retry topics: see docs/worker.md"
         )

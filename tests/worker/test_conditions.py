@@ -365,7 +365,7 @@ async def test_record_that_holds_up_a_full_window_is_a_condition_until_it_is_set
     assert ["held-window"] == names(held)
     text = text_of(held)
     assert "no member receives further records of orders-0 for 3" in text
-    assert ": offset 0, which this worker has held for 3" in text
+    assert ": orders-0@0, which this worker has held for 3" in text
     assert (held if liveness == ("held-window",) else ()) == not_live
 
 

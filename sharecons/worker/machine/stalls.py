@@ -6,6 +6,7 @@ from typing import Final, final
 from sharecons._record import TopicPartition
 from sharecons.worker.machine.actions import Action, Warn
 from sharecons.worker.machine.window import WindowTracker
+from sharecons.worker.positions import item_position
 
 __all__ = ["StallWarnings"]
 
@@ -26,14 +27,10 @@ class StallWarnings:
     def find(self, now: float) -> list[Action]:
         """Return the warnings that are new."""
         warnings: list[Action] = []
-        for where, offset, seconds in self._window.held_up(now):
+        for item, seconds in self._window.held_up(now):
+            where, offset = item.topic_partition, item.record.offset
             if self._warned_of.get(where) != offset:
                 self._warned_of[where] = offset
-                fields = {
-                    "topic": where.topic,
-                    "partition": where.partition,
-                    "offset": offset,
-                    "seconds": math.floor(seconds),
-                }
+                fields = {**item_position(item), "seconds": math.floor(seconds)}
                 warnings.append(Warn(HOLDS_UP, fields))
         return warnings

@@ -35,10 +35,9 @@ period counts, since a partition that stands still has no rate."""
 
 
 class HeldUp(NamedTuple):
-    """A partition whose window is nearly full, because of the record at `offset`."""
+    """A record held for `seconds`; it and those behind it nearly fill their window."""
 
-    topic_partition: TopicPartition
-    offset: int
+    item: WorkItem
     seconds: float
 
 
@@ -80,15 +79,14 @@ class WindowTracker:
         return expected < USABLE * self.window
 
     def held_up(self, now: float) -> list[HeldUp]:
-        """Return the partitions whose windows are nearly full of records behind one."""
+        """Return the records that hold up their partitions."""
         found: list[HeldUp] = []
-        for topic_partition, partition in self._partitions.items():
-            oldest = partition.oldest
-            if oldest is None:
+        for partition in self._partitions.values():
+            item = partition.oldest
+            if item is None:
                 continue
-            offset, since = oldest
-            if partition.highest - offset >= USABLE * self.window:
-                found.append(HeldUp(topic_partition, offset, now - since))
+            if partition.highest - item.record.offset >= USABLE * self.window:
+                found.append(HeldUp(item, now - item.held_since))
         return found
 
     def keep_only(self, assigned: frozenset[TopicPartition]) -> None:
@@ -113,12 +111,9 @@ class _Partition:
         self._last_rate = 0.0
 
     @property
-    def oldest(self) -> tuple[int, float] | None:
-        """The lowest offset that is held and since when, or None."""
-        if not self._held:
-            return None
-        offset = min(self._held)
-        return offset, self._held[offset].held_since
+    def oldest(self) -> WorkItem | None:
+        """The record with the lowest offset that is held, or None."""
+        return self._held[min(self._held)] if self._held else None
 
     def add(self, item: WorkItem, offset: int, now: float) -> WorkItem | None:
         """Add a record; return an earlier delivery of it that is held, or None."""

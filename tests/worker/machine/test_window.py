@@ -4,7 +4,7 @@ import pytest
 
 from sharecons.record import TopicPartition
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.window import DEFAULT_WINDOW, HeldUp, WindowTracker
+from sharecons.worker.machine.window import DEFAULT_WINDOW, WindowTracker
 from tests.worker.machine.simulated_worker import FakeRecord
 
 P0 = TopicPartition("orders", 0)
@@ -33,6 +33,12 @@ class Windows:
         self, partition: TopicPartition, offset: int, delay: float, now: float
     ) -> bool:
         return self.tracker.can_wait(self.held[partition, offset], delay, now)
+
+    def held_up(self, now: float) -> list[tuple[TopicPartition, int, float]]:
+        return [
+            (item.topic_partition, item.record.offset, seconds)
+            for item, seconds in self.tracker.held_up(now)
+        ]
 
 
 def at_rate(per_second: int, seconds: int = 10) -> tuple[Windows, float]:
@@ -103,11 +109,11 @@ def test_partition_is_held_up_by_its_oldest_record() -> None:
         windows.add(P0, offset, 3.0)
         windows.remove(P0, offset)
 
-    assert [HeldUp(P0, 100, 9.0)] == windows.tracker.held_up(10.0)
+    assert [(P0, 100, 9.0)] == windows.held_up(10.0)
     windows.remove(P0, 100)
-    assert [HeldUp(P0, 101, 8.0)] == windows.tracker.held_up(10.0)
+    assert [(P0, 101, 8.0)] == windows.held_up(10.0)
     windows.remove(P0, 101)
-    assert [] == windows.tracker.held_up(10.0)
+    assert [] == windows.held_up(10.0)
 
 
 def test_redelivered_record_is_held_since_its_new_delivery() -> None:
@@ -117,10 +123,10 @@ def test_redelivered_record_is_held_since_its_new_delivery() -> None:
     windows.add(P0, 20, 2.0)
     windows.add(P0, 5, 3.0)
 
-    assert [HeldUp(P0, 5, 1.0)] == windows.tracker.held_up(4.0)
+    assert [(P0, 5, 1.0)] == windows.held_up(4.0)
     windows.remove(P0, 5)
     windows.remove(P0, 20)
-    assert [] == windows.tracker.held_up(4.0)
+    assert [] == windows.held_up(4.0)
 
 
 def test_partitions_without_records_are_forgotten_when_they_are_revoked() -> None:
@@ -132,9 +138,9 @@ def test_partitions_without_records_are_forgotten_when_they_are_revoked() -> Non
 
     windows.tracker.keep_only(frozenset())
 
-    assert [P0] == [each.topic_partition for each in windows.tracker.held_up(1.0)]
+    assert [(P0, 0, 1.0)] == windows.held_up(1.0)
     windows.add(P1, 50, 0.0)
-    assert [P0] == [each.topic_partition for each in windows.tracker.held_up(1.0)]
+    assert [(P0, 0, 1.0)] == windows.held_up(1.0)
 
 
 def test_earlier_delivery_that_is_still_held_is_found() -> None:

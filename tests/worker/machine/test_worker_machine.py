@@ -33,7 +33,7 @@ from sharecons.worker.outcomes import (
     RetryAfter,
 )
 from sharecons.worker.retry_topics import RetryTopics
-from tests.worker.machine.simulated_worker import SimulatedWorker
+from tests.worker.machine.simulated_worker import SimulatedWorker, retry_record
 
 ERROR = TimeoutError("slow")
 POLICY = RetryPolicy(max_attempts=2, initial=10.0, jitter=0.0)
@@ -362,10 +362,21 @@ def test_record_that_holds_up_its_partition_is_logged_once() -> None:
     (warning,) = worker.machine.on_assignment(frozenset(), 5.0)
 
     assert isinstance(warning, Warn)
-    assert {"topic": "orders", "partition": 0, "offset": 0, "seconds": 5} == (
-        warning.fields
-    )
+    fields = {"topic": "orders", "partition": 0, "offset": 0, "delivery_count": 1}
+    assert {**fields, "seconds": 5} == warning.fields
     assert [] == worker.machine.on_assignment(frozenset(), 6.0)
+
+
+def test_copy_that_holds_up_its_retry_topic_is_logged_with_its_origin() -> None:
+    worker = new_worker(retry_topics=TOPICS)
+    worker.machine.window.window = 10
+    worker.take([retry_record(offset, 90.0, 0.0) for offset in range(3, 12)])
+
+    (warning,) = worker.machine.on_assignment(frozenset(), 5.0)
+
+    assert isinstance(warning, Warn)
+    assert ("later", 3) == (warning.fields["topic"], warning.fields["offset"])
+    assert "orders-0@3" == warning.fields["origin"]
 
 
 def steps_of(function: Callable[[], object]) -> int:
