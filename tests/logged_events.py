@@ -42,6 +42,7 @@ LOGGERS = {
     "sharecons.worker.blocked_loop": RUNNER,
     "sharecons.worker.failure_log": RUNNER,
     "sharecons.worker.full_queues": RUNNER,
+    "sharecons.worker.long_calls": RUNNER,
     "sharecons.worker.machine.ends": RUNNER,
     "sharecons.worker.machine.stalls": RUNNER,
     "sharecons.worker.threads": RUNNER,

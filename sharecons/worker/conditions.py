@@ -9,7 +9,7 @@ as a tuple. What must be known while the event loop is blocked is read by any th
 the connection, the time since the event loop ran.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, final
 
 from sharecons.record import TopicPartition
@@ -20,7 +20,7 @@ from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.missing_topics import MissingTopicsWatch
 from sharecons.worker.positions import item_text
 
-__all__ = ["Condition", "RunningCall", "WorkerConditions"]
+__all__ = ["Condition", "WorkerConditions"]
 
 
 class Condition(NamedTuple):
@@ -36,25 +36,6 @@ class Condition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.name}: {self.text}"
-
-
-class RunningCall(NamedTuple):
-    """A call of a handler that has not ended.
-
-    Attributes:
-        seconds: since it began.
-        handler: its name.
-        argument: the record, or the records, as text.
-        is_abandoned: it was cancelled, and goes on in its thread.
-        concurrency: how many calls of the handler can run at a time; None if only the
-            worker limits them.
-    """
-
-    seconds: float
-    handler: str
-    argument: str
-    is_abandoned: bool
-    concurrency: int | None
 
 
 @final
@@ -84,72 +65,24 @@ class WorkerConditions:
     def look(
         self,
         now: float,
-        calls: Iterable[RunningCall],
         held_up: Iterable[HeldUp],
-        full: Mapping[str, str],
+        others: Mapping[str, str],
     ) -> None:
         """Look at the records that the worker holds; call this once a second.
 
         Args:
             now: the time, in seconds of any clock.
-            calls: the calls that have run for longer than `call_limit`.
             held_up: the partitions whose windows are nearly full.
-            full: texts about handlers that receive no further records, by condition.
+            others: texts by condition, of `LongCalls` and `FullQueues`.
         """
         self._topics.look(now)
-        calls = tuple(calls)
         found = {
             "missing-topics": self._topics.problem(now),
-            "stuck-handler": self._stuck_handler(calls),
-            "busy-handlers": self._busy_handlers(calls),
             "held-window": self._held_window(now, held_up),
-            **full,
+            **others,
         }
         self._found = tuple(
             Condition(name, text) for name, text in found.items() if text is not None
-        )
-
-    @property
-    def call_limit(self) -> float | None:
-        """Seconds after which a call is one of the `calls` of `look`; None for never.
-
-        Without `stuck_after`, that is the duration of a lock.
-        """
-        return self.policy.stuck_after or self._access.member.lock_duration
-
-    def _busy_handlers(self, calls: Sequence[RunningCall]) -> str | None:
-        lock = self._access.member.lock_duration
-        if self.policy.stuck_after is not None or lock is None or not calls:
-            return None
-        longest = max(calls)
-        number = sum(call.handler == longest.handler for call in calls)
-        if longest.concurrency is None or number < longest.concurrency:
-            number, (_, concurrency) = len(calls), self.threads()
-            if number < concurrency:
-                return None
-        which = "the only call has" if number == 1 else f"all {number} calls have"
-        return (
-            f"{which} run for longer than a lock lasts ({lock:g} s), handler "
-            f"{longest.handler} for {longest.seconds:.0f} s, with {longest.argument}; "
-            "no further record is processed until one ends. Look what they wait for, "
-            "and give them a timeout; if they are meant to take that long, set "
-            "stuck_after (--stuck-after) above the longest"
-        )
-
-    def _stuck_handler(self, calls: Iterable[RunningCall]) -> str | None:
-        limit = self.policy.stuck_after
-        if limit is None:
-            return None
-        stuck = [call for call in calls if call.seconds > limit]
-        if not stuck:
-            return None
-        longest = max(stuck)
-        place = ", in a thread that was cancelled" if longest.is_abandoned else ""
-        more = f"; {len(stuck) - 1} more are stuck" if len(stuck) > 1 else ""
-        return (
-            f"handler {longest.handler} has run for {longest.seconds:.0f} s, more than "
-            f"stuck_after={limit:g}, with {longest.argument}{place}{more}; give what "
-            "it waits for a timeout"
         )
 
     def _held_window(self, now: float, held_up: Iterable[HeldUp]) -> str | None:

@@ -72,20 +72,20 @@ class FullQueues:
 
 def _reason(queue: HandlerQueue) -> tuple[str, str]:
     """Return why a handler is full, and what to do."""
+    waits: list[str] = []
+    if queue.waiting_count:
+        waits.append(f"{queue.waiting_count} records wait for their next attempt")
     longest = queue.first_of_longest_lane()
-    behind = ""
     if longest is not None:
         first, count = longest
-        behind = (
-            f", and {queue.blocked_count} behind a record with their key, {count} of "
-            f"them behind {item_text(first)}"
+        waits.append(
+            f"{queue.blocked_count} records wait behind another one of their key, "
+            f"{count} of them behind {item_text(first)}"
         )
-    if queue.has_all_bytes:
-        waits = f"{queue.waiting_count} records wait for their next attempt{behind}"
-        reason = f"{waits}; all have {queue.held_bytes} bytes of {queue.max_bytes}"
-        advice = "raise max_held_bytes"
-        if not queue.settings.retry_topics and not queue.settings.key_order:
-            advice += ", or pass retry_topics, in which records can wait"
-        return reason, advice
-    reason = f"{queue.waiting_count} records wait for their next attempt{behind}"
-    return reason, "make its handler quicker, or use more keys"
+    reason = ", and ".join(waits)
+    if not queue.has_all_bytes:
+        return reason, "make its handler quicker, or use more keys"
+    advice = "raise max_held_bytes"
+    if not queue.settings.retry_topics and not queue.settings.key_order:
+        advice += ", or pass retry_topics, in which records can wait"
+    return f"{reason}; all have {queue.held_bytes} bytes of {queue.max_bytes}", advice

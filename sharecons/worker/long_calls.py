@@ -1,42 +1,185 @@
-"""The calls of handlers that take long, for the conditions of a worker."""
+"""Notices handlers whose calls take long, and calls that keep all others waiting.
 
-from collections.abc import Iterable, Iterator
+A call is long once it has run for `stuck_after` seconds, or without that for longer
+than a lock lasts. One long call is no problem without `stuck_after`. It is one if no
+other call can start before a long one ends.
+"""
 
-from sharecons.worker.conditions import RunningCall
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple, final
+
+from sharecons.net.io.event_loop import Clock
+from sharecons.net.problem_log import ProblemLog, ProblemTexts
 from sharecons.worker.error_text import repr_of
+from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import Call
+from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.positions import items_text
 from sharecons.worker.routes import Routes
 
-__all__ = ["long_calls"]
+__all__ = ["LongCalls"]
+
+TEXTS: Final = ProblemTexts(
+    begins="calls of a handler do not end",
+    lasts="calls of a handler still do not end",
+    ends="calls of a handler end again",
+)
 
 
-def long_calls(
-    now: float, limit: float | None, running: Iterable[Call], routes: Routes
-) -> Iterator[RunningCall]:
-    """Return the calls that have run for longer than `limit` seconds; None for none.
+class _LongCall(NamedTuple):
+    """A call of a handler that has not ended.
 
-    Threads of cancelled calls that go on are among them.
+    Attributes:
+        seconds: since it began.
+        handler: its name.
+        argument: the record, or the records, as text.
+        is_abandoned: it was cancelled, and goes on in its thread.
+        queue: of its handler.
     """
-    if limit is None:
-        return
-    for call in running:
-        if call.began < now - limit:
-            settings = call.queue.settings
-            yield RunningCall(
-                now - call.began,
-                routes.of_settings(settings).name,
-                items_text(call.items),
-                False,
-                settings.concurrency,
-            )
-    for route in routes.routes:
-        for thread in route.call.threads.abandoned if route.call.threads else ():
-            if thread.began < now - limit:
-                yield RunningCall(
-                    now - thread.began,
-                    route.name,
-                    repr_of(thread.argument),
-                    True,
-                    route.settings.concurrency,
+
+    seconds: float
+    handler: str
+    argument: str
+    is_abandoned: bool
+    queue: HandlerQueue
+
+
+class _Problem(NamedTuple):
+    """A problem with long calls.
+
+    Attributes:
+        text: for a condition: the handler, its record, and the reason.
+        reason: for a log line, which has the handler and the record in fields.
+    """
+
+    longest: _LongCall
+    text: str
+    reason: str
+    advice: str
+
+
+@final
+class LongCalls:
+    """Logs the problem, and returns it as conditions.
+
+    Args:
+        stuck_after: see `HealthPolicy`.
+        lock_duration: returns how long a lock lasts, in seconds; None if unknown.
+        concurrency: of the worker.
+    """
+
+    def __init__(
+        self,
+        log: Any,
+        clock: Clock,
+        routes: Routes,
+        scheduler: Scheduler,
+        *,
+        stuck_after: float | None,
+        lock_duration: Callable[[], float | None],
+        concurrency: int,
+    ) -> None:
+        self._clock = clock
+        self._routes = routes
+        self._scheduler = scheduler
+        self._stuck_after = stuck_after
+        self._lock_duration = lock_duration
+        self._concurrency = concurrency
+        self._log = ProblemLog(log, TEXTS)
+        self._has_problem = False
+
+    def look(self, running: Iterable[Call]) -> dict[str, str]:
+        """Return texts by condition; call this once a second.
+
+        Args:
+            running: the calls that have not ended, even if they were cancelled.
+        """
+        now, lock, limit = self._clock(), self._lock_duration(), self._stuck_after
+        if limit is not None:
+            name, quiet = "stuck-handler", 0.0
+            calls = tuple(self._longer_than(limit, now, running))
+            problem = _stuck(calls, limit) if calls else None
+        elif lock is not None:
+            # Calls that start now are long after another lock: that is no end.
+            name, quiet = "busy-handlers", 2 * lock
+            calls = tuple(self._longer_than(lock, now, running))
+            problem = self._busy(calls, lock, now) if calls else None
+        else:
+            return {}
+        if problem is None:
+            if self._has_problem and self._log.end_quiet(now, quiet):
+                self._has_problem = False
+            return {}
+        self._has_problem = True
+        longest, text, reason, advice = problem
+        self._log.on_failure(
+            name, now, handler=longest.handler, record=longest.argument, reason=reason,
+            advice=advice,
+        )  # fmt: skip
+        return {name: f"{text}; {advice}"}
+
+    def _longer_than(
+        self, limit: float, now: float, running: Iterable[Call]
+    ) -> Iterator[_LongCall]:
+        for call in running:
+            if call.began < now - limit:
+                name = self._routes.name_of(call.queue.settings)
+                text = items_text(call.items)
+                yield _LongCall(now - call.began, name, text, False, call.queue)
+        for route in self._routes.routes:
+            for thread in route.call.threads.abandoned if route.call.threads else ():
+                if thread.began < now - limit:
+                    queue = self._scheduler.queue_of(route.settings)
+                    text = repr_of(thread.argument)
+                    yield _LongCall(now - thread.began, route.name, text, True, queue)
+
+    def _busy(
+        self, calls: Sequence[_LongCall], lock: float, now: float
+    ) -> _Problem | None:
+        longest = max(calls, key=lambda call: call.seconds)
+        queue = longest.queue
+        same = [call for call in calls if call.queue is queue]
+        effect = "no further record is processed until one ends"
+        if len(same) < queue.concurrency:
+            if len(calls) >= self._concurrency:
+                same = list(calls)
+            elif _has_only_blocked(queue, same, now):
+                effect = (
+                    f"all other {queue.blocked_count} records that it holds wait "
+                    "behind these for their keys"
                 )
+            else:
+                return None
+        number = len(same)
+        which = "the only call has" if number == 1 else f"all {number} calls have"
+        which = f"{which} run for longer than a lock lasts ({lock:g} s)"
+        text = (
+            f"{which}, handler {longest.handler} for {longest.seconds:.0f} s, with "
+            f"{longest.argument}; {effect}"
+        )
+        advice = (
+            "look what they wait for, and give them a timeout; if they are meant to "
+            "take that long, set stuck_after (--stuck-after) above the longest"
+        )
+        return _Problem(longest, text, f"{which}; {effect}", advice)
+
+
+def _has_only_blocked(
+    queue: HandlerQueue, calls: Sequence[_LongCall], now: float
+) -> bool:
+    """Return whether all records that do not run wait for the keys of these calls."""
+    running = sum(not call.is_abandoned for call in calls)
+    others = queue.ready_count(now) + queue.waiting_count + queue.copying
+    return bool(queue.blocked_count) and running == queue.calls and not others
+
+
+def _stuck(calls: Sequence[_LongCall], limit: float) -> _Problem:
+    longest = max(calls, key=lambda call: call.seconds)
+    place = ", in a thread that was cancelled" if longest.is_abandoned else ""
+    more = f"; {len(calls) - 1} more are stuck" if len(calls) > 1 else ""
+    text = (
+        f"handler {longest.handler} has run for {longest.seconds:.0f} s, more than "
+        f"stuck_after={limit:g}, with {longest.argument}{place}{more}"
+    )
+    reason = f"it has run for more than stuck_after={limit:g} s{place}{more}"
+    return _Problem(longest, text, reason, "give what it waits for a timeout")

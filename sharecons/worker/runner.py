@@ -29,7 +29,7 @@ from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.locks import LockKeeper
-from sharecons.worker.long_calls import long_calls
+from sharecons.worker.long_calls import LongCalls
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
@@ -106,6 +106,15 @@ class Runner:
             options.concurrency, clock, self._next_call, self._call, self._wake
         )
         self._full = FullQueues(self._log, clock, routes.name_of)
+        self._long_calls = LongCalls(
+            self._log,
+            clock,
+            routes,
+            machine.scheduler,
+            stuck_after=conditions.policy.stuck_after,
+            lock_duration=lambda: access.member.lock_duration,
+            concurrency=options.concurrency,
+        )
         self._blocked_loop = BlockedLoopLog(
             self._log, clock, routes.name_of, conditions.loop
         )
@@ -267,12 +276,10 @@ class Runner:
             assignment = self._access.member.assignment
             now = self._clock()
             self._execute(self._machine.on_assignment(assignment, now))
-            calls = long_calls(
-                now, self._conditions.call_limit, self._slots.running, self._routes
-            )
             held_up = self._machine.window.held_up(now)
             full = self._full.look(self._machine.scheduler.queues)
-            self._conditions.look(now, calls, held_up, full)
+            long_calls = self._long_calls.look(self._slots.running)
+            self._conditions.look(now, held_up, {**long_calls, **full})
 
     def _flush_logs(self, *, at_end: bool = False) -> None:
         self._failures.flush(at_end=at_end)

@@ -15,7 +15,7 @@ from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.missing_topics import MissingTopicsWatch
 from tests.waiting import until
 from tests.worker.routes import route, working_routes
-from tests.worker.working import on_real_clock, settled, working
+from tests.worker.working import Handled, on_real_clock, settled, working
 
 pytestmark = pytest.mark.anyio
 
@@ -39,6 +39,14 @@ def text_of(conditions: tuple[Condition, ...]) -> str:
 
 async def accept(record: Record[Any, Any]) -> None:
     await anyio.lowlevel.checkpoint()
+
+
+def lines_about_calls(
+    caplog: pytest.LogCaptureFixture,
+) -> list[tuple[str, str, dict[str, Any]]]:
+    """Return level, event and fields of each."""
+    found = [each for each in caplog.records if "calls of a handler" in each.message]
+    return [(each.levelname, each.event, each.fields) for each in found]  # type: ignore[attr-defined]
 
 
 # Its life.
@@ -239,8 +247,9 @@ async def test_thread_that_goes_on_after_its_timeout_is_stuck(
 
 @pytest.mark.slow("the requests of a worker in minutes of virtual time")
 async def test_worker_whose_handlers_all_hang_is_not_ready_once_a_lock_has_ended(
-    broker: EmbeddedBroker,
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     broker.produce("orders", [b"hang"] * 3)
     leave = anyio.Event()
 
@@ -248,15 +257,18 @@ async def test_worker_whose_handlers_all_hang_is_not_ready_once_a_lock_has_ended
         await leave.wait()
 
     async with working(
-        broker, hang, within=300.0, max_wait=5.0, concurrency=2
+        broker, hang, within=600.0, max_wait=5.0, concurrency=2
     ) as worker:
         await until(lambda: worker.stats.running == 2)
         await anyio.sleep(28.0)
         assert () == worker.conditions
         await anyio.sleep(4.0)
         busy, live = worker.not_ready, worker.not_live
+        await anyio.sleep(28.0)
+        lines = lines_about_calls(caplog)
         leave.set()
         await until(lambda: not worker.not_ready, pause=0.5)
+        await until(lambda: len(lines_about_calls(caplog)) == 2, pause=5, within=300)
 
     assert ["busy-handlers"] == names(busy)
     assert () == live
@@ -265,6 +277,53 @@ async def test_worker_whose_handlers_all_hang_is_not_ready_once_a_lock_has_ended
     assert ".hang for 3" in text
     assert " s, with orders-0@" in text
     assert "; no further record is processed" in text
+    (begins,) = lines
+    assert ("WARNING", "calls of a handler do not end") == begins[:2]
+    reason = "all 2 calls have run for longer than a lock lasts (30 s); no further "
+    assert begins[2]["reason"].startswith(reason)
+    assert begins[2]["record"].startswith("orders-0@")
+    level, event, fields = lines_about_calls(caplog)[1]
+    assert ("INFO", "calls of a handler end again") == (level, event)
+    assert 25 < fields["seconds"] < 35
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_calls_that_all_take_longer_than_a_lock_have_lines_ever_more_rarely(
+    broker: EmbeddedBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    broker.produce("orders", [b"long"] * 30)
+
+    async def take_long(record: Record[Any, Any]) -> None:
+        await anyio.sleep(45.0)
+
+    async with working(
+        broker, take_long, within=2000.0, max_wait=5.0, concurrency=1
+    ) as worker:
+        await until(lambda: worker.stats.accepted == 20, pause=5, within=1500)
+        worker.stop_now()
+
+    assert ["WARNING"] * 4 == [level for level, _, _ in lines_about_calls(caplog)]
+
+
+@pytest.mark.slow("the requests of a worker in minutes of virtual time")
+async def test_key_whose_record_hangs_before_all_others_is_a_condition(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", [b"hang"] * 20, keys=[b"hot"] * 20)
+    handled = Handled(lambda record: anyio.sleep_forever())
+
+    async with working(
+        broker, handled, within=300.0, max_wait=5.0, key_order=True
+    ) as worker:
+        await until(lambda: worker.stats.held == 20)
+        await anyio.sleep(32.0)
+        busy = worker.not_ready
+        worker.stop_now()
+
+    assert ["busy-handlers"] == names(busy)
+    assert "the only call has run for longer than a lock lasts" in text_of(busy)
+    assert "all other 19 records that it holds wait behind these" in text_of(busy)
 
 
 @pytest.mark.slow("the requests of a worker in minutes of virtual time")

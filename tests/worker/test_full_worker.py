@@ -7,8 +7,14 @@ import anyio
 import pytest
 
 from sharecons import Record, RetryPolicy, RetryTopic
+from sharecons.log import get_logger
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
+from sharecons.worker.dead_letter_headers import Origin
+from sharecons.worker.full_queues import FullQueues
+from sharecons.worker.machine.handler_queue import HandlerQueue
+from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.settings import DEFAULTS
 from tests.waiting import until
 from tests.worker.working import Handled, working
 
@@ -122,3 +128,24 @@ async def test_key_that_blocks_all_that_can_be_held_is_named(
         worker.stop_now()
 
     assert "29 of them behind orders-0@0" in condition.text
+
+
+async def test_handler_with_all_blocked_records_that_it_can_hold_has_a_hot_key() -> (
+    None
+):
+    queue = HandlerQueue(DEFAULTS, concurrency=2, max_bytes=1000, max_blocked=3)
+    for offset in range(4):
+        record = Origin("orders", 0, offset, "billing", 1, "", None)
+        queue.add(WorkItem(record, 10, lane=b"hot"))
+    queue.next_call(0.0, False)
+    times = iter((0.0, 9.0, 11.0))
+    full = FullQueues(get_logger(__name__), lambda: next(times), lambda _: "charge")
+
+    assert {} == full.look([queue])
+    assert {} == full.look([queue])
+    text = (
+        "handler charge receives no further records for 11 s: 3 records wait behind "
+        "another one of their key, 3 of them behind orders-0@0; make its handler "
+        "quicker, or use more keys"
+    )
+    assert {"hot-key": text} == full.look([queue])
