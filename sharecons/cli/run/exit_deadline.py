@@ -14,10 +14,15 @@ waits for a second more."""
 AT_ONCE: Final = 1.0
 """Seconds from the second signal to the end, to release records and to leave."""
 
+REPORT_TIMEOUT: Final = 1.0
+"""Seconds for the report: a blocked thread can hold the lock of the log."""
+
 
 @final
 class ExitDeadline:
     """Ends this process without cleaning up; locks of records end by themselves.
+
+    Any thread can use it.
 
     Args:
         report: called, in a thread, just before the end.
@@ -25,19 +30,25 @@ class ExitDeadline:
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
-        self._timer: threading.Timer | None = None
+        self._exiting = threading.Lock()
 
     def set(self, seconds: float, code: int, what: str = "handlers") -> None:
         """End the process after `seconds` with an exit code.
 
-        Replaces an earlier deadline. `what` is what the process then waits for.
+        The earliest of several deadlines ends it. `what` is what the process then waits
+        for.
         """
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = threading.Timer(seconds, self._exit, (seconds, code, what))
-        self._timer.daemon = True
-        self._timer.start()
+        timer = threading.Timer(seconds, self._exit, (seconds, code, what))
+        timer.daemon = True
+        timer.start()
 
     def _exit(self, seconds: float, code: int, what: str) -> None:
-        self._report(f"{what} did not end in {seconds:g} s; the process exits")
+        if not self._exiting.acquire(blocking=False):
+            return  # another deadline is writing its line
+        write = threading.Thread(target=self._write, args=(seconds, what), daemon=True)
+        write.start()
+        write.join(REPORT_TIMEOUT)
         os._exit(code)
+
+    def _write(self, seconds: float, what: str) -> None:
+        self._report(f"{what} did not end in {seconds:g} s; the process exits")

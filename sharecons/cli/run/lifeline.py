@@ -2,8 +2,9 @@
 
 The supervisor holds one end; the process has the other end as standard input. The
 system closes the supervisor's end when it ends, even by SIGKILL; then the process stops
-as after SIGTERM. The supervisor sends the numbers of requests, one a line; the process
-responds with a report, one a line (`report`). `socketpair` exists on Linux and macOS.
+as after SIGTERM, or exits if its event loop is blocked. The supervisor sends the
+numbers of requests, one a line; the process responds with a report, one a line
+(`report`). `socketpair` exists on Linux and macOS.
 """
 
 import os
@@ -35,11 +36,14 @@ class Lifeline:
 
     It has a thread of its own, so that it also responds while a handler blocks the
     event loop.
+
+    Attributes:
+        on_lost: is called in this thread when the supervisor has died, before SIGTERM.
     """
 
     def __init__(self, connection: socket.socket, on_lost: Callable[[], None]) -> None:
         self._connection = connection
-        self._on_lost = on_lost
+        self.on_lost = on_lost
         self._respond: Respond | None = None
         self._lock = threading.Lock()
         self._can_send = True
@@ -76,7 +80,7 @@ class Lifeline:
             *requests, received = (received + chunk).split(b"\n")
             if requests:
                 self.report(int(requests[-1]))
-        self._on_lost()
+        self.on_lost()
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _receive(self) -> bytes:

@@ -61,7 +61,8 @@ def _run(options: argparse.Namespace, pages: "HealthPages | None") -> int:
     lifeline: Lifeline | None = None
     is_supervised = options.process is not None
     if is_supervised:
-        lifeline = watch_lifeline(lambda: _log.warning("the supervisor has died"))
+        deadline = ExitDeadline(_log.error)
+        lifeline = watch_lifeline(lambda: _on_lost(deadline, options.grace, _log))
     try:
         worker = build_worker(options, _member_id(options))
     except TargetError as error:
@@ -86,6 +87,12 @@ def _run(options: argparse.Namespace, pages: "HealthPages | None") -> int:
     finally:
         if lifeline is not None:
             lifeline.report()  # what was counted until the end
+
+
+def _on_lost(deadline: ExitDeadline, grace: float, log: Any) -> None:
+    """Exit after the grace period, even if the event loop is blocked at SIGTERM."""
+    deadline.set(grace + MARGIN, ExitCode.FAILED)
+    log.warning("the supervisor has died")
 
 
 def _member_id(options: argparse.Namespace) -> str | None:
@@ -114,6 +121,9 @@ class _Process:
         self._code = int(ExitCode.SUCCESS)
         self._is_stopping = False
         self._is_live = True
+        self._grace = min(options.grace, worker.shutdown_grace)
+        if lifeline is not None:
+            lifeline.on_lost = lambda: _on_lost(self._exit, self._grace, self._log)
 
     async def run(self) -> ExitCode:
         # This now decides about signals: it also ends the process if the worker does
@@ -184,9 +194,8 @@ class _Process:
             worker.stop_now()
             return
         self._is_stopping = True
-        grace = min(self._options.grace, worker.shutdown_grace)
         self._log.info("signal received", signal=received.name)
-        self._exit.set(grace + MARGIN, ExitCode.FAILED)
+        self._exit.set(self._grace + MARGIN, ExitCode.FAILED)
         worker.stop()
 
     # Health and progress.

@@ -12,7 +12,7 @@ from urllib.request import urlopen
 from sharecons.testing import EmbeddedBroker
 from tests.waiting import until_true
 
-__all__ = ["TIMEOUT", "Command", "new_broker", "running"]
+__all__ = ["TIMEOUT", "Command", "is_alive", "new_broker", "running"]
 
 TIMEOUT = 30.0
 APP = Path(__file__).with_name("app.py")
@@ -28,6 +28,14 @@ def new_broker(records=0, partitions=4):
         if records:
             broker.produce("orders", [b"x"] * records)
         yield broker
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Command:

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from tests.cli.run.running import TIMEOUT, new_broker, running
+from tests.cli.run.running import TIMEOUT, is_alive, new_broker, running
 from tests.scenarios.queue import Queue
 from tests.waiting import until_true
 
@@ -93,6 +93,20 @@ def test_processes_stop_when_the_supervisor_is_killed(broker, tmp_path):
         command.wait_until_ended(lambda: len(command.events("worker ended")) == 2)
 
         assert 2 == len(command.events("the supervisor has died"))
+
+
+def test_blocked_process_ends_after_its_supervisor_was_killed(broker, tmp_path):
+    options = ("--processes", "2", "--grace", "0")
+    with running(broker, tmp_path, "app:block", *options) as command:
+        broker.produce("orders", [b"x"])
+        command.wait_for("begin", 1)
+        (pid,) = pids(command, "begin")
+        command.process.kill()
+        command.process.wait()
+        command.wait_until_ended(lambda: not is_alive(pid))
+
+        (event,) = command.events("handlers did not end in 4 s; the process exits")
+        assert ("error", "billing") == (event["level"], event["group"])
 
 
 def test_second_signal_stops_all_processes_without_waiting_for_handlers(
@@ -195,7 +209,7 @@ def test_one_scrape_has_the_sum_of_four_processes(broker, tmp_path):
 
 
 def test_process_that_blocks_its_event_loop_is_named(broker, tmp_path):
-    options = ("--processes", "2", "--health-port", "0")
+    options = ("--processes", "2", "--health-port", "0", "--grace", "0")
     with running(broker, tmp_path, "app:block", *options) as command:
         command.wait_until(lambda: (200, "ok\n") == command.get("/readyz"))
         broker.produce("orders", [b"x"])
@@ -205,6 +219,9 @@ def test_process_that_blocks_its_event_loop_is_named(broker, tmp_path):
         assert "the event loop has been blocked for" in command.get("/livez")[1]
         assert command.get("/livez")[1].startswith("process ")
         assert 1 == scrape(command)['live{group="billing"}']
+        (pid,) = pids(command, "begin")
+        os.kill(pid, signal.SIGKILL)
+        command.stop()
 
 
 def test_used_health_port_of_several_processes_is_a_usage_error(broker, tmp_path):

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 import pytest
 
 from sharecons.cli.run.supervisor import ProcessStartError, Supervisor
+from tests.cli.run.running import is_alive
 from tests.waiting import until_true
 
 pytestmark = [
@@ -85,14 +86,6 @@ def supervise(directory, count=1, mode="work", grace=5.0, watched=""):
         process.communicate()
         pids = [pid for i in range(count) for pid in supervised.pids(i)]
         supervised.wait_until(lambda: not any(is_alive(pid) for pid in pids))
-
-
-def is_alive(pid):
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
