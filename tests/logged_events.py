@@ -59,6 +59,7 @@ WITHOUT_TEXT = {
 
 RELAYS = {
     ("sharecons.cli.run.exit_deadline", "_report"): "ERROR",
+    ("sharecons.cli.run.supervisor", "_fail"): "ERROR",
     ("sharecons.cli.run.supervisor", "_report"): "INFO",
     ("sharecons.cli.run.supervisor", "_warn"): "WARNING",
     ("sharecons.worker.machine.ends", "Warn"): "WARNING",

@@ -44,6 +44,7 @@ The shell around them:
 - `take_loop`: takes records from the member.
 - `undelivered`: records whose last delivery ends before they are taken.
 - `slots`: the tasks that call handlers.
+- `running_records`: the records in calls, in a file that outlives the process.
 - `middleware_chain`: calls a handler within middleware.
 - `handler_function`: a handler as a coroutine function, with a time limit.
 - `handler_results`: results with which a record must not be accepted.

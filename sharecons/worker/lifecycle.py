@@ -25,6 +25,7 @@ from sharecons.worker.life_log import LifeLog
 from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.meters import Meters, MetricValues, add_gauges
 from sharecons.worker.runner import Runner
+from sharecons.worker.running_records import RunningRecords
 from sharecons.worker.stats import WorkerStats
 
 __all__ = ["WorkerLifecycle"]
@@ -35,6 +36,8 @@ class WorkerLifecycle(WorkerHealth, ABC):
 
     Attributes:
         handle_signals: stop on SIGTERM and SIGINT. Can be set until the worker starts.
+        running_records: has the records in calls, for a supervisor that outlives this
+            process; or None. Can be set until the worker starts.
     """
 
     def __init__(
@@ -51,6 +54,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
             latencies = meters.acknowledgement_latencies
             access.member.recorder.acknowledgement_latencies = latencies
         self.handle_signals = handle_signals
+        self.running_records: RunningRecords | None = None
         self._runner: Runner | None = None
         self._is_started = False
         self._stop_requested = False

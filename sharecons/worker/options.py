@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from sharecons.worker.meters import Meters
 from sharecons.worker.routes import Routes
+from sharecons.worker.running_records import RunningRecords
 
 __all__ = ["WorkerOptions"]
 
@@ -17,6 +18,7 @@ class WorkerOptions:
         max_bytes: see `WorkerMachine`.
         shutdown_grace: seconds for handlers to finish when the worker stops.
         meters: count what becomes of the records; None without metrics.
+        running_records: has the records in calls, for a supervisor; or None.
     """
 
     concurrency: int
@@ -24,3 +26,4 @@ class WorkerOptions:
     shutdown_grace: float
     routes: Routes
     meters: Meters | None = None
+    running_records: RunningRecords | None = None

@@ -119,6 +119,8 @@ class Runner:
             self._log, clock, routes.name_of, conditions.loop
         )
         self._slots.on_long_step = self._blocked_loop.on_long_step
+        self._running_records = options.running_records
+        self._slots.running_records = options.running_records
         self._executor = Executor(
             machine,
             CopyWriter(producer, access.group_id, machine.decisions, observer),
@@ -292,6 +294,11 @@ class Runner:
     def _on_threads(self, settings: HandlerSettings, count: int) -> None:
         """Use fewer slots while threads of a handler's cancelled calls run."""
         self._machine.scheduler.queue_of(settings).unusable = count
+        if self._running_records is not None:
+            threads = [route.call.threads for route in self._routes.routes]
+            self._running_records.set_threads(
+                call.argument for each in threads if each for call in each.abandoned
+            )
         self._wake()
 
     # Records and their locks.

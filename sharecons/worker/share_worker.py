@@ -305,6 +305,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             shutdown_grace=self._shutdown_grace,
             routes=self._registry.routes,
             meters=self._meters,
+            running_records=self.running_records,
         )
         return Runner(
             self._access,

@@ -18,6 +18,7 @@ from anyio.lowlevel import checkpoint
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.blocked_loop import LONG_STEP
 from sharecons.worker.machine.item import Call, WorkItem
+from sharecons.worker.running_records import RunningRecords
 from sharecons.worker.self_cancel import SlotTask, undo_self_cancel
 
 __all__ = ["CallSlot", "CallSlots"]
@@ -32,14 +33,16 @@ class CallSlot:
 
     Attributes:
         call: the present call, or None.
+        entry: its entry in the running records; 0 without them.
         scope: cancels the call, and with it the slot.
         wakeup: set when the slot has a new call, or must end.
     """
 
-    __slots__ = ("call", "scope", "wakeup")
+    __slots__ = ("call", "entry", "scope", "wakeup")
 
-    def __init__(self) -> None:
+    def __init__(self, entry: int) -> None:
         self.call: Call | None = None
+        self.entry = entry
         self.scope = anyio.CancelScope()
         self.wakeup = AutoResetEvent()
 
@@ -57,6 +60,7 @@ class CallSlots:
     Attributes:
         on_long_step: is called with the records of a call that did not await for
             LONG_STEP seconds or more, and with these seconds.
+        running_records: has the records of the calls, for a supervisor.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class CallSlots:
         self._make_call = make_call
         self._on_free = on_free
         self.on_long_step: Callable[[Sequence[WorkItem], float], None] | None = None
+        self.running_records: RunningRecords | None = None
         self._slots: set[CallSlot] = set()
         self._tasks: TaskGroup | None = None
         self._idle: list[CallSlot] = []
@@ -128,7 +133,8 @@ class CallSlots:
 
     def _new_slot(self) -> CallSlot:
         assert self._tasks is not None, "calls have been started"
-        slot = CallSlot()
+        running = self.running_records
+        slot = CallSlot(0 if running is None else running.new_entry())
         self._slots.add(slot)
         self._tasks.start_soon(self._run, slot)
         return slot
@@ -145,6 +151,8 @@ class CallSlots:
                 raise
         finally:
             slot.call = None
+            if self.running_records is not None:
+                self.running_records.end_entry(slot.entry)
             self._slots.discard(slot)
             if slot in self._idle:
                 self._idle.remove(slot)
@@ -163,16 +171,23 @@ class CallSlots:
     async def _make_calls(self, slot: CallSlot, task: SlotTask) -> bool:
         """Make calls while there are some; return whether the slot can make others."""
         pause_at = self._clock() + SLICE
+        running = self.running_records
         while (call := slot.call) is not None:
+            if running is not None:
+                running.write(slot.entry, call.items)
             await _InOwnContext(
                 self._make_call(call), self._on_wait, call, self.on_long_step
             )
             if slot.scope.cancel_called or not task.is_clean:
                 return False  # the next call would be cancelled
             if self._clock() >= pause_at:
+                if running is not None:
+                    running.clear(slot.entry)
                 await checkpoint()
                 pause_at = self._clock() + SLICE
             _assign(slot, self._next_call())
+        if running is not None:  # once for many calls: the next one replaces the last
+            running.clear(slot.entry)
         return True
 
 

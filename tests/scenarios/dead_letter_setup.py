@@ -59,9 +59,10 @@ class Setup:
                 yield worker
                 worker.stop()
 
-    async def wait_until_settled(self) -> None:
+    async def wait_until_settled(self, *, within: float = 15.0) -> None:
         partitions = {self.queue.topic: 1}
-        await wait_until_settled(self.admin, self.queue.group, partitions, within=15)
+        group = self.queue.group
+        await wait_until_settled(self.admin, group, partitions, within=within)
 
     async def letters(self) -> list[Any]:
         async with ShareGroupAdmin(

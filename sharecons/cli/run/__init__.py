@@ -14,6 +14,7 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 - `logs`: the format of log lines.
 - `handler_exits`: the exit code after SystemExit in a handler.
 - `start_signals`: ends the process at a signal during the import.
+- `sharecons.worker.running_records`: the records in calls when a process dies.
 - `exit_deadline`: ends a process that does not end by itself.
 """
 

@@ -218,8 +218,9 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
         help="restart when a .py file in the working directory changes; requires "
         "sharecons[reload]",
     )
-    # The supervisor passes this to its processes.
+    # The supervisor passes these to its processes.
     add("--process", type=int, help=argparse.SUPPRESS)
+    add("--running-records", type=int, help=argparse.SUPPRESS)
 
 
 def _parse_count(text: str) -> int:

@@ -1,6 +1,7 @@
 """Runs one worker: signals, health port, progress, exit code."""
 
 import argparse
+import os
 import signal
 import time
 from contextlib import ExitStack
@@ -26,6 +27,7 @@ from sharecons.log import get_logger
 from sharecons.metrics.families import MetricFamily, families_of
 from sharecons.stop_signals import received_signals
 from sharecons.worker.conditions import Condition
+from sharecons.worker.running_records import RunningRecords
 from sharecons.worker.share_worker import ShareWorker
 
 if TYPE_CHECKING:  # needs prometheus-client
@@ -76,6 +78,8 @@ def _run(options: argparse.Namespace, pages: "HealthPages | None") -> int:
     status = configure_logs(options.process, options.log_level)
     process = _Process(worker, options, None if is_supervised else status, lifeline)
     process.serve_health(pages)
+    if options.running_records is not None:
+        _share_running_records(worker, options.running_records)
     try:
         return exit_codes.run(PROGRAM, process.run)
     except (SystemExit, BaseExceptionGroup) as error:
@@ -93,6 +97,22 @@ def _on_lost(deadline: ExitDeadline, grace: float, log: Any) -> None:
     """Exit after the grace period, even if the event loop is blocked at SIGTERM."""
     deadline.set(grace + MARGIN, ExitCode.FAILED)
     log.warning("the supervisor has died")
+
+
+def _share_running_records(worker: Worker, descriptor: int) -> None:
+    """Let the supervisor name the records that are running if this process dies."""
+    try:
+        worker.running_records = RunningRecords(
+            descriptor, worker.subscription, worker.concurrency
+        )
+    except (OSError, ValueError) as error:
+        _log.warning(
+            "the supervisor will not name the records that are running if this process "
+            "dies: there is no memory for their positions",
+            error=str(error),
+        )
+    finally:
+        os.close(descriptor)
 
 
 def _member_id(options: argparse.Namespace) -> str | None:

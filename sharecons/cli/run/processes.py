@@ -41,6 +41,7 @@ def supervise(options: argparse.Namespace) -> int:
         grace=options.grace,
         report=log.info,
         warn=log.warning,
+        fail=log.error,
         changes=_changes() if options.reload else None,
     )
     try:

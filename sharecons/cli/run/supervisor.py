@@ -4,7 +4,8 @@
 to each process, which has `grace` seconds to stop. At a further one, processes get
 SIGTERM again, and SIGKILL after two seconds. They have sessions of their own, so that
 Ctrl-C on a terminal reaches them once, from here. If the supervisor itself dies,
-`lifeline` ends them. `process_reports` has what they report.
+`lifeline` ends them. `process_reports` has what they report. A process that dies leaves
+the records that it processed in a file (`sharecons.worker.running_records`).
 """
 
 import os
@@ -12,7 +13,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import IO, Final, NamedTuple
 
 import anyio
 from anyio.abc import Process, TaskGroup
@@ -22,6 +23,7 @@ from sharecons.cli.run.process_reports import ProcessReports
 from sharecons.cli.run.restarts import Next, RestartPolicy
 from sharecons.errors import Error
 from sharecons.stop_signals import received_signals
+from sharecons.worker.running_records import open_file, read_running
 
 __all__ = ["Changes", "ProcessStartError", "Supervisor"]
 
@@ -44,17 +46,36 @@ class ProcessStartError(Error):
     """A process cannot be started."""
 
 
+class _End(NamedTuple):
+    """The end of a process.
+
+    Attributes:
+        code: its exit code, or a negative signal; of a process that was to stop, what
+            counts for the command.
+        text: its exit code or signal, as a text.
+        ran_for: the seconds since its start.
+        records: in calls at its end; None for none.
+    """
+
+    code: int
+    text: str
+    ran_for: float
+    records: str | None
+
+
 class Supervisor:
     """Keeps processes running until a signal arrives, or until all have finished.
 
     Args:
-        command: returns the arguments of the process with this index.
+        command: returns the arguments of the process with this index. The supervisor
+            adds `--running-records FD`, the descriptor of the file for the records.
         count: how many processes run.
         grace: seconds for a process to stop.
         margin: more seconds, for its end; then it is killed.
         report: writes a line about what happens. A line about one process has its
             index as the keyword argument `process`.
         warn: writes a line about a process that has failed.
+        fail: writes a line about a process that has died while it called handlers.
         changes: if given, the processes are restarted whenever it yields.
 
     Attributes:
@@ -70,6 +91,7 @@ class Supervisor:
         margin: float = MARGIN,
         report: Callable[..., None],
         warn: Callable[..., None],
+        fail: Callable[..., None],
         changes: Changes | None = None,
     ) -> None:
         self._command = command
@@ -77,6 +99,7 @@ class Supervisor:
         self._limit = grace + margin
         self._report = report
         self._warn = warn
+        self._fail = fail
         self._changes = changes
         self._running: dict[int, Process] = {}
         self._killed: set[Process] = set()
@@ -128,60 +151,76 @@ class Supervisor:
         policy = RestartPolicy(watches_changes=self._changes is not None)
         while not self._stopping:
             changed = self._changed
-            code, ran_for = await self._run_once(index)
+            end = await self._run_once(index)
             if self._stopping:
-                self._codes.append(code)
+                self._log_records(index, end, "the command stops")
+                self._codes.append(end.code)
             elif changed.is_set():
+                self._log_records(index, end, "it restarts")
                 policy.reset()
             else:
-                follows, delay = policy.after_end(code, ran_for)
-                (self._report if follows is Next.FINISHED else self._warn)(
-                    f"process {index} ended ({_end(code)}); {_next(follows, delay)}",
-                    process=index,
-                )
+                follows, delay = policy.after_end(end.code, end.ran_for)
+                then = _next(follows, delay)
+                if not self._log_records(index, end, then):
+                    (self._report if follows is Next.FINISHED else self._warn)(
+                        f"process {index} ended ({end.text}); {then}", process=index
+                    )
                 if follows in (Next.FINISHED, Next.STOP_ALL):
                     self.reports.finish(index)
-                    self._codes.append(code)
+                    self._codes.append(end.code)
                     if follows is Next.STOP_ALL:
                         self._stop(tasks, self._limit)
                     return
                 if await self._wait(follows, delay, changed):
                     policy.reset()
 
-    async def _run_once(self, index: int) -> tuple[int, float]:
-        """Run a process; return its exit code, and for how many seconds it ran."""
+    def _log_records(self, index: int, end: _End, then: str) -> bool:
+        """Log the end of a process with the records in calls, if there are any."""
+        if end.records is not None:
+            self._fail(
+                f"process {index} ended ({end.text}) while handlers ran; {then}",
+                process=index,
+                records=end.records,
+            )
+        return end.records is not None
+
+    async def _run_once(self, index: int) -> _End:
+        """Run a process until it ends."""
         began = time.monotonic()
-        process = await self._start(index)
-        self._running[index] = process
-        if self._stopping:  # since open_process began
-            _send(process, signal.SIGTERM)
-        code = await process.wait()
-        del self._running[index]
+        with _open_file(index) as file:
+            process = await self._start(index, file)
+            self._running[index] = process
+            if self._stopping:  # since open_process began
+                _send(process, signal.SIGTERM)
+            code = await process.wait()
+            del self._running[index]
+            records = read_running(file)
         await self.reports.close(index)
+        text = _end(code)
         if process in self._killed:
             self._killed.discard(process)
             code = ExitCode.FAILED
         elif self._stopping and code == -signal.SIGTERM:
             code = ExitCode.SUCCESS  # it was still starting, and held no records
-        return code, time.monotonic() - began
+        return _End(code, text, time.monotonic() - began, records)
 
-    async def _start(self, index: int) -> Process:
+    async def _start(self, index: int, file: IO[bytes]) -> Process:
         # The process has the other end of the connection alone: it ends with us.
         stdin = self.reports.open(index)
+        descriptor = file.fileno()
         try:
             # A process that has started must be known here, to be killed.
             with anyio.CancelScope(shield=True):
                 return await anyio.open_process(
-                    self._command(index),
+                    [*self._command(index), f"--running-records={descriptor}"],
                     stdin=stdin.fileno(),
                     stdout=None,
                     stderr=None,
                     start_new_session=True,
+                    pass_fds=(descriptor,),
                 )
         except OSError as error:
-            raise ProcessStartError(
-                f"process {index} cannot be started: {error}"
-            ) from error
+            raise _cannot_start(index, error) from error
         finally:
             stdin.close()
         raise AssertionError("nothing cancels the scope")
@@ -237,6 +276,17 @@ class Supervisor:
         )
         self._killed.add(process)
         _send(process, signal.SIGKILL)
+
+
+def _open_file(index: int) -> IO[bytes]:
+    try:
+        return open_file()
+    except OSError as error:
+        raise _cannot_start(index, error) from error
+
+
+def _cannot_start(index: int, error: OSError) -> ProcessStartError:
+    return ProcessStartError(f"process {index} cannot be started: {error}")
 
 
 def _send(process: Process, number: signal.Signals) -> None:

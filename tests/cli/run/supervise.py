@@ -18,9 +18,9 @@ def main(directory: str, count: str, mode: str, grace: str, watched: str) -> int
         module = [sys.executable, "-m", "tests.cli.run.supervised"]
         return [*module, directory, str(index), mode]
 
-    def report(line: str, process: int | None = None) -> None:
+    def report(line: str, process: int | None = None, records: str = "") -> None:
         assert process is None or f"process {process} " in line
-        sys.stdout.write(f"{line}\n")
+        sys.stdout.write(f"{line} {records}".rstrip() + "\n")
         sys.stdout.flush()
 
     changes = None
@@ -35,6 +35,7 @@ def main(directory: str, count: str, mode: str, grace: str, watched: str) -> int
         margin=0.0,
         report=report,
         warn=report,
+        fail=report,
         changes=changes,
     )
     return anyio.run(supervisor.run)

@@ -12,7 +12,7 @@ from pathlib import Path
 from sharecons.cli.run.lifeline import watch_lifeline
 
 
-def main(directory: str, index: str, mode: str) -> None:
+def main(directory: str, index: str, mode: str, _: str = "") -> None:
     path = Path(directory) / index
 
     def write(line: str) -> None:

@@ -206,7 +206,12 @@ def test_failed_process_waits_for_a_change(tmp_path):
 @pytest.mark.anyio
 async def test_program_that_does_not_exist_is_an_error():
     supervisor = Supervisor(
-        lambda _: ["/nonexistent/program"], 2, grace=1.0, report=print, warn=print
+        lambda _: ["/nonexistent/program"],
+        2,
+        grace=1.0,
+        report=print,
+        warn=print,
+        fail=print,
     )
     with pytest.raises(ProcessStartError, match="process . cannot be started: "):
         await supervisor.run()
@@ -224,6 +229,7 @@ async def test_error_while_watching_is_not_an_error_of_a_process(tmp_path):
         grace=1.0,
         report=print,
         warn=print,
+        fail=print,
         changes=changes,
     )
     with pytest.raises(ExceptionGroup) as caught:
