@@ -34,7 +34,9 @@ def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
         "them is, and why a group makes no progress. This only reads: it locks no "
         "record and changes no state. Only the partition leaders know which records "
         "are locked, so records that are neither acknowledged nor archived are shown "
-        "as available or locked.",
+        "as available or locked. The state ends at the start offset: how many offsets "
+        "before it were archived is not stored; the metrics of `sharecons exporter` "
+        "and of workers count them.",
     )
     parser.add_argument("name", metavar="GROUP", help="a share group")
     parser.add_argument(
@@ -51,7 +53,8 @@ def add_parser(subparsers: "Subparsers") -> argparse.ArgumentParser:
         help="get the state from the share coordinator, which requires the "
         "CLUSTER_ACTION permission, or from the records of the topic "
         "__share_group_state, which requires READ; auto takes the first that is "
-        "permitted (default: %(default)s)",
+        "permitted, and reads from the records when old states were last written "
+        "(default: %(default)s)",
     )
     _add_output_options(parser)
     tables.add_options(parser)
@@ -80,7 +83,7 @@ def _add_output_options(parser: argparse.ArgumentParser) -> None:
     add(
         "--check",
         action="store_true",
-        help="exit with 1 if a partition makes no progress, or if a topic that members "
+        help="exit with 1 if a partition is stalled, or if a topic that members "
         "subscribe to does not exist",
     )
 

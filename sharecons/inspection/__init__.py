@@ -2,8 +2,8 @@
 
 `inspect_group` in `inspect` returns the status of each offset, and findings on why a
 partition makes no progress; `find_records` in `oldest` returns the oldest unsettled
-records. `gather`, `dead_letters` and `missing_topics` read the rest. The package
-`diagnosis` decides what the findings and checks are, without I/O.
+records, `states` the stored states. `gather`, `dead_letters` and `missing_topics` read
+the rest. The package `diagnosis` decides what the findings and checks are, without I/O.
 
 The other modules are imported on their own, so that a command loads only what it needs:
 
@@ -29,8 +29,9 @@ from sharecons.inspection.diagnosis.offset_states import (
     Oldest,
     PartitionInspection,
 )
-from sharecons.inspection.inspect import GroupInspection, Source, inspect_group
+from sharecons.inspection.inspect import GroupInspection, inspect_group
 from sharecons.inspection.oldest import FoundRecords, find_records
+from sharecons.inspection.states import Source
 
 __all__ = [
     "DeadLetterSettings",

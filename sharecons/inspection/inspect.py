@@ -1,10 +1,8 @@
 """Inspection of a share group: all that a client can find out about it."""
 
-import enum
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
 
 from sharecons._record import TopicPartition
 from sharecons.admin import (
@@ -16,14 +14,14 @@ from sharecons.admin import (
     Results,
     ShareGroup,
     ShareGroupAdmin,
-    SharePartitionState,
 )
-from sharecons.errors import AuthorizationError, BrokerError, Error
+from sharecons.errors import BrokerError, Error
 from sharecons.inspection.dead_letters import count_dead_letters
 from sharecons.inspection.diagnosis.dead_letter_checks import GroupDeadLetters
 from sharecons.inspection.diagnosis.findings import (
     Finding,
     findings_of,
+    may_stand_still,
     missing_topic_finding,
 )
 from sharecons.inspection.diagnosis.group_facts import (
@@ -41,39 +39,21 @@ from sharecons.inspection.diagnosis.offset_states import (
 from sharecons.inspection.gather import gather, log_bounds
 from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
 from sharecons.inspection.oldest import find_records
+from sharecons.inspection.states import (
+    Source,
+    StoredState,
+    read_states,
+    read_times_of_last_write,
+)
 from sharecons.protocol.codes import Code
-
-if TYPE_CHECKING:
-    # Loaded only if states are read from records.
-    from sharecons.admin.state_replay import RecordedState
 
 __all__ = [
     "GroupInspection",
-    "Source",
     "inspect_group",
 ]
 
 Ends = tuple[int | None, int | None]
 """The start and end offsets of a log."""
-
-
-class Source(enum.Enum):
-    """The source of states."""
-
-    AUTO = "auto"
-    """The coordinator; records if that is not allowed."""
-    COORDINATOR = "coordinator"
-    """ReadShareGroupState, which needs CLUSTER_ACTION on the cluster."""
-    RECORDS = "records"
-    """The records of `__share_group_state`, which needs READ on that topic."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _State:
-    """A state; `last_written` as in `PartitionInspection`."""
-
-    state: SharePartitionState
-    last_written: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +120,7 @@ async def inspect_group(
     wanted = _wanted(group_id, known, partitions, topics)
     entries, unread = _configs(configs, group_id)
     facts = group_facts(group, entries)
-    states, ends, source = await _states_and_ends(
+    states, ends, used = await _states_and_ends(
         admin, group_id, tuple(wanted.found), source
     )
     stable = await _stable_offsets(admin, ends, facts)
@@ -184,6 +164,8 @@ async def inspect_group(
         )
 
     seen = Results({key: inside(key) for key in wanted})
+    if source is Source.AUTO and used is Source.COORDINATOR and before is None:
+        seen = await _with_times(admin, group_id, seen, facts, at)
     since = {
         key: _unchanged_since(key, each, at, before) for key, each in seen.found.items()
     }
@@ -195,7 +177,7 @@ async def inspect_group(
     return GroupInspection(
         group=group,
         facts=facts,
-        source=source,
+        source=used,
         at=at,
         partitions=seen,
         findings={
@@ -208,6 +190,26 @@ async def inspect_group(
         unread=(*unread, *undescribed),
         dead_letters=dead_letters,
         missing_topics=missing,
+    )
+
+
+async def _with_times(
+    admin: ShareGroupAdmin,
+    group_id: str,
+    seen: Results[TopicPartition, PartitionInspection],
+    facts: GroupFacts,
+    at: float,
+) -> Results[TopicPartition, PartitionInspection]:
+    """Add when states were written, of the partitions that can stand still."""
+    keys = [key for key, each in seen.found.items() if may_stand_still(each, facts, at)]
+    times = await read_times_of_last_write(admin, group_id, keys)
+    return Results(
+        {
+            key: Result(replace(each.value, last_written=times[key]))
+            if key in times
+            else each
+            for key, each in seen.items()
+        }
     )
 
 
@@ -263,9 +265,9 @@ async def _states_and_ends(
     group_id: str,
     keys: tuple[TopicPartition, ...],
     source: Source,
-) -> tuple[Results[TopicPartition, _State], dict[TopicPartition, Ends], Source]:
+) -> tuple[Results[TopicPartition, StoredState], dict[TopicPartition, Ends], Source]:
     read, logs = await gather(
-        _states(admin, group_id, keys, source), log_bounds(admin, keys)
+        read_states(admin, group_id, keys, source), log_bounds(admin, keys)
     )
     states, source = read.value
     starts, ends = logs.value
@@ -294,48 +296,6 @@ def _offset(
     found: Results[TopicPartition, LogOffset], key: TopicPartition
 ) -> int | None:
     return found[key].value.offset if found[key].ok else None
-
-
-async def _states(
-    admin: ShareGroupAdmin,
-    group_id: str,
-    keys: tuple[TopicPartition, ...],
-    source: Source,
-) -> tuple[Results[TopicPartition, _State], Source]:
-    if source is Source.RECORDS:
-        return await _states_from_records(admin, group_id, keys), source
-    read = await admin.read_state(group_id, keys)
-    rejected = [e for e in read.errors.values() if isinstance(e, AuthorizationError)]
-    if source is Source.AUTO and rejected:
-        recorded = await _states_from_records(admin, group_id, keys)
-        for error in recorded.errors.values():
-            if isinstance(error, AuthorizationError):
-                raise _forbidden_error(group_id, rejected[0], error) from error
-        return recorded, Source.RECORDS
-    return read.map(lambda state: _State(state=state)), Source.COORDINATOR
-
-
-async def _states_from_records(
-    admin: ShareGroupAdmin, group_id: str, keys: tuple[TopicPartition, ...]
-) -> Results[TopicPartition, _State]:
-    def state(recorded: "RecordedState | None") -> _State:
-        if recorded is None:
-            nothing = SharePartitionState(start_offset=None, state_epoch=0, batches=())
-            return _State(state=nothing)
-        return _State(state=recorded.state, last_written=recorded.last_written)
-
-    return (await admin.read_state_records(group_id, keys)).map(state)
-
-
-def _forbidden_error(
-    group_id: str, rejected: AuthorizationError, also: AuthorizationError
-) -> AuthorizationError:
-    text = (
-        f"cannot read the state of group {group_id!r}: {rejected.name}, and "
-        f"{also.name} for __share_group_state; this principal needs CLUSTER_ACTION on "
-        "the cluster, or READ on that topic"
-    )
-    return AuthorizationError(text, code=rejected.code, name=rejected.name)
 
 
 def _configs(

@@ -23,7 +23,7 @@ from sharecons.escaping import escape
 from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
 from sharecons.inspection.diagnosis.findings import Severity
 from sharecons.inspection.diagnosis.formats import format_duration
-from sharecons.inspection.inspect import GroupInspection, Source
+from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
     STYLES,
     WINDOW_END,
@@ -33,6 +33,7 @@ from sharecons.inspection.offset_bars import (
 )
 from sharecons.inspection.partition_rows import statuses_of
 from sharecons.inspection.partition_table import draw_partitions, draw_ranges
+from sharecons.inspection.states import Source
 
 __all__ = ["GroupPicture", "heading_of", "remarks_of"]
 

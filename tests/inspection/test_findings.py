@@ -8,6 +8,7 @@ from sharecons.inspection.diagnosis.findings import (
     Reason,
     Severity,
     findings_of,
+    may_stand_still,
 )
 from sharecons.inspection.diagnosis.formats import format_duration
 from sharecons.inspection.diagnosis.group_facts import GroupFacts
@@ -27,6 +28,10 @@ ACKNOWLEDGED = DeliveryState.ACKNOWLEDGED
 ARCHIVED = DeliveryState.ARCHIVED
 ARCHIVING = DeliveryState.ARCHIVING
 NOW = 1_000_000.0
+LOOK = (
+    "`sharecons groups members` shows where they run; look at their /readyz and logs "
+    "for handlers that hang"
+)
 GROUP = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
 
 
@@ -69,7 +74,7 @@ def test_window_full_behind_one_record_is_stalled_with_offset_and_age():
     assert (
         "the window is full behind one record: 1,999 of 2,000 offsets are settled and "
         "wait for offset 100, 2 h 3 min old; nothing after offset 2099 is delivered "
-        "until then"
+        f"until then. `sharecons peek` shows the record; {LOOK}"
     ) == finding.text
 
 
@@ -108,7 +113,7 @@ def test_group_without_members_is_stalled_if_records_are_available():
         inspection(0, end=10, members=()), without_members
     )
     assert [Reason.SETTLED] == reasons(
-        inspection(10, end=10, members=()), without_members
+        inspection(10, end=10, members=(), log_start=10), without_members
     )
 
 
@@ -182,7 +187,9 @@ def test_state_unchanged_for_longer_than_a_lock_is_reported():
 
 
 def test_settled_partition_without_changes_is_settled():
-    assert [Reason.SETTLED] == reasons(inspection(10, end=10), unchanged_for=1e6)
+    partition = inspection(10, end=10, log_start=10)
+
+    assert [Reason.SETTLED] == reasons(partition, unchanged_for=1e6)
 
 
 def test_removed_unsettled_records_are_reported():
@@ -271,19 +278,9 @@ def test_group_that_settled_nothing_for_longer_than_a_lock_is_held():
     assert (
         "nothing was ever settled or released, and 300 offsets wait, the first is "
         "offset 5, 12 min old: its member holds records without settling them, or "
-        "cannot fetch. Look at /readyz and the logs of the members for handlers that "
-        "hang, and at consumers for records that are never acknowledged; if the "
-        "members joined just now, inspect again in 30 s"
+        f"cannot fetch. {LOOK}, and at consumers for records that are never "
+        "acknowledged; if the members joined just now, inspect again in 30 s"
     ) == finding.text
-
-
-def test_held_group_that_was_watched_has_no_doubt_about_its_members():
-    partition = settled_nothing(5, 305, age=720, members=("ann", "bob"))
-    (finding,) = found(partition, FROM_START, unchanged_for=60)
-
-    assert finding.text.startswith("for longer than a lock lasts, nothing was ever")
-    assert "its 2 members hold records" in finding.text
-    assert "joined just now" not in finding.text
 
 
 @pytest.mark.parametrize(("age", "unchanged"), [(5, None), (5, 3600), (3600, 5)])
@@ -334,9 +331,40 @@ def test_group_that_has_just_joined_can_be_without_an_assignment():
 
 
 def test_new_record_of_a_group_that_was_idle_for_long_is_no_missing_progress():
-    partition = inspection(10, end=11, age=1)
+    partition = inspection(10, end=11, age=1, log_start=10)
 
     assert [Reason.WORKING] == reasons(partition, unchanged_for=3600)
     assert [Reason.NO_PROGRESS] == reasons(
-        inspection(10, end=11, age=60), unchanged_for=3600
+        inspection(10, end=11, age=60, log_start=10), unchanged_for=3600
     )
+
+
+# Records before the start.
+
+
+def test_group_that_began_after_records_has_their_number_until_it_settles_one():
+    (finding,) = found(inspection(20, end=20), AT_END)
+    settled = inspection(20, (20, 20, ACKNOWLEDGED, 1), end=21)
+
+    assert (Reason.SKIPPED, Severity.NOTE) == (finding.reason, finding.severity)
+    assert finding.text.startswith(
+        "the group began at offset 20, by share.auto.offset.reset (now latest) or by a "
+        "reset of its offsets, and has settled nothing since: 20 offsets in the log "
+        "before it, which it never receives"
+    )
+    assert [Reason.SETTLED] == reasons(settled, AT_END)
+    assert [Reason.SETTLED] == reasons(inspection(20, end=20, log_start=20), AT_END)
+
+
+def test_group_that_began_at_an_unknown_offset_has_the_size_of_the_log():
+    (finding,) = found(settled_nothing(None, 300), AT_END)
+
+    assert "records before it (the log has 300 offsets now) are never" in finding.text
+
+
+def test_only_partitions_with_members_and_old_records_may_stand_still():
+    assert may_stand_still(inspection(0, end=9, age=31), GROUP, NOW)
+    assert may_stand_still(inspection(0, end=9), GROUP, NOW), "its age is unknown"
+    assert not may_stand_still(inspection(0, end=9, age=29), GROUP, NOW)
+    assert not may_stand_still(inspection(0, end=9, age=31, members=()), GROUP, NOW)
+    assert not may_stand_still(inspection(9, end=9), GROUP, NOW)

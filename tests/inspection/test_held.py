@@ -1,5 +1,6 @@
 """Groups that settle nothing: new, idle, or held by members; on both Kafkas."""
 
+import json
 import time
 from datetime import timedelta
 
@@ -68,6 +69,14 @@ async def finding_of(admin, queue):
     return findings[TopicPartition(queue.topic, 0)][0]
 
 
+async def finding_with(reason, admin, queue):
+    """Inspect, each time without an earlier inspection, until a finding has it."""
+    with anyio.fail_after(15):
+        while (finding := await finding_of(admin, queue)).reason is not reason:
+            pass  # an inspection waits for brokers
+    return finding
+
+
 @pytest.mark.slow("a lock ends in real time")
 async def test_first_deploy_whose_handlers_hang_is_held(kafka, admin):
     queue = Queue(kafka.admin, **LOCK)
@@ -82,7 +91,7 @@ async def test_first_deploy_whose_handlers_hang_is_held(kafka, admin):
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(queue.worker(hang).run)
         await began.wait()
-        finding = await finding_of(admin, queue)
+        finding = await finding_with(Reason.HELD, admin, queue)
         code = await check(kafka, queue.group)
         lag = await exported.value("lag_records")
         age = await exported.value("oldest_unsettled_age_seconds")
@@ -93,6 +102,77 @@ async def test_first_deploy_whose_handlers_hang_is_held(kafka, admin):
     assert "3 offsets wait, the first is offset 0, 10 min" in finding.text
     assert (1, 3) == (code, lag)
     assert 600 <= age < 700
+
+
+@pytest.mark.slow("its member joins")
+async def test_new_group_on_an_old_log_passes_the_check_for_the_time_of_a_lock(
+    kafka, admin
+):
+    queue = Queue(kafka.admin)
+    produce_of_ten_minutes_ago(kafka, queue.topic)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        await anext(aiter(consumer))
+        finding = await finding_of(admin, queue)
+        code = await check(kafka, queue.group)
+
+    assert (Reason.NOT_BEGUN, Severity.NOTE) == (finding.reason, finding.severity)
+    assert "3 offsets wait, the first is offset 0, 10 min" in finding.text
+    assert 0 == code
+
+
+@pytest.mark.slow("its member joins")
+@pytest.mark.parametrize("command", ["offsets", "describe"])
+async def test_group_that_settled_nothing_has_the_lag_of_its_whole_log(
+    kafka, admin, capsys, command
+):
+    queue = Queue(kafka.admin)
+    queue.produce([b"x"] * 5)
+    async with queue.consumer(acknowledgement="explicit") as consumer:
+        await anext(aiter(consumer))
+        servers = ["--bootstrap-server", kafka.bootstrap_servers]
+        arguments = ["groups", command, queue.group, "--json", *servers]
+        code = await to_thread.run_sync(main, arguments)
+
+    (shown,) = json.loads(capsys.readouterr().out)
+    row = shown["offsets"][0] if command == "describe" else shown
+    assert (0, None, 5) == (code, row["start_offset"], row["lag"])
+
+
+@pytest.mark.slow("a lock ends in real time")
+async def test_group_that_worked_before_it_hangs_is_found_by_the_first_inspection(
+    kafka, admin
+):
+    queue = Queue(kafka.admin, **LOCK)
+    queue.produce([b"x"] * 3)
+    began = anyio.Event()
+
+    async def hang(record):
+        if record.offset:
+            began.set()
+            await anyio.sleep_forever()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(queue.worker(hang, concurrency=1).run)
+        await began.wait()
+        finding = await finding_with(Reason.NO_PROGRESS, admin, queue)
+        tasks.cancel_scope.cancel()
+
+    assert Severity.WARNING is finding.severity
+    assert finding.text.startswith("nothing was settled or released for ")
+
+
+async def test_group_at_the_end_of_the_log_says_how_many_records_are_before_it(
+    kafka, admin
+):
+    queue = Queue(kafka.admin, **{"share.auto.offset.reset": "latest"})
+    queue.produce([b"before"] * 3)
+    async with queue.consumer() as consumer:
+        await consumer.assigned()
+        finding = await finding_of(admin, queue)
+
+    assert Reason.SKIPPED is finding.reason
+    assert "the group began at offset 3, by share.auto.offset.reset" in finding.text
+    assert "settled nothing since: 3 offsets in the log before it" in finding.text
 
 
 @pytest.mark.slow("a lock ends in real time")

@@ -1,8 +1,16 @@
 """`sharecons groups describe`, `members`, `offsets` and `state`."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
 
-from sharecons.admin import ShareGroup, ShareGroupAdmin
+from sharecons._record import TopicPartition
+from sharecons.admin import (
+    GroupOffset,
+    OffsetSpec,
+    Results,
+    ShareGroup,
+    ShareGroupAdmin,
+)
 from sharecons.cli.exit_codes import ExitCode
 from sharecons.cli.groups import rows
 from sharecons.cli.groups.output import finish, group_ids, note_groups_without
@@ -12,14 +20,19 @@ from sharecons.cli.tables import Json, Row, write
 
 __all__ = ["describe", "members", "offsets", "state"]
 
+OFFSET_RESET: Final = "share.auto.offset.reset"
+
+Lags = Mapping[tuple[str, TopicPartition], int]
+
 
 async def offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     """Show the start offset and the lag of each partition."""
     groups, others = await group_ids(admin, request)
     listed = await admin.list_share_group_offsets(*sorted(groups))
+    lags = await _lags_without_start(admin, listed)
     shown: list[Row] = []
     for group, found in listed.found.items():
-        shown += rows.offset_rows(group, found.found)
+        shown += rows.offset_rows(group, found.found, lags)
         others += found.errors.values()
     columns = rows.VERBOSE_OFFSETS if request.verbose else rows.OFFSETS
     code = await finish(
@@ -28,6 +41,42 @@ async def offsets(admin: ShareGroupAdmin, request: Request) -> ExitCode:
     without_offsets = [group for group, found in listed.found.items() if not found]
     note_groups_without(without_offsets, "offset information")
     return code
+
+
+async def _lags_without_start(
+    admin: ShareGroupAdmin, listed: Results[str, Results[TopicPartition, GroupOffset]]
+) -> Lags:
+    """Return the lag in partitions in which a group has settled nothing yet.
+
+    Brokers return none for these, as no start offset is stored. If the group begins at
+    the log's start, all records wait. Where others begin is not known. Partitions
+    without records are left out: Kafka's tool shows "-" for them.
+    """
+    keys_of = {
+        group: [key for key, one in found.found.items() if one.start_offset is None]
+        for group, found in listed.found.items()
+    }
+    groups = [group for group, keys in keys_of.items() if keys]
+    if not groups:
+        return {}
+    configs = (await admin.describe_group_configs(*groups)).found
+    from_start = [
+        group
+        for group, entries in configs.items()
+        if (entry := entries.get(OFFSET_RESET)) and entry.value == "earliest"
+    ]
+    keys = {key for group in from_start for key in keys_of[group]}
+    if not keys:
+        return {}
+    starts = (await admin.list_offsets(keys, OffsetSpec.EARLIEST)).found
+    ends = (await admin.list_offsets(keys, OffsetSpec.LATEST)).found
+    return {
+        (group, key): size
+        for group in from_start
+        for key in keys_of[group]
+        if key in starts and key in ends
+        if (size := (ends[key].offset or 0) - (starts[key].offset or 0))
+    }
 
 
 async def members(admin: ShareGroupAdmin, request: Request) -> ExitCode:
@@ -72,8 +121,9 @@ async def describe(admin: ShareGroupAdmin, request: Request) -> ExitCode:
         *sorted(groups), authorized_operations=request.verbose
     )
     listed = await admin.list_share_group_offsets(*described.found)
+    lags = await _lags_without_start(admin, listed)
     offset_rows = {
-        group: rows.offset_rows(group, listed[group].value.found)
+        group: rows.offset_rows(group, listed[group].value.found, lags)
         if listed[group].ok
         else []
         for group in described.found

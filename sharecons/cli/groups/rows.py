@@ -86,19 +86,21 @@ VERBOSE_STATE: Final = (
 
 
 def offset_rows(
-    group_id: str, offsets: Mapping[TopicPartition, GroupOffset]
+    group_id: str,
+    offsets: Mapping[TopicPartition, GroupOffset],
+    lags: Mapping[tuple[str, TopicPartition], int],
 ) -> list[Row]:
-    """Return a row for each partition."""
+    """Return a row for each partition; `lags` has the lags that brokers do not have."""
     return [
         {
             "group": group_id,
-            "topic": topic,
-            "partition": partition,
+            "topic": key.topic,
+            "partition": key.partition,
             "start_offset": offset.start_offset,
             "leader_epoch": offset.leader_epoch,
-            "lag": offset.lag,
+            "lag": lags.get((group_id, key), offset.lag),
         }
-        for (topic, partition), offset in sorted(offsets.items())
+        for key, offset in sorted(offsets.items())
     ]
 
 

@@ -13,11 +13,12 @@ offset and counts all offsets, even settled ones (KIP-932, "In-flight records"),
 single unsettled record can stall a partition. "Settled" means acknowledged or archived.
 """
 
-import enum
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from sharecons.inspection.diagnosis.finding import Finding, Reason, Severity
 from sharecons.inspection.diagnosis.formats import format_duration
 from sharecons.inspection.diagnosis.formats import format_members as _members
 from sharecons.inspection.diagnosis.formats import format_offsets as _offsets
@@ -35,51 +36,18 @@ __all__ = [
     "Reason",
     "Severity",
     "findings_of",
+    "may_stand_still",
     "missing_topic_finding",
 ]
 
+LOOK: Final = (
+    "`sharecons groups members` shows where they run; look at their /readyz and logs "
+    "for handlers that hang"
+)
+"""What to do if members hold records."""
+
 NEARLY_FULL: Final = 0.8
 """Fraction of the window above which a warning is due."""
-
-
-class Severity(enum.IntEnum):
-    """Severity of a finding; JSON has the names in lower case."""
-
-    FINE = 0
-    NOTE = 1
-    WARNING = 2
-    STALLED = 3
-
-
-class Reason(enum.Enum):
-    """Subject of a finding; JSON has the values."""
-
-    SETTLED = "settled"
-    WORKING = "working"
-    NOT_BEGUN = "not_begun"
-    HELD = "held"
-    OPEN_TRANSACTION = "open_transaction"
-    UNSEEN_LOG = "unseen_log"
-    REMOVED = "removed"
-    ARCHIVED = "archived"
-    HELD_UP = "held_up"
-    MAY_BE_LOCKED = "may_be_locked"
-    NO_PROGRESS = "no_progress"
-    DELIVERY_LIMIT = "delivery_limit"
-    WINDOW_NEARLY_FULL = "window_nearly_full"
-    WINDOW_FULL = "window_full"
-    UNASSIGNED = "unassigned"
-    NO_MEMBERS = "no_members"
-    MISSING_TOPIC = "missing_topic"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """A statement about one partition, or about a topic that does not exist."""
-
-    reason: Reason
-    severity: Severity
-    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +124,17 @@ def findings_of(
     return tuple(sorted(found, key=lambda each: -each.severity) or [_no_problem(case)])
 
 
+def may_stand_still(
+    partition: PartitionInspection, group: GroupFacts, now: float
+) -> bool:
+    """Return True if a record waits for longer than a lock lasts, or of unknown age.
+
+    Whether the partition stands still depends on when its state was written.
+    """
+    case = _Case(partition=partition, group=group, now=now, unchanged_for=math.inf)
+    return bool(case.unsettled and partition.members) and case.waits_longer_than_a_lock
+
+
 def missing_topic_finding(subscribers: int) -> Finding:
     """Return the finding about a topic that does not exist."""
     verb = "subscribes" if subscribers == 1 else "subscribe"
@@ -179,22 +158,33 @@ def _not_started(case: _Case) -> Iterator[Finding]:
         yield _finding(Reason.NOT_BEGUN, Severity.NOTE, text + _beginning(case))
 
 
+def _skipped(case: _Case) -> Iterator[Finding]:
+    """Report records before the start of a group that has settled nothing yet."""
+    start, log_start = case.partition.start_offset, case.partition.log_start_offset
+    if start is None or log_start is None or start <= log_start:
+        return
+    if any(each.delivery_count is not None for each in case.partition.ranges):
+        return  # settled records are before the start as well
+    skipped, reset = _offsets(start - log_start), case.group.offset_reset
+    now = "" if reset is None else f" (now {reset})"
+    text = (
+        f"the group began at offset {start}, by share.auto.offset.reset{now} or by a "
+        f"reset of its offsets, and has settled nothing since: {skipped} in the log "
+        "before it, which it never receives. To process them, stop the members and use "
+        "`sharecons groups reset-offsets`"
+    )
+    yield _finding(Reason.SKIPPED, Severity.NOTE, text)
+
+
 def _held_text(case: _Case) -> str:
     members, lock = len(case.partition.members), case.group.lock_duration or 0.0
     its = "its member holds" if members == 1 else f"its {members:,} members hold"
-    known = "" if case.unchanged_for is None else "for longer than a lock lasts, "
-    text = (
-        f"{known}nothing was ever settled or released, and {_offsets(case.unsettled)} "
-        f"wait, the first is {case.first}: {its} records without settling them, or "
-        "cannot fetch. Look at /readyz and the logs of the members for handlers that "
-        "hang, and at consumers for records that are never acknowledged"
+    return (
+        f"nothing was ever settled or released, and {_offsets(case.unsettled)} wait, "
+        f"the first is {case.first}: {its} records without settling them, or cannot "
+        f"fetch. {LOOK}, and at consumers for records that are never acknowledged; if "
+        f"the members joined just now, inspect again in {format_duration(lock)}"
     )
-    if case.unchanged_for is None:
-        text += (
-            "; if the members joined just now, inspect again in "
-            f"{format_duration(lock)}"
-        )
-    return text
 
 
 def _beginning(case: _Case) -> str:
@@ -206,10 +196,14 @@ def _beginning(case: _Case) -> str:
         return f"; {_offsets(case.unsettled)} wait, the first is {case.first}"
     if reset is None or reset == "earliest":
         return ""
+    start, end = case.partition.log_start_offset, case.partition.end_offset
+    known = ""
+    if start is not None and end is not None:
+        known = f" (the log has {_offsets(end - start)} now)"
     return (
         f". It begins by share.auto.offset.reset={reset}, and where that is, is stored "
-        "with the first settled record: records before it are never delivered (to "
-        "process them, stop the members and use groups reset-offsets), and records "
+        f"with the first settled record: records before it{known} are never delivered "
+        "(to process them, stop the members and use groups reset-offsets), and records "
         "after it that members hold are only found by --watch and by the exporter"
     )
 
@@ -272,7 +266,8 @@ def _window(case: _Case) -> Iterator[Finding]:
     text = (
         f"the window is full behind {behind}: {case.settled:,} of {window:,} offsets "
         f"are settled and wait for {case.first}; nothing after offset "
-        f"{_last_of_window(case.partition)} is delivered until then"
+        f"{_last_of_window(case.partition)} is delivered until then. `sharecons peek` "
+        f"shows the record; {LOOK}"
     )
     yield _finding(Reason.WINDOW_FULL, Severity.STALLED, text)
 
@@ -360,8 +355,7 @@ def _no_progress(case: _Case) -> Iterator[Finding]:
     text = (
         f"nothing was settled or released for {format_duration(unchanged)}, and locks "
         f"last {format_duration(lock)}: its {members} renew their locks or do not "
-        f"fetch; the first record that waits is {case.first}. Look at /readyz and the "
-        "logs of the members"
+        f"fetch; the first record that waits is {case.first}. {LOOK}"
     )
     yield _finding(Reason.NO_PROGRESS, Severity.WARNING, text)
 
@@ -378,6 +372,7 @@ _RULES: Final[tuple[Callable[[_Case], Iterator[Finding]], ...]] = (
     _archived,
     _locks,
     _not_started,
+    _skipped,
 )
 
 

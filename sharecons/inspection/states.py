@@ -1,0 +1,109 @@
+"""The states of partitions, from their share coordinator or from its records."""
+
+import enum
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import anyio
+
+from sharecons._record import TopicPartition
+from sharecons.admin import Results, ShareGroupAdmin, SharePartitionState
+from sharecons.errors import AuthorizationError, Error
+
+if TYPE_CHECKING:
+    # Loaded only if states are read from records.
+    from sharecons.admin.state_replay import RecordedState
+
+__all__ = ["Source", "StoredState", "read_states", "read_times_of_last_write"]
+
+MAX_SECONDS: Final = 5.0
+"""Seconds for reading when states were written last; it is left out afterwards."""
+
+
+class Source(enum.Enum):
+    """The source of states."""
+
+    AUTO = "auto"
+    """The coordinator; records if that is not allowed. Of partitions that can stand
+    still, the time of the last change is read from the records, if that is allowed."""
+    COORDINATOR = "coordinator"
+    """ReadShareGroupState, which needs CLUSTER_ACTION on the cluster."""
+    RECORDS = "records"
+    """The records of `__share_group_state`, which needs READ on that topic."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredState:
+    """A state; `last_written` as in `PartitionInspection`."""
+
+    state: SharePartitionState
+    last_written: int | None = None
+
+
+async def read_states(
+    admin: ShareGroupAdmin,
+    group_id: str,
+    keys: tuple[TopicPartition, ...],
+    source: Source,
+) -> tuple[Results[TopicPartition, StoredState], Source]:
+    """Return the states, and where they were read; never `AUTO`.
+
+    Raises:
+        AuthorizationError: both sources are forbidden.
+        Others as the methods of `ShareGroupAdmin`.
+    """
+    if source is Source.RECORDS:
+        return await _states_from_records(admin, group_id, keys), source
+    read = await admin.read_state(group_id, keys)
+    rejected = [e for e in read.errors.values() if isinstance(e, AuthorizationError)]
+    if source is Source.AUTO and rejected:
+        recorded = await _states_from_records(admin, group_id, keys)
+        for error in recorded.errors.values():
+            if isinstance(error, AuthorizationError):
+                raise _forbidden_error(group_id, rejected[0], error) from error
+        return recorded, Source.RECORDS
+    return read.map(lambda state: StoredState(state=state)), Source.COORDINATOR
+
+
+async def _states_from_records(
+    admin: ShareGroupAdmin, group_id: str, keys: tuple[TopicPartition, ...]
+) -> Results[TopicPartition, StoredState]:
+    def state(recorded: "RecordedState | None") -> StoredState:
+        if recorded is None:
+            nothing = SharePartitionState(start_offset=None, state_epoch=0, batches=())
+            return StoredState(state=nothing)
+        return StoredState(state=recorded.state, last_written=recorded.last_written)
+
+    return (await admin.read_state_records(group_id, keys)).map(state)
+
+
+def _forbidden_error(
+    group_id: str, rejected: AuthorizationError, also: AuthorizationError
+) -> AuthorizationError:
+    text = (
+        f"cannot read the state of group {group_id!r}: {rejected.name}, and "
+        f"{also.name} for __share_group_state; this principal needs CLUSTER_ACTION on "
+        "the cluster, or READ on that topic"
+    )
+    return AuthorizationError(text, code=rejected.code, name=rejected.name)
+
+
+async def read_times_of_last_write(
+    admin: ShareGroupAdmin, group_id: str, keys: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """Return when states were written, in milliseconds since the epoch.
+
+    A group's state is written first when its first member subscribes. Partitions whose
+    records cannot be read are left out.
+    """
+    if keys:
+        with suppress(Error), anyio.move_on_after(MAX_SECONDS):
+            recorded = await admin.read_state_records(group_id, keys)
+            return {
+                key: each.last_written
+                for key, each in recorded.found.items()
+                if each is not None
+            }
+    return {}
