@@ -42,7 +42,8 @@ def exporter_metrics(level: Level = Level.PARTITION) -> Iterator[Described]:
         kind = "gauge" if metric.type == "info" else metric.type
         labels = {label for sample in metric.samples for label in sample.labels}
         name = f"{metric.name}{suffix}"
-        yield Described(name, kind, metric.documentation, frozenset(labels))
+        series = [frozenset(sample.labels.items()) for sample in metric.samples]
+        yield Described(name, kind, metric.documentation, frozenset(labels), series)
 
 
 def client_metrics() -> Iterator[Described]:
@@ -87,6 +88,25 @@ def test_metrics_of_clients_pass_promtool() -> None:
 )
 def test_name_that_breaks_a_rule_is_found(name: str, kind: str) -> None:
     assert problems_of(Described(name, kind, "Help.", frozenset()))
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("m_depth", "gauge"),  # an abbreviation at the beginning
+        ("seconds_per_hours", "gauge"),  # only the first unit counts
+        ("depth_counter_age", "gauge"),  # the name of another type
+    ],
+)
+def test_name_that_promtool_accepts_has_no_problem(name: str, kind: str) -> None:
+    assert [] == problems_of(Described(name, kind, "Help.", frozenset()))
+
+
+def test_values_with_the_same_labels_are_found() -> None:
+    series = [frozenset({("topic", "orders")})] * 2
+    described = Described("depth", "gauge", "Help.", frozenset({"topic"}), series)
+
+    assert ["depth: metric not unique"] == problems_of(described)
 
 
 def test_topic_level_has_one_value_for_all_partitions() -> None:
