@@ -9,8 +9,9 @@ The other functions read an exception without calling code of the application.
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 __all__ = [
     "EXITS",
@@ -19,6 +20,7 @@ __all__ = [
     "exceptions_of",
     "flattened",
     "full_type_name",
+    "function_name",
     "guarded",
     "is_a",
     "qualified_type_name",
@@ -82,6 +84,14 @@ def qualified_type_name(value: object) -> str:
     """Return the name of the type of a value, with the classes that it is within."""
     name: str = _QUALIFIED_NAME.__get__(type(value))
     return name
+
+
+def function_name(function: object) -> str:
+    """Return the qualified name of a function; of another object, of its class."""
+    while is_a(function, partial):
+        function = cast("partial[Any]", function).func
+    name = guarded(lambda: getattr(function, "__qualname__", None), lambda _: None)
+    return name if type(name) is str else qualified_type_name(function)
 
 
 def full_type_name(value: object) -> str:

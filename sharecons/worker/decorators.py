@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar, Unpack, final, overload
 
 from sharecons.errors import ConfigurationError
+from sharecons.guard import function_name
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import check_consumed
 from sharecons.worker.handler import Handler, OwnKeyT, OwnValueT
-from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.handlers import BatchHandler, HandlerBatch
 from sharecons.worker.settings import HandlerOptions
 
@@ -155,7 +155,7 @@ class HandlerDecorators(ABC, Generic[KeyT, ValueT]):
             ConsumerStateError: the worker has started.
         """
         if len(topics) == 1 and callable(topics[0]):
-            name = describe_function(topics[0])
+            name = function_name(topics[0])
             raise ConfigurationError(
                 f"@worker.handler needs the topics of {name}; write "
                 "@worker.handler('orders')"

@@ -10,6 +10,7 @@ from sharecons.config.validation import (
     check_number,
 )
 from sharecons.consumer.deserializers import Deserializers
+from sharecons.guard import function_name
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import (
     check_lock_time,
@@ -17,7 +18,6 @@ from sharecons.worker.arguments import (
     check_retry_topics,
     dead_letter_queue,
 )
-from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.handlers import BatchHandler, HandlerCall, handler_call
 from sharecons.worker.machine.settings import HandlerSettings, OnDeserializationError
 from sharecons.worker.retry_policy import DAY, RetryPolicy
@@ -110,8 +110,8 @@ class Handler(Generic[KeyT, ValueT]):
         """The name of the function, for messages."""
         function = self._function
         if isinstance(function, BatchHandler):
-            return describe_function(function.handler)
-        return describe_function(function)
+            return function_name(function.handler)
+        return function_name(function)
 
     def route(self, defaults: Mapping[str, Any]) -> Route:
         """Return the route of this handler.

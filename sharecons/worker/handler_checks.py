@@ -4,15 +4,15 @@ Calling a generator function runs none of its code, and a function with the wron
 of arguments fails for every record. Both are found from the signature.
 """
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any, cast
 
 from sharecons.config.callables import is_generator
 from sharecons.errors import ConfigurationError
+from sharecons.guard import function_name
 
-__all__ = ["check_handler", "describe_function"]
+__all__ = ["check_handler"]
 
 
 def check_handler(handler: object, argument: str = "record") -> Callable[[Any], Any]:
@@ -24,7 +24,7 @@ def check_handler(handler: object, argument: str = "record") -> Callable[[Any], 
     Raises:
         ConfigurationError: calling it would fail, or would run nothing.
     """
-    name = describe_function(handler)
+    name = function_name(handler)
     if inspect.isclass(handler):
         raise ConfigurationError(
             f"handler must be a function or an object, but {name} is a class: pass an "
@@ -51,11 +51,3 @@ def check_handler(handler: object, argument: str = "record") -> Callable[[Any], 
             f"handler {name}{signature} cannot be called with one {argument}: {error}"
         ) from None
     return cast("Callable[[Any], Any]", handler)
-
-
-def describe_function(function: object) -> str:
-    """Return the name of a function, for messages."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    name = getattr(function, "__qualname__", None)
-    return name if isinstance(name, str) else type(function).__qualname__

@@ -7,7 +7,7 @@ from typing import Any, final
 
 import anyio
 
-from sharecons.worker.handler_checks import describe_function
+from sharecons.guard import function_name, guarded
 from sharecons.worker.outcomes import decision_of
 from sharecons.worker.threads import ThreadCalls
 
@@ -24,7 +24,7 @@ class HandlerFunction:
 
     def __init__(self, handler: Callable[[Any], Any], timeout: float | None) -> None:
         self.timeout = timeout
-        self.name = describe_function(handler)
+        self.name = function_name(handler)
         self.threads: ThreadCalls | None = None
         if _is_coroutine_function(handler):
             self.call_without_limit: Callable[[Any], Awaitable[object]] = handler
@@ -38,7 +38,8 @@ class HandlerFunction:
     async def _in_thread(self, argument: Any) -> object:
         assert self.threads is not None, "the handler is a plain function"
         (result,) = await self.threads(argument)
-        return await result if inspect.isawaitable(result) else result
+        must_await = guarded(lambda: inspect.isawaitable(result), lambda _: False)
+        return await result if must_await else result
 
 
 async def within(

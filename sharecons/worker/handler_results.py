@@ -12,7 +12,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
-from sharecons.worker.handler_checks import describe_function
+from sharecons.guard import function_name, guarded, type_name
+from sharecons.worker.error_text import error_text
 
 __all__ = ["misused"]
 
@@ -32,11 +33,21 @@ def misused(returned: object) -> Exception | None:
     It is an exception, which must be raised instead; or its code has not run, or its
     outcome is not known. Collections are searched, but not what is in these.
     """
-    kind = type(returned)
-    if kind in HARMLESS:
+    if type(returned) in HARMLESS:
         return None
+    return guarded(
+        lambda: _misused(returned),
+        lambda error: TypeError(
+            f"the handler returned a {type_name(returned)}; inspecting it raised "
+            f"{error_text(error)}"
+        ),
+    )
+
+
+def _misused(returned: object) -> Exception | None:
+    kind = type(returned)
     if _is_exception(returned):
-        name = describe_function(returned)
+        name = function_name(returned)
         return TypeError(f"the handler returned {name} instead of raising it")
     if _has_not_run(returned):
         _close(returned)

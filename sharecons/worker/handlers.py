@@ -6,11 +6,13 @@ within middleware.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final, Generic, Protocol, cast, final, overload
+from itertools import islice
+from typing import Any, Final, Generic, Protocol, final, overload
 
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from sharecons.config.validation import check_count, check_number
+from sharecons.guard import guarded, is_a
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import repr_of
 from sharecons.worker.handler_checks import check_handler
@@ -261,14 +263,14 @@ class _BatchRun:
         if returned is None:
             return
         failure = misused(returned)
-        if failure is None and not _are_errors(returned, len(self._batch)):
-            failure = TypeError(
+        if failure is not None:
+            raise failure
+        self._returned = _errors_in(returned, len(self._batch))
+        if self._returned is None:
+            raise TypeError(
                 "a batch handler returns None, or an exception or None for each "
                 f"of the {len(self._batch)} records; not {repr_of(returned)}"
             )
-        if failure is not None:
-            raise failure
-        self._returned = cast("Errors", returned)
 
     def errors(self, error: Exception | None) -> Errors:
         marked = self._batch.errors()
@@ -297,7 +299,7 @@ async def as_failure(error: BaseException) -> Exception:
 
     Other exceptions, and cancellations by the worker, are raised again.
     """
-    if isinstance(error, BaseExceptionGroup):
+    if is_a(error, BaseExceptionGroup):
         # On trio, a cancelled nursery raises this if its tasks raise meanwhile.
         await checkpoint_if_cancelled()
     text = await undo_self_cancel(error)
@@ -308,9 +310,14 @@ async def as_failure(error: BaseException) -> Exception:
     return failure
 
 
-def _are_errors(returned: object, count: int) -> bool:
-    return (
-        isinstance(returned, Sequence)
-        and len(returned) == count
-        and all(each is None or isinstance(each, Exception) for each in returned)
-    )
+def _errors_in(returned: object, count: int) -> Errors | None:
+    """Return the errors that a batch handler returned; None for anything else."""
+
+    def read() -> Errors | None:
+        if not isinstance(returned, Sequence) or len(returned) != count:
+            return None
+        errors = tuple(islice(returned, count + 1))
+        are_errors = all(each is None or is_a(each, Exception) for each in errors)
+        return errors if are_errors and len(errors) == count else None
+
+    return guarded(read, lambda _: None)

@@ -6,8 +6,8 @@ from typing import Any, Generic, Protocol, cast, final
 
 from sharecons.config.callables import is_generator, why_nothing_runs
 from sharecons.errors import ConfigurationError
+from sharecons.guard import function_name
 from sharecons.record import KeyT, Record, ValueT
-from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.outcomes import RecordOutcome
 
 __all__ = ["Attempt", "BatchAttempt", "CallNext", "Middleware", "check_middleware"]
@@ -118,7 +118,7 @@ def check_middleware(middleware: object) -> tuple[Middleware, ...]:
         middleware, Iterable
     ):
         is_function = inspect.isroutine(middleware)
-        hint = f"[{describe_function(middleware)}]" if is_function else "[...]"
+        hint = f"[{function_name(middleware)}]" if is_function else "[...]"
         raise ConfigurationError(
             "middleware must be a sequence of coroutine functions, not "
             f"{middleware!r:.200}; write middleware={hint}"
@@ -139,7 +139,7 @@ def _checked(name: str, middleware: object) -> Middleware:
             f"{name} must be a coroutine function, `async def trace(attempt, "
             f"call_next)`, not {middleware!r:.200}"
         )
-    function = describe_function(middleware)
+    function = function_name(middleware)
     if is_generator(middleware):
         raise ConfigurationError(
             f"{name}: {function} contains `yield`, so calling it runs none of its "

@@ -20,13 +20,13 @@ Outside of all layers, a cancellation by the worker hides what middleware raises
 import inspect
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, final
+from typing import Any, cast, final
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
 
+from sharecons.guard import exceptions_of, function_name, guarded, is_a
 from sharecons.net.io.event_loop import Clock
-from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.handler_function import took_too_long, within
 from sharecons.worker.handlers import Errors, HandlerCall, as_failure
 from sharecons.worker.machine.decisions import Decisions
@@ -271,7 +271,7 @@ async def _hidden_failure(
         BaseException: the middleware has hidden a cancellation by the worker, or an
             exception that ends the program.
     """
-    name = describe_function(middleware)
+    name = function_name(middleware)
     if not call_next.has_begun:
         return RuntimeError(
             f"the middleware {name} has ended without `await call_next()`, so the "
@@ -279,8 +279,8 @@ async def _hidden_failure(
             "a record without its handler"
         )
     error = call_next.error
-    if error is None or isinstance(error, Exception):
-        return error
+    if error is None or is_a(error, Exception):
+        return cast("Exception | None", error)
     if await undo_self_cancel(error) is None:
         await checkpoint_if_cancelled()
         raise error
@@ -292,7 +292,7 @@ async def _hidden_failure(
 
 def _returned_early(middleware: Middleware) -> Exception:
     return RuntimeError(
-        f"the middleware {describe_function(middleware)} has ended before "
+        f"the middleware {function_name(middleware)} has ended before "
         "call_next(); write `await call_next()`"
     )
 
@@ -300,12 +300,17 @@ def _returned_early(middleware: Middleware) -> Exception:
 def _unwrapped(error: Exception, within: BaseException | None) -> Exception:
     """Return the exception of the layer within if a task group has wrapped it."""
     each: BaseException = error
-    while isinstance(each, BaseExceptionGroup) and len(each.exceptions) == 1:
-        each = each.exceptions[0]
-    return each if each is within and isinstance(each, Exception) else error
+    while len(exceptions := exceptions_of(each)) == 1:
+        each = exceptions[0]
+    is_same = each is within and is_a(each, Exception)
+    return cast("Exception", each) if is_same else error
 
 
 def _close(returned: object) -> None:
     """Close a coroutine that a middleware returned instead of awaiting it."""
-    if inspect.iscoroutine(returned):
-        returned.close()
+
+    def close() -> None:
+        if inspect.iscoroutine(returned):
+            returned.close()
+
+    guarded(close, lambda _: None)  # it is not what the attempt has failed with

@@ -7,12 +7,11 @@ from typing import Any, Generic, cast, final
 
 from sharecons.config.callables import check_callback
 from sharecons.errors import ConfigurationError
-from sharecons.guard import guarded, type_name
+from sharecons.guard import function_name, guarded, type_name
 from sharecons.log import get_logger
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import code_line
 from sharecons.worker.failure_log import PERIOD, LineLimit
-from sharecons.worker.handler_checks import describe_function
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.outcomes import RecordOutcome
@@ -99,7 +98,7 @@ class OutcomeCallback:
 
     @property
     def _name(self) -> str:
-        return describe_function(self._function)
+        return function_name(self._function)
 
 
 def check_on_outcome(function: object, group_id: str) -> OutcomeCallback | None:
@@ -116,7 +115,7 @@ def check_on_outcome(function: object, group_id: str) -> OutcomeCallback | None:
             "parameter, or an instance"
         )
     check_callback("on_outcome", function)
-    name = describe_function(function)
+    name = function_name(function)
     function = cast("Callable[[OutcomeEvent[Any, Any]], object]", function)
     try:
         signature = inspect.signature(function)

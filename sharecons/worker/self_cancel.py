@@ -13,6 +13,7 @@ from typing import Final, final
 import anyio
 from anyio.lowlevel import checkpoint
 
+from sharecons.guard import is_a
 from sharecons.net.background import current_task
 
 __all__ = ["SlotTask", "undo_self_cancel"]
@@ -27,7 +28,7 @@ async def undo_self_cancel(error: BaseException) -> str | None:
     The task then goes on. None means that the exception is not a cancellation, or that
     a cancel scope or the end of the event loop has caused it: raise it again.
     """
-    if not isinstance(error, anyio.get_cancelled_exc_class()) or _in_cancelled_scope():
+    if not is_a(error, anyio.get_cancelled_exc_class()) or _in_cancelled_scope():
         return None
     task = current_task()
     if not isinstance(task, asyncio.Task) or not task.cancelling():

@@ -1,5 +1,6 @@
 """A token function that returns anything, raises or hangs, on one connection."""
 
+import asyncio
 import logging
 import time
 from functools import partial
@@ -19,6 +20,7 @@ from sharecons.protocol.sasl.authentication import (
     SaslHandshakeResponse,
 )
 from sharecons.protocol.sasl.credentials import OAUTHBEARER, Credentials
+from tests.hostile import NoAttributes, NoText, nested_groups, no_name
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +113,39 @@ async def test_wrong_token_at_start_is_an_error_that_names_the_function(wrong):
         assert "fetch_token) returned " in message
         assert "it must return the token as a str" in message
         assert not isinstance(wrong, str) or not wrong or wrong not in message
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize(
+    "make", [NoText, NoAttributes, no_name, nested_groups, asyncio.CancelledError]
+)
+async def test_hostile_exception_of_a_token_function_is_an_error_that_names_it(
+    make, is_async
+):
+    def fetch_token():
+        raise make()
+
+    async def fetch_token_async():
+        raise make()
+
+    function = fetch_token_async if is_async else fetch_token
+    with pytest.raises(ConnectionFailedError) as caught:
+        await connect(new_sessions(function), Listener())
+
+    text = str(caught.value)
+    caught.value.__cause__ = None  # pytest cannot show it
+    assert f"{function.__name__}) raised " in text
+
+
+async def test_token_that_cannot_be_inspected_is_an_error_that_names_the_function():
+    class Token:
+        def __getattribute__(self, name):
+            raise LookupError(name)
+
+    with pytest.raises(ConnectionFailedError) as caught:
+        await connect(new_sessions(lambda: Token()), Listener())
+
+    assert "<lambda>) raised LookupError: " in str(caught.value)
 
 
 async def test_token_function_that_hangs_at_start_is_named_before_the_timeout():

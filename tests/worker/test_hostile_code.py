@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -258,19 +258,168 @@ async def test_retry_policy_that_raises_is_replaced_by_the_default_one(
     assert 9 == worker.stats.accepted
 
 
+RAISED = [RuntimeError, asyncio.CancelledError, GeneratorExit]
+
+
+def uninspectable(kind: type[BaseException]) -> object:
+    class Result:
+        def __getattribute__(self, name: str) -> Any:
+            raise kind(name)
+
+    return Result()
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+@pytest.mark.parametrize("kind", RAISED)
 async def test_result_that_cannot_be_inspected_fails_one_record(
+    broker: EmbeddedBroker, kind: type[BaseException], in_thread: bool
+) -> None:
+    broker.produce("orders", VALUES)
+
+    def handle(record: Record[Any, Any]) -> Any:
+        return uninspectable(kind) if record.value == b"3" else None
+
+    async def handle_async(record: Record[Any, Any]) -> Any:
+        return handle(record)
+
+    handler = handle if in_thread else handle_async
+    async with working(broker, handler, dead_letter=DEAD, retry=QUICK) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+    (letter,) = broker.records("orders.dead")
+    origin = read_origin(letter.headers)
+    assert origin is not None
+    assert f"inspecting it raised {kind.__name__}" in origin.reason
+
+
+class Results(Sequence[Any]):
+    """Results of a batch that raise where `kind` says so."""
+
+    def __init__(self, count: int, place: str, kind: type[BaseException]) -> None:
+        self._count = count
+        self._read = 0
+        self._place = place
+        self._kind = kind
+
+    def __len__(self) -> int:
+        if self._place == "length":
+            raise self._kind("length")
+        return self._count
+
+    def __getitem__(self, index: Any) -> Any:
+        self._read += index == 0
+        if self._place == "item" or self._read > 1:
+            raise self._kind("item")
+        if self._place != "endless" and index == self._count:
+            raise IndexError
+        return None
+
+
+@pytest.mark.parametrize("kind", RAISED)
+@pytest.mark.parametrize("place", ["length", "item", "endless"])
+async def test_results_of_a_batch_that_cannot_be_read_fail_its_records(
+    broker: EmbeddedBroker, kind: type[BaseException], place: str
+) -> None:
+    broker.produce("orders", [b"1"])
+    broker.produce("orders", [b"2"])
+
+    async def write(batch: Any) -> Any:
+        return Results(len(batch), place, kind) if batch[0].value == b"1" else None
+
+    handler = BatchHandler(write, max_records=1)
+    async with working(broker, handler, retry=QUICK, dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 2))
+
+    assert (1, 1) == (worker.stats.accepted, worker.stats.dead_lettered)
+
+
+async def test_results_of_a_batch_are_read_once(broker: EmbeddedBroker) -> None:
+    broker.produce("orders", VALUES)
+
+    async def write(batch: Any) -> Any:
+        return Results(len(batch), "second reading", ValueError)
+
+    handler = BatchHandler(write, max_records=10)
+    async with working(broker, handler, retry=QUICK, dead_letter=DEAD) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert 10 == worker.stats.accepted
+
+
+@pytest.mark.parametrize("kind", RAISED)
+async def test_result_of_middleware_that_cannot_be_inspected_is_ignored(
+    broker: EmbeddedBroker, kind: type[BaseException]
+) -> None:
+    broker.produce("orders", VALUES)
+
+    async def watch(attempt: Any, call_next: Any) -> Any:
+        await call_next()
+        return uninspectable(kind)
+
+    async with working(broker, Handled(), middleware=[watch]) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert (10, 0) == (worker.stats.accepted, worker.stats.released)
+
+
+class Nameless:
+    """A callable whose name raises."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self._called = call
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "__qualname__":
+            raise RuntimeError(name)
+        return super().__getattribute__(name)
+
+    def __call__(self, event: Any) -> Any:
+        return self._called(event)
+
+
+async def test_on_outcome_whose_name_and_call_raise_does_not_end_the_worker(
     broker: EmbeddedBroker,
 ) -> None:
     broker.produce("orders", VALUES)
 
-    class Result:
-        def __getattribute__(self, name: str) -> Any:
-            raise RuntimeError(name)
+    def fail(event: Any) -> None:
+        raise ValueError("bad")
 
-    async def handle(record: Record[Any, Any]) -> Any:
-        return Result() if record.value == b"3" else None
+    async with working(broker, Handled(), on_outcome=Nameless(fail)) as worker:
+        await until(lambda: settled(broker, 10))
 
-    async with working(broker, handle, dead_letter=DEAD, retry=QUICK) as worker:
+    assert 10 == worker.stats.accepted
+
+
+@pytest.mark.parametrize("kind", RAISED)
+async def test_on_outcome_whose_result_cannot_be_inspected_does_not_end_the_worker(
+    broker: EmbeddedBroker, kind: type[BaseException]
+) -> None:
+    broker.produce("orders", VALUES)
+
+    def observe(event: Any) -> Any:
+        return uninspectable(kind)
+
+    async with working(broker, Handled(), on_outcome=observe) as worker:
+        await until(lambda: settled(broker, 10))
+
+    assert 10 == worker.stats.accepted
+
+
+class StrangePolicy(RetryPolicy):
+    def decide(self, error: Exception, **options: Any) -> Any:
+        return None
+
+
+async def test_retry_policy_that_returns_no_outcome_is_replaced_by_the_default_one(
+    broker: EmbeddedBroker,
+) -> None:
+    broker.produce("orders", VALUES)
+
+    handler = failing_at(3, lambda: ValueError("bad"))
+    policy = StrangePolicy(max_attempts=2)
+    async with working(broker, handler, retry=policy, dead_letter=DEAD) as worker:
         await until(lambda: settled(broker, 10))
 
     assert (9, 1) == (worker.stats.accepted, worker.stats.dead_lettered)

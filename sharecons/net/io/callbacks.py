@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sharecons.errors import CallbackError
-from sharecons.guard import guarded
+from sharecons.guard import flattened, guarded, is_a
 from sharecons.net.io.event_loop import in_trio
 
 __all__ = ["is_cancellation", "log_unraised", "run_callback"]
@@ -41,16 +41,14 @@ def is_cancellation(error: BaseException) -> bool:
     True for GeneratorExit, and for CancelledError if the task was cancelled. A callback
     can raise another CancelledError, for example of a task that it waits for.
     """
-    if isinstance(error, GeneratorExit):
+    if is_a(error, GeneratorExit):
         return True
     if in_trio():
         cancelled = sys.modules["trio"].Cancelled
-        if isinstance(error, BaseExceptionGroup):
-            return error.subgroup(cancelled) is not None
-        return isinstance(error, cancelled)
+        return any(is_a(each, cancelled) for each in flattened(error))
     task = asyncio.current_task()
     return (
-        isinstance(error, asyncio.CancelledError)
+        is_a(error, asyncio.CancelledError)
         and task is not None
         and task.cancelling() > 0
     )

@@ -1,6 +1,5 @@
 """Calling the application's function that returns OAUTHBEARER tokens."""
 
-from functools import partial
 from inspect import isawaitable
 from typing import Any, Final
 
@@ -11,7 +10,7 @@ from sharecons.errors import (
     ConnectionFailedError,
     RequestTimedOutError,
 )
-from sharecons.guard import raise_exit, text_by, type_name
+from sharecons.guard import function_name, is_a, raise_exit, text_by, type_name
 from sharecons.net.io.callbacks import is_cancellation
 from sharecons.protocol.sasl.tokens import TOKEN_RULE, is_token
 
@@ -37,7 +36,7 @@ class TokenFunction:
         self._function = function
         self._what = (
             f"connecting to {broker}: the token function in `security` "
-            f"({_name_of(function)})"
+            f"({function_name(function)})"
         )
 
     async def __call__(self) -> str:
@@ -52,17 +51,19 @@ class TokenFunction:
         if is_token(token):
             return str(token)
         # The value can be a secret, so the message has its type only.
-        kind = "None" if token is None else f"{_article(token)} {type(token).__name__}"
-        if isinstance(token, str):
+        name = type_name(token)
+        kind = "None" if token is None else f"{_article(name)} {name}"
+        if is_a(token, str):
             kind = "a str with other characters" if token else "an empty str"
         raise AuthenticationError(f"{self._what} returned {kind}; {TOKEN_RULE}")
 
     async def _call(self) -> object:
         try:
             token = self._function()
+            must_wait = isawaitable(token)
         except BaseException as error:
             raise self._failure(error) from error
-        return await self._wait(token) if isawaitable(token) else token
+        return await self._wait(token) if must_wait else token
 
     async def _wait(self, token: Any) -> object:
         left = anyio.current_effective_deadline() - anyio.current_time()
@@ -85,12 +86,5 @@ class TokenFunction:
         )
 
 
-def _name_of(function: Any) -> str:
-    while isinstance(function, partial):
-        function = function.func
-    name = getattr(function, "__qualname__", None)
-    return name if isinstance(name, str) else type(function).__qualname__
-
-
-def _article(value: object) -> str:
-    return "an" if type(value).__name__[0].lower() in "aeiou" else "a"
+def _article(name: str) -> str:
+    return "an" if name[0].lower() in "aeiou" else "a"

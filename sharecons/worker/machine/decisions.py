@@ -6,7 +6,7 @@ the group's settings.
 
 from typing import Final, final
 
-from sharecons.guard import cause_of, guarded, type_name
+from sharecons.guard import cause_of, guarded, is_a, type_name
 from sharecons.worker.error_text import error_text, text_of
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.waits import Waits
@@ -108,12 +108,15 @@ class Decisions:
             return Released("its handler raised", error)
 
         def decide(policy: RetryPolicy, error: Exception) -> RecordOutcome:
-            return policy.decide(
+            outcome = policy.decide(
                 error,
                 attempt=item.attempt,
                 chance=chance,
                 has_dead_letter_queue=settings.dead_letter is not None,
             )
+            if not is_a(outcome, (RetryAfter, Rejected, DeadLettered)):
+                raise TypeError(f"decide() returned a {type_name(outcome)}")
+            return outcome
 
         def on_failed_decision(failure: BaseException) -> RecordOutcome:
             text = f"{type_name(error)}; deciding about it raised {error_text(failure)}"
