@@ -8,7 +8,10 @@ Theory of operation
 -------------------
 A suspect is called once no other call runs and no copy is being written, and until its
 call ends nothing else is called and nothing is fetched. Both last for LIMIT seconds at
-most: a handler that hangs does not end its process, and does not stop the worker.
+most: a handler that hangs does not end its process, and does not stop the worker. A
+call or copy that has outlived the wait of a suspect is not waited for again, and while
+MAX_HUNG suspects run that have outlived LIMIT, no record is isolated. So suspects that
+hang hold the other records up for 2 * MAX_HUNG * LIMIT seconds in all.
 
 Records that are held beside a suspect lose a delivery with it, called or not. So after
 a suspect, and at the start of a process, one record is taken, and then twice as many
@@ -26,6 +29,10 @@ __all__ = ["LIMIT", "Isolation"]
 
 LIMIT: Final = 10.0
 """Seconds for which a suspect waits for other calls, and for which it runs alone."""
+
+MAX_HUNG: Final = 3
+"""How many suspects can outlive LIMIT. More of them show that handlers hang or are
+slow, as with a database that does not respond, and that they do not end the process."""
 
 MAX_TAKEN: Final = 1 << 20
 
@@ -47,20 +54,32 @@ class Isolation:
         self._waiting: deque[WorkItem] = deque()
         self.running: Call | None = None
         self._until = 0.0
+        self._hung: list[Call] = []
+        self._given_up = 0
         self._has_found = False
         self.max_taken = 1
 
     def claim(self, item: WorkItem) -> bool:
         """Isolate a record that is ready for its first call, if it is suspect."""
-        if item.call is not None or not self._is_suspect(item):
+        if item.call is not None or not self._is_suspect(item) or self._is_off:
             return False
         item.state = ItemState.ISOLATED
         self._waiting.append(item)
         self._has_found = True
         return True
 
-    def on_taken(self) -> None:
-        """Limit what is taken next, after records were taken and claimed."""
+    @property
+    def _is_off(self) -> bool:
+        """True while the suspects that hang show that handlers hang."""
+        self._hung = [call for call in self._hung if call.is_running]
+        return len(self._hung) >= MAX_HUNG
+
+    def on_taken(self, busy: int) -> None:
+        """Limit what is taken next, after records were taken and claimed.
+
+        `busy` is as for `take`.
+        """
+        self._given_up = min(self._given_up, busy)
         self.max_taken = 1 if self._has_found else min(2 * self.max_taken, MAX_TAKEN)
         self._has_found = False
 
@@ -74,30 +93,44 @@ class Isolation:
             self.running, self._until = None, 0.0
         return self.running is not None or bool(self._waiting)
 
-    def take(self, now: float, *, is_busy: bool) -> WorkItem | None:
+    def take(self, now: float, *, busy: int) -> WorkItem | None:
         """Return the suspect to call now; None if none can be called.
 
         Call `on_called` next. Afterwards `is_active` can be False.
 
         Args:
-            is_busy: calls run, or copies are written.
+            busy: how many calls run, and how many copies are written.
         """
         if self.running is not None:
             if now < self._until:
                 return None
+            self._hung.append(self.running)
             self.running, self._until = None, 0.0
-        if not self._waiting:
+        if self._is_off:
+            self._end_all()
+        if not self._waiting or self._must_wait(now, busy):
             return None
-        if is_busy:
-            self._until = self._until or now + LIMIT
-            if now < self._until:
-                return None
         self._until = 0.0
         item = self._waiting.popleft()
         if item.queue.is_saturated:
             item.queue.end_isolation(item)  # its handler's calls hang
             return None
         return item
+
+    def _must_wait(self, now: float, busy: int) -> bool:
+        self._given_up = min(self._given_up, busy)
+        if busy > self._given_up:
+            self._until = self._until or now + LIMIT
+            if now < self._until:
+                return True
+            self._given_up = busy
+        return False
+
+    def _end_all(self) -> None:
+        """Let the suspects start as all other records."""
+        while self.is_active:
+            item = self._waiting.popleft()
+            item.queue.end_isolation(item)
 
     def on_called(self, call: Call, now: float) -> None:
         """Note that the call of a suspect starts."""

@@ -100,7 +100,15 @@ class Scheduler:
             "full_handlers": sum(queue.is_full for queue in self.queues),
         }
 
+    def on_taken(self) -> None:
+        """Note that records were taken and added to the queues."""
+        self.isolation.on_taken(self._busy)
+
     # Calls.
+
+    @property
+    def _busy(self) -> int:
+        return sum(queue.calls + queue.copying for queue in self.queues)
 
     @property
     def free_calls(self) -> int:
@@ -141,8 +149,7 @@ class Scheduler:
     def _next_alone(self, now: float) -> Call | None:
         if self.free_calls <= 0:
             return None
-        is_busy = any(queue.calls or queue.copying for queue in self.queues)
-        item = self.isolation.take(now, is_busy=is_busy)
+        item = self.isolation.take(now, busy=self._busy)
         if item is None:
             return None
         call: Call = item.queue.start_alone(item)

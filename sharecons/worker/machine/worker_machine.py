@@ -133,7 +133,7 @@ class WorkerMachine:
                 earlier.append(before)
             item.queue.add(item)
         if items:  # an idle worker takes none, again and again
-            self.scheduler.isolation.on_taken()
+            self.scheduler.on_taken()
         actions = self.on_locks_lost(earlier, DELIVERED_AGAIN) if earlier else NOTHING
         uncalled = [i for i in items if i.attempt > 1 and self.decisions.is_spent(i)]
         if self._deliveries.without_handler:

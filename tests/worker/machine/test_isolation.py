@@ -1,12 +1,13 @@
 """Records that perhaps end their process run alone, and have a dead letter before."""
 
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
 
 from sharecons.worker.machine.actions import Copy, Warn
-from sharecons.worker.machine.isolation import LIMIT
+from sharecons.worker.machine.isolation import LIMIT, MAX_HUNG
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.topic_settings import TopicSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
@@ -39,11 +40,11 @@ class Working:
             chance=lambda: 0.5,
         )
         self.now = 0.0
+        self.offsets = itertools.count()
         self.actions: list[Any] = []
 
     def take(self, *delivery_counts: int) -> None:
-        start = self.machine.scheduler.held_count
-        records = [Delivered(start + n, c) for n, c in enumerate(delivery_counts)]
+        records = [Delivered(next(self.offsets), count) for count in delivery_counts]
         items = self.machine.new_items(records, self.now, self.now)
         self.actions += self.machine.on_taken(items, self.now)
 
@@ -121,6 +122,60 @@ def test_suspect_does_not_wait_for_a_call_that_hangs() -> None:
     assert LIMIT == working.machine.next_due()
     working.now = LIMIT
     assert 1 == len(working.start_all())
+
+
+def hold_up(working: Working, until: float) -> float:
+    """Call what can be called while time passes; return how long others waited."""
+    held_up = 0.0
+    while working.now < until:
+        working.start_all()
+        if working.machine.scheduler.isolation.is_active:
+            held_up += 1.0
+        working.now += 1.0
+    return held_up
+
+
+def test_suspects_that_hang_hold_the_others_up_for_a_minute_in_all() -> None:
+    working = Working()
+    working.take(1)
+    working.start_all()
+    working.take(*[3] * 6, 1)
+
+    assert 2 * MAX_HUNG * LIMIT == hold_up(working, 600.0)
+    assert 8 == working.machine.scheduler.running
+    working.take(4)
+    assert 9 == len([*working.start_all(), *range(8)])
+
+
+def test_suspects_run_alone_again_once_one_that_hung_has_ended() -> None:
+    working = Working()
+    working.take(*[3] * 4)
+    hung = working.start_all()
+    while len(hung) < 4:
+        working.now += LIMIT
+        hung += working.start_all()
+    working.end(hung[0])
+    working.end(hung[3])
+    working.take(3, 1)
+
+    (alone,) = working.start_all()
+
+    assert [3] == [item.record.delivery_count for item in alone.items]
+
+
+def test_suspects_do_not_wait_again_for_a_call_that_hangs() -> None:
+    working = Working()
+    working.take(1)
+    working.start_all()
+    working.take(*[3] * 5)
+    assert [] == working.start_all()
+    working.now = LIMIT
+
+    for _ in range(5):
+        (call,) = working.start_all()
+        working.end(call)
+
+    assert not working.machine.scheduler.isolation.is_active
 
 
 def test_suspect_of_a_handler_whose_calls_hang_stops_no_other_handler() -> None:
