@@ -36,6 +36,8 @@ class Cluster:
         network: opens transports, with TLS if wanted; SASL is added here. None for
             TCP with the TLS settings of `security`.
         choose: returns a random index below a number, of the address to try first.
+        was_accepted: a broker has accepted another client with these settings, so
+            rejected tokens and certificates are retried for seconds from the start.
 
     Raises:
         ConfigurationError: `security` or `network` is of another type.
@@ -56,6 +58,7 @@ class Cluster:
         software_version: str,
         security: Security | None = None,
         choose: Callable[[int], int] = randrange,
+        was_accepted: bool = False,
     ) -> None:
         _check_types(security, network)
         security = security or Security()
@@ -65,7 +68,7 @@ class Cluster:
         self._network = network or TcpNetwork(security.ssl_context)
         self._is_plain = network is None and security.ssl_context is None
         credentials = security.credentials
-        self._grace = GracePeriod()
+        self._grace = GracePeriod(was_accepted=was_accepted)
         self._sasl: SaslSessions | None = None
         if credentials is not None:
             self._sasl = SaslSessions(credentials, self._grace)

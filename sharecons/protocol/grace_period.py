@@ -21,10 +21,14 @@ than any backoff, so that a lasting problem ends the client."""
 
 
 class GracePeriod:
-    """The grace periods of one client, one for each broker."""
+    """The grace periods of one client, one for each broker.
 
-    def __init__(self) -> None:
-        self._was_accepted = False
+    Args:
+        was_accepted: a broker has accepted a client with the same configuration.
+    """
+
+    def __init__(self, *, was_accepted: bool = False) -> None:
+        self._was_accepted = was_accepted
         # The end of each broker's period, and its last rejection.
         self._periods: dict[str, tuple[float, float]] = {}
 

@@ -67,7 +67,8 @@ def read_ranges(
         RecordsError: a batch is damaged.
         RequestTimedOutError: brokers could not be reached, or returned no records.
         AuthorizationError: the user is not allowed to read a topic.
-        AuthenticationError: the brokers rejected the credentials.
+        AuthenticationError: either side rejected the credentials; tokens and
+            certificates for 10 s.
     """
     if isolation not in ISOLATION_LEVELS:
         known = " or ".join(map(repr, ISOLATION_LEVELS))
@@ -85,6 +86,7 @@ def read_ranges(
         client_id=client_id,
         software_version=VERSION,
         security=security,
+        was_accepted=True,  # the driver, which has acquired the ranges
     )
     if reader.finished:
         return iter(())

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from sharecons._record import TopicPartition
 from sharecons.errors import (
+    AuthenticationError,
     AuthorizationError,
     ConnectionFailedError,
     RequestTimedOutError,
@@ -374,9 +375,10 @@ def test_forbidden_topic_is_fatal(where):
     assert reader.finished
 
 
-def test_unsupported_version_is_fatal():
+@pytest.mark.parametrize("kind", [AuthenticationError, UnsupportedVersionError])
+def test_error_that_lasts_is_raised_immediately(kind):
     reader = reader_with_leaders((FIRST, 0, 9))
-    error = UnsupportedVersionError("too old")
+    error = kind("the broker's certificate was rejected, or it is too old")
 
     reader.on_error(only(reader.next_requests(0.0)), error, 0.0)
 

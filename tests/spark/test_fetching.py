@@ -1,5 +1,6 @@
 """Reading ranges of the log as Arrow batches, while brokers work and fail."""
 
+import ssl
 import subprocess
 import sys
 import time
@@ -9,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from sharecons.errors import (
+    AuthenticationError,
     AuthorizationError,
     ConfigurationError,
     RecordsError,
     RequestTimedOutError,
 )
+from sharecons.net.io.transport import TcpNetwork
 from sharecons.spark.arrow import SCHEMA, SCHEMA_WITH_HEADERS
 from sharecons.spark.errors import DataLostError
 from tests.spark.fetch_helpers import Logs, embedded, offsets, threads_left_by
@@ -247,6 +250,39 @@ def test_unreachable_brokers_fail_the_read_after_its_timeout():
         logs.rows(acquired, timeout=0.5)
 
     assert time.monotonic() - began < 10
+
+
+class WrongCertificate(TcpNetwork):
+    """Connects, after it has rejected the broker's certificate a number of times."""
+
+    def __init__(self, rejections):
+        super().__init__()
+        self.rejections = rejections
+
+    async def connect(self, endpoint):
+        self.rejections -= 1
+        if self.rejections < 0:
+            return await super().connect(endpoint)
+        error = ssl.SSLCertVerificationError()
+        error.verify_message, error.verify_code = "unable to get issuer certificate", 20
+        raise error
+
+
+def test_wrong_certificate_for_seconds_loses_no_row():
+    with embedded(topics={"t": 1}) as (broker, logs):
+        broker.produce("t", values(5))
+        network = WrongCertificate(rejections=2)
+
+        assert 5 == len(logs.rows(logs.acquired("t", 0, 4), network=network))
+
+
+def test_lasting_wrong_certificate_fails_the_read_with_its_cause(monkeypatch):
+    monkeypatch.setattr("sharecons.protocol.grace_period.DURATION", 0.05)
+    with embedded(topics={"t": 1}) as (_, logs):
+        network = WrongCertificate(rejections=1000)
+
+        with pytest.raises(AuthenticationError, match="check the certificate of this"):
+            logs.rows(logs.acquired("t", 0, 4), network=network, timeout=5.0)
 
 
 @pytest.mark.slow("Spark reads from a broker")

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple
 
 from sharecons._record import TopicPartition
 from sharecons.errors import (
+    AuthenticationError,
     AuthorizationError,
     Error,
     RequestTimedOutError,
@@ -218,7 +219,7 @@ class LogReader:
     def on_error(self, request: NodeRequest, error: Error, now: float) -> None:
         """Handle a request without a response: look up leaders again."""
         self._busy.discard(request.node_id)
-        if isinstance(error, UnsupportedVersionError):
+        if isinstance(error, AuthenticationError | UnsupportedVersionError):
             self.error = error
             return
         for cursor in self._cursors_of(request.request):
