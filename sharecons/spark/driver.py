@@ -149,13 +149,7 @@ class Driver:
     def _select_new(self, ranges: Sequence[AcquiredRange]) -> list[AcquiredRange]:
         before = dict(self._ledger.topics)
         new = self._ledger.select_new(ranges, allow_recreated=self._allow_topic_loss)
-        for topic, topic_id in self._ledger.topics.items():
-            if before.get(topic, topic_id) != topic_id:
-                _log.warning(
-                    "topic was deleted and created again; unread records of the old "
-                    "topic are lost",
-                    topic=topic,
-                )
+        self._watch.report_recreated(before)
         return new
 
     @property

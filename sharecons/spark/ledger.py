@@ -155,7 +155,10 @@ class Ledger:
             if known == topic_id or topic_id in self._old_topic_ids:
                 continue
             if not allow_recreated:
-                raise LedgerMismatchError(_recreated_message(topic, known, topic_id))
+                lost = describe_ranges(self.ranges_of(known))
+                raise LedgerMismatchError(
+                    _recreated_message(topic, known, topic_id, lost)
+                )
             self._topics[topic] = topic_id
             self._old_topic_ids.add(known)
             self._forget_topic(known)
@@ -255,6 +258,11 @@ class Ledger:
             row += 1
         return ranges
 
+    def ranges_of(self, topic_id: TopicId) -> list[AcquiredRange]:
+        """Return the ranges of a topic that are not trimmed."""
+        ranges = self.ranges_between(self.begin, self.end)
+        return [each for each in ranges if each.topic_id == topic_id]
+
     def _check_positions(self, start: int, end: int) -> None:
         if not start <= end:
             raise ValueError(f"position {start} is after position {end}")
@@ -352,10 +360,10 @@ def describe_ranges(ranges: Sequence[AcquiredRange]) -> str:
     return ", ".join(shown) or "no offsets"
 
 
-def _recreated_message(topic: str, known: TopicId, topic_id: TopicId) -> str:
+def _recreated_message(topic: str, known: TopicId, topic_id: TopicId, lost: str) -> str:
     return (
         f"the topic {topic} was deleted and created again: its id in the ledger is "
-        f"{UUID(bytes=known)}, and now it is {UUID(bytes=topic_id)}; use a new "
-        "ledgerLocation and checkpoint, or set failOnDataLoss to false to continue "
-        "without the unread records of the old topic"
+        f"{UUID(bytes=known)}, and now it is {UUID(bytes=topic_id)}; records of the "
+        f"old topic that no committed batch has: {lost}; use a new ledgerLocation and "
+        "checkpoint, or set failOnDataLoss to false to continue without these records"
     )

@@ -6,19 +6,21 @@ thread reads too, change under the lock of the driver's condition.
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
+from uuid import UUID
 
 import anyio
 
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import AuthorizationError, ConnectionFailedError, Error
 from sharecons.log import get_logger
+from sharecons.protocol.partitions import TopicId
 from sharecons.spark.acquirer import MemberConfig
 from sharecons.spark.errors import LedgerMismatchError, TopicMissingError
 from sharecons.spark.group_lag import GroupLag, read_group_lag, read_log_bounds
-from sharecons.spark.ledger import Ledger
+from sharecons.spark.ledger import Ledger, describe_ranges
 from sharecons.spark.planning import AvailableNowTarget
 from sharecons.spark.topics import DescribedTopics, TopicWatch
 
@@ -90,7 +92,9 @@ class GroupWatch:
             Error: a topic is missing, forbidden or recreated, or no broker responds.
         """
         topics = await self._describe_topics(START_TOPIC_TIMEOUT)
+        before = dict(self._ledger.topics)
         self._ledger.check_topics(topics.ids, allow_recreated=self._allow_topic_loss)
+        self.report_recreated(before)
         bounds = await read_log_bounds(self._admin, topics.with_leader)
         self.group_lag = await self._read_group_lag()
         self.target = AvailableNowTarget(
@@ -100,6 +104,24 @@ class GroupWatch:
             leaderless=(topics.with_leader | topics.leaderless) - bounds.keys(),
             topic_ids=topics.ids,
         )
+
+    def report_recreated(self, before: Mapping[str, TopicId]) -> None:
+        """Log the topics whose ids in the ledger have changed, and their lost records.
+
+        Args:
+            before: the ids before.
+        """
+        for topic, old in before.items():
+            if self._ledger.topics[topic] != old:
+                _log.warning(
+                    "topic was deleted and created again; records of the old topic "
+                    "that no batch has read are lost",
+                    topic=topic,
+                    group=self._group_id,
+                    old_id=str(UUID(bytes=old)),
+                    not_committed=describe_ranges(self._ledger.ranges_of(old)),
+                    advice="produce these records again if they are needed",
+                )
 
     async def keep_refreshing(self, fail: Callable[[Error], None]) -> None:
         """Refresh every few seconds; on a fatal error call `fail` and return."""

@@ -486,7 +486,8 @@ def test_recreated_topic_ends_the_query(share_broker, queries, short_timeouts):
     share_broker.create_topic("orders")
 
     with pytest.raises(
-        LedgerMismatchError, match="topic orders was deleted and created"
+        LedgerMismatchError,
+        match="topic orders was deleted and created.*orders-0 offsets 0 to 4",
     ):
         poll_until_error(query, at=5)
 
@@ -521,8 +522,7 @@ def test_recreated_topic_is_read_if_loss_is_allowed(
         *((old, offset) for offset in range(4, 9)),
         *((new, offset) for offset in range(8)),
     ]
-    messages = [each.getMessage() for each in caplog.records]
-    assert sum("deleted and created again" in each for each in messages) == 1
+    assert_one_warning(caplog, queries.group, old, "orders-0 offsets 4 to 8")
     query.commit({"position": 17})
     query.stop()
 
@@ -530,6 +530,34 @@ def test_recreated_topic_is_read_if_loss_is_allowed(
     share_broker.produce("orders", [b"x"])
     until_true(lambda: again.report_latest_offset()["position"] == 18)
     assert ledger_offsets(queries.drivers[-1]) == [(new, 8)]
+
+
+def assert_one_warning(caplog, group, old_id, records):
+    (warning,) = [
+        each.getMessage()
+        for each in caplog.records
+        if "deleted and created again" in each.getMessage()
+    ]
+    old = str(uuid.UUID(bytes=old_id))
+    for part in ("topic=orders", f"group={group}", old, records, "advice="):
+        assert part in warning
+
+
+def test_topic_recreated_before_the_start_is_a_warning_if_loss_is_allowed(
+    share_broker, queries, short_timeouts, caplog
+):
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 9)
+    query = queries.stream("orders", **SKIP)
+    until_true(lambda: query.report_latest_offset()["position"] == 9)
+    old = queries.drivers[-1].ranges_between(0, 9)[0].topic_id
+    query.stop()
+    share_broker.delete_topic("orders")
+    share_broker.create_topic("orders")
+
+    queries.stream("orders", **SKIP)
+
+    assert_one_warning(caplog, queries.group, old, "orders-0 offsets 0 to 8")
 
 
 @both_ways
