@@ -157,6 +157,9 @@ class GroupWatch:
                 self.target.retain_topics(topics.ids)
                 unknown = self.target.unknown_partitions(topics.with_leader)
             bounds = await read_log_bounds(self._admin, unknown)
+            if bounds:
+                # The first one can be of a topic that was replaced since.
+                group_lag = await self._read_group_lag()
             with self._changed:
                 partitions = topics.with_leader | topics.leaderless
                 is_extended = self.target.add_partitions(

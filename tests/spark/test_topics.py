@@ -7,6 +7,7 @@ from importlib import import_module
 from types import SimpleNamespace
 
 import pytest
+from anyio import to_thread
 
 from sharecons._record import TopicPartition
 from sharecons.errors import AuthorizationError, BrokerError, ConnectionFailedError
@@ -560,20 +561,46 @@ def test_topic_recreated_before_the_start_is_a_warning_if_loss_is_allowed(
     assert_one_warning(caplog, queries.group, old, "orders-0 offsets 0 to 8")
 
 
+def replace_orders(broker):
+    broker.delete_topic("orders")
+    broker.create_topic("orders")
+    broker.produce("orders", [b"x"] * 7)
+
+
 @both_ways
 def test_target_includes_a_recreated_topic(
     share_broker, queries, short_timeouts, way, monkeypatch
 ):
+    # Before its end a query must not see the new topic without records.
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL", 60)
     share_broker.create_topic("orders")
     share_broker.produce("orders", [b"x"] * 5)
 
     def replace(driver):
         until_true(lambda: driver.target.is_reached)
-        share_broker.delete_topic("orders")
-        share_broker.create_topic("orders")
-        share_broker.produce("orders", [b"x"] * 7)
+        replace_orders(share_broker)
 
     queries.on_start = replace
+    assert queries.read(way, "orders", idleTimeout="10s", **SKIP) == 12
+
+
+@both_ways
+def test_target_includes_a_topic_that_is_recreated_after_its_lag_was_read(
+    share_broker, queries, short_timeouts, way, monkeypatch
+):
+    monkeypatch.setattr(watch, "REFRESH_INTERVAL", 60)
+    share_broker.create_topic("orders")
+    share_broker.produce("orders", [b"x"] * 5)
+
+    async def replace(response, context):
+        await to_thread.run_sync(replace_orders, share_broker)
+        return response
+
+    def replace_later(driver):
+        until_true(lambda: driver.target.is_reached)
+        share_broker.faults.on("DescribeShareGroupOffsets").change(replace)
+
+    queries.on_start = replace_later
     assert queries.read(way, "orders", idleTimeout="10s", **SKIP) == 12
 
 
