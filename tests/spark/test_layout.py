@@ -133,12 +133,14 @@ def test_first_commit_of_a_batch_counts():
     assert log.add(commit("staging/0123abcd-7.second")) == commit()
 
 
-def test_ranges_of_all_commits_are_found():
+def test_all_commits_are_read():
     log = CommitLog(MemoryStorage())
-    log.add(commit())
-    log.add(replace(commit(), batch="requeue-0", range=None))
+    commits = [commit(), replace(commit(), batch="requeue-0", range=None)]
+    for each in commits:
+        log.add(each)
+    log.create_id("first")
 
-    assert log.read_ranges() == {"0123abcd-7": LedgerRange("4f", 10, 20)}
+    assert log.read_all() == commits
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'{"batch": "0123abcd-7"}'])
@@ -147,7 +149,7 @@ def test_damaged_commit_file_is_an_error(data):
     storage.create("0123abcd-7.json", data)
     log = CommitLog(storage, "/data/commits")
 
-    for read in (log.read_ranges, lambda: log.find("0123abcd-7")):
+    for read in (log.read_all, lambda: log.find("0123abcd-7")):
         with pytest.raises(CommitError, match="/data/commits/0123abcd-7.json is dama"):
             read()
 

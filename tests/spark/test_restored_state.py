@@ -171,6 +171,10 @@ def delete_output(lake):
     shutil.rmtree(lake.into)
 
 
+def delete_rows(lake):
+    shutil.rmtree(lake.into / "rows")
+
+
 def restore_output(lake):
     lake.restore("lake")
 
@@ -192,6 +196,7 @@ def copy_checkpoint(lake):
     [
         (delete_commit_files, 2, "are not in {base}/ledger.commits, but were in"),
         (delete_output, 2, "{base}/lake, but that has no layout.json"),
+        (delete_rows, 2, "{base}/lake/rows is missing, but the batch"),
         (copy_checkpoint, 2, "{base}/other, but that has no layout.json"),
         (restore_output, 1, "{base}/lake is older than its commit files; restore"),
         (restore_ledger, 1, "ledger in {base}/ledger up to position 20, but it ends"),

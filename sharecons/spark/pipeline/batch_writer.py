@@ -77,7 +77,8 @@ class BatchWriter:
         Raises:
             CommitError: a commit file is damaged.
         """
-        self._ranges = self._commits.read_ranges()
+        commits = self._commits.read_all()
+        self._ranges = {each.batch: each.range for each in commits if each.range}
         ends: dict[str, list[int]] = {}
         for each in self._ranges.values():
             ends.setdefault(each.ledger, []).append(each.end)

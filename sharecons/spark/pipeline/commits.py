@@ -111,15 +111,14 @@ class CommitLog:
         names = self._storage.list_names()
         return [n.removesuffix(SUFFIX) for n in names if n.endswith(SUFFIX)]
 
-    def read_ranges(self) -> dict[str, LedgerRange]:
-        """Return the ranges of batches.
+    def read_all(self) -> list[Commit]:
+        """Return all commits.
 
         Raises:
             CommitError: a file is damaged.
         """
         with ThreadPoolExecutor(READERS) as pool:
-            commits = list(pool.map(self._read, self.list_batches()))
-        return {each.batch: each.range for each in commits if each.range}
+            return list(pool.map(self._read, self.list_batches()))
 
     def add(self, commit: Commit) -> Commit:
         """Create the commit file of a batch.

@@ -13,7 +13,7 @@ from sharecons.spark.pipeline.files import Files
 from sharecons.spark.pipeline.layout import Layout
 from sharecons.spark.pipeline.parquet_sink import ParquetSink
 from sharecons.spark.pipeline.settings import Settings
-from sharecons.spark.pipeline.tables import Sink
+from sharecons.spark.pipeline.tables import ROWS, Sink
 from sharecons.spark.pipeline.validation import Rows, stored_type
 from sharecons.spark.storage import open_storage
 
@@ -27,7 +27,8 @@ def open_writer(spark: Any, settings: Settings, rows: Rows) -> BatchWriter:
 
     Raises:
         ConfigurationError: the rows of earlier runs have another layout, or their
-            commit files are missing.
+            commit files or their directory are missing.
+        CommitError: a commit file is damaged.
     """
     run = uuid.uuid4().hex[:12]
     files = Files(spark, settings.into)
@@ -37,6 +38,7 @@ def open_writer(spark: Any, settings: Settings, rows: Rows) -> BatchWriter:
         layout = known.extend(layout, settings.into)
     commits_id = _check_commits(known, settings) or run
     commits = _open_commits(settings)
+    _check_rows(files, commits)
     place = {"id": commits_id, "location": commits.location}
     layout = replace(layout, commits=place)
 
@@ -98,6 +100,25 @@ def _check_commits(known: Layout | None, settings: Settings) -> str | None:
             "another --into"
         )
     return commits_id
+
+
+def _check_rows(files: Files, commits: CommitLog) -> None:
+    """Check that the directory of rows exists if a batch has published some.
+
+    Raises:
+        ConfigurationError: it is missing.
+        CommitError: a commit file is damaged.
+    """
+    if files.exists(ROWS):
+        return
+    for each in commits.read_all():
+        if each.stats.rows and not files.exists(each.staging):
+            raise ConfigurationError(
+                f"{files.url(ROWS)} is missing, but the batch {each.batch} has "
+                f"published {each.stats.rows} rows in it: it was deleted or moved; "
+                "restore it; or read the topics again into another --into with another "
+                "group; or create it, empty, to continue without its rows"
+            )
 
 
 def _open_commits(settings: Settings, *, creates: bool = True) -> CommitLog:
