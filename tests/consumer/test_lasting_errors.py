@@ -132,7 +132,7 @@ async def test_member_without_partitions_is_a_problem_until_it_has_some(factor):
             await anyio.sleep(9)
             assert consumer.connected
             assert not consumer.problems
-            await anyio.sleep(8)  # 5 of them to store where the group starts
+            await anyio.sleep(3)
             if factor > len(broker.brokers):
                 (problem,) = consumer.problems
                 assert problem.startswith(
