@@ -1,17 +1,23 @@
 """Warnings about records whose last delivery ended without an acknowledgement."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, Final, final
 
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.metrics.recorder import MetricsRecorder
-from sharecons.net.io.event_loop import Clock
+from sharecons.net.io.event_loop import FOREVER, Clock
+from sharecons.protocol.acknowledge.positions import (
+    OffsetRange,
+    count_offsets,
+    ranges_text,
+)
 from sharecons.protocol.acknowledge.result_log import LastRelease
 
 __all__ = ["ArchiveWarnings"]
 
 WARNING_INTERVAL: Final = 60.0
-"""Seconds between two warnings of one kind about one partition."""
+"""Seconds between two warnings of one kind."""
 
 RELEASED: Final = (
     "records released on their last delivery are archived: no consumer gets them "
@@ -27,52 +33,61 @@ LOST: Final = (
 
 @final
 class ArchiveWarnings:
-    """Counts archived records, and warns at most once a minute per partition.
+    """Counts archived records, and warns at most once a minute of each kind.
 
-    The delivery limit is read again first, as it can have changed.
+    The delivery limit is read again first, as it can have changed. Positions that wait
+    for the next line have it after the minute, or when the member closes.
 
     Args:
         log: a logger of `sharecons.log`.
     """
 
     def __init__(
-        self, log: Any, recorder: MetricsRecorder, configs: GroupConfigReader
+        self,
+        log: Any,
+        recorder: MetricsRecorder,
+        configs: GroupConfigReader,
+        clock: Clock,
     ) -> None:
         self._log = log
         self._recorder = recorder
         self._configs = configs
-        self._warned_at: dict[tuple[str, int, bool], float] = {}
-        self._records: dict[tuple[str, int, bool], int] = {}
+        self._clock = clock
+        self._next_line: defaultdict[bool, float] = defaultdict(lambda: -FOREVER)
+        self._archived: defaultdict[bool, list[OffsetRange]] = defaultdict(list)
         self._unconfirmed: list[LastRelease] = []
+        configs.subscribe(self.flush)
 
-    def on_released(self, releases: Iterable[LastRelease], clock: Clock) -> None:
+    def on_released(self, releases: Iterable[LastRelease]) -> None:
         """Count the records that these archived; log a warning if one is due."""
         is_first = not self._unconfirmed
         self._unconfirmed += releases
         if is_first:
-            self._configs.claim(lambda: self._confirm(clock()))
+            self._configs.claim(self._confirm)
 
-    def _confirm(self, now: float) -> None:
+    def _confirm(self) -> None:
         releases, self._unconfirmed = self._unconfirmed, []
-        limit = self._configs.delivery_limit
         for release in releases:
-            if release.delivery_count >= limit:
-                self._on_archived(release, limit, now)
+            if release.delivery_count >= self._configs.delivery_limit:
+                archived = OffsetRange(*release[:4])
+                self._recorder.on_archived(count_offsets([archived]))
+                self._archived[release.is_lost].append(archived)
+        self.flush()
 
-    def _on_archived(self, release: LastRelease, limit: int, now: float) -> None:
-        topic, partition, first, last, _, is_lost = release
-        key = topic, partition, is_lost
-        count = last - first + 1
-        self._recorder.on_archived(count)
-        self._records[key] = self._records.get(key, 0) + count
-        warned_at = self._warned_at.get(key)
-        if warned_at is None or now - warned_at >= WARNING_INTERVAL:
-            self._warned_at[key] = now
-            self._log.warning(
-                LOST if is_lost else RELEASED,
-                topic=topic,
-                partition=partition,
-                offset=first,
-                records=self._records.pop(key),
-                delivery_limit=limit,
-            )
+    def flush(self, *, at_end: bool = False) -> None:
+        """Log the positions that have no line yet, if one is due.
+
+        Args:
+            at_end: it is due, as no more follow.
+        """
+        now = self._clock()
+        for is_lost, archived in self._archived.items():
+            if archived and (at_end or now >= self._next_line[is_lost]):
+                self._next_line[is_lost] = now + WARNING_INTERVAL
+                self._log.warning(
+                    LOST if is_lost else RELEASED,
+                    records=count_offsets(archived),
+                    positions=ranges_text(archived),
+                    delivery_limit=self._configs.delivery_limit,
+                )
+                archived.clear()

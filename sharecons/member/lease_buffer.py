@@ -20,7 +20,6 @@ from sharecons.protocol.acknowledge.ack_errors import lock_overrun
 from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
 from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.protocol.acknowledge.results import summarize
 from sharecons.protocol.fetch.demand import FetchDemand
 
 __all__ = ["Acknowledged", "BufferListener", "LeaseBuffer", "insert_lease"]
@@ -137,7 +136,6 @@ class LeaseBuffer:
     def on_ack_results(self, results: list[AcknowledgeResult]) -> None:
         failed = [result for result in results if result.error is not None]
         if failed:
-            self._log.warning("acknowledgements failed", **summarize(failed))
             self.listener.on_acks_failed(failed)
         if self.on_acknowledged is None:
             return

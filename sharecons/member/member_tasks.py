@@ -227,8 +227,7 @@ class MemberTasks:
             while not (self._leaders.all_ended or self._stopped):
                 await self._changed.wait()
         self.abandon()
-        self._ack_dispatcher.dispatch()
-        await self._listener.configs.confirm()
+        await self._ack_dispatcher.end()
         self.membership.close(anyio.current_time())
         self._membership_wakeup.set()
         with anyio.move_on_after(self.leave_timeout):

@@ -98,7 +98,8 @@ class PausableBuffer(LeaseBuffer):
                 records = self._take_records(lease)
             if self._is_live(lease):
                 self._withheld[lease] = records
-                lease.hold(lease.cursor, len(records), self._hold_time(lease))
+                if not self._is_lost_without_renewal(lease):
+                    lease.hold(lease.cursor, len(records), self._hold_time(lease))
             else:
                 self._on_lost(lease, records)
 
@@ -110,6 +111,11 @@ class PausableBuffer(LeaseBuffer):
             return self._decode_records(lease)
         self._demand.on_dropped(len(records) - lease.cursor)
         return records
+
+    def _is_lost_without_renewal(self, lease: Lease) -> bool:
+        """Return whether `hold` would release a last delivery: that archives it."""
+        is_last = lease.highest_delivery_count >= self.configs.delivery_limit
+        return is_last and self.configs.renews is False
 
     def _hold_time(self, lease: Lease) -> float:
         is_first = lease.highest_delivery_count == 1
@@ -129,7 +135,7 @@ class PausableBuffer(LeaseBuffer):
                 self._demand.on_returned(len(rest))
                 insert_lease(self._ready, lease)
                 continue
-            if not lease.lock_scope.ended:
+            if not lease.lock_scope.ended and self.clock() < lease.last_deadline():
                 lease.release_remaining()  # a part of it
             self._on_lost(lease, records)
 

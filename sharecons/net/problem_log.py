@@ -14,7 +14,7 @@ further interval is twice as long as the one before."""
 MAX_REPEAT_INTERVAL: Final = 3600.0
 """Seconds between two lines about one problem at most."""
 
-CAUSE: Final = ("reason", "message", "advice", "record")
+CAUSE: Final = ("reason", "message", "advice", "record", "positions")
 """Fields that the line about the end of a problem does not repeat."""
 
 

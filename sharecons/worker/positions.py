@@ -8,7 +8,11 @@ from itertools import islice
 from typing import Any
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.acknowledge.positions import MAX_POSITIONS
+from sharecons.protocol.acknowledge.positions import (
+    MAX_POSITIONS,
+    OffsetRange,
+    ranges_text,
+)
 
 __all__ = [
     "item_position",
@@ -63,7 +67,10 @@ def item_text(item: Any) -> str:
 
 
 def items_text(items: Sequence[Any]) -> str:
-    """Return the positions of items, as "orders-2@14, orders-0@7"."""
+    """Return the positions of items, as `ranges_text`; of copies with their origins."""
+    if all(item.origin is None for item in items):
+        offsets = [position(item.record) for item in items]
+        return ranges_text([OffsetRange(*each, each[2]) for each in offsets])
     texts = [item_text(item) for item in islice(items, MAX_POSITIONS)]
     if len(items) > MAX_POSITIONS:
         texts.append("...")

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -75,7 +76,7 @@ async def test_acknowledgements_that_stay_rejected_are_a_problem_until_they_are_
             assert not consumer.connected
             await consume(consumer, 60.0)
             assert 1 == len(lines(REFUSED)) == len(lines("still rejected"))
-        await consume(consumer, 30.0)
+        await consume(consumer, 65.0)
 
         assert consumer.connected
         assert () == consumer.problems
@@ -84,6 +85,16 @@ async def test_acknowledgements_that_stay_rejected_are_a_problem_until_they_are_
     assert f"reason={code}" in line
     assert f"{REFUSED} (partitions orders-0): {code}" in problem
     assert 1 == len(lines("acknowledgements accepted again"))
+    (first,) = lines("acknowledgements failed")
+    (later,) = lines("acknowledgements still fail")
+    assert f"error={code}" in first
+    assert records_of(later) > 50 * records_of(first)
+    (end,) = lines("no acknowledgements fail any more")
+    assert records_of(end) >= records_of(later)
+
+
+def records_of(line: str) -> int:
+    return int(re.search(r"records=(\d+)", line)[1])
 
 
 async def test_late_acknowledgements_are_no_problem_of_the_broker() -> None:

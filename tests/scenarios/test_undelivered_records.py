@@ -1,11 +1,13 @@
 """Records that are fetched and not taken yet: none of their deliveries ends unseen.
 
-The member's buffer has them while their topic is paused, while a handler blocks the
-event loop, or while the process is stopped.
+The member's buffer has them while their topic is paused, while the event loop is
+blocked, if a broker's response is late, or if a connection is lost.
 """
 
 import asyncio
+import re
 import time
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import anyio
@@ -16,14 +18,21 @@ import trio
 from sharecons import Record, RetryPolicy
 from sharecons.testing.virtual_time import VirtualTimeLoop
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
-from tests.scenarios.embedded_admin import LOOPS, AnyAdmin, EmbeddedAdmin
+from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
+from tests.scenarios.interrupted_network import InterruptedNetwork
 from tests.scenarios.versions import since_4_3
+from tests.waiting import until
 
 pytestmark = [pytest.mark.anyio, since_4_3, pytest.mark.timeout(60)]
 
 LOCK = 1.0
 CONFIG = {**LIMIT_2, "share.record.lock.duration.ms": "1000"}
 COUNT = 60
+
+WARM_UP, FEW = 40, 8
+"""Records after which a client fetches FEW in one response."""
+
+LAST = [*range(WARM_UP, WARM_UP + FEW)]
 
 
 @pytest.fixture(params=LOOPS)
@@ -78,12 +87,13 @@ async def test_circuit_breaker_that_pauses_beyond_the_lock_costs_no_delivery(
     assert [] == await setup.origins()
 
 
-async def test_records_beside_a_handler_that_blocks_the_loop_become_dead_letters(
+async def test_records_beside_a_handler_that_blocks_the_loop_are_done_or_dead_letters(
     admin: AnyAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:
     setup = Setup(admin, CONFIG)
     setup.queue.produce([b"%d" % number for number in range(COUNT)])
     done: set[int] = set()
+    done_last: set[int] = set()
     redelivered: set[int] = set()
 
     async def handle(record: Record[Any, Any]) -> None:
@@ -94,6 +104,8 @@ async def test_records_beside_a_handler_that_blocks_the_loop_become_dead_letters
         if is_first_again or record.offset == COUNT // 2:
             block(1.3 * LOCK)
         done.add(record.offset)
+        if record.delivery_count == 2:
+            done_last.add(record.offset)
 
     retry = RetryPolicy(max_attempts=9)
     async with setup.working(handle, concurrency=1, retry=retry) as worker:
@@ -101,7 +113,151 @@ async def test_records_beside_a_handler_that_blocks_the_loop_become_dead_letters
 
     letters = {origin.offset: origin.reason for origin in await setup.origins()}
     assert set(range(COUNT)) == done | letters.keys()
-    assert {"its lock was lost on its last delivery"} == set(letters.values())
-    # A real broker delivers records near the limit one by one: few are in the buffer.
-    at_least = 2 if isinstance(admin, EmbeddedAdmin) else 1
-    assert worker.stats.dead_lettered == len(letters) >= at_least
+    assert not letters.keys() & done_last
+    assert {"its lock was lost on its last delivery"} >= set(letters.values())
+    assert worker.stats.dead_lettered == len(letters)
+
+
+def archived_offsets(caplog: pytest.LogCaptureFixture) -> list[int]:
+    """Return the offsets of the lines about archived records."""
+    lines = [each.getMessage() for each in caplog.records]
+    archived = [line for line in lines if "last delivery are archived" in line]
+    return [
+        offset
+        for first, last in re.findall(r"-0@(\d+)(?:-(\d+))?", " ".join(archived))
+        for offset in range(int(first), int(last or first) + 1)
+    ]
+
+
+Interrupt = Callable[[], Awaitable[None]]
+
+
+class Working:
+    """A worker or a consumer that receives nothing but the records of its warm-up.
+
+    Afterwards the deliveries of all others end in its buffer.
+
+    Attributes:
+        client: the worker or the consumer.
+        received: the offsets that handler or loop have received.
+    """
+
+    def __init__(self, admin: AnyAdmin, config: Mapping[str, str] = CONFIG) -> None:
+        self.setup = Setup(admin, config)
+        self.network = InterruptedNetwork(admin.network)
+        self.received: list[int] = []
+        self.client: Any = None
+        self._tasks: Any = None
+
+    async def run(self, client: str, interrupt: Interrupt) -> None:
+        """Run the client until the last record is settled."""
+        queue = self.setup.queue
+        options: dict[str, Any] = {"network": self.network}
+        queue.produce([b"x"] * WARM_UP)
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as self._tasks:
+                if client == "consumer":
+                    async with queue.consumer(**options, max_wait=0.1) as self.client:
+                        self._tasks.start_soon(self._read)
+                        await self._end_deliveries(interrupt)
+                        self._tasks.cancel_scope.cancel()
+                else:
+                    if client == "worker without a queue":
+                        options["dead_letter"] = None
+                    self.client = self.setup.worker(self._handle, **options)
+                    self._tasks.start_soon(self.client.run)
+                    await self._end_deliveries(interrupt)
+                    self.client.stop()
+
+    async def _end_deliveries(self, interrupt: Interrupt) -> None:
+        await self.setup.wait_until_settled()
+        self.network.on_records = interrupt
+        self.setup.queue.produce([b"x"] * FEW)
+        await self.setup.wait_until_settled()
+        self.network.on_records = None
+
+    async def _read(self) -> None:
+        async for record in self.client:
+            self.received.append(record.offset)
+
+    async def _handle(self, record: Record[Any, Any]) -> None:
+        await anyio.lowlevel.checkpoint()
+        self.received.append(record.offset)
+
+    async def check(self, client: str, caplog: pytest.LogCaptureFixture) -> None:
+        """Check that each record has a dead letter, or its position in a line."""
+        assert sorted(self.received) == [*range(WARM_UP)]
+        letters = [origin.offset for origin in await self.setup.origins()]
+        assert letters == (LAST if client == "worker" else [])
+        assert archived_offsets(caplog) == ([] if client == "worker" else LAST)
+
+    # Ends of deliveries.
+
+    async def respond_late(self) -> None:
+        await anyio.sleep(1.3 * LOCK)  # real time: the locks end
+
+    async def block(self) -> None:
+        await anyio.lowlevel.checkpoint()
+        block(1.3 * LOCK)
+
+    async def pause(self) -> None:
+        """Pause for longer than the lock."""
+        self.client.pause(self.setup.queue.topic)
+        self._tasks.start_soon(self._resume, 1.3 * LOCK)
+        await anyio.lowlevel.checkpoint()
+
+    async def pause_and_cut(self) -> None:
+        """Lose the connection once the records are in the buffer."""
+        self.client.pause(self.setup.queue.topic)
+        self._tasks.start_soon(self._resume, 0.1 * LOCK)
+        await anyio.lowlevel.checkpoint()
+
+    async def _resume(self, seconds: float) -> None:
+        await anyio.sleep(seconds)  # real time: the records are in the buffer
+        if seconds < LOCK:
+            await self.network.cut()
+        if self.network.on_records is not None:
+            self.client.resume(self.setup.queue.topic)
+
+
+CLIENTS = pytest.mark.parametrize(
+    "client", ["worker", "worker without a queue", "consumer"]
+)
+
+
+@CLIENTS
+@pytest.mark.parametrize("way", ["respond_late", "block", "pause", "pause_and_cut"])
+async def test_last_delivery_that_ends_in_the_buffer_is_a_dead_letter_or_logged(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture, client: str, way: str
+) -> None:
+    renewals = {"share.renew.acknowledge.enable": "false"} if way == "pause" else {}
+    working = Working(admin, {**CONFIG, **renewals})
+
+    await working.run(client, getattr(working, way))
+
+    await working.check(client, caplog)
+
+
+async def test_connection_that_is_lost_beside_buffered_records_of_a_slow_consumer(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    setup = Setup(admin, CONFIG)
+    network = InterruptedNetwork(admin.network)
+    setup.queue.produce([b"x"] * WARM_UP)
+    options = {"network": network, "max_wait": 0.1, "acknowledgement": "explicit"}
+    async with setup.queue.consumer(**options) as consumer:
+        received = 0
+        while received < WARM_UP:
+            for record in await consumer.poll(timeout=1.0, max_records=5):
+                record.accept()
+                received += 1
+            await consumer.commit()
+        setup.queue.produce([b"x"] * FEW)
+        for delivery_count in (1, 2):
+            (record,) = await consumer.poll(timeout=5.0, max_records=1)
+            assert (WARM_UP, delivery_count) == (record.offset, record.delivery_count)
+            await until(lambda: consumer._member.buffer.count == FEW - 1)
+            await network.cut()
+        await setup.wait_until_settled()
+
+    assert archived_offsets(caplog) == LAST

@@ -199,8 +199,7 @@ async def test_handlers_that_exceed_the_grace_period_are_named(
 
     (line,) = lines_of(caplog, "handlers cancelled, because the worker ends")
     assert " group=billing records=12 " in line
-    assert "positions='orders-0@0, orders-0@1, " in line
-    assert "orders-0@9, ...'" in line
+    assert "positions=orders-0@0-11" in line
 
 
 async def test_handlers_that_finish_within_the_grace_period_are_not_logged(

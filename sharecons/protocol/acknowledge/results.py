@@ -1,7 +1,7 @@
 """Acknowledgement results, as the application receives them."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from sharecons._record import AcknowledgeType
 from sharecons.protocol.acknowledge.leases import Lease
@@ -52,12 +52,12 @@ def join_results(results: Sequence[AcknowledgeResult]) -> list[AcknowledgeResult
     return joined
 
 
-def summarize(failed: Sequence[AcknowledgeResult]) -> dict[str, object]:
+def summarize(failed: Sequence[AcknowledgeResult]) -> dict[str, Any]:
     """Return log fields for failed acknowledgements; the error is the first one's."""
     first = min(failed, key=lambda result: result[:3])
     ranges = [OffsetRange(*result[:4]) for result in failed]
     assert first.error is not None, "failed"
-    fields: dict[str, object] = {
+    fields: dict[str, Any] = {
         "records": count_offsets(ranges),
         "positions": ranges_text(ranges),
         "error": first.error.name,
