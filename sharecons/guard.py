@@ -24,6 +24,7 @@ __all__ = [
     "guarded",
     "is_a",
     "qualified_type_name",
+    "raise_error",
     "raise_exit",
     "raw_traceback",
     "text_by",
@@ -67,6 +68,19 @@ def raise_exit(error: BaseException) -> None:
     for each in flattened(error):
         if is_a(each, EXITS):
             raise each
+
+
+def raise_error(error: BaseException | None) -> None:
+    """Raise an exception, if there is one, whose traceback does not refer to itself.
+
+    The frame of a function that raises its own local variable would, until the garbage
+    collector runs. Pass an expression, not a variable.
+    """
+    try:
+        if error is not None:
+            raise error
+    finally:
+        del error
 
 
 def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:

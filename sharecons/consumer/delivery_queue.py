@@ -192,7 +192,10 @@ class DeliveryQueue:
             if failure is not None and first and stop == start:
                 lease.cursor = start + 1
                 self._note_undeserializable(reader, lease, records[start])
-                raise failure
+                try:
+                    raise failure
+                finally:
+                    failure = None  # its traceback refers to this frame
         lease.cursor = stop
         return start, records[start:stop]
 

@@ -57,7 +57,10 @@ class Deserializers:
                 break
         stop = start + len(done)
         records[start:stop] = done
-        return stop, failure
+        try:
+            return stop, failure
+        finally:
+            failure = None  # its traceback refers to this frame
 
 
 def _apply(

@@ -66,8 +66,11 @@ async def within(
             failure = error
     # Even if the handler has caught its cancellation and returned: what it has done
     # until then is not known.
-    if anyio.current_time() >= deadline:
-        raise took_too_long(timeout) from failure
+    try:
+        if anyio.current_time() >= deadline:
+            raise took_too_long(timeout) from failure
+    finally:
+        failure = None  # its traceback refers to this frame
     return returned
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final, Generic, Protocol, final, overload
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from sharecons.config.validation import check_count, check_number
-from sharecons.guard import guarded, is_a
+from sharecons.guard import guarded, is_a, raise_error
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.error_text import repr_of
 from sharecons.worker.handler_checks import check_handler
@@ -88,6 +88,10 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         """Return each record's error; `other` for a record that was not marked."""
         return [self._errors.get(index, other) for index in range(len(self))]
 
+    def end(self) -> None:
+        """Forget the errors: their tracebacks refer to this batch."""
+        self._errors.clear()
+
     def __repr__(self) -> str:
         return f"<HandlerBatch of {len(self)} records, {len(self._errors)} failed>"
 
@@ -139,6 +143,10 @@ class HandlerRun(Protocol):
         Args:
             error: of the records that the handler has not marked.
         """
+        ...
+
+    def end(self) -> None:
+        """Forget the errors: their tracebacks refer to what the handler refers to."""
         ...
 
 
@@ -210,12 +218,13 @@ class _SingleRun:
 
     async def __call__(self) -> None:
         returned = await self._call(self._record)
-        failure = None if returned is None else misused(returned)
-        if failure is not None:
-            raise failure
+        raise_error(None if returned is None else misused(returned))
 
     def errors(self, error: Exception | None) -> Errors:
         return [error]
+
+    def end(self) -> None:
+        pass
 
 
 class BatchCall:
@@ -242,7 +251,10 @@ class BatchCall:
             return run.errors(error)
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
             return run.errors(await as_failure(error))
-        return run.errors(None)
+        else:
+            return run.errors(None)
+        finally:
+            run.end()
 
     def begin(self, records: Sequence[Any]) -> HandlerRun:
         return _BatchRun(self._call_without_limit, records)
@@ -262,9 +274,7 @@ class _BatchRun:
         returned = await self._call(self._batch)
         if returned is None:
             return
-        failure = misused(returned)
-        if failure is not None:
-            raise failure
+        raise_error(misused(returned))
         self._returned = _errors_in(returned, len(self._batch))
         if self._returned is None:
             raise TypeError(
@@ -280,6 +290,10 @@ class _BatchRun:
                 for first, second in zip(marked, self._returned, strict=True)
             ]
         return [error if each is None else each for each in marked]
+
+    def end(self) -> None:
+        self._batch.end()
+        self._returned = None
 
 
 def handler_call(handler: object, timeout: float | None = None) -> HandlerCall:
@@ -304,7 +318,10 @@ async def as_failure(error: BaseException) -> Exception:
         await checkpoint_if_cancelled()
     text = await undo_self_cancel(error)
     if text is None:
-        raise error
+        try:
+            raise error
+        finally:
+            del error  # its traceback refers to this frame
     failure = RuntimeError(text)
     failure.__cause__ = error
     return failure

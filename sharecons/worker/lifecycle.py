@@ -14,6 +14,7 @@ from typing import Self
 import anyio
 
 from sharecons.errors import ConsumerStateError, WrongThreadError
+from sharecons.guard import raise_error
 from sharecons.metrics.worker_catalog import WORKER_METRICS, WorkerMetricName
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.io.event_loop import LoopGuard, call_soon_function, running_clock
@@ -96,9 +97,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
             Exception: what a handler raised, with `stop_on_error`.
         """
         self._begin()
-        failure = await self._run(_do_nothing)
-        if failure is not None:
-            raise failure
+        raise_error(await self._run(_do_nothing))
 
     async def __aenter__(self) -> Self:
         """Start the worker; it then runs beside the block, as with `run`.

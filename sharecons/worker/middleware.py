@@ -41,6 +41,7 @@ class Attempt(Generic[KeyT, ValueT]):
             a cancellation. It is known before it is carried out, and changes if other
             middleware raises another exception, or if the worker stops meanwhile.
             `LockLost` if the handler was cancelled because the record's lock ended.
+            Its `error` is None once all middleware has ended.
     """
 
     __slots__ = ("handler", "number", "outcome", "record")

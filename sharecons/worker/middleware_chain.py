@@ -20,7 +20,7 @@ Outside of all layers, a cancellation by the worker hides what middleware raises
 import inspect
 import random
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, cast, final
+from typing import Any, Final, cast, final
 
 import anyio
 from anyio.lowlevel import checkpoint_if_cancelled
@@ -32,12 +32,23 @@ from sharecons.worker.handlers import Errors, HandlerCall, as_failure
 from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.middleware import Attempt, BatchAttempt, Middleware
-from sharecons.worker.outcomes import Accepted, RecordOutcome
+from sharecons.worker.outcomes import (
+    Accepted,
+    DeadLettered,
+    Moved,
+    RecordOutcome,
+    Rejected,
+    Released,
+    RetryAfter,
+)
 from sharecons.worker.self_cancel import undo_self_cancel
 
 __all__ = ["MiddlewareCall", "MiddlewareChain"]
 
 Chances = Mapping[WorkItem, float]
+
+WITH_ERROR: Final = (RetryAfter, Moved, Rejected, DeadLettered, Released)
+"""The outcomes that have the exception of an attempt."""
 
 
 @final
@@ -115,11 +126,24 @@ class MiddlewareCall:
             failure = error
         except BaseException as error:  # noqa: BLE001 (raised again unless asyncio's)
             failure = await as_failure(error)
-        if failure is not self._raised_by_handler:
-            await checkpoint_if_cancelled()
-        if failure is not None:
-            self._preview(failure)
-        return self._run.errors(failure)
+        try:
+            if failure is not self._raised_by_handler:
+                await checkpoint_if_cancelled()
+            if failure is not None:
+                self._preview(failure)
+            return self._run.errors(failure)
+        finally:
+            failure = None  # its traceback refers to this frame
+
+    def end(self) -> None:
+        """Forget the records and the exceptions: tracebacks refer to this call."""
+        self._run.end()
+        self._items = []
+        self._attempt_of = self._previewed = self._raised_by_handler = None
+        self.chances = None
+        for attempt in self._attempts:
+            if isinstance(outcome := attempt.outcome, WITH_ERROR):
+                attempt.outcome = outcome._replace(error=None)
 
     def set_outcome(self, item: WorkItem, outcome: RecordOutcome) -> None:
         """Show the outcome that is carried out, for example `LockLost`."""
@@ -148,6 +172,7 @@ class MiddlewareCall:
                 with anyio.CancelScope(shield=True):
                     await call_next.wait_until_ended()
             self._on_cancelled()
+            call_next.error = None
             raise
         else:
             _close(returned)
@@ -159,9 +184,12 @@ class MiddlewareCall:
                 failure = _returned_early(middleware)
         if failure is None and not call_next.has_succeeded:
             failure = await _hidden_failure(middleware, call_next)
-        if failure is not None:
-            self._preview(failure)
-            raise failure
+        try:
+            if failure is not None:
+                self._preview(failure)
+                raise failure
+        finally:
+            failure = call_next.error = None  # tracebacks refer to this frame
 
     async def _call_handler(self) -> None:
         try:
@@ -283,7 +311,10 @@ async def _hidden_failure(
         return cast("Exception | None", error)
     if await undo_self_cancel(error) is None:
         await checkpoint_if_cancelled()
-        raise error
+        try:
+            raise error
+        finally:
+            error = None  # its traceback refers to this frame
     return RuntimeError(
         f"the handler was cancelled, and the middleware {name} has ended without an "
         "exception; the record is not processed"

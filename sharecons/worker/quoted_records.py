@@ -10,7 +10,7 @@ A deserializer's exception quotes parts of a value, which cannot be recognized. 
 is always left out.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast, final
 
 from sharecons.errors import DeserializationError
@@ -43,9 +43,13 @@ MIN_OBJECT: Final = 8
 """As MIN_QUOTE, for the text of a deserialized object: "None" and "True" are common."""
 
 
-def quotes_record(text: str, items: Iterable[WorkItem]) -> bool:
+Contents = Sequence[tuple[Any, Any]]
+"""The record and the handler's argument of each item of a call."""
+
+
+def quotes_record(text: str, contents: Contents) -> bool:
     """Return whether a text contains the key or value of one of these records."""
-    return any(quote in text for item in items for quote in _quotes(item))
+    return any(quote in text for each in contents for quote in _quotes(*each))
 
 
 @final
@@ -58,8 +62,7 @@ class SafeTexts:
     def hides(self, error: BaseException, item: WorkItem) -> bool:
         """Return whether the text and the traceback of an exception are left out."""
         if self._last is None or self._last[0] is not error:
-            items = [item] if item.call is None else item.call.items or [item]
-            self._last = error, _hides(error, items)
+            self._last = error, _hides(error, _contents_of(item))
         return self._last[1]
 
     def error(self, error: BaseException, item: WorkItem) -> str:
@@ -77,7 +80,7 @@ class SafeTexts:
             return f"{part} not deserialized: {name}"
         if error is not None and self.hides(error, item):
             return reason.replace(error_text(error), self.error(error, item))
-        if not quotes_record(reason, [item]):
+        if not quotes_record(reason, [(item.record, item.argument)]):
             return reason
         decision = None if item.error is None else decision_of(item.error)
         if decision is None or not is_a(decision, (DeadLetter, Reject)):
@@ -91,7 +94,16 @@ class SafeTexts:
         self._last = None
 
 
-def _hides(error: BaseException, items: Sequence[WorkItem]) -> bool:
+def _contents_of(item: WorkItem) -> Contents:
+    """Return what the last call of a record was called with."""
+    call = item.call
+    if call is not None and call.contents:
+        return call.contents
+    items = call.items if call is not None and call.items else [item]
+    return [(each.record, each.argument) for each in items]
+
+
+def _hides(error: BaseException, contents: Contents) -> bool:
     if is_a(error, DeserializationError):
         return True
     # A longer chain counts as quoting.
@@ -99,12 +111,11 @@ def _hides(error: BaseException, items: Sequence[WorkItem]) -> bool:
     if len(chain) > MAX_CHAIN:
         return True
     text = "\n".join(text for each in chain for text in (text_of(each), repr_of(each)))
-    return quotes_record(text, items)
+    return quotes_record(text, contents)
 
 
-def _quotes(item: WorkItem) -> Iterator[str]:
+def _quotes(record: Any, argument: Any) -> Iterator[str]:
     """Return what a text contains that quotes a record: the beginnings of its parts."""
-    record, argument = item.record, item.argument
     for part in (record.key, record.value):
         if isinstance(part, bytes | memoryview) and len(part) >= MIN_QUOTE:
             begin = bytes(part[:PREFIX])

@@ -217,7 +217,8 @@ class Runner:
             await self._shutdown.take_rest()
             self._copy_log.on_unwritten(list(self._machine.copies))
             self._flush_logs(at_end=True)
-        return self._failure
+        failure, self._failure = self._failure, None
+        return failure
 
     async def _run_handlers(self) -> None:
         async with anyio.create_task_group() as handlers:
@@ -355,6 +356,8 @@ class Runner:
             self._demand.on_call_ended(call, seconds)
             self._execute(self._machine.on_results(call, errors, now, seconds, chances))
         finally:
+            if call.middleware is not None:
+                call.middleware.end()
             self._machine.on_call_ended(call)
 
     def _begin(self, call: Call, deserializers: Deserializers) -> float:
@@ -379,12 +382,13 @@ class Runner:
         self, call: Call, deserializers: Deserializers, now: float
     ) -> None:
         """Deserialize the records that have had no call yet."""
-        errors: list[tuple[WorkItem, Exception]] = []
+        failed: list[tuple[WorkItem, Exception]] = []
         for item in call.items:
             if item.argument is item.record:
                 try:
                     item.argument = deserializers.apply(item.record)
                 except DeserializationError as error:
-                    errors.append((item, error))
-        if errors:
-            self._execute(self._machine.on_not_deserialized(call, errors, now))
+                    failed.append((item, error))
+        if failed:
+            self._execute(self._machine.on_not_deserialized(call, failed, now))
+            failed.clear()  # tracebacks refer to this frame

@@ -148,6 +148,8 @@ class CallSlots:
             # A handler can cancel its task as it ends, or while its slot is cancelled:
             # then the scope does not catch the cancellation.
             if await undo_self_cancel(error) is None:
+                if isinstance(error, anyio.get_cancelled_exc_class()):
+                    error.__traceback__ = None  # a frame of anyio will refer to it
                 raise
         finally:
             slot.call = None
@@ -231,25 +233,29 @@ class _InOwnContext:
         has_waited = False
         # uvloop's clock stands still during a step.
         clock = time.monotonic
-        while True:
-            began = clock()
-            try:
-                yielded = context.run(step, argument)
-            except StopIteration:
-                return
-            finally:
-                seconds = clock() - began
-                if seconds >= LONG_STEP and self._on_long_step is not None:
-                    self._on_long_step(self._items, seconds)
-            if not has_waited:
-                has_waited = True
-                self._on_wait()
-            try:
-                step, argument = send, (yield yielded)
-            except BaseException as error:  # noqa: BLE001 (thrown into the coroutine)
-                step, argument = throw, error
-                self._call.was_interrupted = True
-            else:
-                # trio sends exceptions, as `outcome.Error`; asyncio sends None.
-                if argument is not None and hasattr(argument, "error"):
+        try:
+            while True:
+                began = clock()
+                try:
+                    yielded = context.run(step, argument)
+                except StopIteration:
+                    return
+                finally:
+                    argument = None  # as an exception, it refers to this frame
+                    seconds = clock() - began
+                    if seconds >= LONG_STEP and self._on_long_step is not None:
+                        self._on_long_step(self._items, seconds)
+                if not has_waited:
+                    has_waited = True
+                    self._on_wait()
+                try:
+                    step, argument = send, (yield yielded)
+                except BaseException as error:  # noqa: BLE001 (thrown into the coroutine)
+                    step, argument = throw, error
                     self._call.was_interrupted = True
+                else:
+                    # trio sends exceptions, as `outcome.Error`; asyncio sends None.
+                    if argument is not None and hasattr(argument, "error"):
+                        self._call.was_interrupted = True
+        finally:
+            self._items = []  # a traceback can refer to this frame

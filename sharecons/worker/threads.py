@@ -23,6 +23,7 @@ from typing import Any, Final, final
 import anyio
 from anyio import to_thread
 
+from sharecons.guard import raise_error
 from sharecons.net.io.event_loop import Clock, call_soon_function
 from sharecons.worker.error_text import Frame, application_line, repr_of
 
@@ -54,6 +55,7 @@ class AbandonedThread:
         self._ident: int | None = None
         self._has_ended = False
         self._on_end: Callable[[], None] | None = None
+        self._raised: BaseException | None = None
 
     # Each thread writes its own attribute first and then reads the other one's, so
     # that at least one of them sees both.
@@ -68,15 +70,28 @@ class AbandonedThread:
             if self._on_end is not None:
                 return (None,)
             return (self._function(self.argument),)
+        except BaseException as error:  # noqa: BLE001 (raised in the event loop)
+            # Frames of anyio and trio that raise or return it would refer to it.
+            self._raised = error
+            return (None,)
         finally:
             self._has_ended = True
             if self._on_end is not None:
+                self._raised = None
                 self._on_end()
+
+    def take_raised(self) -> BaseException | None:
+        """Return what the function raised, and forget it."""
+        raised, self._raised = self._raised, None
+        return raised
 
     def abandon(self, on_end: Callable[[], None]) -> bool:
         """Call `on_end` in the thread once it ends; return False if it does not run."""
         self._on_end = on_end
-        return self._ident is not None and not self._has_ended
+        if self._has_ended:
+            self._raised = None
+            return False
+        return self._ident is not None
 
     def traceback(self) -> TracebackType | None:
         """Return where the thread is now; None if it does not run the function."""
@@ -120,13 +135,15 @@ class ThreadCalls:
             self._limiter = anyio.CapacityLimiter(math.inf)
         thread = AbandonedThread(self._function, argument, anyio.current_time())
         try:
-            return await to_thread.run_sync(
+            returned = await to_thread.run_sync(
                 thread.run, limiter=self._limiter, abandon_on_cancel=True
             )
         except anyio.get_cancelled_exc_class() as cancelled:
             _append(cancelled, thread.traceback())  # shows where the handler hangs
             self._abandon(thread)
             raise
+        raise_error(thread.take_raised())
+        return returned
 
     def _abandon(self, thread: AbandonedThread) -> None:
         schedule = call_soon_function()

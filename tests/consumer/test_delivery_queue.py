@@ -16,6 +16,7 @@ from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
 from sharecons.consumer.receive import accept_passed_records
+from sharecons.errors import DeserializationError
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.metrics import MetricName
@@ -204,6 +205,37 @@ async def test_released_records_leave_no_garbage() -> None:
         gc.enable()
 
     assert alive <= 10, "the last ones; the others were freed without a collector"
+
+
+class RefusedError(Exception):
+    made = weakref.WeakSet["RefusedError"]()
+
+
+def refuse(text: bytes) -> None:
+    error = RefusedError()
+    RefusedError.made.add(error)
+    try:
+        raise error
+    finally:
+        del error
+
+
+@pytest.mark.slow("collects garbage")
+async def test_error_of_a_deserializer_leaves_no_garbage() -> None:
+    bench = Bench(deserializers=Deserializers(None, refuse))
+    bench.acquire(0, 3)
+    gc.collect()
+    gc.disable()
+    try:
+        try:
+            await bench.poll()
+        except DeserializationError:
+            assert 1 == len(RefusedError.made)
+        alive = len(RefusedError.made)
+    finally:
+        gc.enable()
+
+    assert 0 == alive
 
 
 class Job:

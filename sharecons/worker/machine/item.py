@@ -2,6 +2,7 @@
 
 import enum
 import math
+from collections.abc import Sequence
 from typing import Any, final
 
 from sharecons._record import TopicPartition
@@ -44,10 +45,13 @@ class Call:
             cancellation, by the worker or by a time limit of the handler.
         slot: the shell keeps here what makes the call.
         middleware: the shell keeps here the call within middleware, if there is any.
+        contents: the record and the argument of each item, once a call of several has
+            ended.
     """
 
     __slots__ = (
         "began",
+        "contents",
         "is_running",
         "items",
         "middleware",
@@ -67,12 +71,21 @@ class Call:
         self.was_interrupted = False
         self.slot: Any = None
         self.middleware: Any = None
+        self.contents: Sequence[tuple[Any, Any]] = ()
 
     def keep_running(self) -> None:
         """Remove the records that have another state before the call begins."""
         if any(item.state is not ItemState.RUNNING for item in self.items):
             self.items = [item for item in self.items if item.is_running]
         self.without_outcome = len(self.items)
+
+    def end(self) -> None:
+        """Note that the handler has ended; forget the items, which refer to this."""
+        self.is_running = False
+        self.middleware = None
+        if len(self.items) > 1:
+            self.contents = [(item.record, item.argument) for item in self.items]
+        self.items = []
 
 
 @final

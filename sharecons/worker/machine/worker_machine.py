@@ -237,10 +237,10 @@ class WorkerMachine:
 
         Call `on_results` before, unless it was cancelled.
         """
-        call.is_running = False
         call.queue.calls -= 1
         if self._ending_calls:
             self._ending_calls.on_call_ended(call)
+        call.end()
 
     # Locks.
 
