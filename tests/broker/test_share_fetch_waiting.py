@@ -105,6 +105,26 @@ async def test_released_records_are_fetched_at_the_end_of_the_wait(way):
     assert (3.0, [(0, 9, 2)]) == await fetch_during(release)
 
 
+@pytest.mark.timeout(20)
+async def test_moved_leader_does_not_busy_a_waiting_fetch_with_lost_locks():
+    """It looked at a lock that had ended with the move again and again."""
+    async with group_of(brokers=2, record_lock_duration_ms="1000") as group:
+        group.kafka.move_leader(TOPIC, 0, 1)
+        group.produce()
+        ann, bob = group.member("ann"), group.member("bob")
+        await ann.fetch()
+        await bob.fetch()
+
+        async def move():
+            group.kafka.move_leader(TOPIC, 0, 2)
+
+        (seconds, response), _ = await run_together(
+            (0.0, lambda: bob.fetch(wait=3.0)), (0.5, move)
+        )
+
+    assert (3.0, []) == (seconds, acquired(response))
+
+
 async def test_disconnected_fetch_acquires_nothing():
     async with group_of() as group:
         ann, bob = group.member("ann"), group.member("bob")

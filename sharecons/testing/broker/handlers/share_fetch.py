@@ -231,12 +231,11 @@ async def _wait(
     signals = [source.log.changed for source in sources]
     until = min(until, context.cluster.transactions.next_deadline)
     for source in sources:
-        signals.append(
-            partitions.changed(
-                SharePartitionKey(request.group_id, *source.topic_partition)
-            )
-        )
-        until = min(until, source.partition.next_deadline())
+        key = SharePartitionKey(request.group_id, *source.topic_partition)
+        signals.append(partitions.changed(key))
+        # The locks of an unloaded partition are lost; nothing passes their end.
+        if partitions.get_loaded(key, context.node_id) is source.partition:
+            until = min(until, source.partition.next_deadline())
     await context.wait(signals, until)
 
 
