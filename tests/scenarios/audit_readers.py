@@ -72,7 +72,12 @@ class ConsumerJournal:
         delivery = delivery_of(life, record)
         self.done[delivery] = number_of(record)
         self.done_at[delivery] = anyio.current_time()
-        if not record.held or record.lock_remaining < CLEAR:
+        self.check_lock(life, record)
+
+    def check_lock(self, life: int, record: Record[Any, Any]) -> None:
+        """Note that the lock of a processed record has ended before its accept."""
+        delivery = delivery_of(life, record)
+        if delivery in self.done and (not record.held or record.lock_remaining < CLEAR):
             self.lost.add(delivery)
 
     def reject(self, life: int, record: Record[Any, Any]) -> None:
@@ -151,6 +156,11 @@ class Readers:
             self._journal.see(self._life, record)
         for record in records:
             await self._process(record, accepts=batch is None)
+        if batch is not None or not self._is_explicit:
+            # All are accepted together, by the batch or the next poll (consumer.md,
+            # "Polling"): the locks of the first can end while the last are processed.
+            for record in records:
+                self._journal.check_lock(self._life, record)
         if batch is not None and self._is_explicit:
             _try(batch.accept)
 
@@ -203,19 +213,16 @@ def _try(verb: Callable[[], None]) -> None:
 
 
 async def _wait_for(awaitable: Any, limit: float) -> list[Any]:
-    """Await something in a task of its own, for a limited time.
+    """Await something for a limited time; on asyncio of Python 3.11 in another task.
+
+    On trio limits need no task, and the end of a task that polls releases its records
+    (consumer.md, "Polling").
 
     Raises:
         TimeoutError: the time is over.
     """
     if running_trio() is None:
-        return await asyncio.wait_for(asyncio.ensure_future(awaitable), limit)
-    found: list[Any] = []
-
-    async def wait() -> None:
-        found.extend(await awaitable)
-
+        return await asyncio.wait_for(awaitable, limit)
     with anyio.fail_after(limit):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(wait)
+        found: list[Any] = await awaitable
     return found
