@@ -43,6 +43,7 @@ LOGGERS = {
     "sharecons.worker.failure_log": RUNNER,
     "sharecons.worker.full_queues": RUNNER,
     "sharecons.worker.long_calls": RUNNER,
+    "sharecons.worker.machine.delivery": RUNNER,
     "sharecons.worker.machine.ends": RUNNER,
     "sharecons.worker.machine.stalls": RUNNER,
     "sharecons.worker.threads": RUNNER,
@@ -62,6 +63,7 @@ RELAYS = {
     ("sharecons.cli.run.supervisor", "_fail"): "ERROR",
     ("sharecons.cli.run.supervisor", "_report"): "INFO",
     ("sharecons.cli.run.supervisor", "_warn"): "WARNING",
+    ("sharecons.worker.machine.delivery", "Warn"): "WARNING",
     ("sharecons.worker.machine.ends", "Warn"): "WARNING",
     ("sharecons.worker.machine.stalls", "Warn"): "WARNING",
 }

@@ -26,7 +26,7 @@ class HandlerRegistry:
     def __init__(self, defaults: Mapping[str, Any], member: MemberSettings) -> None:
         self._defaults = defaults
         self._member = member
-        self.routes = Routes({})
+        self.routes = Routes({}, member.fetch.group_id)
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class HandlerRegistry:
                 if topic in by_topic:
                     raise _two_handlers(topic, by_topic[topic], route)
                 by_topic[topic] = route
-        routes = Routes(by_topic)
+        routes = Routes(by_topic, self._member.fetch.group_id)
         check_topics_differ(by_topic, routes.retry_topics, routes.dead_letter_topics)
         check_offset_reset(self._member, routes.retry_topics)
         self.routes = routes

@@ -42,6 +42,7 @@ class Routes:
     Args:
         by_topic: the route of each topic that the worker consumes, without retry
             topics. Several topics can have one route.
+        group: the worker's group.
 
     Attributes:
         by_topic: as the argument.
@@ -50,13 +51,13 @@ class Routes:
         retry_topics, dead_letter_topics: the names of these topics of all routes.
     """
 
-    def __init__(self, by_topic: Mapping[str, Route]) -> None:
+    def __init__(self, by_topic: Mapping[str, Route], group: str) -> None:
         self.by_topic = dict(by_topic)
         self.routes: tuple[Route, ...] = tuple(dict.fromkeys(self.by_topic.values()))
         self._by_settings = {route.settings: route for route in self.routes}
         assert len(self._by_settings) == len(self.routes), "settings are not shared"
         self.settings = TopicSettings(
-            {topic: route.settings for topic, route in self.by_topic.items()}
+            {topic: route.settings for topic, route in self.by_topic.items()}, group
         )
         self.retry_topics = self.settings.retry_topics
         self.dead_letter_topics = frozenset(

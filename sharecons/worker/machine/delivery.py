@@ -1,16 +1,24 @@
 """Items of delivered records: what is known of a record before its first call."""
 
 from collections.abc import Iterable
-from typing import Any, final
+from typing import Any, Final, final
 
+from sharecons.worker.machine.actions import Acknowledge, Action, Warn
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.topic_settings import TopicSettings
 from sharecons.worker.meters import Meters
+from sharecons.worker.positions import item_position
+from sharecons.worker.retry_topics import RetryState
 from sharecons.worker.topic_meter import TopicMeter
 
 __all__ = ["Deliveries"]
+
+SKIPPED: Final = (
+    "a copy of another group in a retry topic is accepted without a call, since that "
+    "group receives it as well. This is logged once for each retry topic"
+)
 
 
 @final
@@ -19,16 +27,13 @@ class Deliveries:
 
     The first attempt has the number of the delivery: attempts in earlier deliveries are
     not known otherwise. In a retry topic, attempts at the source are added. A record
-    of a retry topic with other headers than the worker's is processed immediately.
+    of a retry topic with other headers than a worker's is processed immediately. A copy
+    that another group has written is no item: its handler is in that group.
 
     Args:
         topics: find the handlers of records.
         scheduler: has the queues of the handlers.
         meters: of the worker; None without metrics.
-
-    Attributes:
-        without_handler: new items that no handler can process. They have the settings
-            of a handler that shares their retry topic.
     """
 
     def __init__(
@@ -41,7 +46,9 @@ class Deliveries:
             topic: (scheduler.queue_of(settings), _meter_of(meters, topic))
             for topic, settings in topics.by_topic.items()
         }
-        self.without_handler: list[WorkItem] = []
+        self._without_handler: list[WorkItem] = []
+        self._skipped: list[Action] = []
+        self._warned_of: set[str] = set()
 
     def new_items(
         self, records: Iterable[Any], now: float, wall_clock: float
@@ -56,24 +63,37 @@ class Deliveries:
         items: list[WorkItem] = []
         for record in records:
             found = by_topic.get(record.topic)
-            if found is None:
-                items.append(self._of_retry_topic(record, now, wall_clock))
-            else:
+            if found is not None:
                 items.append(_new_item(record, found[0], now, found[1]))
+            elif (item := self._of_retry_topic(record, now, wall_clock)) is not None:
+                items.append(item)
         return items
+
+    def take_skipped(self) -> list[Action]:
+        """Return the actions for the copies of other groups, and forget them."""
+        actions, self._skipped = self._skipped, []
+        return actions
 
     def take_without_handler(self) -> list[WorkItem]:
-        """Return `without_handler`, and forget them."""
-        items, self.without_handler = self.without_handler, []
+        """Return the new items that no handler can process, and forget them.
+
+        They have the settings of a handler that shares their retry topic.
+        """
+        items, self._without_handler = self._without_handler, []
         return items
 
-    def _of_retry_topic(self, record: Any, now: float, wall_clock: float) -> WorkItem:
+    def _of_retry_topic(
+        self, record: Any, now: float, wall_clock: float
+    ) -> WorkItem | None:
         settings, state = self._topics.find(record)
+        if state is not None and state.origin.group != self._topics.group:
+            self._skip(record, state)
+            return None
         meter = _meter_of(self._meters, record.topic)
         if settings is None:
             substitute = self._topics.substitute(record.topic)
             item = _new_item(record, self._queue_of(substitute), now, meter)
-            self.without_handler.append(item)
+            self._without_handler.append(item)
             return item
         if state is None:
             return _new_item(record, self._queue_of(settings), now, meter)
@@ -92,6 +112,18 @@ class Deliveries:
         )
         item.queue = self._queue_of(settings)
         return item
+
+    def _skip(self, record: Any, state: RetryState) -> None:
+        item = WorkItem(record, 0, origin=state.origin)
+        self._skipped.append(Acknowledge(item))
+        if record.topic not in self._warned_of:
+            self._warned_of.add(record.topic)
+            fields = {
+                **item_position(item),
+                "origin_group": state.origin.group,
+                "advice": "give each group retry topics of its own",
+            }
+            self._skipped.append(Warn(SKIPPED, fields))
 
 
 def _meter_of(meters: Meters | None, topic: str) -> TopicMeter | None:

@@ -30,15 +30,17 @@ class TopicSettings:
     Args:
         by_topic: the settings of each topic that the worker consumes, without retry
             topics. Each handler has a HandlerSettings object of its own.
+        group: the worker's group.
 
     Attributes:
-        by_topic: as the argument.
+        by_topic, group: as the arguments.
         handlers: the settings of each handler, in the order of their first topics.
         retry_topics: the names of the retry topics of all handlers.
     """
 
-    def __init__(self, by_topic: Mapping[str, HandlerSettings]) -> None:
+    def __init__(self, by_topic: Mapping[str, HandlerSettings], group: str) -> None:
         self.by_topic = dict(by_topic)
+        self.group = group
         self.handlers: tuple[HandlerSettings, ...] = tuple(
             dict.fromkeys(self.by_topic.values())
         )

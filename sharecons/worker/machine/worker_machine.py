@@ -135,9 +135,9 @@ class WorkerMachine:
         if items:  # an idle worker takes none, again and again
             self.scheduler.on_taken()
         actions = self.on_locks_lost(earlier, DELIVERED_AGAIN) if earlier else NOTHING
+        actions = [*actions, *self._deliveries.take_skipped()]
         uncalled = [i for i in items if i.attempt > 1 and self.decisions.is_spent(i)]
-        if self._deliveries.without_handler:
-            uncalled += self._deliveries.take_without_handler()
+        uncalled += self._deliveries.take_without_handler()
         if uncalled:
             actions = [*actions, *self._give_up(uncalled, now)]
         if self.has_ended:

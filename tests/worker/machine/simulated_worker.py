@@ -84,7 +84,7 @@ class SimulatedWorker:
         *,
         concurrency: int = 3,
     ) -> None:
-        self.topics = TopicSettings({"orders": settings, **others})
+        self.topics = TopicSettings({"orders": settings, **others}, "billing")
         chances = itertools.cycle([0.0, 0.5, 1.0])
         self.machine = WorkerMachine(
             self.topics,

@@ -15,7 +15,7 @@ class Needs:
     def __init__(self, *, max_bytes: int = 1 << 20, **options: RetryTopics) -> None:
         self.a = HandlerSettings(concurrency=2, **options)
         self.b = HandlerSettings(**options)
-        topics = TopicSettings({"a": self.a, "b": self.b})
+        topics = TopicSettings({"a": self.a, "b": self.b}, "billing")
         self.scheduler = Scheduler(topics.handlers, concurrency=10, max_bytes=max_bytes)
         self.needs = HandlerNeeds(self.scheduler, topics)
         self.items: list[WorkItem] = []

@@ -34,7 +34,7 @@ class Working:
     def __init__(self, *, dead_letter: str | None = "dead", **settings: Any) -> None:
         handler = HandlerSettings(dead_letter=dead_letter, **settings)
         self.machine = WorkerMachine(
-            TopicSettings({"orders": handler}),
+            TopicSettings({"orders": handler}, "billing"),
             concurrency=10,
             max_bytes=1 << 20,
             chance=lambda: 0.5,

@@ -16,7 +16,9 @@ def with_retry(*names: str, delay: float = 20.0, **options: str) -> HandlerSetti
 
 def test_record_of_a_topic_has_the_handler_of_the_topic() -> None:
     orders, refunds = HandlerSettings(), HandlerSettings()
-    topics = TopicSettings({"orders": orders, "returns": refunds, "refunds": refunds})
+    topics = TopicSettings(
+        {"orders": orders, "returns": refunds, "refunds": refunds}, "billing"
+    )
 
     assert (orders, refunds) == topics.handlers
     assert (orders, None) == topics.find(FakeRecord(topic="orders"))
@@ -25,7 +27,7 @@ def test_record_of_a_topic_has_the_handler_of_the_topic() -> None:
 
 def test_record_of_a_shared_retry_topic_returns_to_the_handler_of_its_origin() -> None:
     orders, refunds = with_retry("later"), with_retry("later")
-    topics = TopicSettings({"orders": orders, "refunds": refunds})
+    topics = TopicSettings({"orders": orders, "refunds": refunds}, "billing")
 
     for source, expected in (("orders", orders), ("refunds", refunds)):
         settings, state = topics.find(retry_record(7, 10.0, 0.0, source=source))
@@ -37,7 +39,7 @@ def test_record_of_a_shared_retry_topic_returns_to_the_handler_of_its_origin() -
 
 def test_origin_decides_even_if_another_handler_has_the_retry_topic_now() -> None:
     orders, refunds = HandlerSettings(), with_retry("later")
-    topics = TopicSettings({"orders": orders, "refunds": refunds})
+    topics = TopicSettings({"orders": orders, "refunds": refunds}, "billing")
 
     settings, _ = topics.find(retry_record(0, 10.0, 0.0, source="orders"))
 
@@ -47,7 +49,7 @@ def test_origin_decides_even_if_another_handler_has_the_retry_topic_now() -> Non
 
 def test_record_without_a_known_origin_has_the_only_handler_of_its_topic() -> None:
     orders, refunds = HandlerSettings(), with_retry("later")
-    topics = TopicSettings({"orders": orders, "refunds": refunds})
+    topics = TopicSettings({"orders": orders, "refunds": refunds}, "billing")
     unknown = retry_record(0, 10.0, 0.0, source="former")
 
     assert (refunds, None) == topics.find(FakeRecord(topic="later"))
@@ -57,7 +59,7 @@ def test_record_without_a_known_origin_has_the_only_handler_of_its_topic() -> No
 def test_record_without_a_known_origin_has_no_handler_in_a_shared_topic() -> None:
     first = with_retry("later")
     second = with_retry("later", dead_letter="dead")
-    topics = TopicSettings({"orders": first, "refunds": second})
+    topics = TopicSettings({"orders": first, "refunds": second}, "billing")
     unknown = retry_record(0, 10.0, 0.0, source="former")
 
     assert (None, None) == topics.find(FakeRecord(topic="later"))
@@ -68,7 +70,9 @@ def test_record_without_a_known_origin_has_no_handler_in_a_shared_topic() -> Non
 def test_topics_of_a_handler_include_the_retry_topics_that_only_it_has() -> None:
     orders = with_retry("later", "orders.later")
     refunds = with_retry("later", "refunds.later")
-    topics = TopicSettings({"orders": orders, "returns": refunds, "refunds": refunds})
+    topics = TopicSettings(
+        {"orders": orders, "returns": refunds, "refunds": refunds}, "billing"
+    )
 
     assert {"later", "orders.later", "refunds.later"} == topics.retry_topics
     assert {"orders", "orders.later"} == topics.topics_of(orders)
