@@ -36,6 +36,7 @@ from sharecons.worker.dead_letters import (
     check_no_return,
     write_dead_letter,
 )
+from sharecons.worker.error_text import error_text
 
 __all__ = ["BatchOutcomes", "OutcomeWriter"]
 
@@ -175,9 +176,17 @@ class DeadLetterTask:
     ) -> None:
         try:
             await self._write_one(producer, row)
+        # Spark would show an exception group without its errors.
         except Error as error:
-            # Spark would show an exception group without its errors.
             errors.append(error)
+        except Exception as error:  # noqa: BLE001 (a query can change columns)
+            position = f"{row.topic}-{row.partition}@{row.offset}"
+            errors.append(
+                ConfigurationError(
+                    f"record {position} cannot be a dead letter: {error_text(error)}; "
+                    "keep the columns of the source unchanged"
+                )
+            )
 
     async def _write_one(self, producer: Producer, row: Any) -> None:
         record = _Record(

@@ -121,6 +121,16 @@ def test_dead_letter_that_is_rejected_fails_the_task(share_broker):
         task(share_broker)([row(17)])
 
 
+def test_record_whose_dead_letter_cannot_be_made_fails_the_task_with_its_error(
+    share_broker,
+):
+    share_broker.create_topic("orders.dead")
+
+    text = "record None-0@18 cannot be a dead letter: AttributeError"
+    with pytest.raises(ConfigurationError, match=text):
+        task(share_broker)([row(17), row(18, topic=None)])
+
+
 def test_dead_letter_that_is_too_large_is_a_reference(any_kafka):
     topic, dead = any_kafka.admin.create_topic(), f"dead-{uuid.uuid4().hex[:12]}"
     large = os.urandom(3000)

@@ -11,6 +11,7 @@ from taskiq import Context, InMemoryBroker, TaskiqDepends
 from taskiq.acks import AcknowledgeType
 
 from sharecons.testing import OffsetState, virtual_time
+from tests.hostile import NoAttributes, NoText, nested_groups, no_name
 from tests.taskiq.running import (
     LOCK_MS,
     Tasks,
@@ -135,6 +136,26 @@ async def test_message_that_taskiq_cannot_parse_and_empty_record_are_settled(
 
     assert "Cannot parse message" in caplog.text
     assert "record rejected: it has no value" in caplog.text
+
+
+@pytest.mark.parametrize("make", [NoAttributes, no_name, nested_groups, NoText])
+async def test_task_with_a_hostile_exception_is_settled_and_others_run(
+    kafka, make
+) -> None:
+    kafka.set_group_config("workers", {"share.delivery.count.limit": "2"})
+    broker = make_broker(kafka)
+    tasks = Tasks(broker)
+
+    @broker.task(task_name="bad")
+    async def bad() -> None:
+        raise make()
+
+    async with receiving(broker):
+        await bad.kiq()
+        await tasks.note.kiq(7)
+        await kafka.wait_until_settled("workers")
+
+    assert tasks.calls == [7]
 
 
 async def test_message_that_the_receiver_fails_on_is_released_until_the_delivery_limit(
