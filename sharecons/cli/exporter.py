@@ -34,7 +34,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--host",
         default="127.0.0.1",
         help="address to listen on; 0.0.0.0 for all of IPv4, :: for all of IPv6 "
-        "(default: %(default)s)",
+        "and IPv4 (default: %(default)s)",
     )
     add(
         "--port",

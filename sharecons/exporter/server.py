@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 import anyio
-from prometheus_client import start_http_server
+from prometheus_client import make_wsgi_app
 
 from sharecons.exporter.collector import Collector
-from sharecons.exporter.http_server import shutting_down
+from sharecons.exporter.http_server import serve_wsgi
 from sharecons.exporter.metrics import Metrics, make_registry
 from sharecons.exporter.reachability import Reachability
 from sharecons.exporter.snapshot import Snapshot, unreachable
@@ -31,11 +31,10 @@ async def serve_metrics(metrics: Metrics, host: str, port: int) -> AsyncIterator
     Yields the port; with 0 that is a free one.
 
     Raises:
-        OSError: the address is not available.
+        OSError, UnicodeError: the address is not available.
     """
-    server, thread = start_http_server(port, host, make_registry(metrics))
-    async with shutting_down(server, thread):
-        yield server.server_port
+    async with serve_wsgi(make_wsgi_app(make_registry(metrics)), host, port) as port:
+        yield port
 
 
 async def collect_repeatedly(

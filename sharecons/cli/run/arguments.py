@@ -202,7 +202,7 @@ def _add_process_options(parser: argparse.ArgumentParser) -> None:
         metavar="HOST",
         default="127.0.0.1",
         help="the address of the health port; 0.0.0.0 for all of IPv4, :: for all of "
-        "IPv6, as probes of Kubernetes need (default: %(default)s)",
+        "IPv6 and IPv4, as probes of Kubernetes need (default: %(default)s)",
     )
     add(
         "--log-level",

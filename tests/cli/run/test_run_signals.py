@@ -84,7 +84,7 @@ def test_sigint_that_is_ignored_at_the_start_stays_ignored(broker, tmp_path, opt
 
 @pytest.mark.slow("starts a process that imports the package")
 def test_health_port_responds_during_the_import(broker, tmp_path):
-    options = ("--health-port", str(free_ports(1)[0]))
+    options = ("--health-port", str(free_ports(1)[0]), "--health-host", "localhost")
     with running(broker, tmp_path, "app:handle", *options, app=SLOW) as command:
         command.wait_for("import", 1)
         url = f"http://127.0.0.1:{options[1]}"
