@@ -19,6 +19,7 @@ from pyspark.sql import functions as sql
 
 from sharecons.admin.client import ShareGroupAdmin
 from sharecons.errors import ConfigurationError, Error
+from sharecons.guard import text_by, type_name
 from sharecons.log import get_logger
 from sharecons.producer.client import Producer
 from sharecons.protocol.admin.broker_errors import is_code
@@ -36,7 +37,6 @@ from sharecons.worker.dead_letters import (
     check_no_return,
     write_dead_letter,
 )
-from sharecons.worker.error_text import error_text
 
 __all__ = ["BatchOutcomes", "OutcomeWriter"]
 
@@ -183,8 +183,8 @@ class DeadLetterTask:
             position = f"{row.topic}-{row.partition}@{row.offset}"
             errors.append(
                 ConfigurationError(
-                    f"record {position} cannot be a dead letter: {error_text(error)}; "
-                    "keep the columns of the source unchanged"
+                    f"record {position} cannot be a dead letter: {type_name(error)}: "
+                    f"{text_by(str, error)}; keep the columns of the source unchanged"
                 )
             )
 
