@@ -253,7 +253,8 @@ async def _check_topic(options: SourceOptions, topic: str) -> None:
         values = {name: each.value for name, each in configs.value.items()}
         known = {name: value for name, value in values.items() if value is not None}
         copy = CopyTopic(topic, False, frozenset())
-        found = find_problems(copy, known, replicas_of(result.value), ())
+        problems = find_problems(copy, known, replicas_of(result.value), ())
+        found = [each for each in problems if each.is_certain]
         if found:
             servers = ",".join(map(str, options.bootstrap_servers))
             raise ConfigurationError(problems_text(copy, found, servers))

@@ -5,6 +5,7 @@ One table of rules, for the start of a worker, for `sharecons create-topics` and
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from sharecons.config.validation import INT32_MAX
@@ -35,7 +36,19 @@ RETENTION: Final = "retention.ms"
 RETENTION_BYTES: Final = "retention.bytes"
 MAX_BYTES: Final = "max.message.bytes"
 MIN_REPLICAS: Final = "min.insync.replicas"
-CONFIGS: Final = (CLEANUP, RETENTION, RETENTION_BYTES, MAX_BYTES, MIN_REPLICAS)
+TIMESTAMP_TYPE: Final = "message.timestamp.type"
+TIMESTAMP_BEFORE: Final = "message.timestamp.before.max.ms"
+TIMESTAMP_AFTER: Final = "message.timestamp.after.max.ms"
+CONFIGS: Final = (
+    CLEANUP,
+    RETENTION,
+    RETENTION_BYTES,
+    MAX_BYTES,
+    MIN_REPLICAS,
+    TIMESTAMP_TYPE,
+    TIMESTAMP_BEFORE,
+    TIMESTAMP_AFTER,
+)
 
 NO_LIMIT: Final = -1
 
@@ -44,7 +57,18 @@ HEADERS: Final = 16 << 10
 of them, as UTF-8."""
 
 MARGIN: Final = 60.0
-"""Seconds in a retry topic after a record is due: to start a handler, or a worker."""
+"""Seconds in a retry topic after a record is due: to start a handler, or a worker.
+Clocks of workers and brokers can differ by them: a copy's timestamp is the worker's
+time of its write, unless the topic has LogAppendTime, and retention counts from it."""
+
+MIN_WRITE: Final = 1000
+"""Milliseconds that a write can take while everything works. Kafka 4.4 refuses each
+copy with a `message.timestamp.before.max.ms` of 0, and some with 1."""
+
+TIMESTAMP_DEFAULTS: Final = {
+    TIMESTAMP_BEFORE: "9223372036854775807",
+    TIMESTAMP_AFTER: "3600000",
+}
 
 
 class CopyTopic(NamedTuple):
@@ -248,10 +272,22 @@ def _replicas(facts: _Facts) -> Finding | None:
     return Finding(MIN_REPLICAS, str(value), str(facts.replicas), why)
 
 
+def _timestamps(facts: _Facts, config: str) -> Finding | None:
+    value = facts.number(config)
+    is_set_by_broker = facts.configs.get(TIMESTAMP_TYPE) == "LogAppendTime"
+    if value is None or is_set_by_broker or value >= 1000 * MARGIN:
+        return None
+    why = "which refuses copies if clocks differ, or writes take longer"
+    is_certain = config == TIMESTAMP_BEFORE and value < MIN_WRITE
+    return Finding(config, str(value), TIMESTAMP_DEFAULTS[config], why, is_certain)
+
+
 _RULES: Final[Sequence[Callable[[_Facts], Finding | None]]] = (
     _compaction,
     _retention,
     _retention_bytes,
     _size,
     _replicas,
+    partial(_timestamps, config=TIMESTAMP_BEFORE),
+    partial(_timestamps, config=TIMESTAMP_AFTER),
 )

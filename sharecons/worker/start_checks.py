@@ -238,8 +238,7 @@ class StartChecks:
     def _warn(self, topic: CopyTopic, findings: Sequence[Finding]) -> None:
         for finding in findings:
             self._log.warning(
-                "copies can be lost: the topic keeps them for a shorter time, or fewer "
-                "of them, than their source",
+                "copies can be lost or refused, because of a setting of their topic",
                 topic=topic.name,
                 problem=str(finding),
                 command=alter_command(topic, [finding], self._servers),

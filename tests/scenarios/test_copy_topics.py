@@ -73,6 +73,7 @@ async def test_created_topics_keep_the_copies_of_a_source_with_a_short_retention
         ({"retention.ms": "8000"}, True),
         ({"retention.bytes": "1000"}, True),
         ({"min.insync.replicas": "2"}, False),
+        ({"message.timestamp.before.max.ms": "0"}, False),
     ],
 )
 async def test_existing_topic_that_loses_copies_is_an_error(

@@ -83,6 +83,12 @@ def test_created_topic_has_no_problem() -> None:
         (DEAD, "max.message.bytes", "1000", None),
         (DEAD, "min.insync.replicas", "3", None),
         (DEAD, "min.insync.replicas", "4", True),
+        (DEAD, "message.timestamp.before.max.ms", "999", True),
+        (RETRY, "message.timestamp.before.max.ms", "59999", False),
+        (RETRY, "message.timestamp.before.max.ms", "60000", None),
+        (DEAD, "message.timestamp.after.max.ms", "0", False),
+        (RETRY, "message.timestamp.after.max.ms", "3600000", None),
+        (RETRY, "message.timestamp.type", "CreateTime", None),
     ],
 )
 def test_setting_of_an_existing_topic_is_judged(
@@ -94,6 +100,15 @@ def test_setting_of_an_existing_topic_is_judged(
     assert expected == [(one.config, one.found, one.is_certain) for one in findings]
     for one in findings:
         assert [] == find_problems(topic, {config: one.wanted}, 3, [ORDERS])
+
+
+def test_limits_of_timestamps_that_the_broker_sets_are_no_problem() -> None:
+    configs = {
+        "message.timestamp.type": "LogAppendTime",
+        "message.timestamp.before.max.ms": "0",
+    }
+
+    assert [] == find_problems(RETRY, configs, 3, [ORDERS])
 
 
 def test_limit_of_bytes_that_the_source_has_as_well_is_uncertain() -> None:
