@@ -23,7 +23,7 @@ class AcquirerStats:
         last_deliveries: the offsets whose delivery count has reached the group's limit.
         refused: the offsets whose acceptance failed; they are delivered again.
         lost: those whose lock ended before they were written to the ledger; they are
-            delivered again.
+            delivered again, except after their last delivery.
     """
 
     acquired: int = 0

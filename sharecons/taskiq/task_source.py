@@ -295,7 +295,7 @@ class TaskSource:
         for item in items:
             if not item.is_done:
                 self._log.warning(
-                    "lock lost: the task can run again",
+                    "lock lost: the task can run again, except after its last delivery",
                     **_place(item.record),
                     reason=reason,
                 )

@@ -1,5 +1,6 @@
 """A queue with a dead-letter topic, and its worker, on either broker."""
 
+import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from types import MappingProxyType
@@ -14,7 +15,7 @@ from tests.scenarios.embedded_admin import AnyAdmin
 from tests.scenarios.queue import Queue
 from tests.scenarios.share_workers import wait_until_settled
 
-__all__ = ["LIMIT_2", "TWICE", "Setup"]
+__all__ = ["LIMIT_2", "TWICE", "Setup", "archived_offsets"]
 
 TWICE = RetryPolicy(max_attempts=2, initial=0.05, maximum=0.05)
 LIMIT_2: Mapping[str, str] = MappingProxyType({"share.delivery.count.limit": "2"})
@@ -74,3 +75,13 @@ class Setup:
         """Return the origins of the dead letters, by their offsets at the source."""
         found = [read_origin(letter.headers) for letter in await self.letters()]
         return sorted((each for each in found if each), key=lambda each: each.offset)
+
+
+def archived_offsets(log: str) -> list[int]:
+    """Return the offsets of partition 0 that log lines name as archived."""
+    lines = [each for each in log.splitlines() if "delivery are archived" in each]
+    return [
+        offset
+        for first, last in re.findall(r"-0@(\d+)(?:-(\d+))?", " ".join(lines))
+        for offset in range(int(first), int(last or first) + 1)
+    ]

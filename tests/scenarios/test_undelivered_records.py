@@ -5,7 +5,6 @@ blocked, if a broker's response is late, or if a connection is lost.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -17,7 +16,7 @@ import trio
 
 from sharecons import Record, RetryPolicy
 from sharecons.testing.virtual_time import VirtualTimeLoop
-from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
+from tests.scenarios.dead_letter_setup import LIMIT_2, Setup, archived_offsets
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.interrupted_network import InterruptedNetwork
 from tests.scenarios.versions import since_4_3
@@ -118,17 +117,6 @@ async def test_records_beside_a_handler_that_blocks_the_loop_are_done_or_dead_le
     assert worker.stats.dead_lettered == len(letters)
 
 
-def archived_offsets(caplog: pytest.LogCaptureFixture) -> list[int]:
-    """Return the offsets of the lines about archived records."""
-    lines = [each.getMessage() for each in caplog.records]
-    archived = [line for line in lines if "last delivery are archived" in line]
-    return [
-        offset
-        for first, last in re.findall(r"-0@(\d+)(?:-(\d+))?", " ".join(archived))
-        for offset in range(int(first), int(last or first) + 1)
-    ]
-
-
 Interrupt = Callable[[], Awaitable[None]]
 
 
@@ -182,6 +170,8 @@ class Working:
 
     async def _handle(self, record: Record[Any, Any]) -> None:
         await anyio.lowlevel.checkpoint()
+        if record.offset in LAST:
+            await anyio.sleep_forever()
         self.received.append(record.offset)
 
     async def check(self, client: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -189,7 +179,7 @@ class Working:
         assert sorted(self.received) == [*range(WARM_UP)]
         letters = [origin.offset for origin in await self.setup.origins()]
         assert letters == (LAST if client == "worker" else [])
-        assert archived_offsets(caplog) == ([] if client == "worker" else LAST)
+        assert archived_offsets(caplog.text) == ([] if client == "worker" else LAST)
 
     # Ends of deliveries.
 
@@ -211,6 +201,19 @@ class Working:
         self.client.pause(self.setup.queue.topic)
         self._tasks.start_soon(self._resume, 0.1 * LOCK)
         await anyio.lowlevel.checkpoint()
+
+    async def cut(self) -> None:
+        """Lose the connection once a handler hangs, and others wait for their call."""
+        self._tasks.start_soon(self._cut)
+        await anyio.lowlevel.checkpoint()
+
+    async def lose_response(self) -> None:
+        await self.network.cut()
+        raise ConnectionResetError("the response is lost")
+
+    async def _cut(self) -> None:
+        await anyio.sleep(0.1 * LOCK)  # real time: the records are in the worker
+        await self.network.cut()
 
     async def _resume(self, seconds: float) -> None:
         await anyio.sleep(seconds)  # real time: the records are in the buffer
@@ -238,6 +241,28 @@ async def test_last_delivery_that_ends_in_the_buffer_is_a_dead_letter_or_logged(
     await working.check(client, caplog)
 
 
+@pytest.mark.parametrize("client", ["worker", "worker without a queue"])
+async def test_last_delivery_that_ends_in_the_worker_is_a_dead_letter_or_logged(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture, client: str
+) -> None:
+    working = Working(admin)
+
+    await working.run(client, working.cut)
+
+    await working.check(client, caplog)
+
+
+async def test_last_delivery_whose_response_is_lost_has_no_dead_letter(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+) -> None:
+    working = Working(admin)
+
+    await working.run("worker", working.lose_response)
+
+    assert [] == await working.setup.origins()
+    assert [] == archived_offsets(caplog.text)
+
+
 async def test_connection_that_is_lost_beside_buffered_records_of_a_slow_consumer(
     admin: AnyAdmin, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -260,4 +285,4 @@ async def test_connection_that_is_lost_beside_buffered_records_of_a_slow_consume
             await network.cut()
         await setup.wait_until_settled()
 
-    assert archived_offsets(caplog) == LAST
+    assert archived_offsets(caplog.text) == LAST

@@ -33,8 +33,7 @@ def make_broker(kafka: EmbeddedBroker, **options: Any) -> ShareGroupBroker:
         "tasks",
         group_id="workers",
         bootstrap_servers=kafka.bootstrap_servers,
-        network=kafka.network,
-        **options,
+        **{"network": kafka.network, **options},
     )
 
 

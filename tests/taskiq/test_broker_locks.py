@@ -10,6 +10,8 @@ pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 from sharecons.taskiq import KEY_LABEL, held_tasks
 from sharecons.testing import EmbeddedBroker, OffsetState, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.scenarios.dead_letter_setup import LIMIT_2, archived_offsets
+from tests.scenarios.interrupted_network import InterruptedNetwork
 from tests.taskiq.running import (
     LOCK_MS,
     Tasks,
@@ -188,3 +190,43 @@ async def test_delayed_tasks_with_lost_locks_are_received_again(
         kafka.start_broker(1)
         assert 0 == acquired(kafka)
         await until(lambda: acquired(kafka) == 2, within=5.0)
+
+
+async def test_last_deliveries_that_end_before_tasks_are_received_are_logged(
+    kafka, caplog
+) -> None:
+    kafka.set_group_config("workers", LIMIT_2)
+    network = InterruptedNetwork(kafka.network)
+    broker = make_broker(kafka, network=network)
+    tasks = Tasks(broker)
+
+    async with receiving(broker):
+        await tasks.note.kiq(0)
+        await kafka.wait_until_settled("workers")
+        network.on_records = lambda: asyncio.sleep(1.3 * LOCK_MS / 1000)
+        for number in range(1, 4):
+            await tasks.note.kiq(number)
+        await kafka.wait_until_settled("workers")
+
+    assert [0] == tasks.calls
+    assert [1, 2, 3] == archived_offsets(caplog.text)
+
+
+async def test_last_deliveries_of_running_tasks_whose_locks_are_lost_are_logged(
+    kafka, caplog
+) -> None:
+    kafka.set_group_config("workers", LIMIT_2)
+    network = InterruptedNetwork(kafka.network)
+    broker = make_broker(kafka, network=network)
+    tasks = Tasks(broker)
+
+    async with receiving(broker):
+        for number in range(3):
+            await tasks.block.kiq(number)
+        for delivery in (1, 2):
+            await until(lambda: len(tasks.calls) == 3 * delivery)  # noqa: B023
+            await network.cut()
+        await kafka.wait_until_settled("workers")
+        tasks.go.set()
+
+    assert [0, 1, 2] == archived_offsets(caplog.text)

@@ -1,0 +1,66 @@
+"""The member of a query, in virtual time, without Spark and without a ledger."""
+
+import anyio
+import pytest
+
+from sharecons.net.cluster import Cluster
+from sharecons.protocol.fetch.settings import FetchSettings
+from sharecons.protocol.partitions import Endpoint
+from sharecons.spark.acquirer import Acquirer, MemberConfig
+from tests.net.embedded import GROUP, running
+from tests.scenarios.dead_letter_setup import LIMIT_2, archived_offsets
+from tests.scenarios.interrupted_network import InterruptedNetwork
+
+pytestmark = pytest.mark.anyio
+
+LOCK = 1.0
+"""Seconds; the group's lock duration."""
+
+
+@pytest.fixture
+def anyio_backend(virtual_clock):
+    return virtual_clock
+
+
+class Ledger:
+    """A writer with room, to which nothing must be written."""
+
+    room = 1000
+
+    def write(self, ranges):
+        raise AssertionError(ranges)
+
+
+async def test_last_deliveries_that_end_before_the_ledger_has_them_are_logged(caplog):
+    lock = {"share.record.lock.duration.ms": "1000"}
+    minimum = {"group.share.min.record.lock.duration.ms": "1000"}
+    async with running(20, settings=minimum) as broker:
+        broker.set_group_config(GROUP, {**LIMIT_2, **lock})
+        network = InterruptedNetwork(broker.network)
+        network.on_records = lambda: anyio.sleep(1.3 * LOCK)
+        acquirer = new_acquirer(broker, network)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(acquirer.run)
+            await broker.wait_until_settled(GROUP)
+            acquirer.stop()
+
+    assert [*range(20)] == archived_offsets(caplog.text)
+    assert (0, 40) == (acquirer.stats.entered, acquirer.stats.lost)
+
+
+def new_acquirer(broker, network):
+    settings = FetchSettings(
+        group_id=GROUP,
+        member_id="AAAAAAAAQACAAAAAAAAAAA",
+        max_wait=0.5,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        max_records=500,
+        record_limit=False,
+    )
+    host, _, port = broker.brokers[1].rpartition(":")
+    cluster = Cluster(
+        [Endpoint(host, int(port))], network, client_id="spark", software_version="1"
+    )
+    config = MemberConfig(settings=settings, topics=("orders",))
+    return Acquirer(config, cluster, Ledger(), lambda: None)
