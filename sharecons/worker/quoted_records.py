@@ -16,7 +16,7 @@ from typing import Any, Final, cast, final
 from sharecons.errors import DeserializationError
 from sharecons.guard import cause_of, chain_of, is_a, type_name
 from sharecons.worker.error_text import MAX_CHAIN, error_text, repr_of, text_of
-from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.outcomes import (
     DeadLetter,
     Reject,
@@ -25,7 +25,7 @@ from sharecons.worker.outcomes import (
     reason_of,
 )
 
-__all__ = ["SafeTexts", "quotes_record"]
+__all__ = ["SafeTexts"]
 
 HIDDEN: Final = "(not logged: the text quotes a record)"
 
@@ -47,9 +47,36 @@ Contents = Sequence[tuple[Any, Any]]
 """The record and the handler's argument of each item of a call."""
 
 
-def quotes_record(text: str, contents: Contents) -> bool:
-    """Return whether a text contains the key or value of one of these records."""
-    return any(quote in text for each in contents for quote in _quotes(*each))
+FEW: Final = 64
+"""Quotes that are looked for one by one."""
+
+
+@final
+class _Quotes:
+    """The texts that quote one of these records.
+
+    A batch can fail with as many texts as it has records, so a text is searched in one
+    pass, however many quotes there are.
+    """
+
+    def __init__(self, contents: Contents) -> None:
+        self._quotes = {quote for each in contents for quote in _quotes(*each)}
+        self._by_start: dict[str, dict[int, set[str]]] = {}
+        for quote in self._quotes if len(self._quotes) > FEW else ():
+            by_length = self._by_start.setdefault(quote[:MIN_QUOTE], {})
+            by_length.setdefault(len(quote), set()).add(quote)
+
+    def are_in(self, text: str) -> bool:
+        """Return whether a text contains one of them."""
+        if not self._by_start:
+            return any(quote in text for quote in self._quotes)
+        return any(
+            text[begin : begin + length] in quotes
+            for begin in range(len(text) - MIN_QUOTE + 1)
+            for length, quotes in self._by_start.get(
+                text[begin : begin + MIN_QUOTE], {}
+            ).items()
+        )
 
 
 @final
@@ -58,11 +85,12 @@ class SafeTexts:
 
     def __init__(self) -> None:
         self._last: tuple[BaseException, bool] | None = None
+        self._of_calls: dict[Call, _Quotes] = {}
 
     def hides(self, error: BaseException, item: WorkItem) -> bool:
         """Return whether the text and the traceback of an exception are left out."""
         if self._last is None or self._last[0] is not error:
-            self._last = error, _hides(error, _contents_of(item))
+            self._last = error, _hides(error, self._quotes_of(item))
         return self._last[1]
 
     def error(self, error: BaseException, item: WorkItem) -> str:
@@ -80,7 +108,7 @@ class SafeTexts:
             return f"{part} not deserialized: {name}"
         if error is not None and self.hides(error, item):
             return reason.replace(error_text(error), self.error(error, item))
-        if not quotes_record(reason, [(item.record, item.argument)]):
+        if not _Quotes([(item.record, item.argument)]).are_in(reason):
             return reason
         decision = None if item.error is None else decision_of(item.error)
         if decision is None or not is_a(decision, (DeadLetter, Reject)):
@@ -90,20 +118,22 @@ class SafeTexts:
         return reason if logs_reason(decision) else HIDDEN_REASON
 
     def end(self) -> None:
-        """Forget the last exception, whose traceback refers to records."""
+        """Forget the last exceptions and calls, which refer to records."""
         self._last = None
+        self._of_calls.clear()
+
+    def _quotes_of(self, item: WorkItem) -> _Quotes:
+        """Return the quotes of the records that a handler was called with together."""
+        call = item.call
+        if call is None or not (call.contents or len(call.items) > 1):
+            return _Quotes([(item.record, item.argument)])
+        if call not in self._of_calls:
+            items = [(each.record, each.argument) for each in call.items]
+            self._of_calls[call] = _Quotes(call.contents or items)
+        return self._of_calls[call]
 
 
-def _contents_of(item: WorkItem) -> Contents:
-    """Return what the last call of a record was called with."""
-    call = item.call
-    if call is not None and call.contents:
-        return call.contents
-    items = call.items if call is not None and call.items else [item]
-    return [(each.record, each.argument) for each in items]
-
-
-def _hides(error: BaseException, contents: Contents) -> bool:
+def _hides(error: BaseException, quotes: _Quotes) -> bool:
     if is_a(error, DeserializationError):
         return True
     # A longer chain counts as quoting.
@@ -111,7 +141,7 @@ def _hides(error: BaseException, contents: Contents) -> bool:
     if len(chain) > MAX_CHAIN:
         return True
     text = "\n".join(text for each in chain for text in (text_of(each), repr_of(each)))
-    return quotes_record(text, contents)
+    return quotes.are_in(text)
 
 
 def _quotes(record: Any, argument: Any) -> Iterator[str]:

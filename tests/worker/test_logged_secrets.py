@@ -206,6 +206,46 @@ async def test_thread_that_quotes_a_record_is_logged_without_its_text(
     assert [] == output.quoting()
 
 
+class Counted:
+    """A deserialized value that counts its conversions to text."""
+
+    conversions = 0
+
+    def __init__(self, value: bytes) -> None:
+        self._value = value
+
+    def __repr__(self) -> str:
+        Counted.conversions += 1
+        return f"<order {self._value.decode()}>"
+
+
+@pytest.mark.parametrize("dead_letter", [None, "orders.dead"])
+async def test_each_record_of_a_batch_that_fails_is_converted_to_text_once(
+    broker: EmbeddedBroker, output: Output, dead_letter: str | None
+) -> None:
+    values = [VALUE + b"%03d" % number for number in range(100)]
+    broker.produce("orders", values)
+    Counted.conversions = 0
+
+    async def write(batch: Any) -> list[Exception]:
+        return [ValueError(f"{number} in {batch[99].value}") for number in range(100)]
+
+    handler = BatchHandler(write, max_records=100)
+    async with working(
+        broker,
+        handler,
+        value_deserializer=Counted,
+        retry=ONCE,
+        dead_letter=dead_letter,
+    ):
+        await until(lambda: settled(broker, 100))
+
+    lines = [each for each in output.texts if "the text quotes a record" in each]
+    assert len(lines) >= 100
+    assert [] == output.quoting()
+    assert Counted.conversions < 10 * len(values)
+
+
 def explode(value: bytes) -> object:
     raise ValueError(f"bad part {value.decode()[3:15]}")
 
