@@ -1,10 +1,11 @@
-"""Make the standstills of a group, and print what each outlet says about them.
+"""Make the standstills of a group, and return what each outlet shows of them.
 
     python -m tests.standstills kafka
     python -m tests.standstills embedded
 
 SHARECONS_TEST_KAFKA_VERSION is the version of the real Kafka. It prints a table in
-Markdown. Locks last five seconds; each standstill is watched for longer than that.
+Markdown; names of standstills as further arguments choose some.
+tests/scenarios/test_standstills.py compares the rows with docs/standstills.md.
 """
 
 import json
@@ -31,14 +32,24 @@ from tests.kafka_plugin import KEEPING, VERSION, Admin
 from tests.scenarios.queue import Queue
 from tests.waiting import until_true
 
-WATCH: Final = 7.0
-"""Seconds for which a standstill lasts before the outlets are read."""
+__all__ = ["CASES", "Case", "Cluster", "Row", "measure", "started"]
 
-LOCK: Final = {"share.record.lock.duration.ms": "5000"}
+WATCH: Final = 4.0
+"""Seconds for which a standstill lasts at least before the outlets are read."""
+
+LOCK: Final = {"share.record.lock.duration.ms": "2000"}
 SHOWN: Final = ("stalled", "missing_topic", "lag_records", "oldest_unsettled")
+SKIPS: Final = "the group starts at the end"
+"""The begin of an INFO line that is shown as well."""
+
+NO_PAGE: Final = "-"
 
 APP: Final = """
+import os
+
 import anyio
+
+from sharecons import HealthPolicy, RetryPolicy, ShareWorker
 
 async def handle(record):
     pass
@@ -49,22 +60,47 @@ async def hang(record):
 async def hang_first(record):
     if record.offset == 0:
         await anyio.sleep_forever()
+
+async def fail(record):
+    raise ValueError
+
+def make_worker(handler=handle, **options):
+    return ShareWorker(
+        "TOPIC", handler, group_id="GROUP", bootstrap_servers=os.environ["APP_SERVERS"],
+        health=HealthPolicy(topics_missing_after=2.0), **options)
+
+def make_worker_that_fails():
+    retry = RetryPolicy(max_attempts=2, initial=45.0, maximum=45.0, jitter=0.0)
+    return make_worker(fail, retry=retry, max_held_bytes=150_000)
 """
 
 
 class Case(NamedTuple):
-    """A standstill: how it is made, with the options of a worker, if it has one."""
+    """A standstill.
+
+    Attributes:
+        name: as in docs/standstills.md.
+        make: makes the topic and the group.
+        noticed: the begin of /readyz once the worker has noticed it.
+        target, options: of `sharecons run`; a consumer holds the records without.
+    """
 
     name: str
     make: Callable[[Admin], Queue]
+    noticed: str = NO_PAGE
     target: str | None = None
     options: tuple[str, ...] = ()
 
 
-def watch() -> None:
-    """Wait until a lock has ended, and a worker has looked at it."""
-    end = time.monotonic() + WATCH
-    until_true(lambda: time.monotonic() >= end, pause=0.5)
+class Row(NamedTuple):
+    """The texts of the outlets about a standstill; `check` is the exit code."""
+
+    name: str
+    inspect: str
+    check: str
+    readyz: str
+    exporter: str
+    log: str
 
 
 def queue_of(
@@ -76,9 +112,18 @@ def queue_of(
     return queue
 
 
-def hot_key(admin: Admin) -> Queue:
+def hot_keys(admin: Admin) -> Queue:
+    """Twelve keys, each with a full window behind its first record."""
+    queue = Queue(admin, 12, 1, **LOCK)
+    for partition in range(12):
+        key = b"%d" % partition
+        queue.produce([b"x"] * 2000, partition=partition, keys=[key] * 2000)
+    return queue
+
+
+def full_memory(admin: Admin) -> Queue:
     queue = queue_of(admin, 0)
-    queue.produce([b"x"] * 20, keys=[b"one"] * 20)
+    queue.produce([bytes(10_000)] * 20, batch_num_messages=1)
     return queue
 
 
@@ -115,16 +160,25 @@ def aborted_tail(admin: Admin) -> Queue:
 
 
 KEEP: Final = ("--auto-offset-reset", "none")
+TWO: Final = ("--concurrency", "2")
+KEYS: Final = ("--key-order", "--concurrency", "50")
 CASES: Final = (
-    Case("all handlers hang", queue_of, "app:hang", ("--concurrency", "2")),
+    Case("all handlers hang", queue_of, "busy-handlers:", "app:hang", TWO),
     Case("held by a consumer", queue_of),
-    Case("hot key", hot_key, "app:hang", ("--key-order", "--concurrency", "2")),
-    Case("window full", full_window, "app:hang_first"),
-    Case("topic missing", missing_topic, "app:handle"),
-    Case("no permission to read", forbidden, "app:handle"),
-    Case("group at latest", at_the_end, "app:handle", KEEP),
-    Case("aborted tail", aborted_tail, "app:handle"),
-    Case("brokers down", queue_of, "app:hang"),
+    Case("hot keys", hot_keys, "hot-key:", "app:hang", KEYS),
+    Case("full memory", full_memory, "full-memory:", "app:make_worker_that_fails"),
+    Case(
+        "full window",
+        full_window,
+        "held-window:",
+        "app:hang_first",
+        ("--window-held-after", "2"),
+    ),
+    Case("missing topic", missing_topic, "missing-topics:", "app:make_worker"),
+    Case("no permission", forbidden, "disconnected:", "app:handle"),
+    Case("group at the end", at_the_end, "ok", "app:handle", KEEP),
+    Case("aborted tail", aborted_tail, "ok", "app:handle"),
+    Case("brokers down", queue_of, "disconnected:", "app:hang"),
 )
 
 
@@ -159,76 +213,102 @@ def inspected(cluster: Cluster, group: str) -> tuple[str, int]:
     return "; ".join([*lines, *done.stderr.splitlines()]), done.returncode
 
 
-async def exported(cluster: Cluster, group: str, collected: list[str]) -> None:
-    """Collect for longer than a lock lasts; append the metrics that show a problem."""
+async def exported(
+    cluster: Cluster, group: str, is_noticed: Callable[[], bool]
+) -> dict[str, float]:
+    """Collect once a second until `is_noticed`; return metrics that show a problem."""
     async with ShareGroupAdmin(cluster.bootstrap_servers, timeout=5) as admin:
         collector, metrics = Collector(admin, [group]), Metrics()
+        with anyio.fail_after(90):
+            while not await anyio.to_thread.run_sync(is_noticed):
+                metrics.update(await collector.collect())
+                await anyio.to_thread.run_sync(wait_a_second)
         metrics.update(await collector.collect())
-        await anyio.to_thread.run_sync(watch)
-        metrics.update(await collector.collect())
-    if not metrics.reached:
-        collected.append("up 0")
+    found = {} if metrics.reached else {"up": 0.0}
     for metric in metrics.collect():
         name = metric.name.removeprefix("kafka_share_group_")
         for sample in metric.samples:
             if name.startswith(SHOWN) and sample.value:
-                reason = sample.labels.get("reason", "")
-                collected.append(f"{name} {reason} {sample.value:.0f}")
+                text = f"{name} {sample.labels.get('reason', '')}".rstrip()
+                found[text] = max(found.get(text, 0.0), sample.value)
+    return found
+
+
+def wait_a_second() -> None:
+    end = time.monotonic() + 1.0
+    until_true(lambda: time.monotonic() >= end, pause=0.25)
 
 
 def logged(command: Command) -> str:
-    """Return the warnings and errors of a worker, each once."""
-    found: dict[str, None] = {}
+    """Return the warnings and errors of a worker, each event once."""
+    found: dict[str, str] = {}
     for line in command.stderr.splitlines():
-        event = json.loads(line) if line.startswith("{") else {"event": line}
-        if event.get("level") in ("warning", "error", None):
-            rest = {k: v for k, v in event.items() if k in ("error", "reason", "code")}
-            found[" ".join(map(str, (event["event"], *rest.values())))] = None
-    return "; ".join(found) or "-"
+        entry = json.loads(line) if line.startswith("{") else {"event": line}
+        event = entry.pop("event")
+        shown = entry.get("level") in ("warning", "error", None)
+        if shown or event.startswith(SKIPS):
+            fields = " ".join(
+                f"{key}={value}" for key, value in entry.items() if key not in HIDDEN
+            )
+            found.setdefault(event, f"{event} {fields}".rstrip())
+    return "; ".join(found.values()) or "-"
 
 
-def measure(cluster: Cluster, case: Case, directory: Path) -> list[str]:
+HIDDEN: Final = ("timestamp", "level", "logger", "group", "process", "exception")
+
+
+def measure(cluster: Cluster, case: Case, directory: Path) -> Row:
+    """Make a standstill, and read all outlets while it lasts."""
     admin = Admin(cluster.bootstrap_servers)
     queue = case.make(admin)
-    code = None
-    metrics: list[str] = []
-
-    def look() -> list[str]:
-        if case.name == "brokers down":
-            cluster.stop_broker(1)
-            watch()
-        nonlocal code
-        anyio.run(exported, cluster, queue.group, metrics)
-        text, code = inspected(cluster, queue.group)
-        return [case.name, text or "-", str(code)]
-
     if case.target is None:
-        return [*held_by_consumer(queue, look), "-", ", ".join(metrics) or "-", "-"]
-    options = (*case.options, "--health-port", "0")
-    place = directory / case.name.replace(" ", "-")
+        return held_by_consumer(queue, lambda: look(cluster, case, queue))
     with running(
         cluster,
-        place,
+        directory / case.name.replace(" ", "-"),
         case.target,
-        *options,
-        app=APP,
+        *(*case.options, "--health-port", "0"),
+        app=APP.replace("TOPIC", queue.topic).replace("GROUP", queue.group),
         topic=queue.topic,
         group=queue.group,
     ) as command:
-        watch()
-        row = look()
-        page = command.get("/readyz")
-        ready = "no health port" if page is None else " ".join(page[1].split("\n"))
-        return [*row, ready, ", ".join(metrics) or "-", logged(command)]
+        until_true(lambda: "starting" not in ready(command), pause=0.2)
+        return look(cluster, case, queue, command)
 
 
-def held_by_consumer(queue: Queue, look: Callable[[], list[str]]) -> list[str]:
-    async def hold() -> list[str]:
+def look(
+    cluster: Cluster, case: Case, queue: Queue, command: Command | None = None
+) -> Row:
+    end = time.monotonic() + WATCH
+
+    def is_noticed() -> bool:
+        return time.monotonic() >= end and case.noticed in ready(command)
+
+    if case.name == "brokers down" and command is not None:
+        until_true(lambda: "first record received" in command.stderr, pause=0.2)
+        cluster.stop_broker(1)
+    metrics = anyio.run(exported, cluster, queue.group, is_noticed)
+    text, code = inspected(cluster, queue.group)
+    values = ", ".join(f"{name}={value:.0f}" for name, value in metrics.items())
+    log = "-" if command is None else logged(command)
+    return Row(case.name, text or "-", str(code), ready(command), values or "-", log)
+
+
+def ready(command: Command | None) -> str:
+    """Return the text of /readyz; "starting" before there is one."""
+    if command is None:
+        return NO_PAGE
+    page: tuple[int, str] | None = command.get("/readyz")  # type: ignore[no-untyped-call]
+    return "starting" if page is None else " ".join(page[1].split("\n")).strip()
+
+
+def held_by_consumer(queue: Queue, look: Callable[[], Row]) -> Row:
+    async def hold() -> Row:
         async with queue.consumer(acknowledgement="explicit") as consumer:
             with anyio.CancelScope() as scope:
                 async with anyio.create_task_group() as tasks:
+                    await consumer.assigned()
                     tasks.start_soon(renew, consumer)
-                    await anyio.to_thread.run_sync(watch)
                     row = await anyio.to_thread.run_sync(look)
                     scope.cancel()
         return row
@@ -244,7 +324,7 @@ def held_by_consumer(queue: Queue, look: Callable[[], list[str]]) -> list[str]:
 
 
 def main(kind: str, names: list[str]) -> None:
-    heading = ("standstill", "inspect", "check", "/readyz", "exporter", "log")
+    heading = Row("standstill", "inspect", "--check", "/readyz", "exporter", "log")
     print(f"| {' | '.join(heading)} |\n{'|---' * len(heading)}|")  # noqa: T201
     with TemporaryDirectory() as directory, started(kind) as cluster:
         for case in CASES:

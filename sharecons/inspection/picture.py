@@ -21,7 +21,7 @@ from rich.text import Text
 
 from sharecons.escaping import escape
 from sharecons.inspection.diagnosis.dead_letter_checks import describe_dead_letters
-from sharecons.inspection.diagnosis.findings import Severity
+from sharecons.inspection.diagnosis.findings import Reason, Severity
 from sharecons.inspection.diagnosis.formats import format_duration
 from sharecons.inspection.inspect import GroupInspection
 from sharecons.inspection.offset_bars import (
@@ -42,6 +42,9 @@ INDENT: Final = 4
 
 OTHER_LINES: Final = 7
 """Lines of a screen other than partitions and findings."""
+
+MAX_ALIKE: Final = 3
+"""Partitions of a topic whose findings for the same reason are all shown."""
 
 _SOURCES: Final = {
     Source.COORDINATOR: "share coordinator",
@@ -185,13 +188,19 @@ def heading_of(group: GroupInspection) -> str:
 def remarks_of(group: GroupInspection) -> list[tuple[str, Severity, str]]:
     """Return subject, severity and text of each finding, the worst first.
 
-    Findings of fine partitions are left out.
+    Findings of fine partitions are left out. If many partitions of a topic have a
+    finding for the same reason, the first one stands for all.
     """
+    alike: dict[tuple[str, Reason, Severity], list[tuple[int, str]]] = {}
+    for key, findings in group.findings.items():
+        for each in findings:
+            if each.severity > Severity.FINE:
+                place = key.topic, each.reason, each.severity
+                alike.setdefault(place, []).append((key.partition, each.text))
     found = [
-        (f"{key.topic}-{key.partition}", finding.severity, finding.text)
-        for key, findings in group.findings.items()
-        for finding in findings
-        if finding.severity > Severity.FINE
+        (_subject(topic, partition, hidden), severity, text)
+        for (topic, _, severity), texts in alike.items()
+        for partition, text, hidden in _shown(texts)
     ]
     found.sort(key=lambda each: -each[1])
     return [
@@ -201,6 +210,18 @@ def remarks_of(group: GroupInspection) -> list[tuple[str, Severity, str]]:
         ),
         *found,
     ]
+
+
+def _shown(texts: list[tuple[int, str]]) -> list[tuple[int, str, int]]:
+    """Return partitions and texts to show, and for how many others each stands."""
+    if len(texts) > MAX_ALIKE:
+        return [(*texts[0], len(texts) - 1)]
+    return [(*each, 0) for each in texts]
+
+
+def _subject(topic: str, partition: int, others: int) -> str:
+    name = f"{topic}-{partition}"
+    return f"{name} and {others} more partitions" if others else name
 
 
 def _errors_of(group: GroupInspection) -> Iterator[str]:

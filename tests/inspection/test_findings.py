@@ -29,8 +29,8 @@ ARCHIVED = DeliveryState.ARCHIVED
 ARCHIVING = DeliveryState.ARCHIVING
 NOW = 1_000_000.0
 LOOK = (
-    "`sharecons groups members` shows where they run; look at their /readyz and logs "
-    "for handlers that hang"
+    "`sharecons groups members` shows where the members run; their /readyz and logs "
+    "say what holds records"
 )
 GROUP = GroupFacts(members=2, record_locks=2000, delivery_limit=5, lock_duration=30.0)
 
@@ -133,8 +133,8 @@ def test_archived_records_at_the_delivery_limit_are_a_warning():
 
     assert (Reason.ARCHIVED, Severity.WARNING) == (finding.reason, finding.severity)
     assert (
-        "4 offsets archived at the delivery limit of 5: these records are not "
-        "delivered again" == finding.text
+        "4 offsets archived at the delivery limit of 5: not delivered again"
+        == finding.text
     )
 
 
@@ -145,9 +145,8 @@ def test_records_archived_before_the_delivery_limit_are_a_note():
 
     assert (Reason.ARCHIVED, Severity.NOTE) == (finding.reason, finding.severity)
     assert (
-        "1 offset archived before the delivery limit (rejected, or markers of "
-        "transactions): its record is not "
-        "delivered again" == finding.text
+        "1 offset archived before the delivery limit: rejected, or markers of "
+        "transactions; not delivered again; nothing else waits" == finding.text
     )
 
 
@@ -165,8 +164,8 @@ def test_archived_records_with_an_unknown_limit_are_a_note():
 
     assert Severity.NOTE is finding.severity
     assert (
-        "2 offsets archived (rejected, or at the delivery limit): these records are "
-        "not delivered again" == finding.text
+        "2 offsets archived: rejected, or at the delivery limit, or markers of "
+        "transactions; not delivered again; nothing else waits" == finding.text
     )
 
 
@@ -278,8 +277,8 @@ def test_group_that_settled_nothing_for_longer_than_a_lock_is_held():
     assert (
         "nothing was ever settled or released, and 300 offsets wait, the first is "
         "offset 5, 12 min old: its member holds records without settling them, or "
-        f"cannot fetch. {LOOK}, and at consumers for records that are never "
-        "acknowledged; if the members joined just now, inspect again in 30 s"
+        f"cannot fetch. {LOOK}; look at consumers for records that are never "
+        "acknowledged. If the members joined just now, inspect again in 30 s"
     ) == finding.text
 
 

@@ -213,7 +213,9 @@ def test_screen_counts_partitions_that_do_not_fit():
 
     rows = [line for line in lines if "  1200  45000" in line]
     assert f"and {50 - len(rows)} more partitions" in lines
-    assert "orders-0: STALLED: the window is full" in "\n".join(lines[:24])
+    assert "orders-0 and 49 more partitions: STALLED: the window is full" in "\n".join(
+        lines[:24]
+    )
 
 
 @pytest.mark.parametrize("count", [0, 1, 50])

@@ -41,8 +41,8 @@ __all__ = [
 ]
 
 LOOK: Final = (
-    "`sharecons groups members` shows where they run; look at their /readyz and logs "
-    "for handlers that hang"
+    "`sharecons groups members` shows where the members run; their /readyz and logs "
+    "say what holds records"
 )
 """What to do if members hold records."""
 
@@ -85,6 +85,11 @@ class _Case:
         """
         lock, unchanged = self.group.lock_duration or 0.0, self.unchanged_for or 0.0
         return self.partition.start_offset is None and unchanged <= lock
+
+    @property
+    def is_window_full(self) -> bool:
+        limit = self.group.record_locks
+        return limit is not None and self.partition.window >= limit
 
     @property
     def unsettled(self) -> int:
@@ -182,7 +187,7 @@ def _held_text(case: _Case) -> str:
     return (
         f"nothing was ever settled or released, and {_offsets(case.unsettled)} wait, "
         f"the first is {case.first}: {its} records without settling them, or cannot "
-        f"fetch. {LOOK}, and at consumers for records that are never acknowledged; if "
+        f"fetch. {LOOK}; look at consumers for records that are never acknowledged. If "
         f"the members joined just now, inspect again in {format_duration(lock)}"
     )
 
@@ -309,19 +314,20 @@ def _archived(case: _Case) -> Iterator[Finding]:
             else:
                 before += each.count
     if at_limit:
-        text = f"at the delivery limit of {limit}"
-        yield _archived_finding(Severity.WARNING, at_limit, text)
+        text = (
+            f"{_offsets(at_limit)} archived at the delivery limit of {limit}: not "
+            "delivered again"
+        )
+        yield _finding(Reason.ARCHIVED, Severity.WARNING, text)
     if before:
-        text = "before the delivery limit (rejected, or markers of transactions)"
-        if limit is None:
-            text = "(rejected, or at the delivery limit)"
-        yield _archived_finding(Severity.NOTE, before, text)
-
-
-def _archived_finding(severity: Severity, count: int, when: str) -> Finding:
-    records = "its record is" if count == 1 else "these records are"
-    text = f"{_offsets(count)} archived {when}: {records} not delivered again"
-    return _finding(Reason.ARCHIVED, severity, text)
+        when = "" if limit is None else " before the delivery limit"
+        also = " or at the delivery limit," if limit is None else ""
+        rest = "" if case.unsettled else "; nothing else waits"
+        text = (
+            f"{_offsets(before)} archived{when}: rejected,{also} or markers of "
+            f"transactions; not delivered again{rest}"
+        )
+        yield _finding(Reason.ARCHIVED, Severity.NOTE, text)
 
 
 def _locks(case: _Case) -> Iterator[Finding]:
@@ -351,12 +357,15 @@ def _no_progress(case: _Case) -> Iterator[Finding]:
         return
     if case.partition.start_offset is None:
         return
-    members = _members(len(case.partition.members))
+    members = len(case.partition.members)
+    its = "its member renews its" if members == 1 else f"its {members:,} members renew"
     text = (
         f"nothing was settled or released for {format_duration(unchanged)}, and locks "
-        f"last {format_duration(lock)}: its {members} renew their locks or do not "
-        f"fetch; the first record that waits is {case.first}. {LOOK}"
+        f"last {format_duration(lock)}: {its} locks, or cannot fetch; the first record "
+        f"that waits is {case.first}"
     )
+    if not case.is_window_full:
+        text += f". {LOOK}"
     yield _finding(Reason.NO_PROGRESS, Severity.WARNING, text)
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sharecons.testing.broker.share.deliveries import StateBatch
+from sharecons.testing.broker.wall_clock import milliseconds
 
 __all__ = ["UNINITIALIZED", "CoordinatorState", "merge"]
 
@@ -28,10 +29,14 @@ class CoordinatorState:
     delivery_complete: int = -1
     """Final records from the start offset on (KIP-1226); -1: unknown."""
     batches: list[StateBatch] = field(default_factory=list)
+    written_ms: int = field(default_factory=milliseconds, compare=False)
+    """The time of its last record."""
 
     def note_leader_epoch(self, leader_epoch: int) -> None:
         """Store the epoch of a reading leader; older leaders are fenced from now on."""
-        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+        if leader_epoch > self.leader_epoch:
+            self.leader_epoch = leader_epoch
+            self.written_ms = milliseconds()
 
     def write(
         self, start_offset: int, delivery_complete: int, changes: Iterable[StateBatch]
@@ -39,6 +44,7 @@ class CoordinatorState:
         self.start_offset = start_offset
         self.delivery_complete = delivery_complete
         self.batches = merge(self.batches, changes, start_offset)
+        self.written_ms = milliseconds()
 
     def reset(self, start_offset: int) -> None:
         """Reset the state to an offset, at an administrator's request."""
@@ -46,6 +52,7 @@ class CoordinatorState:
         self.start_offset = start_offset
         self.delivery_complete = 0 if start_offset != UNINITIALIZED else -1
         self.batches = []
+        self.written_ms = milliseconds()
 
 
 def merge(

@@ -1,7 +1,8 @@
 """The records of `__share_group_state` (KIP-932, "Records").
 
 Kafka's share coordinators write them at each change. Here they are written when a
-client is about to read the topic: a snapshot of each share-partition that has changed.
+client is about to read the topic: a snapshot of each share-partition that has changed,
+with the time of its change.
 """
 
 import struct
@@ -39,24 +40,25 @@ class StateRecords:
         now_ms: int,
     ) -> None:
         """Append a record for each state that has changed since the last call."""
-        for key, value in self._changed(states, now_ms):
+        for key, value, at in self._changed(states, now_ms):
             index = state_partition_of(key.coordinator_key, len(topic.partitions))
-            batch = encode_batch([NewRecord(value, _encode_key(key))], now_ms)
+            batch = encode_batch([NewRecord(value, _encode_key(key))], at)
             topic.partitions[index].log.append(batch, now_ms)
 
     def _changed(
         self, states: Mapping[SharePartitionKey, CoordinatorState], now_ms: int
-    ) -> Iterator[tuple[SharePartitionKey, bytes | None]]:
-        """Yield the changed states; None for a state that was deleted."""
+    ) -> Iterator[tuple[SharePartitionKey, bytes | None, int]]:
+        """Yield the changed states with the time; None for one that was deleted."""
         for key, state in states.items():
             before, epoch = self._written.get(key, (None, -1))
             if state != before:
                 copy = replace(state, batches=list(state.batches))
                 self._written[key] = copy, epoch + 1
-                yield key, _encode_value(state, epoch + 1, now_ms)
+                value = _encode_value(state, epoch + 1, state.written_ms)
+                yield key, value, state.written_ms
         for key in self._written.keys() - states.keys():
             del self._written[key]
-            yield key, None
+            yield key, None, now_ms
 
 
 def state_partition_of(coordinator_key: str, partitions: int) -> int:
