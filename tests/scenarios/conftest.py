@@ -1,10 +1,11 @@
 """Fixtures of the scenarios, which run on a real Kafka and on the embedded broker."""
 
+import os
 import random
 import time
 from collections.abc import AsyncIterator
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -13,6 +14,9 @@ from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.settings import TEST_SETTINGS
 from tests.kafka_plugin import Admin, Kafka
 from tests.scenarios.embedded_admin import AnyAdmin, EmbeddedAdmin
+
+START: Final = 1_800_000_000.0
+"""The wall clock's time at the time 0 of an event loop, in seconds since the epoch."""
 
 
 @pytest.fixture(scope="session")
@@ -60,10 +64,13 @@ async def any_admin(real_admin: Admin | None) -> AsyncIterator[AnyAdmin]:
 
 @pytest.fixture
 async def wall_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the wall clock, with which due times are written, follow the virtual one."""
-    clock, start = running_clock(), time.time()
-    monkeypatch.setattr(time, "time", lambda: start + clock())
-    monkeypatch.setattr(time, "time_ns", lambda: round((start + clock()) * 1e9))
+    """Let the wall clock, with which due times are written, follow the virtual one.
+
+    It begins at START: due times are rounded to milliseconds.
+    """
+    clock = running_clock()
+    monkeypatch.setattr(time, "time", lambda: START + clock())
+    monkeypatch.setattr(time, "time_ns", lambda: round((START + clock()) * 1e9))
 
 
 @pytest.hookimpl(trylast=True)
@@ -93,8 +100,10 @@ def _time_limit(item: pytest.Item) -> float:
 
 @pytest.fixture
 def seeded(seed: int, monkeypatch: pytest.MonkeyPatch, anyio_backend: Any) -> None:
-    """Seed the random numbers of the client and of trio, which orders its tasks."""
+    """Seed the random numbers and ids of client and brokers, and trio's order."""
     random.seed(seed)
+    ids = random.Random(f"ids {seed}")
+    monkeypatch.setattr(os, "urandom", ids.randbytes)  # of uuid4
     if anyio_backend[0] == "trio":
         from trio._core import _run
 

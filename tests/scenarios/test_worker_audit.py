@@ -25,7 +25,7 @@ from tests.scenarios.share_workers import Position
 
 pytestmark = [
     pytest.mark.anyio,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),  # a minute of CPU time for some seeds
     pytest.mark.usefixtures("wall_clock"),
 ]
 
@@ -50,7 +50,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-async def broker(seed: int) -> AsyncIterator[EmbeddedBroker]:
+async def broker(seed: int, seeded: None) -> AsyncIterator[EmbeddedBroker]:
     brokers = hazards_of(seed).brokers
     async with EmbeddedBroker(
         brokers=brokers, settings=AUDIT_SETTINGS, listen=False
@@ -86,7 +86,7 @@ def unwritten(monkeypatch: pytest.MonkeyPatch) -> Iterator[Unwritten]:
 @pytest.mark.slow("settles 1,500 records in up to 16 lives")
 @pytest.mark.parametrize("seed", SEEDS)
 async def test_worker_that_ends_at_random_loses_no_record(
-    broker: EmbeddedBroker, seed: int, seeded: None, unwritten: Unwritten
+    broker: EmbeddedBroker, seed: int, unwritten: Unwritten
 ) -> None:
     hazards = hazards_of(seed)
     history = History(broker, seed, hazards, reported=unwritten.positions)
