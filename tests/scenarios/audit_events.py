@@ -32,6 +32,9 @@ CODES: Final = {
 }
 """Errors after which a client tries again, by the API that responds with them."""
 
+LOST: Final = 30.0
+"""The longest request timeout, in seconds, after which a response is lost."""
+
 
 def start_config(chance: random.Random) -> dict[str, object]:
     """Return the first config of the group; sessions of killed members end early."""
@@ -52,12 +55,30 @@ def change_config(broker: EmbeddedBroker, chance: random.Random) -> tuple[str, o
     return name, value
 
 
-def inject_fault(broker: EmbeddedBroker, chance: random.Random) -> str:
-    """Add a fault for the next requests of one API; return what it does."""
+def inject_fault(
+    broker: EmbeddedBroker,
+    chance: random.Random,
+    on_hit: Callable[[float], object] = lambda seconds: None,
+) -> str:
+    """Add a fault for the next requests of one API; return what it does.
+
+    Args:
+        on_hit: is called when the fault takes a request, with the seconds for which the
+            broker holds the request or its response at most.
+    """
     api = chance.choice(list(CODES))
     times, after = chance.randint(1, 4), chance.randint(0, 3)
-    matcher = broker.faults.on(api, times=times, after=after)
     seconds = chance.choice([0.5, 3.0, 20.0, 60.0])
+    skipped, lasts = 0, 0.0
+
+    def takes(request: object, context: object) -> bool:
+        nonlocal skipped
+        skipped += 1
+        if skipped > after:
+            on_hit(lasts)
+        return skipped > after
+
+    matcher = broker.faults.on(api, times=times, where=takes)
     actions: dict[str, Callable[[], Any]] = {
         "cut before": matcher.cut,
         "cut after": lambda: matcher.cut(after=True),
@@ -72,5 +93,6 @@ def inject_fault(broker: EmbeddedBroker, chance: random.Random) -> str:
             "NOT_LEADER_OR_FOLLOWER"
         )
     what = chance.choice(list(actions))
+    lasts = {"stall": seconds, "delay": seconds, "lose": LOST}.get(what, 0.0)
     actions[what]()
     return f"{what} {api}"

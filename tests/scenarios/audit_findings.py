@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from sharecons.testing.broker.share.deliveries import AcknowledgeType
 from sharecons.worker.dead_letter_headers import read_origin
+from tests.net.embedded import LATENCY
 from tests.scenarios.audit_events import ARCHIVE
 from tests.scenarios.audit_history import RECORDS, History
 from tests.scenarios.audit_journal import Delivery
@@ -20,8 +21,8 @@ __all__ = ["Findings"]
 NOTICED: Final = 0.01
 """Seconds from the end of a delivery until the broker has noted it as archived."""
 
-FAULT_LASTS: Final = 65.0
-"""Seconds after which an injected fault has no effect any more, in most cases."""
+UNSENT: Final = 0.6
+"""Seconds for which an acknowledgement is unsent: behind a fetch that waits 0.5 s."""
 
 LIMIT_IS_READ: Final = 61.0
 """Seconds after which a worker knows the group's delivery limit."""
@@ -186,37 +187,61 @@ class Findings:
         ]
 
     def twice(self) -> list[tuple[int, Delivery, Delivery]]:
-        """Return the numbers that were handled twice without a reason.
+        """Return the numbers that were handled twice without a documented reason.
 
-        Reasons are an event, a block or an end of a life beside the first delivery, its
-        lost lock, and an accept that was sent too late.
+        Reasons (docs/worker.md, "Duplicates") are a lock that the worker has lost, and
+        what can lose the acknowledgement: of the first call, or of a delivery that was
+        copied.
         """
-        late = {
-            each.delivery
-            for each in self._history.sent
-            if each.kind is AcknowledgeType.ACCEPT and not each.held
-        }
-        journal, done = self._history.journal, defaultdict(list)
+        journal = self._history.journal
+        done: defaultdict[int, list[tuple[float, Delivery]]] = defaultdict(list)
         for delivery, seconds in journal.done_at.items():
             done[journal.returned[delivery]].append((seconds, delivery))
-        found = []
-        for number, times in done.items():
-            times.sort()
-            for (begin, first), (end, second) in pairwise(times):
-                if (
-                    first not in journal.lost
-                    and first not in late
-                    and not self._is_disturbed(begin, end)
-                ):
-                    found.append((number, first, second))
-        return found
+        copied: defaultdict[int, list[Delivery]] = defaultdict(list)
+        for delivery in journal.copying:
+            copied[self._numbers[delivery.at]].append(delivery)
+        excused = self._late() | journal.lost_copies
+        return [
+            (number, first, second)
+            for number, times in done.items()
+            for (_, first), (end, second) in pairwise(sorted(times))
+            if first not in journal.lost
+            and excused.isdisjoint((first, *copied[number]))
+            and not any(self._is_disturbed(x, end) for x in (first, *copied[number]))
+        ]
 
-    def _is_disturbed(self, begin: float, end: float) -> bool:
-        """Return whether something happened that can cost an acknowledgement."""
+    def _late(self) -> set[Delivery]:
+        """Return deliveries whose locks ended before their accept could be sent.
+
+        Locks that are not renewed can end a moment after the handler.
+        """
+        decided_at = self._history.journal.decided_at
+        in_time = {
+            sent.delivery
+            for sent in self._history.sent
+            if sent.kind is AcknowledgeType.ACCEPT
+            and sent.delivery in decided_at
+            and sent.seconds + LATENCY < decided_at[sent.delivery][1]
+        }
+        return {
+            delivery
+            for delivery, (decided, lock_ends) in decided_at.items()
+            if lock_ends - decided <= UNSENT and delivery not in in_time
+        }
+
+    def _is_disturbed(self, delivery: Delivery, end: float) -> bool:
+        """Return whether an acknowledgement of a delivery can be lost until `end`.
+
+        The connection of its life was lost or closed, an event loop was blocked, or a
+        broker had a fault or lost a leader or coordinator.
+        """
         history = self._history
-        times = [*history.happened, *history.journal.blocks]
-        times += [each for life in history.lives for each in life.network.losses]
-        return any(begin - FAULT_LASTS <= each <= end for each in times)
+        network = history.lives[delivery.life].network
+        begin = network.arrived[delivery]
+        times = [*history.journal.blocks, *network.losses]
+        return any(begin <= each <= end for each in times) or any(
+            begin <= last and first <= end for first, last in history.disturbed
+        )
 
     def _is_allowed(self, sent: Sent) -> bool:
         journal, delivery = self._history.journal, sent.delivery

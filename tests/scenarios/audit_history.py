@@ -64,7 +64,8 @@ class History:
             and from which limit.
         started: the wall clock's time at the event loop's time 0.
         lives: all lives, in order.
-        happened: when the events took place.
+        disturbed: the times from and to which a broker, or what it has sent, was not
+            available: faults, from the requests that they took, and moves.
         log: the options, the events and the ends of all lives.
     """
 
@@ -87,7 +88,7 @@ class History:
         self.started = 0.0
         self._member: str | None = None
         self.lives: list[Life] = []
-        self.happened: list[float] = []
+        self.disturbed: list[tuple[float, float]] = []
         self._tasks: TaskGroup
 
     @property
@@ -198,7 +199,7 @@ class History:
         detail: object = ""
         match what:
             case "fault":
-                detail = inject_fault(self.broker, self.chance)
+                detail = inject_fault(self.broker, self.chance, self._on_fault)
             case "cut":
                 await self.chance.choice(lives).network.cut()
             case "cut all":
@@ -211,10 +212,14 @@ class History:
             case "config":
                 detail = self._change_config()
             case _:
+                self._on_fault(0.0)
                 detail = self._move(what)
         self.counts[what] += 1
-        self.happened.append(anyio.current_time())
         self._note(f"{what} {detail}")
+
+    def _on_fault(self, seconds: float) -> None:
+        now = anyio.current_time()
+        self.disturbed.append((now, now + seconds))
 
     async def _pause(self, lives: list[Life]) -> str:
         """Pause topics of some lives, and go on after a while."""

@@ -95,6 +95,10 @@ class Journal:
             it still had the lock then, as far as it knew.
         accepted: deliveries whose handlers have returned, as far as the worker knows.
         lost: deliveries whose locks the worker has lost, and when it noticed that.
+        decided_at: when deliveries had an outcome, except a lost lock, and when their
+            locks would have ended.
+        copying: deliveries that the worker has decided to copy.
+        lost_copies: the same, and their locks were lost.
         overlaps: deliveries whose handler began while the record's handler ran.
         ends: how many calls ended in each way.
         blocks: when handlers have blocked the event loop.
@@ -110,6 +114,9 @@ class Journal:
         self.decided: dict[Delivery, bool] = {}
         self.accepted: set[Delivery] = set()
         self.lost: dict[Delivery, float] = {}
+        self.decided_at: dict[Delivery, tuple[float, float]] = {}
+        self.copying: set[Delivery] = set()
+        self.lost_copies: set[Delivery] = set()
         self.overlaps: list[Delivery] = []
         self.blocks: list[float] = []
         self.ends: Counter[str] = Counter()
@@ -131,6 +138,8 @@ class Journal:
         It notices the loss of an earlier delivery, perhaps with the same count, when it
         receives the record again.
         """
+        if delivery in self.copying:
+            self.lost_copies.add(delivery)
         record = self.received.get(delivery)
         if record is None or not record.held:
             self.lost[delivery] = anyio.current_time()

@@ -22,7 +22,9 @@ from sharecons.errors import ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from sharecons.worker.outcomes import (
     Accepted,
+    DeadLettered,
     LockLost,
+    Moved,
     Rejected,
     Released,
     RetryAfter,
@@ -143,9 +145,14 @@ class Hooks:
             raise BrokenError(2)
 
     def _note(self, delivery: Delivery, record: Any, outcome: Any) -> None:
+        if not isinstance(outcome, LockLost):
+            times = anyio.current_time(), record.lock_deadline
+            self._journal.decided_at[delivery] = times
         match outcome:
             case LockLost():
                 self._journal.lose(delivery)
+            case Moved() | DeadLettered():
+                self._journal.copying.add(delivery)
             case Accepted() | Rejected() | Released():
                 # A handler that blocks the event loop stops renewals: a worker cannot
                 # notice that a lock has ended before the step that ends the block.
