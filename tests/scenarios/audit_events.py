@@ -1,12 +1,25 @@
 """The random events of the worker's audit: faults, cut connections, changed configs."""
 
+import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
+
+import anyio
 
 from sharecons.testing import EmbeddedBroker
 
-__all__ = ["ARCHIVE", "GROUP", "change_config", "inject_fault", "start_config"]
+__all__ = [
+    "ARCHIVE",
+    "GROUP",
+    "OddTopic",
+    "change_config",
+    "correct_topic",
+    "inject_fault",
+    "spoil_topic",
+    "start_config",
+]
 
 GROUP: Final = "billing"
 ARCHIVE: Final = "dlq.archived"
@@ -34,6 +47,55 @@ CODES: Final = {
 
 LOST: Final = 30.0
 """The longest request timeout, in seconds, after which a response is lost."""
+
+
+ODD: Final = (
+    ("cleanup.policy", "compact"),
+    ("retention.ms", "1000"),
+    ("max.message.bytes", "100"),
+)
+"""Settings with which a topic takes no copies of some records, or loses them."""
+
+
+@dataclass
+class OddTopic:
+    """A copy topic with an odd setting, from one time of the event loop to another."""
+
+    topic: str
+    config: str
+    value: str
+    since: float
+    until: float = math.inf
+
+    @property
+    def text(self) -> str:
+        """A part of the error with which a worker does not start."""
+        return f"topic {self.topic!r} has {self.config}={self.value}, "
+
+    def overlaps(self, begin: float, end: float) -> bool:
+        return begin <= self.until and self.since <= end
+
+
+def spoil_topic(
+    broker: EmbeddedBroker, chance: random.Random, topics: Sequence[str]
+) -> OddTopic:
+    """Change one of the topics to an odd setting, and return it."""
+    config, value = chance.choice(ODD)
+    odd = OddTopic(chance.choice(topics), config, value, anyio.current_time())
+    _config_of(broker, odd)[config] = value
+    return odd
+
+
+def correct_topic(broker: EmbeddedBroker, odd: OddTopic) -> None:
+    """Remove an odd setting."""
+    _config_of(broker, odd).pop(odd.config)
+    odd.until = anyio.current_time()
+
+
+def _config_of(broker: EmbeddedBroker, odd: OddTopic) -> dict[str, str]:
+    topic = broker.cluster.topics.by_name(odd.topic)
+    assert topic is not None
+    return topic.config
 
 
 def start_config(chance: random.Random) -> dict[str, object]:

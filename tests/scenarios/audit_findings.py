@@ -243,6 +243,37 @@ class Findings:
             begin <= last and first <= end for first, last in history.disturbed
         )
 
+    def wrong_starts(self) -> list[str]:
+        """Return the lives that did not start without a reason, or that had to refuse.
+
+        A worker refuses a copy topic that takes no copies or loses them, except a
+        dead-letter topic with a short retention, of which it warns. It goes on if
+        brokers do not respond (docs/worker.md, "What is checked at start").
+        """
+        found = []
+        for life in self._history.lives:
+            taken = min(life.network.arrived.values(), default=math.inf)
+            reasons = [
+                each.text
+                for each in self._history.odd
+                if each.overlaps(life.began, life.ended_at)
+            ]
+            if life.start_error and not any(
+                each in life.start_error for each in reasons
+            ):
+                found.append(f"life {life.number}: {life.start_error}")
+            if taken < math.inf and not any(
+                life.began <= each <= taken for each in life.network.losses
+            ):
+                found += [
+                    f"life {life.number} has started with {each}"
+                    for each in self._history.odd
+                    if each.since < life.began
+                    and each.until > taken
+                    and (each.topic, each.config) != (DEAD, "retention.ms")
+                ]
+        return found
+
     def _is_allowed(self, sent: Sent) -> bool:
         journal, delivery = self._history.journal, sent.delivery
         if sent.kind is AcknowledgeType.ACCEPT:

@@ -55,6 +55,8 @@ class Hazards:
         forged: some source records have headers of dead letters and retries.
         unreadable: a deserializer raises for some records.
         hot_keys: few keys have most of the records.
+        odd_topics: an operator changes a copy topic so that it loses copies, or takes
+            none, and corrects it later.
         brokers: the number of brokers; leaders and coordinators move between them.
     """
 
@@ -68,6 +70,7 @@ class Hazards:
     forged: bool = False
     unreadable: bool = False
     hot_keys: bool = False
+    odd_topics: bool = False
     brokers: int = 1
 
     @property
@@ -91,9 +94,11 @@ def hazards_of(seed: int) -> Hazards:
     if seed < FIRST:
         return Hazards()
     chance = random.Random(f"hazards {seed}")
-    names = [name for name in Hazards.__annotations__ if name != "brokers"]
+    others = ("odd_topics", "brokers")  # chosen last
+    names = [name for name in Hazards.__annotations__ if name not in others]
     chosen: dict[str, Any] = {name: chance.random() < 0.35 for name in names}
-    return Hazards(**chosen, brokers=chance.choice([1, 1, 2, 3]))
+    brokers = chance.choice([1, 1, 2, 3])
+    return Hazards(**chosen, brokers=brokers, odd_topics=chance.random() < 0.35)
 
 
 # Exceptions.

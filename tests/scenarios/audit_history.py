@@ -3,6 +3,7 @@
 All times are of the event loop (`virtual_time`).
 """
 
+import math
 import random
 import time
 from collections import Counter
@@ -16,8 +17,11 @@ from sharecons.testing import EmbeddedBroker, OffsetState
 from tests.scenarios.audit_events import (
     ARCHIVE,
     GROUP,
+    OddTopic,
     change_config,
+    correct_topic,
     inject_fault,
+    spoil_topic,
     start_config,
 )
 from tests.scenarios.audit_hazards import Hazards, headers_of, logging_fails
@@ -64,6 +68,7 @@ class History:
             and from which limit.
         started: the wall clock's time at the event loop's time 0.
         lives: all lives, in order.
+        odd: the copy topics with odd settings.
         disturbed: the times from and to which a broker, or what it has sent, was not
             available: faults, from the requests that they took, and moves.
         log: the options, the events and the ends of all lives.
@@ -89,6 +94,7 @@ class History:
         self._member: str | None = None
         self.lives: list[Life] = []
         self.disturbed: list[tuple[float, float]] = []
+        self.odd: list[OddTopic] = []
         self._tasks: TaskGroup
 
     @property
@@ -192,7 +198,9 @@ class History:
     @property
     def _events(self) -> tuple[str, ...]:
         pauses = ("pause", "pause", "pause all") if self.hazards.pauses else ()
-        return (*EVENTS, *pauses, *(MOVES if self.hazards.brokers > 1 else ()))
+        moves = MOVES if self.hazards.brokers > 1 else ()
+        odd = ("copy topic",) * 3 if self.hazards.odd_topics else ()
+        return (*EVENTS, *pauses, *moves, *odd)
 
     async def _happen(self, lives: list[Life]) -> None:
         what = self.chance.choice(self._events)
@@ -211,6 +219,8 @@ class History:
                 detail = await self._pause(lives)
             case "config":
                 detail = self._change_config()
+            case "copy topic":
+                detail = self._change_copy_topic()
             case _:
                 self._on_fault(0.0)
                 detail = self._move(what)
@@ -252,6 +262,15 @@ class History:
     def _start_brokers(self) -> None:
         for node in set(self.broker.brokers) - set(self.broker.running):
             self.broker.start_broker(node)
+
+    def _change_copy_topic(self) -> OddTopic:
+        """Spoil a copy topic, or correct it if one is odd."""
+        if not self.odd or self.odd[-1].until < math.inf:
+            topics = (DEAD, *self.retry_topics)
+            self.odd.append(spoil_topic(self.broker, self.chance, topics))
+        else:
+            correct_topic(self.broker, self.odd[-1])
+        return self.odd[-1]
 
     def _change_config(self) -> tuple[str, object]:
         before = self._delivery_limit
@@ -295,6 +314,8 @@ class History:
         """Let a worker run without faults until all records are settled."""
         self.broker.faults.clear()
         self._start_brokers()
+        if self.odd and self.odd[-1].until == math.inf:
+            self._change_copy_topic()
         config = {"share.renew.acknowledge.enable": "true"}
         self.broker.set_group_config(GROUP, config)
         options = last_options(self.chance, self.hazards)

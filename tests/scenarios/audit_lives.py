@@ -3,6 +3,7 @@
 All times are of the event loop (`virtual_time`).
 """
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -18,7 +19,7 @@ from sharecons import (
     RetryTopic,
     ShareWorker,
 )
-from sharecons.errors import ConsumerStateError
+from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from sharecons.worker.outcomes import (
     Accepted,
@@ -172,6 +173,8 @@ class Life:
     Attributes:
         ended: is set when `run` has returned.
         failure: what `run` has raised.
+        start_error: why the worker has not started.
+        began, ended_at: when it began to start, and when `run` has returned.
     """
 
     def __init__(
@@ -193,6 +196,8 @@ class Life:
         self.options = dict(options)
         self.ended = anyio.Event()
         self.failure: Exception | None = None
+        self.start_error = ""
+        self.began = self.ended_at = math.inf
         self._journal = journal
         self._scope = anyio.CancelScope()
         topics = RETRIES if retries else ()
@@ -239,9 +244,14 @@ class Life:
         access.take = noting_take  # type: ignore[method-assign]
 
     async def run(self) -> None:
+        self.began = anyio.current_time()
         try:
             with self._scope:
                 await self.worker.run()
+        except ConfigurationError as error:
+            if not self.hazards.odd_topics:
+                raise
+            self.start_error = str(error)
         except (FailedError, BrokenError, TimeoutError, ExceptionGroup) as error:
             if not self.options["stop_on_error"]:
                 raise
@@ -252,6 +262,7 @@ class Life:
                 raise
             self.failure = error
         finally:
+            self.ended_at = anyio.current_time()
             self.ended.set()
 
     async def break_circuits(self, seconds: float) -> None:

@@ -101,6 +101,7 @@ class AuditNetwork:
 
     async def cut(self) -> None:
         """Cut all connections."""
+        self.on_lost()  # a killed client does not notice it
         streams, self._streams = self._streams, []
         for stream in streams:
             await stream.send_eof()

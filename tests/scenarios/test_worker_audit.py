@@ -114,3 +114,4 @@ async def test_worker_that_ends_at_random_loses_no_record(
     assert [] == findings.early(), lines
     assert [] == findings.wrong_copies(), lines
     assert [] == findings.twice(), lines
+    assert [] == findings.wrong_starts(), lines
