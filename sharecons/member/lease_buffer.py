@@ -5,7 +5,7 @@ All decisions are plain calls, without an await: a cancelled reader loses nothin
 
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from sharecons.errors import Error
 from sharecons.log import get_logger
@@ -15,7 +15,7 @@ from sharecons.member.stored_error import StoredError
 from sharecons.member.unprocessed import Unprocessed, report_unprocessed
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder
 from sharecons.net.io.callbacks import log_unraised, run_callback
-from sharecons.net.io.event_loop import Clock
+from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.protocol.acknowledge.ack_errors import lock_overrun
 from sharecons.protocol.acknowledge.delivered_leases import DeliveredLeases
 from sharecons.protocol.acknowledge.leases import Lease
@@ -26,6 +26,9 @@ __all__ = ["Acknowledged", "BufferListener", "LeaseBuffer", "insert_lease"]
 
 Acknowledged = Callable[[list[AcknowledgeResult]], object]
 """The application's callback for results of acknowledgements."""
+
+OVERRUN_INTERVAL: Final = 60.0
+"""Seconds between two lines about locks that ended in the buffer."""
 
 
 class BufferListener(Protocol):
@@ -94,6 +97,8 @@ class LeaseBuffer:
         self._kept_topics: frozenset[str] | None = None  # None: all
         self._errors: deque[Exception] = deque()
         self._fatal_error: StoredError | None = None
+        self._overrun_count = 0
+        self._next_overrun_line = -FOREVER
         self._log = get_logger(__name__, **log_fields)
 
     def attach(self, listener: BufferListener, demand: FetchDemand) -> None:
@@ -183,14 +188,7 @@ class LeaseBuffer:
             return False
         if self._is_live(lease):
             return True
-        self.recorder.on_lock_overrun(self.remaining())
-        self._log.warning(
-            "acquisition locks ended before the records were delivered",
-            topic=lease.topic,
-            partition=lease.share_partition.partition,
-            records=self.remaining(),
-            reason=lock_overrun(lease, self._deadline(lease), self.clock()),
-        )
+        self._note_overrun(lease, self.remaining())
         return False
 
     # Delivering.
@@ -326,7 +324,24 @@ class LeaseBuffer:
         """Drop a lease whose locks have ended before its first record was delivered."""
         self._on_lost(lease, self._on_dropped(lease))
         if not lease.lock_scope.ended:
-            self.recorder.on_lock_overrun(lease.count)
+            self._note_overrun(lease, lease.count)
+
+    def _note_overrun(self, lease: Lease, records: int) -> None:
+        """Count records whose locks have ended; log their number once a minute."""
+        self.recorder.on_lock_overrun(records)
+        self._overrun_count += records
+        now = self.clock()
+        if now < self._next_overrun_line:
+            return
+        self._next_overrun_line = now + OVERRUN_INTERVAL
+        self._log.warning(
+            "acquisition locks ended before the records were delivered",
+            topic=lease.topic,
+            partition=lease.share_partition.partition,
+            records=self._overrun_count,
+            reason=lock_overrun(lease, self._deadline(lease), now),
+        )
+        self._overrun_count = 0
 
     def _on_dropped(self, lease: Lease) -> list[Any] | None:
         """Note that a lease leaves the buffer; return its records if it is decoded."""

@@ -8,6 +8,7 @@ import pytest
 
 from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
+from tests.scenarios.interrupted_network import InterruptedNetwork
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -41,9 +42,8 @@ def consuming(broker, **options):
         "orders",
         group_id="billing",
         bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
         auto_offset_reset="earliest",
-        **options,
+        **{"network": broker.network, **options},
     )
 
 
@@ -136,3 +136,20 @@ async def test_slow_handler_in_implicit_mode_is_explained(broker, warnings):
     assert "acknowledgements failed" in warnings()[0]
     assert processing_seconds(warnings()[0]) >= 1.4
     assert HINT in warnings()[0]
+
+
+async def test_records_that_arrive_after_their_locks_have_a_line_a_minute(
+    broker, warnings
+):
+    broker.set_group_config("billing", {"share.delivery.count.limit": 10})
+    network = InterruptedNetwork(broker.network)
+    network.on_records = lambda: anyio.sleep(1.3)
+    async with consuming(broker, network=network) as consumer:
+        for _ in range(2):
+            broker.produce("orders", [b"0"])
+            assert [] == await consumer.poll(timeout=70.0)
+
+    ended = [text for text in warnings() if text.startswith("acquisition locks ended")]
+    counts = [int(re.search(r"records=(\d+)", text)[1]) for text in ended]
+    assert [1, 10] == counts
+    assert "topic=orders partition=0" in ended[0]

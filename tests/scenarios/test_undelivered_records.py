@@ -263,8 +263,9 @@ async def test_last_delivery_whose_response_is_lost_has_no_dead_letter(
     assert [] == archived_offsets(caplog.text)
 
 
-async def test_connection_that_is_lost_beside_buffered_records_of_a_slow_consumer(
-    admin: AnyAdmin, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize("end", ["connection", "close"])
+async def test_last_deliveries_in_the_buffer_of_a_slow_consumer_are_logged(
+    admin: AnyAdmin, caplog: pytest.LogCaptureFixture, end: str
 ) -> None:
     setup = Setup(admin, CONFIG)
     network = InterruptedNetwork(admin.network)
@@ -282,7 +283,8 @@ async def test_connection_that_is_lost_beside_buffered_records_of_a_slow_consume
             (record,) = await consumer.poll(timeout=5.0, max_records=1)
             assert (WARM_UP, delivery_count) == (record.offset, record.delivery_count)
             await until(lambda: consumer._member.buffer.count == FEW - 1)
-            await network.cut()
-        await setup.wait_until_settled()
+            if delivery_count == 1 or end == "connection":
+                await network.cut()
+    await setup.wait_until_settled()
 
     assert archived_offsets(caplog.text) == LAST
