@@ -352,7 +352,7 @@ class WorkerMachine:
     def release_held(self, items: Iterable[WorkItem]) -> Sequence[Action]:
         """Release records at the end, unless they are copied."""
         actions: Actions = []
-        for item in items:
+        for item in reversed([*items]):  # no record has others of its lane behind it
             if item not in self.copies:
                 released = Released(STOPS, item.error)
                 self._ends.release_at_end(item, released, actions)

@@ -1,6 +1,7 @@
 """The machine of a worker: single events and their actions."""
 
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -33,7 +34,11 @@ from sharecons.worker.outcomes import (
     RetryAfter,
 )
 from sharecons.worker.retry_topics import RetryTopics
-from tests.worker.machine.simulated_worker import SimulatedWorker, retry_record
+from tests.worker.machine.simulated_worker import (
+    FakeRecord,
+    SimulatedWorker,
+    retry_record,
+)
 
 ERROR = TimeoutError("slow")
 POLICY = RetryPolicy(max_attempts=2, initial=10.0, jitter=0.0)
@@ -70,6 +75,23 @@ def test_record_whose_handler_returns_is_accepted() -> None:
         Acknowledge(item, ACCEPT),
     ]
     assert 1 == worker.machine.counts.accepted
+
+
+@pytest.mark.parametrize("max_attempts", [1, 5])
+def test_end_releases_many_records_of_one_key_in_linear_time(max_attempts: int) -> None:
+    """In quadratic time, this takes more than ten seconds, and locks are lost."""
+    policy = RetryPolicy(max_attempts=max_attempts)
+    machine = new_worker(retry=policy, key_order=True).machine
+    records = [FakeRecord(offset, key=b"k") for offset in range(20_000)]
+    items = machine.new_items(records, 0.0, 0.0)
+    machine.on_taken(items, 0.0)
+    started = time.perf_counter()
+
+    machine.stop()
+    machine.release_held(machine.scheduler.held)
+
+    assert time.perf_counter() - started < 2.0
+    assert (0, len(items)) == (machine.scheduler.held_count, machine.counts.released)
 
 
 def test_record_whose_handler_raises_is_tried_again_then_rejected() -> None:
