@@ -77,7 +77,10 @@ class UnassignedWatch:
             return
         if not self.problems.keys or now - self._looked_at >= REPEAT_INTERVAL - 1:
             self._looked_at = now
-            self._cause = await self._find_cause()
+            try:
+                self._cause = await self._find_cause()
+            except Error:
+                return  # an outage, which has lines of its own
             topics = self._unassigned_topics()
         if topics:
             reason, advice = self._cause
@@ -99,9 +102,6 @@ class UnassignedWatch:
         return sorted(name for name, code in codes if code == Code.NONE)
 
     async def _find_cause(self) -> Cause:
-        try:
-            response = await self._member.send_to_any(STATE_TOPIC_REQUEST)
-        except Error:  # it is logged as an outage
-            return cause_of(None, 0)
+        response = await self._member.send_to_any(STATE_TOPIC_REQUEST)
         described = response.topics[0] if response.topics else None
         return cause_of(described, len(response.brokers))

@@ -143,6 +143,18 @@ async def test_member_without_partitions_is_a_problem_until_it_has_some(factor):
             assert not consumer.problems
 
 
+async def test_member_whose_brokers_are_down_does_not_wait_for_an_assignment():
+    settings = {"share.coordinator.state.topic.replication.factor": 2}
+    async with EmbeddedBroker(settings=settings, listen=False) as broker:
+        broker.create_topic("orders")
+        async with consuming(broker) as consumer:
+            await until(lambda: consumer.connected)
+            broker.stop_broker(1)
+            await anyio.sleep(30)
+            assert consumer.problems
+            assert not any("no partitions" in each for each in consumer.problems)
+
+
 async def test_member_of_a_missing_topic_waits_for_the_topic_only():
     async with running(topic=None) as broker, consuming(broker) as consumer:
         await anyio.sleep(20)
