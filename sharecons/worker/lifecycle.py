@@ -257,15 +257,15 @@ class WorkerLifecycle(WorkerHealth, ABC):
         if self._loop_guard is None or self._call_soon is None:
             stop()  # it does not run yet
             return
+        try:
+            self._loop_guard.check()
+        except WrongThreadError:
+            call = stop
+        else:
+            stop()
+            call = _do_nothing  # in a signal handler, the loop can be waiting for I/O
         with suppress(RuntimeError):  # the event loop has ended
-            try:
-                self._loop_guard.check()
-            except WrongThreadError:
-                self._call_soon(stop)
-            else:
-                stop()
-                # In a signal handler, the event loop can be waiting for I/O.
-                self._call_soon(_do_nothing)
+            self._call_soon(call)
 
     def _stop(self) -> None:
         self._stop_requested = self._conditions.is_stopping = True

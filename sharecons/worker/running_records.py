@@ -55,9 +55,8 @@ class RunningRecords:
     def __init__(self, descriptor: int, topics: Iterable[str], slots: int) -> None:
         names = list(topics)
         header = ",".join(names).encode() + b"\n"
-        entries = (
-            min(slots, MAX_ENTRIES) + 2
-        )  # of threads, and the one that is not read
+        # One is for threads, and one is not read.
+        entries = min(slots, MAX_ENTRIES) + 2
         # Written, because a page that a full disk has no block for is a SIGBUS.
         os.pwrite(descriptor, header + bytes(entries * SIZE), 0)
         self._memory = mmap.mmap(descriptor, len(header) + entries * SIZE)

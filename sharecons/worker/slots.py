@@ -15,6 +15,7 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint
 
+from sharecons.guard import is_a
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, Clock
 from sharecons.worker.blocked_loop import LONG_STEP
 from sharecons.worker.machine.item import Call, WorkItem
@@ -148,7 +149,7 @@ class CallSlots:
             # A handler can cancel its task as it ends, or while its slot is cancelled:
             # then the scope does not catch the cancellation.
             if await undo_self_cancel(error) is None:
-                if isinstance(error, anyio.get_cancelled_exc_class()):
+                if is_a(error, anyio.get_cancelled_exc_class()):
                     error.__traceback__ = None  # a frame of anyio will refer to it
                 raise
         finally:
