@@ -157,7 +157,11 @@ class RedrivePlan:
     def headers(self, letter: DeadLetterRecord) -> Headers:
         """Return the headers of the redriven record."""
         mark = RedriveMark(self.name, letter.topic, letter.partition, letter.offset)
-        return (*letter.headers, *redrive_headers(mark, letter.redrives + 1))
+        assert letter.origin is not None, "it would not be redriven"
+        own = redrive_headers(
+            mark, letter.redrives + 1, letter.origin, letter.timestamp
+        )
+        return (*letter.headers, *own)
 
 
 def _partition(letter: DeadLetterRecord, topic: str, count: int) -> int:

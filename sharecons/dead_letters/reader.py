@@ -30,6 +30,7 @@ from sharecons.worker.dead_letter_headers import (
     needs_source,
     read_origin,
     read_redrives,
+    with_first_origin,
     without_origin,
 )
 
@@ -304,6 +305,7 @@ def _dead_letter(
             case Record() as source if not has_copy or _is_same(record, source):
                 content, status = source, SourceStatus.FETCHED
                 redrives = read_redrives(source.headers)
+                origin = with_first_origin(origin, source.headers)
             case Record():
                 status = SourceStatus.COPIED_WITHOUT_HEADERS
                 reason = "the source has another record at its offset"

@@ -31,7 +31,13 @@ from sharecons.worker.copy_settings import (
     problems_text,
     replicas_of,
 )
-from sharecons.worker.dead_letter_headers import Origin, chain_of, read_letter
+from sharecons.worker.dead_letter_headers import (
+    Origin,
+    chain_of,
+    read_letter,
+    read_redrives,
+    with_first_origin,
+)
 from sharecons.worker.dead_letters import (
     DeadLetterQueue,
     check_no_return,
@@ -204,9 +210,11 @@ class DeadLetterTask:
             delivery_count=row.deliveryCount,
             reason=row.reason,
             timestamp=row.timestamp,
+            redrives=read_redrives(record.headers),
             dead_lettered=1 if letter is None else letter.dead_lettered + 1,
             earlier=None if letter is None else chain_of(letter),
         )
+        origin = with_first_origin(origin, record.headers)
         check_no_return(origin, self.queue)
         await write_dead_letter(producer, self.queue, record, origin)
 

@@ -9,10 +9,12 @@ headers. So headers of this form are dropped when a source's record becomes a de
 letter, and `read_letter` reads them of a record of a source topic only if they name
 this topic as the one to which a worker wrote the record.
 
-A redriven record has such headers as well. A worker reads only the number of redrives
-from them, as a limit: a forged one can only prevent that a record is redriven.
+A redriven record has such headers as well. A worker reads the number of redrives from
+them, as a limit: a forged one can only prevent that a record is redriven. It copies the
+first origin to the next dead letter, for people: nothing is decided by it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -33,6 +35,7 @@ __all__ = [
     "read_retry_origin",
     "redrive_headers",
     "reference_headers",
+    "with_first_origin",
     "without_origin",
 ]
 
@@ -60,6 +63,10 @@ class Origin(NamedTuple):
         earlier: the origins of earlier dead letters if the record was a dead letter
             itself, the first one first: "orders:0:17,orders.dead:2:5".
         written_to: the dead-letter topic to which a worker wrote it.
+        first_origin: where a redriven record failed first, as "orders:0:17"; not to be
+            trusted, since any producer can write a record that says so.
+        first_failed: when its first dead letter was written, in milliseconds since the
+            epoch; not to be trusted either.
     """
 
     topic: str
@@ -76,6 +83,8 @@ class Origin(NamedTuple):
     dead_lettered: int = 1
     earlier: str | None = None
     written_to: str | None = None
+    first_origin: str | None = None
+    first_failed: int | None = None
 
 
 class RedriveMark(NamedTuple):
@@ -102,6 +111,8 @@ _NAMES: Final[Mapping[str, str]] = {
     "dead_lettered": f"{OWN}dead-lettered",
     "earlier": f"{OWN}earlier-origins",
     "written_to": f"{OWN}dead-letter-topic",
+    "first_origin": f"{OWN}first-origin",
+    "first_failed": f"{OWN}first-failed",
 }
 _BROKER_NAMES: Final[Mapping[str, str]] = {
     "topic": f"{BROKER}topic",
@@ -113,6 +124,7 @@ _BROKER_NAMES: Final[Mapping[str, str]] = {
 }
 _REDRIVE_NAME: Final = f"{OWN}redrive.name"
 _REDRIVE_OF: Final = f"{OWN}redrive.of"
+_POSITION: Final = re.compile(rb"[a-zA-Z0-9._-]{1,249}:\d{1,10}:\d{1,19}")
 
 _NUMBERS: Final = frozenset(
     [
@@ -123,6 +135,7 @@ _NUMBERS: Final = frozenset(
         "attempts",
         "redrives",
         "dead_lettered",
+        "first_failed",
     ]
 )
 _REQUIRED: Final = ("topic", "partition", "offset", "group", "delivery_count", "reason")
@@ -138,18 +151,40 @@ def origin_headers(origin: Origin) -> Headers:
     )
 
 
-def redrive_headers(mark: RedriveMark, redrives: int) -> Headers:
+def redrive_headers(
+    mark: RedriveMark, redrives: int, origin: Origin, written: int
+) -> Headers:
     """Return the headers of a redriven record.
 
     Args:
         redrives: how often it was redriven, with this time.
+        origin: of the dead letter.
+        written: when the dead letter was written, in milliseconds since the epoch.
     """
     position = f"{mark.topic}:{mark.partition}:{mark.offset}"
-    return (
+    first, failed = origin.first_origin, origin.first_failed
+    if first is None:
+        first = chain_of(origin).partition(",")[0]
+        failed = None if origin.earlier else written
+    headers = (
         (_NAMES["redrives"], str(redrives).encode()),
         (_REDRIVE_NAME, mark.name.encode()),
         (_REDRIVE_OF, position.encode()),
+        (_NAMES["first_origin"], first.encode()),
     )
+    if failed is None:
+        return headers
+    return (*headers, (_NAMES["first_failed"], str(failed).encode()))
+
+
+def with_first_origin(origin: Origin, headers: Headers) -> Origin:
+    """Return an origin with the first one that a redriven record's headers name."""
+    values = _last_values(headers)
+    first = values.get(_NAMES["first_origin"])
+    if first is None or not _POSITION.fullmatch(first) or not read_redrives(headers):
+        return origin
+    failed = _number(values.get(_NAMES["first_failed"], b""))
+    return origin._replace(first_origin=first.decode(), first_failed=failed)
 
 
 def read_redrives(headers: Headers) -> int:

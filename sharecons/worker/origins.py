@@ -8,6 +8,7 @@ from sharecons.worker.dead_letter_headers import (
     chain_of,
     read_letter,
     read_redrives,
+    with_first_origin,
 )
 from sharecons.worker.machine.item import WorkItem
 
@@ -17,10 +18,11 @@ __all__ = ["failed_origin", "origin_of_record"]
 def origin_of_record(record: Any, group: str) -> Origin:
     """Return the origin of a record that has not failed before: itself.
 
-    A dead letter that a worker consumes keeps its earlier origins, and a count.
+    A dead letter that a worker consumes keeps its earlier origins, and a count; a
+    redriven record its first origin.
     """
     letter = read_letter(record)
-    return Origin(
+    origin = Origin(
         topic=record.topic,
         partition=record.partition,
         offset=record.offset,
@@ -32,6 +34,7 @@ def origin_of_record(record: Any, group: str) -> Origin:
         dead_lettered=1 if letter is None else letter.dead_lettered + 1,
         earlier=None if letter is None else chain_of(letter),
     )
+    return with_first_origin(origin, record.headers)
 
 
 def failed_origin(

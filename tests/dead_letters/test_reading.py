@@ -13,7 +13,7 @@ from sharecons.errors import ConfigurationError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend, is_virtual
-from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
+from sharecons.worker.dead_letter_headers import Origin, RedriveMark, redrive_headers
 from tests.dead_letters.letters import DEAD, new_letter, produce_letters, records_of
 from tests.waiting import until
 
@@ -212,13 +212,17 @@ async def test_broker_letters_are_redriven_with_their_headers(
     redriven = (await records_of(admin, "orders"))[-2:]
     assert [(b"k1", b"v1"), (b"k2", b"v2")] == [(r.key, r.value) for r in redriven]
     mark = RedriveMark(LETTERS, LETTERS, 0, 1)
-    assert (*TRACE, *redrive_headers(mark, 1)) == redriven[0].headers
+    (_, letter, _) = await letters_of(admin)
+    assert letter.origin is not None
+    own = redrive_headers(mark, 1, letter.origin, letter.timestamp)
+    assert (*TRACE, *own) == redriven[0].headers
 
 
 async def test_redrives_of_broker_letters_are_counted_in_the_source(
     broker: EmbeddedBroker, admin: ShareGroupAdmin
 ) -> None:
-    headers = redrive_headers(RedriveMark("n", LETTERS, 0, 0), 3)
+    first = Origin("orders", 0, 0, "billing", 1, "bad")
+    headers = redrive_headers(RedriveMark("n", LETTERS, 0, 0), 3, first, 7)
     broker.produce("orders", [b"v"], headers=headers)
     await reject_all(broker, 1, copy=True)
 
@@ -226,6 +230,8 @@ async def test_redrives_of_broker_letters_are_counted_in_the_source(
     summary = await DeadLetters.from_admin(admin, LETTERS).redrive()
 
     assert (3, ()) == (letter.redrives, letter.headers)
+    assert letter.origin is not None
+    assert ("orders:0:0", 7) == (letter.origin.first_origin, letter.origin.first_failed)
     assert {"it was redriven too often": 1} == summary.skipped
 
 

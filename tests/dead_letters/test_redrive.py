@@ -76,6 +76,8 @@ async def test_redriven_records_return_unchanged_to_their_partitions(
         ("sharecons.redrives", b"1"),
         ("sharecons.redrive.name", DEAD.encode()),
         ("sharecons.redrive.of", f"{DEAD}:0:1".encode()),
+        ("sharecons.first-origin", b"orders:0:2"),
+        ("sharecons.first-failed", b"1700000100002"),
     ) == records[1].headers
 
 

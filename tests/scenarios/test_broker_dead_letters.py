@@ -69,7 +69,9 @@ async def test_dead_letters_of_the_broker_are_read_and_redriven(
     async with ShareGroupAdmin(admin.bootstrap_servers) as client:
         (*_, last) = await records_of(client, queue.topic)
     mark = RedriveMark(letters, letters, 0, 1)
-    assert (b"v1", (*TRACE, *redrive_headers(mark, 1))) == (last.value, last.headers)
+    assert found[1].origin is not None
+    own = redrive_headers(mark, 1, found[1].origin, found[1].timestamp)
+    assert (b"v1", (*TRACE, *own)) == (last.value, last.headers)
 
 
 async def write(

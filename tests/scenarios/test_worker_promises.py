@@ -19,11 +19,18 @@ from sharecons import (
     Reject,
     RetryPolicy,
     RetryTopic,
+    ShareGroupAdmin,
 )
 from sharecons._record import Headers
+from sharecons.dead_letters import DeadLetters
 from sharecons.demo.network import KillableNetwork
 from sharecons.net.io.transport import TcpNetwork
-from sharecons.worker.dead_letter_headers import Origin, origin_headers
+from sharecons.worker.dead_letter_headers import (
+    Origin,
+    RedriveMark,
+    origin_headers,
+    redrive_headers,
+)
 from tests.hostile import Invalid, NoAttributes, nested_groups, no_name
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
@@ -362,6 +369,48 @@ async def test_dead_letter_on_its_last_delivery_returns_to_its_topic(
 
     (origin,) = await back.origins()
     assert (setup.dead, 2) == (origin.topic, origin.delivery_count)
+
+
+async def test_dead_letter_of_a_redriven_record_names_its_first_origin(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin)
+    setup.queue.produce([b"a"])
+    async with setup.working(fail, retry=ONCE) as worker:
+        for count in (1, 2, 3):
+            await until(lambda count=count: worker.stats.dead_lettered == count)
+            if count < 3:
+                async with ShareGroupAdmin(
+                    admin.bootstrap_servers, network=admin.network
+                ) as client:
+                    letters = DeadLetters.from_admin(client, setup.dead)
+                    assert 1 == (await letters.redrive()).redriven
+
+    topic = setup.queue.topic
+    first, *later = await setup.origins()
+    assert (None, 0) == (first.first_origin, first.redrives)
+    written = (await setup.letters())[0].timestamp
+    assert [(n, n, f"{topic}:0:0", written, None) for n in (1, 2)] == [
+        (each.offset, each.redrives, each.first_origin, each.first_failed, each.earlier)
+        for each in later
+    ]
+
+
+async def test_forged_first_origin_is_named_and_decides_nothing(
+    admin: AnyAdmin,
+) -> None:
+    setup = Setup(admin)
+    forged = Origin(setup.dead, 0, 0, "other", 1, "forged")
+    mark = RedriveMark("forged", setup.dead, 0, 0)
+    setup.queue.produce([b"a"], headers=redrive_headers(mark, 1, forged, 7))
+
+    async with setup.working(fail, retry=ONCE):
+        await setup.wait_until_settled()
+
+    (origin,) = await setup.origins()
+    assert (setup.queue.topic, 0) == (origin.topic, origin.offset)
+    assert (1, 1, None) == (origin.redrives, origin.dead_lettered, origin.earlier)
+    assert f"{setup.dead}:0:0" == origin.first_origin
 
 
 async def test_record_that_waits_when_the_worker_stops_moves_once(

@@ -16,6 +16,7 @@ from sharecons.worker.dead_letter_headers import (
     read_redrive_mark,
     read_redrives,
     redrive_headers,
+    with_first_origin,
     without_origin,
 )
 from sharecons.worker.dead_letters import DeadLetterQueue, write_dead_letter
@@ -76,6 +77,7 @@ def test_headers_are_readable() -> None:
         redrives=NUMBERS,
         traceback=st.none() | TEXTS,
         dead_lettered=NUMBERS,
+        first_failed=st.none() | NUMBERS,
     )
 )
 def test_origin_is_read_as_it_was_written(origin: Origin) -> None:
@@ -131,12 +133,14 @@ MARK = RedriveMark("again", "orders.dead", 1, 17)
 
 
 def test_headers_of_a_redriven_record_are_readable() -> None:
-    headers = redrive_headers(MARK, 2)
+    headers = redrive_headers(MARK, 2, ORIGIN, 7)
 
     assert (
         ("sharecons.redrives", b"2"),
         ("sharecons.redrive.name", b"again"),
         ("sharecons.redrive.of", b"orders.dead:1:17"),
+        ("sharecons.first-origin", b"orders:3:42"),
+        ("sharecons.first-failed", b"7"),
     ) == headers
     assert MARK == read_redrive_mark((("trace", b"1"), *headers))
     assert 2 == read_redrives(headers)
@@ -147,14 +151,14 @@ def test_redrive_headers_are_read_as_written(
     name: str, partition: int, offset: int, redrives: int
 ) -> None:
     mark = RedriveMark(name, "orders.dead", partition, offset)
-    headers = redrive_headers(mark, redrives)
+    headers = redrive_headers(mark, redrives, ORIGIN, 7)
 
     assert (mark, redrives) == (read_redrive_mark(headers), read_redrives(headers))
 
 
 def test_headers_of_a_redriven_record_are_not_kept_in_its_dead_letter() -> None:
     assert (("trace", b"1"),) == without_origin(
-        (("trace", b"1"), *redrive_headers(MARK, 2))
+        (("trace", b"1"), *redrive_headers(MARK, 2, ORIGIN, 7))
     )
 
 
@@ -162,7 +166,9 @@ def test_headers_of_a_redriven_record_are_not_kept_in_its_dead_letter() -> None:
     "value", [b"", b"orders", b"orders:1", b"orders:1:x", b"orders:1:2:3", None]
 )
 def test_damaged_mark_is_none(value: bytes | None) -> None:
-    headers = dict(redrive_headers(MARK, 2)) | {"sharecons.redrive.of": value}
+    headers = dict(redrive_headers(MARK, 2, ORIGIN, 7)) | {
+        "sharecons.redrive.of": value
+    }
 
     assert read_redrive_mark(tuple(headers.items())) is None
 
@@ -173,8 +179,34 @@ def test_damaged_number_of_redrives_is_zero(value: bytes | None) -> None:
     assert 0 == read_redrives(())
 
 
+@pytest.mark.parametrize(
+    "first",
+    [None, b"", b"orders", b"orders:1", b"orders:1:x", b"a b:0:1", b"\n:0:1"],
+)
+def test_first_origin_that_is_no_position_is_ignored(first: bytes | None) -> None:
+    headers = dict(redrive_headers(MARK, 2, ORIGIN, 7))
+    headers["sharecons.first-origin"] = first
+
+    assert ORIGIN is with_first_origin(ORIGIN, tuple(headers.items()))
+
+
+def test_first_origin_of_a_record_that_was_not_redriven_is_ignored() -> None:
+    headers = dict(redrive_headers(MARK, 2, ORIGIN, 7))
+    del headers["sharecons.redrives"]
+
+    assert ORIGIN is with_first_origin(ORIGIN, tuple(headers.items()))
+
+
+def test_redriven_dead_letter_of_a_dead_letter_names_the_first_origin() -> None:
+    later = ORIGIN._replace(topic="orders.dead", earlier="orders:0:17,retired:1:5")
+
+    again = with_first_origin(ORIGIN, redrive_headers(MARK, 1, later, 7))
+
+    assert ("orders:0:17", None) == (again.first_origin, again.first_failed)
+
+
 @pytest.mark.anyio
-async def test_dead_letter_of_a_redriven_record_keeps_only_the_count() -> None:
+async def test_dead_letter_of_a_redriven_record_keeps_count_and_first_origin() -> None:
     """Other headers of a source topic, which any client can write, are not trusted."""
     sent: list[Any] = []
 
@@ -185,7 +217,11 @@ async def test_dead_letter_of_a_redriven_record_keeps_only_the_count() -> None:
     forged = origin_headers(ORIGIN._replace(topic="forged", redrives=7))
     record = Record(
         *("orders", 0, 5, 1000, TimestampType.CREATE_TIME, b"k", b"v"),
-        *((("trace", b"1"), *forged, *redrive_headers(MARK, 2)), 1, DETACHED),
+        *(
+            (("trace", b"1"), *forged, *redrive_headers(MARK, 2, ORIGIN, 7)),
+            1,
+            DETACHED,
+        ),
     )
     await write_dead_letter(
         cast("IdempotentProducer", Producer()),
@@ -197,6 +233,7 @@ async def test_dead_letter_of_a_redriven_record_keeps_only_the_count() -> None:
     origin = read_origin(sent[0])
     assert origin is not None
     assert ("orders", 5, 2) == (origin.topic, origin.offset, origin.redrives)
+    assert ("orders:3:42", 7) == (origin.first_origin, origin.first_failed)
     assert ("trace", b"1") == sent[0][0]
     assert 1 == sum(name == "sharecons.redrives" for name, _ in sent[0])
     assert read_redrive_mark(sent[0]) is None

@@ -12,6 +12,7 @@ from sharecons.cli.record_text import (
 )
 from sharecons.dead_letters import DeadLetterRecord
 from sharecons.escaping import Json
+from sharecons.worker.dead_letter_headers import Origin
 
 __all__ = ["COLUMNS", "letter_lines", "letter_object", "letter_row"]
 
@@ -84,6 +85,7 @@ def letter_lines(letter: DeadLetterRecord, data_format: str) -> list[str]:
         rows += [
             ("origin", f"{origin.topic}-{origin.partition}@{origin.offset}"),
             *[("earlier", each) for each in (origin.earlier or "").split(",") if each],
+            *_first_origin(origin),
             ("group", origin.group),
             ("deliveries", str(origin.delivery_count)),
             ("reason", origin.reason),
@@ -112,9 +114,18 @@ def _origin_object(letter: DeadLetterRecord) -> Json:
     assert origin is not None
     fields = origin._asdict()
     del fields["redrives"], fields["written_to"]
-    if origin.timestamp is not None:
-        fields["timestamp"] = json_time(origin.timestamp)
+    for name in ("timestamp", "first_failed"):
+        if fields[name] is not None:
+            fields[name] = json_time(fields[name])
     return fields
+
+
+def _first_origin(origin: Origin) -> list[tuple[str, str]]:
+    if origin.first_origin is None:
+        return []
+    failed = origin.first_failed
+    time = "" if failed is None else f", dead letter written {format_time(failed)}"
+    return [("first", f"{origin.first_origin}{time}")]
 
 
 def _problem(letter: DeadLetterRecord) -> str | None:
