@@ -14,7 +14,15 @@ from anyio.abc import TaskGroup
 from sharecons import ShareConsumer
 from sharecons.errors import ClosedError
 from sharecons.testing import EmbeddedBroker
-from tests.scenarios.audit_events import ARCHIVE, GROUP, inject_fault
+from tests.scenarios.audit_events import (
+    ARCHIVE,
+    GROUP,
+    create_archive,
+    inject_fault,
+    is_settled,
+    start_brokers,
+    unsettled,
+)
 from tests.scenarios.audit_network import AuditNetwork, Sent
 from tests.scenarios.audit_readers import STYLES, ConsumerJournal, Readers
 from tests.waiting import until
@@ -77,8 +85,7 @@ class ConsumerHistory:
         broker = self.broker
         for topic, partitions in TOPICS.items():
             broker.create_topic(topic, partitions)
-        notes = {"errors.deadletterqueue.group.enable": "true"}
-        broker.create_topic(ARCHIVE, 1, config=notes)
+        create_archive(broker)
         config = {
             "errors.deadletterqueue.topic.name": ARCHIVE,
             "share.auto.offset.reset": "latest" if self._is_latest else "earliest",
@@ -189,12 +196,8 @@ class ConsumerHistory:
             case "stop" if len(running) > 1:
                 self.broker.stop_broker(node)
             case _:
-                self._start_brokers()
+                start_brokers(self.broker)
         return node
-
-    def _start_brokers(self) -> None:
-        for node in set(self.broker.brokers) - set(self.broker.running):
-            self.broker.start_broker(node)
 
     async def _end(self, life: "ConsumerLife", how: str) -> None:
         self._note(f"end life {life.number}: {how}")
@@ -206,36 +209,17 @@ class ConsumerHistory:
     async def _finish(self) -> None:
         """Let a consumer run without faults until all records are settled."""
         self.broker.faults.clear()
-        self._start_brokers()
+        start_brokers(self.broker)
         self._produce(50)
         life = self._start(is_last=True)
         try:
-            await until(self._is_settled, within=SETTLED, pause=1.0)
+            await until(
+                lambda: is_settled(self.broker, TOPICS), within=SETTLED, pause=1.0
+            )
         except TimeoutError as error:
-            error.add_note(f"not settled: {self._unsettled()}")
+            error.add_note(f"not settled: {unsettled(self.broker)}")
             raise
         await self._end(life, "close")
-
-    def _unsettled(self) -> list[object]:
-        """Return what the group has in flight, at the start of each partition."""
-        return [
-            (each.topic, each.partition, each.end_offset, each.in_flight[:1])
-            for each in self.broker.group(GROUP).partitions
-            if each.start_offset != each.end_offset
-        ]
-
-    def _is_settled(self) -> bool:
-        try:
-            group = self.broker.group(GROUP)
-        except LookupError:
-            return False
-        found = {(each.topic, each.partition): each for each in group.partitions}
-        return all(
-            (each := found.get((topic, number))) is not None
-            and each.start_offset == each.end_offset
-            for topic, partitions in TOPICS.items()
-            for number in range(partitions)
-        )
 
     # Records.
 

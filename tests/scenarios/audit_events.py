@@ -1,8 +1,8 @@
-"""The random events of the worker's audit: faults, cut connections, changed configs."""
+"""The group of the audits: whether it is settled, and random events that disturb it."""
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,9 +16,13 @@ __all__ = [
     "OddTopic",
     "change_config",
     "correct_topic",
+    "create_archive",
     "inject_fault",
+    "is_settled",
     "spoil_topic",
+    "start_brokers",
     "start_config",
+    "unsettled",
 ]
 
 GROUP: Final = "billing"
@@ -96,6 +100,46 @@ def _config_of(broker: EmbeddedBroker, odd: OddTopic) -> dict[str, str]:
     topic = broker.cluster.topics.by_name(odd.topic)
     assert topic is not None
     return topic.config
+
+
+def create_archive(broker: EmbeddedBroker) -> None:
+    """Create the topic ARCHIVE."""
+    config = {"errors.deadletterqueue.group.enable": "true"}
+    broker.create_topic(ARCHIVE, 1, config=config)
+
+
+def is_settled(broker: EmbeddedBroker, topics: Mapping[str, int]) -> bool:
+    """Return whether all records of the topics are settled.
+
+    Args:
+        topics: the number of partitions of each topic.
+    """
+    try:
+        group = broker.group(GROUP)
+    except LookupError:
+        return False
+    found = {(each.topic, each.partition): each for each in group.partitions}
+    return all(
+        (each := found.get((topic, number))) is not None
+        and each.start_offset == each.end_offset
+        for topic, partitions in topics.items()
+        for number in range(partitions)
+    )
+
+
+def unsettled(broker: EmbeddedBroker) -> list[object]:
+    """Return what the group has in flight, at the start of each partition."""
+    return [
+        (each.topic, each.partition, each.end_offset, each.in_flight[:1])
+        for each in broker.group(GROUP).partitions
+        if each.start_offset != each.end_offset
+    ]
+
+
+def start_brokers(broker: EmbeddedBroker) -> None:
+    """Start the brokers that are stopped."""
+    for node in set(broker.brokers) - set(broker.running):
+        broker.start_broker(node)
 
 
 def start_config(chance: random.Random) -> dict[str, object]:

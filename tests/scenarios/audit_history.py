@@ -15,14 +15,17 @@ from anyio.abc import TaskGroup
 
 from sharecons.testing import EmbeddedBroker, OffsetState
 from tests.scenarios.audit_events import (
-    ARCHIVE,
     GROUP,
     OddTopic,
     change_config,
     correct_topic,
+    create_archive,
     inject_fault,
+    is_settled,
     spoil_topic,
+    start_brokers,
     start_config,
+    unsettled,
 )
 from tests.scenarios.audit_hazards import Hazards, headers_of, logging_fails
 from tests.scenarios.audit_journal import Journal
@@ -121,8 +124,7 @@ class History:
         broker = self.broker
         broker.create_topic(SOURCE, PARTITIONS)
         broker.create_topic(DEAD, 1)
-        notes = {"errors.deadletterqueue.group.enable": "true"}
-        broker.create_topic(ARCHIVE, 1, config=notes)
+        create_archive(broker)
         for topic in self.retry_topics:
             broker.create_topic(topic, 2)
         config = start_config(self.chance)
@@ -256,12 +258,8 @@ class History:
             case "stop broker" if len(running) > 1:
                 broker.stop_broker(node)
             case _:
-                self._start_brokers()
+                start_brokers(self.broker)
         return node
-
-    def _start_brokers(self) -> None:
-        for node in set(self.broker.brokers) - set(self.broker.running):
-            self.broker.start_broker(node)
 
     def _change_copy_topic(self) -> OddTopic:
         """Spoil a copy topic, or correct it if one is odd."""
@@ -313,53 +311,25 @@ class History:
     async def _finish(self) -> None:
         """Let a worker run without faults until all records are settled."""
         self.broker.faults.clear()
-        self._start_brokers()
+        start_brokers(self.broker)
         if self.odd and self.odd[-1].until == math.inf:
             self._change_copy_topic()
         config = {"share.renew.acknowledge.enable": "true"}
         self.broker.set_group_config(GROUP, config)
         options = last_options(self.chance, self.hazards)
         life = self._start(options, is_last=True)
+        topics = {SOURCE: PARTITIONS, **dict.fromkeys(self.retry_topics, 2)}
         try:
             await until(
-                lambda: self._is_settled() or life.ended.is_set(),
+                lambda: is_settled(self.broker, topics) or life.ended.is_set(),
                 within=SETTLED,
                 pause=1.0,
             )
             assert not life.ended.is_set(), "the worker has ended without a reason"
         except TimeoutError as error:
-            error.add_note(f"not settled: {self._unsettled()}")
+            error.add_note(f"not settled: {unsettled(self.broker)}")
             raise
         await self._end(life, "stop")
-
-    def _unsettled(self) -> list[object]:
-        """Return what the group has in flight, at the start of each partition."""
-        return [
-            (each.topic, each.partition, each.end_offset, each.in_flight[:1])
-            for each in self.broker.group(GROUP).partitions
-            if each.start_offset != each.end_offset
-        ]
-
-    def _is_settled(self) -> bool:
-        """Return whether every record of the source and the retry topics is settled."""
-        group = self.broker.group(GROUP) if self._has_group() else None
-        if group is None:
-            return False
-        partitions = {(each.topic, each.partition): each for each in group.partitions}
-        wanted = [(SOURCE, number) for number in range(PARTITIONS)]
-        wanted += [(topic, n) for topic in self.retry_topics for n in (0, 1)]
-        return all(
-            (found := partitions.get(each)) is not None
-            and found.start_offset == found.end_offset
-            for each in wanted
-        )
-
-    def _has_group(self) -> bool:
-        try:
-            self.broker.group(GROUP)
-        except LookupError:
-            return False
-        return True
 
     def _note(self, text: str) -> None:
         self.log.append(f"{anyio.current_time():.3f} {text}")

@@ -18,7 +18,7 @@ from sharecons.worker.dead_letter_headers import read_origin
 from tests.cli.run.running import SOON, running
 from tests.scenarios import audit_app
 from tests.scenarios.audit_app import CYCLE, PLANS
-from tests.scenarios.audit_events import ARCHIVE, GROUP
+from tests.scenarios.audit_events import ARCHIVE, GROUP, create_archive
 
 log = logging.getLogger(__name__)
 
@@ -36,8 +36,7 @@ SEEDS = [
 def start_group(broker: EmbeddedBroker, chance: random.Random) -> None:
     broker.create_topic("orders", 3)
     broker.create_topic("orders.dead", 1)
-    notes = {"errors.deadletterqueue.group.enable": "true"}
-    broker.create_topic(ARCHIVE, 1, config=notes)
+    create_archive(broker)
     config = {
         "errors.deadletterqueue.topic.name": ARCHIVE,
         "share.auto.offset.reset": "earliest",
