@@ -6,9 +6,10 @@ from datetime import timedelta
 
 from kio.schema.errors import ErrorCode
 
+from tests.broker.blocking_client import BlockingClient
 from tests.broker.raw_batches import batches_in
 
-__all__ = ["Place", "Talk", "new_topic", "offsets_in", "parts"]
+__all__ = ["Place", "Talk", "new_topic", "offsets_in", "parts", "produce_batch"]
 
 BUSY = (
     ErrorCode.coordinator_load_in_progress,
@@ -36,6 +37,14 @@ def new_topic(either, **created):
         include_topic_authorized_operations=False,
     ).topics
     return Place(name, topics[0].topic_id)
+
+
+def produce_batch(kafka, topic, records):
+    """Write a batch that was made by hand to partition 0."""
+    with BlockingClient(kafka.bootstrap_servers) as client:
+        place = Place(topic, uuid.UUID(int=0))  # version 11 has no id
+        done = Talk(client).produce(place, records, version=11)
+    assert not done.error_code
 
 
 class Talk:

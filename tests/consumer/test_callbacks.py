@@ -11,7 +11,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from sharecons import Record, Security, ShareConsumer
+from sharecons import Record, Security
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import (
     AuthenticationError,
@@ -21,6 +21,7 @@ from sharecons.errors import (
 )
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.consumer.consuming import consuming
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -77,16 +78,6 @@ async def empty_broker():
 def broker(empty_broker):
     produce(empty_broker)
     return empty_broker
-
-
-def consuming(broker, **options):
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        **{"network": broker.network, **options},
-    )
 
 
 async def read_records(consumer, got):

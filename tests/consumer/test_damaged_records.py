@@ -13,6 +13,7 @@ from sharecons.records.encoder import NewRecord, encode
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
+from tests.consumer.consuming import consuming
 from tests.waiting import until
 from tests.worker.working import working
 
@@ -62,20 +63,10 @@ def produce(broker: EmbeddedBroker, batch: int, *, apart: bool) -> None:
         broker.produce("orders", [b"intact"] * INTACT, batch=batch)
 
 
-def new_consumer(broker: EmbeddedBroker) -> ShareConsumer[Any, Any]:
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        auto_offset_reset="earliest",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-    )
-
-
 async def consume(
     broker: EmbeddedBroker, arrivals: list[float], errors: list[CorruptRecordsError]
 ) -> None:
-    async with new_consumer(broker) as consumer:
+    async with consuming(broker) as consumer:
         while len(arrivals) < INTACT:
             try:
                 async for record in consumer:
@@ -158,7 +149,7 @@ async def test_records_of_an_unknown_codec_are_released_at_each_delivery(
     broker.load_log("orders", 0, bytes(batch))
     rejected: list[bool] = []
 
-    async with new_consumer(broker) as consumer:
+    async with consuming(broker) as consumer:
         while len(rejected) < 3:
             try:
                 await anext(aiter(consumer))
@@ -174,7 +165,7 @@ async def test_records_damaged_in_one_transfer_are_delivered(
 ) -> None:
     broker.produce("orders", [b"damaged"])
     broker.corrupt_batch("orders", 0, 0)
-    async with new_consumer(broker) as consumer:
+    async with consuming(broker) as consumer:
         with pytest.raises(CorruptRecordsError, match="released for another delivery"):
             await anext(aiter(consumer))
         broker.corrupt_batch("orders", 0, 0)  # this restores it

@@ -5,9 +5,9 @@ import logging
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
+from tests.consumer.consuming import consuming
 
 pytestmark = pytest.mark.anyio
 
@@ -33,17 +33,6 @@ def warnings(caplog):
     return lambda: [
         each.getMessage() for each in caplog.records if WARNING in each.getMessage()
     ]
-
-
-def consuming(broker, **options):
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        auto_offset_reset="earliest",
-        **options,
-    )
 
 
 async def first_record(consumer):

@@ -6,8 +6,8 @@ import re
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
+from tests.consumer.consuming import consuming
 from tests.scenarios.interrupted_network import InterruptedNetwork
 from tests.waiting import until
 
@@ -35,16 +35,6 @@ async def broker():
 def warnings(caplog):
     caplog.set_level(logging.WARNING, "sharecons")
     return lambda: [each.getMessage() for each in caplog.records]
-
-
-def consuming(broker, **options):
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        auto_offset_reset="earliest",
-        **{"network": broker.network, **options},
-    )
 
 
 def processing_seconds(text):

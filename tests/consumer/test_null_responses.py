@@ -5,9 +5,9 @@ from collections import Counter
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.errors import ProtocolError
 from sharecons.testing import EmbeddedBroker
+from tests.consumer.consuming import consuming
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -47,16 +47,6 @@ async def broker():
             values = [b"%d" % number for number in range(partition, RECORDS, 2)]
             broker.produce("orders", values, partition=partition)
         yield broker
-
-
-def consuming(broker):
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        auto_offset_reset="earliest",
-    )
 
 
 async def consume(broker, fault):

@@ -6,8 +6,8 @@ import re
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker
+from tests.consumer.consuming import consuming
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -36,17 +36,6 @@ def logged(caplog):
         return [each.getMessage() for each in named if text in each.getMessage()]
 
     return messages
-
-
-def consuming(broker, **options):
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        auto_offset_reset="earliest",
-        **options,
-    )
 
 
 async def test_unreachable_broker_is_logged_once_and_when_it_is_back(cluster, logged):

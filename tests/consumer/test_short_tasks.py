@@ -10,10 +10,10 @@ from typing import Any
 import anyio
 import pytest
 
-from sharecons import ShareConsumer
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
+from tests.consumer.consuming import consuming
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio
@@ -38,17 +38,6 @@ async def broker() -> AsyncIterator[EmbeddedBroker]:
 def warnings(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
     caplog.set_level(logging.WARNING, "sharecons")
     return lambda: [each.getMessage() for each in caplog.records]
-
-
-def consuming(broker: EmbeddedBroker, **options: Any) -> ShareConsumer[Any, Any]:
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        auto_offset_reset="earliest",
-        **options,
-    )
 
 
 def start_offset(broker: EmbeddedBroker) -> int:

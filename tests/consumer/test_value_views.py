@@ -11,6 +11,7 @@ from sharecons.records.large_records import LARGE
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
+from tests.consumer.consuming import consuming
 
 pytestmark = pytest.mark.anyio
 
@@ -27,17 +28,6 @@ async def broker() -> AsyncIterator[EmbeddedBroker]:
     async with EmbeddedBroker(settings=SETTINGS, listen=False) as broker:
         broker.create_topic("orders", partitions=1)
         yield broker
-
-
-def consumer_of(broker: EmbeddedBroker, **options: Any) -> ShareConsumer[Any, Any]:
-    return ShareConsumer(
-        "orders",
-        group_id="billing",
-        bootstrap_servers=broker.bootstrap_servers,
-        network=broker.network,
-        auto_offset_reset="earliest",
-        **options,
-    )
 
 
 async def read(consumer: ShareConsumer[Any, Any], way: str, count: int) -> list[Any]:
@@ -65,7 +55,7 @@ async def test_values_are_views_that_stay_valid(
 ) -> None:
     broker.produce("orders", VALUES, keys=[b"key"] * len(VALUES), batch=batch)
 
-    async with consumer_of(broker, values="memoryview") as consumer:
+    async with consuming(broker, values="memoryview") as consumer:
         records = await read(consumer, way, len(VALUES))
         broker.produce("orders", [b"x" * LARGE] * 10)
         await read(consumer, way, 10)
@@ -81,7 +71,7 @@ async def test_values_are_views_that_stay_valid(
 async def test_values_are_bytes_by_default(broker: EmbeddedBroker, way: str) -> None:
     broker.produce("orders", VALUES, batch=1)
 
-    async with consumer_of(broker) as consumer:
+    async with consuming(broker) as consumer:
         records = await read(consumer, way, len(VALUES))
 
     assert VALUES == [record.value for record in records]
@@ -96,7 +86,7 @@ async def test_deserializer_receives_the_view(broker: EmbeddedBroker) -> None:
         received.append(value)
         return int(bytes(value))
 
-    async with consumer_of(
+    async with consuming(
         broker, values="memoryview", value_deserializer=to_int
     ) as consumer:
         records = aiter(consumer)

@@ -2,7 +2,6 @@
 
 import json
 import time
-from datetime import timedelta
 
 import anyio
 import pytest
@@ -13,7 +12,7 @@ from sharecons.cli import main
 from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
 from sharecons.inspection import Reason, Severity, inspect_group
-from tests.broker.blocking_client import BlockingClient
+from tests.broker.log_requests import produce_batch
 from tests.broker.raw_batches import batch
 from tests.exporter.scraped import GROUP, scrape
 from tests.scenarios.queue import Queue
@@ -25,17 +24,7 @@ LOCK = {"share.record.lock.duration.ms": "1000"}
 
 def produce_of_ten_minutes_ago(kafka, topic):
     old = time.time_ns() // 1_000_000 - 600_000
-    with BlockingClient(kafka.bootstrap_servers) as client:
-        records = {"index": 0, "records": batch("a", "b", "c", timestamp=old)}
-        response = client.request(
-            "produce",
-            11,
-            acks=-1,
-            timeout=timedelta(seconds=5),
-            topic_data=({"name": topic, "partition_data": (records,)},),
-        )
-    (done,) = response.responses[0].partition_responses
-    assert not done.error_code
+    produce_batch(kafka, topic, batch("a", "b", "c", timestamp=old))
 
 
 async def check(kafka, group):

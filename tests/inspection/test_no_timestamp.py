@@ -1,7 +1,6 @@
 """Records without a timestamp (Kafka's -1): their age is unknown, not 56 years."""
 
 import json
-from datetime import timedelta
 
 import anyio
 import pytest
@@ -10,31 +9,17 @@ from sharecons.admin import ShareGroupAdmin
 from sharecons.cli import main
 from sharecons.exporter import Collector
 from sharecons.exporter.metrics import Metrics
-from tests.broker.blocking_client import BlockingClient
+from tests.broker.log_requests import produce_batch
 from tests.broker.raw_batches import batch
 from tests.exporter.scraped import GROUP, scrape
 from tests.scenarios.queue import Queue, take
-
-
-def produce_without_timestamp(kafka, topic):
-    with BlockingClient(kafka.bootstrap_servers) as client:
-        records = {"index": 0, "records": batch("a", "b", timestamp=-1)}
-        response = client.request(
-            "produce",
-            11,
-            acks=-1,
-            timeout=timedelta(seconds=5),
-            topic_data=({"name": topic, "partition_data": (records,)},),
-        )
-    (done,) = response.responses[0].partition_responses
-    assert not done.error_code
 
 
 @pytest.fixture
 def queue(kafka):
     """Two records without a timestamp, and a group that holds neither."""
     queue = Queue(kafka.admin)
-    produce_without_timestamp(kafka, queue.topic)
+    produce_batch(kafka, queue.topic, batch("a", "b", timestamp=-1))
 
     async def release_one():
         async with queue.consumer(acknowledgement="explicit") as consumer:
