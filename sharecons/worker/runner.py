@@ -27,6 +27,7 @@ from sharecons.worker.executor import Executor
 from sharecons.worker.failure_log import FailureLog
 from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.group_settings import GroupSettings
+from sharecons.worker.handlers import Errors
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.locks import LockKeeper
 from sharecons.worker.long_calls import LongCalls
@@ -336,12 +337,13 @@ class Runner:
         return self._machine.next_call(self._clock())
 
     async def _call(self, call: Call) -> None:
+        errors: Errors = ()
+        chances: Mapping[WorkItem, float] | None = None
         try:
             route = self._routes.of_settings(call.queue.settings)
             began = self._begin(call, route.deserializers)
             if not call.items:
                 return
-            chances: Mapping[WorkItem, float] | None = None
             if self._middleware is None:
                 errors = await route.call([item.argument for item in call.items])
             else:
@@ -359,6 +361,8 @@ class Runner:
             if call.middleware is not None:
                 call.middleware.end()
             self._machine.on_call_ended(call)
+            # Since Python 3.12, a frame of a traceback refers to the frames around it.
+            errors, chances = (), None
 
     def _begin(self, call: Call, deserializers: Deserializers) -> float:
         """Prepare the records of a call; return when its handler begins."""
