@@ -323,7 +323,7 @@ class History:
             await until(
                 lambda: is_settled(self.broker, topics) or life.ended.is_set(),
                 within=SETTLED,
-                pause=1.0,
+                pause=5.0,
             )
             assert not life.ended.is_set(), "the worker has ended without a reason"
         except TimeoutError as error:
