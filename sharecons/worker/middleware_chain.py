@@ -146,14 +146,19 @@ class MiddlewareCall:
                 attempt.outcome = outcome._replace(error=None)
 
     def set_outcome(self, item: WorkItem, outcome: RecordOutcome) -> None:
-        """Show the outcome that is carried out, for example `LockLost`."""
-        attempt = self._attempts[0]
-        if len(self._attempts) > 1:
+        """Show the outcome that is carried out, for example `LockLost`.
+
+        A record that had an outcome before the handler was called has no attempt.
+        """
+        if len(self._items) == 1:
+            attempt = self._attempts[0] if item is self._items[0] else None
+        else:
             if self._attempt_of is None:
                 pairs = zip(self._items, self._attempts, strict=True)
                 self._attempt_of = dict(pairs)
-            attempt = self._attempt_of[item]
-        attempt.outcome = outcome
+            attempt = self._attempt_of.get(item)
+        if attempt is not None:
+            attempt.outcome = outcome
 
     async def _layer(self, index: int) -> None:
         """Run a middleware and the layers within; raise as the table above says."""

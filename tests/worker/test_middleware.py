@@ -59,6 +59,7 @@ class Attempted:
         records: int = 1,
         timeout: float | None = None,
         retry: RetryPolicy = POLICY,
+        unreadable: int = 0,
         **settings: Any,
     ) -> None:
         self.worker = worker = SimulatedWorker(
@@ -68,6 +69,8 @@ class Attempted:
         worker.start_calls()
         self.work = worker.assigned[0]
         assert worker.begin(self.work)
+        errors = [(item, ERROR) for item in self.items[:unreadable]]
+        worker.machine.on_not_deserialized(self.work, errors, worker.now)
         chances = itertools.cycle([0.25, 0.75, 0.5])
         chain = MiddlewareChain(
             middleware,
@@ -897,3 +900,31 @@ async def test_wait_for_works_in_middleware() -> None:
     outcome = await outcome_of(hang, limit)
 
     assert isinstance(error_of(outcome), TimeoutError)
+
+
+@pytest.mark.parametrize("records", [2, 3])
+async def test_lost_lock_of_an_unreadable_record_is_no_outcome_of_its_batch(
+    records: int,
+) -> None:
+    """Its dead letter is still being written; it has left the call before."""
+    attempts: list[Any] = []
+
+    async def keep(attempt: Any, call_next: Any) -> None:
+        attempts.extend(attempt.attempts)
+        await call_next()
+
+    handler = BatchHandler(hang, max_records=records)
+    attempted = Attempted(
+        handler, keep, records=records, unreadable=1, dead_letter="dead"
+    )
+
+    async with cancelled_after(1.0):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(attempted.outcomes)
+            await anyio.sleep(0.5)
+            first = attempted.items[:1]
+            for action in attempted.worker.machine.on_locks_lost(first, ""):
+                if isinstance(action, OutcomeDecided):
+                    attempted.call.set_outcome(action.item, action.outcome)
+
+            assert [None] * (records - 1) == [each.outcome for each in attempts]
