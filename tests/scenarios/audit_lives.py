@@ -6,6 +6,7 @@ All times are of the event loop (`virtual_time`).
 import math
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import anyio
@@ -58,6 +59,9 @@ letters, 3 s for the last acknowledgements, and 0.4 s to leave."""
 BLOCKED: Final = 500.0
 """More seconds for a life whose handlers block the event loop while it ends."""
 
+MAX_LAST_ATTEMPTS: Final = 5
+"""Attempts of the last life: with 20, one key's records can take 50 minutes in turn."""
+
 Options = dict[str, Any]
 
 
@@ -94,8 +98,11 @@ def random_options(chance: random.Random, hazards: Hazards) -> Options:
 
 def last_options(chance: random.Random, hazards: Hazards) -> Options:
     """Return arguments of a worker that settles every record."""
+    options = random_options(chance, hazards)
+    attempts = min(options["retry"].max_attempts, MAX_LAST_ATTEMPTS)
     return {
-        **random_options(chance, hazards),
+        **options,
+        "retry": replace(options["retry"], max_attempts=attempts),
         "concurrency": 20,
         "timeout": chance.choice([0.3, 2.0]),
         "stop_on_error": False,
