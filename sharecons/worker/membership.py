@@ -1,7 +1,7 @@
 """The membership of a worker: starts and closes its member, and takes its records."""
 
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -25,6 +25,9 @@ __all__ = ["WorkerMembership"]
 
 RESPONSE_MARGIN: Final = 0.05
 """Seconds after the `max_wait` of a fetch for its response, when the worker stops."""
+
+CONFIRM_TIMEOUT: Final = 5.0
+"""Half of the time for which a record runs alone."""
 
 ADVICE: Final = (
     "raise share.record.lock.duration.ms, and do not block the event loop, in which "
@@ -237,6 +240,14 @@ class WorkerMembership:
                 record.reject()
         finally:
             result_log.is_guarded = True
+
+    async def confirm_acknowledgements(self) -> None:
+        """Wait until brokers have applied what was acknowledged before.
+
+        Brokers have up to CONFIRM_TIMEOUT seconds; failures are reported as always.
+        """
+        with suppress(Error):
+            await self.member.commit(CONFIRM_TIMEOUT)
 
     @property
     def has_failed(self) -> bool:

@@ -100,6 +100,7 @@ class Runner:
             reports_outcomes=bool(middleware) or on_outcome is not None,
             meters=options.meters,
         )
+        self._isolation = machine.scheduler.isolation
         self._middleware: MiddlewareChain | None = None
         if middleware:
             self._middleware = MiddlewareChain(middleware, machine.decisions, clock)
@@ -340,6 +341,8 @@ class Runner:
         errors: Errors = ()
         chances: Mapping[WorkItem, float] | None = None
         try:
+            if call is self._isolation.running:
+                await self._access.confirm_acknowledgements()
             route = self._routes.of_settings(call.queue.settings)
             began = self._begin(call, route.deserializers)
             if not call.items:

@@ -20,6 +20,7 @@ from sharecons import (
     Reject,
     RetryPolicy,
     RetryTopic,
+    ShareConsumer,
     ShareWorker,
 )
 from sharecons.errors import AuthorizationError, ConfigurationError
@@ -652,3 +653,33 @@ async def test_renewals_that_are_switched_off_are_noticed_once(
         tasks.cancel_scope.cancel()
 
     assert 1 == caplog.text.count("locks are not renewed")
+
+
+async def test_record_that_runs_alone_is_called_once_earlier_ones_are_confirmed(
+    broker: EmbeddedBroker,
+) -> None:
+    """Otherwise its crash would cost records a delivery that have been processed."""
+    broker.produce("orders", [b"a", b"b", b"c"])
+    starts: dict[int, int | None] = {}
+
+    async def note_start(record: Record[Any, Any]) -> None:
+        await anyio.lowlevel.checkpoint()
+        start = broker.group("billing").partition("orders").start_offset
+        starts[record.offset] = start
+
+    async with ShareConsumer(
+        "orders",
+        group_id="billing",
+        bootstrap_servers=broker.bootstrap_servers,
+        network=broker.network,
+        acknowledgement="explicit",
+        auto_offset_reset="earliest",
+    ) as consumer:
+        records = aiter(consumer)
+        for count in (3, 2):  # the first record stays locked, and has one delivery less
+            for record in [await anext(records) for _ in range(count)][-2:]:
+                record.release()
+    async with working(broker, note_start):
+        await until(lambda: settled(broker, 3))
+
+    assert {0: 0, 1: 1, 2: 2} == starts

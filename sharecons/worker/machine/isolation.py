@@ -13,6 +13,10 @@ call or copy that has outlived the wait of a suspect is not waited for again, an
 MAX_HUNG suspects run that have outlived LIMIT, no record is isolated. So suspects that
 hang hold the other records up for 2 * MAX_HUNG * LIMIT seconds in all.
 
+The shell first waits until acknowledgements of earlier records are confirmed. Otherwise
+each crash would take a delivery from records that have been processed, until they are
+dead letters.
+
 Records that are held beside a suspect lose a delivery with it, called or not. So after
 a suspect, and at the start of a process, one record is taken, and then twice as many
 each time. Suspects begin two deliveries before the last one: if several are held when
