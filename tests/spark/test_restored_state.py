@@ -13,7 +13,12 @@ pytest.importorskip("pyspark", reason="needs sharecons[spark]")
 from sharecons.spark.pipeline.__main__ import main
 from sharecons.spark.store import Store
 from tests.spark.delta import needs_delta
-from tests.spark.pipeline_tables import check_each_once, produce, run_until_killed
+from tests.spark.pipeline_tables import (
+    check_each_once,
+    origins,
+    produce,
+    run_until_killed,
+)
 
 pytestmark = [
     pytest.mark.slow("Spark runs the pipeline several times", seconds=120),
@@ -212,6 +217,20 @@ def test_state_that_cannot_be_continued_is_an_error(lake, capfd, damage, code, m
     assert lake.run() == code
     error = capfd.readouterr().err
     assert message.format(base=lake.base) in error.replace("file:", "")
+
+
+@pytest.mark.thorough
+def test_rows_that_were_deleted_are_left_out_if_their_directory_is_empty(lake):
+    lake.add_batch()
+    delete_rows(lake)
+    (lake.into / "rows").mkdir()
+
+    lake.add_batch()
+
+    rows = origins(lake.spark, lake.into / "rows", "_", lake.sink)
+    first = BATCH // 2  # of each of the two partitions
+    assert min(offset for _, offset in rows) == first
+    assert set(rows.values()) == {1}
 
 
 def test_damaged_commit_file_is_named_in_the_error(lake, capfd):
