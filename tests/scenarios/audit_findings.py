@@ -166,7 +166,21 @@ class Findings:
                 each.seconds > lost.get(each.delivery, math.inf)
                 or (not each.held and not decided.get(each.delivery, True))
             )
+            and (each.held or not self._is_of_earlier(each))
         ]
+
+    def _is_of_earlier(self, sent: Sent) -> bool:
+        """Return whether an earlier delivery to this life had an outcome in time.
+
+        Its acknowledgement can wait, behind a block, until the record was delivered and
+        lost again; the broker rejects it. `sent` has the broker's delivery count.
+        """
+        journal, delivery = self._history.journal, sent.delivery
+        return any(
+            journal.decided.get(earlier) or earlier in journal.copying
+            for count in range(1, delivery.delivery_count)
+            for earlier in [delivery._replace(delivery_count=count)]
+        )
 
     def early(self) -> list[Sent]:
         """Return the acknowledgements without a handler's result, or a copy."""
