@@ -33,7 +33,7 @@ class LifeLog:
         self._clock = clock
         self._started_at = clock()
         self._stops = False
-        self.has_records = False
+        self._has_records = False
 
     def on_start(self, member: str, routes: Routes, concurrency: int) -> None:
         """Log the start: topics, and where failed records go."""
@@ -47,8 +47,10 @@ class LifeLog:
         self._log.info("worker starts", **fields, concurrency=concurrency)
 
     def on_records(self, records: Sequence[Any]) -> None:
-        """Log the first record; call this until `has_records` is True."""
-        self.has_records = True
+        """Log the first record."""
+        if self._has_records or not records:
+            return
+        self._has_records = True
         self._log.info(
             "first record received",
             **position_of(records[0]),

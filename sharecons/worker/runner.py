@@ -308,8 +308,7 @@ class Runner:
 
     def _on_taken(self, records: Sequence[Any]) -> None:
         now = self._clock()
-        if not self._life_log.has_records and records:
-            self._life_log.on_records(records)
+        self._life_log.on_records(records)
         items = self._machine.new_items(records, now, time.time())
         for item in items:
             self._locks.add(item)
