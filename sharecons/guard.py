@@ -43,6 +43,7 @@ _MODULE: Final[Any] = type.__dict__["__module__"]
 _CAUSE: Final[Any] = BaseException.__dict__["__cause__"]
 _CONTEXT: Final[Any] = BaseException.__dict__["__context__"]
 _TRACEBACK: Final[Any] = BaseException.__dict__["__traceback__"]
+_IS_SUBCLASS: Final[Any] = type.__subclasscheck__
 _EXCEPTIONS: Final[Any] = BaseExceptionGroup.__dict__["exceptions"]
 
 
@@ -84,8 +85,13 @@ def raise_error(error: BaseException | None) -> None:
 
 
 def is_a(value: object, kinds: type | tuple[type, ...]) -> bool:
-    """Return whether a value is an instance; `isinstance` can read its `__class__`."""
-    return issubclass(type(value), kinds)
+    """Return whether a value is an instance, without calling code of its class.
+
+    `isinstance` can read `__class__`. For a class with `ABCMeta`, such as trio's
+    Cancelled, `issubclass` hashes the other class, by its metaclass.
+    """
+    kinds = kinds if isinstance(kinds, tuple) else (kinds,)
+    return any(_IS_SUBCLASS(kind, type(value)) for kind in kinds)
 
 
 def type_name(value: object) -> str:
