@@ -98,6 +98,7 @@ class LeaseBuffer:
         self._errors: deque[Exception] = deque()
         self._fatal_error: StoredError | None = None
         self._overrun_count = 0
+        self._last_overrun: dict[str, object] = {}
         self._next_overrun_line = -FOREVER
         self._log = get_logger(__name__, **log_fields)
 
@@ -286,6 +287,7 @@ class LeaseBuffer:
         self.closed = True
         for error in self._errors:
             log_unraised(self._log, error)
+        self._log_overruns()
         self._count_unprocessed(self._unprocessed())
         while self._ready:
             self._on_dropped(self._ready.popleft())
@@ -331,17 +333,24 @@ class LeaseBuffer:
         self.recorder.on_lock_overrun(records)
         self._overrun_count += records
         now = self.clock()
-        if now < self._next_overrun_line:
-            return
-        self._next_overrun_line = now + OVERRUN_INTERVAL
-        self._log.warning(
-            "acquisition locks ended before the records were delivered",
-            topic=lease.topic,
-            partition=lease.share_partition.partition,
-            records=self._overrun_count,
-            reason=lock_overrun(lease, self._deadline(lease), now),
-        )
-        self._overrun_count = 0
+        self._last_overrun = {
+            "topic": lease.topic,
+            "partition": lease.share_partition.partition,
+            "reason": lock_overrun(lease, self._deadline(lease), now),
+        }
+        if now >= self._next_overrun_line:
+            self._next_overrun_line = now + OVERRUN_INTERVAL
+            self._log_overruns()
+
+    def _log_overruns(self) -> None:
+        """Log the number of records since the last line, if there are any."""
+        if self._overrun_count:
+            self._log.warning(
+                "acquisition locks ended before the records were delivered",
+                records=self._overrun_count,
+                **self._last_overrun,
+            )
+            self._overrun_count = 0
 
     def _on_dropped(self, lease: Lease) -> list[Any] | None:
         """Note that a lease leaves the buffer; return its records if it is decoded."""

@@ -108,7 +108,7 @@ def test_idle_timeout_ends_demo_with_discrepancies():
 
 @pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.slow("a whole run")
-def test_signal_interrupts_demo(signal_number):
+def test_signal_interrupts_demo(signal_number, caplog):
     failures = []
 
     def interrupt(kafka, line):
@@ -119,7 +119,9 @@ def test_signal_interrupts_demo(signal_number):
 
     with finished_demo(Plan(seconds=20), on_line=interrupt) as (outcome, lines):
         assert outcome.interrupted
-        assert len(failures) == 1  # jobs that the end releases have not failed
+        # Jobs that the end releases have not failed.
+        attempts = [text for text in caplog.messages if "attempt failed" in text]
+        assert len(failures) == len(attempts) >= 1
         assert outcome.tracker.done_count < 100
         assert lines[-1].startswith("Interrupted after ")
 

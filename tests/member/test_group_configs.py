@@ -52,7 +52,7 @@ async def test_release_after_the_limit_was_raised_is_not_reported_as_archived(ca
             await until(lambda: consumer.metrics()[ARCHIVED] == 1)
 
     (line,) = [text for text in caplog.messages if "last delivery" in text]
-    assert "offset=0 records=1 delivery_limit=4" in line
+    assert "records=1 positions=orders-0@0 delivery_limit=4" in line
 
 
 async def test_limit_that_was_lowered_is_followed_within_a_minute(caplog):
