@@ -155,7 +155,9 @@ class Findings:
         """Return the acknowledgements of locks that the worker knew to be lost.
 
         One that is made in time can be late when it is sent, behind another request.
-        Renewals are left out: a broker rejects them, and they settle nothing.
+        Renewals are left out: a broker rejects them, and they settle nothing. So are
+        rejected releases of locks whose loss the worker had not noticed: a run that
+        ends releases what it holds in steps, and a block can have ended these locks.
         """
         decided, lost = self._history.journal.decided, self._history.journal.lost
         return [
@@ -164,7 +166,11 @@ class Findings:
             if each.kind is not AcknowledgeType.RENEW
             and (
                 each.seconds > lost.get(each.delivery, math.inf)
-                or (not each.held and not decided.get(each.delivery, True))
+                or (
+                    not each.held
+                    and each.kind is not AcknowledgeType.RELEASE
+                    and not decided.get(each.delivery, True)
+                )
             )
             and (each.held or not self._is_of_earlier(each))
         ]
