@@ -77,6 +77,7 @@ def test_record_whose_handler_returns_is_accepted() -> None:
     assert 1 == worker.machine.counts.accepted
 
 
+@pytest.mark.slow("20,000 records")
 @pytest.mark.parametrize("max_attempts", [1, 5])
 def test_end_releases_many_records_of_one_key_in_linear_time(max_attempts: int) -> None:
     """In quadratic time, this takes more than ten seconds, and locks are lost."""
