@@ -208,7 +208,8 @@ class MemberTasks:
         """Fetch no more; wait until all records are settled and acknowledged.
 
         The listener must settle records that fetches in flight return, for up to
-        `timeout` seconds if no others are unsettled. Then `on_fetched` is called.
+        `timeout` seconds if no others are unsettled. `on_fetched` is called once no
+        fetch is in flight. Call `close` next.
         """
         self._leaders.drain(timeout, on_fetched)
         while not self._stopped and (left := self._leaders.drain_time_left()) > 0:

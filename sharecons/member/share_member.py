@@ -201,8 +201,8 @@ class ShareMember(Lifecycle):
                 "there is no client instance id with enable_metrics_push=False; omit "
                 "the argument, and brokers assign one"
             )
-        telemetry = self._started.telemetry
-        return telemetry and await telemetry.client_instance_id(timeout)
+        found = self._started.telemetry
+        return None if found is None else await found.client_instance_id(timeout)
 
     # Acknowledgements.
 

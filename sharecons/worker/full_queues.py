@@ -57,9 +57,13 @@ class FullQueues:
             reason, advice = _reason(queue)
             name = self._name_of(queue.settings)
             self._log.on_failure(
-                queue, now, handler=name, records=queue.held_count, reason=reason,
+                queue,
+                now,
+                handler=name,
+                records=queue.held_count,
+                reason=reason,
                 advice=advice,
-            )  # fmt: skip
+            )
             if now - since >= FULL_AFTER:
                 condition = "full-memory" if queue.has_all_bytes else "hot-key"
                 found.setdefault(

@@ -113,9 +113,13 @@ class LongCalls:
         self._has_problem = True
         longest, text, reason, advice = problem
         self._log.on_failure(
-            name, now, handler=longest.handler, record=longest.argument, reason=reason,
+            name,
+            now,
+            handler=longest.handler,
+            record=longest.argument,
+            reason=reason,
             advice=advice,
-        )  # fmt: skip
+        )
         return {name: f"{text}; {advice}"}
 
     def _longer_than(
