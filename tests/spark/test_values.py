@@ -404,11 +404,18 @@ def test_unframed_avro_that_begins_with_zero_is_a_row():
         ('"long"', "must be a record"),
         ([field("null")], "null alone"),
         ([field(["int", "string"])], "union of several types"),
-        ([field("Unknown")], "'Unknown' is not an Avro type"),
+        ([field("Unknown")], "'n.Unknown' is not an Avro type"),
         ([field(["null", "R"])], "contains itself"),
         ([field({"type": "record", "name": "E", "fields": []})], "without fields"),
         ([field({"type": "fixed", "name": "F", "size": 0})], "no bytes"),
         ([field("int"), field("int")], "x: the field is defined twice"),
+        ([field({"type": "array"})], "no 'items'"),
+        ([field({"type": {"type": "int"}})], "must be a name, an object or a list"),
+        (
+            [field({"type": "enum", "name": "E", "symbols": ["A", "A"]})],
+            "not an Avro schema: All symbols in an enum must be unique",
+        ),
+        ([{"name": "x"}], "not an Avro schema: Record field 'x' is missing 'type'"),
         (
             [
                 field(

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 import fastavro
 
-from sharecons.errors import ConfigurationError
-from sharecons.spark.pipeline.avro_schemas import AvroField
+from sharecons.spark.pipeline.avro_schemas import AvroSchema
 from sharecons.spark.pipeline.errors import InvalidValueError
 from sharecons.spark.pipeline.framing import FRAME_SIZE, is_framed
 
@@ -22,19 +21,10 @@ _REASON: Final = "not Avro of this schema"
 
 
 class AvroDecoder:
-    """Decodes values of one schema, which is both the writer's and the reader's.
+    """Decodes values of one schema, which is both the writer's and the reader's."""
 
-    Raises:
-        ConfigurationError: fastavro rejects the schema.
-    """
-
-    def __init__(self, schema: AvroField) -> None:
-        try:
-            self._schema: Any = fastavro.parse_schema(schema.plain)
-        except (ValueError, TypeError, KeyError) as error:
-            raise ConfigurationError(
-                f"--schema is not an Avro schema: {error}"
-            ) from error
+    def __init__(self, schema: AvroSchema) -> None:
+        self._schema: Any = fastavro.parse_schema(schema.plain)
         self._convert = schema.column.convert
         self._is_unique = not _has_blocks(schema.plain)
 

@@ -30,12 +30,12 @@ from sharecons.spark.pipeline.converters import (
 from sharecons.spark.pipeline.errors import InvalidValueError
 from sharecons.spark.pipeline.timestamps import Timestamps, micros_in_range
 
-__all__ = ["AvroField", "read_schema"]
+__all__ = ["AvroSchema", "read_schema"]
 
 MAX_PRECISION: Final = 38
 """The maximum precision of Spark's decimals."""
 
-_PRIMITIVES: Final[Mapping[str, spark.DataType]] = {
+_SCALARS: Final[Mapping[str, spark.DataType]] = {
     "boolean": spark.BooleanType(),
     "int": spark.IntegerType(),
     "long": spark.LongType(),
@@ -43,6 +43,8 @@ _PRIMITIVES: Final[Mapping[str, spark.DataType]] = {
     "double": spark.DoubleType(),
     "bytes": spark.BinaryType(),
     "string": spark.StringType(),
+    "enum": spark.StringType(),
+    "fixed": spark.BinaryType(),
 }
 _WIDER: Final[Mapping[frozenset[str], str]] = {
     frozenset(("int", "long")): "long",
@@ -57,22 +59,36 @@ class AvroField:
 
     Attributes:
         kind: its Spark type.
-        column: converts the values that fastavro decodes with `plain`.
+        column: converts the values that fastavro decodes without logical types.
         nullable: whether null is one of its types.
-        plain: the schema without logical types.
     """
 
     kind: spark.DataType
     column: Column
-    nullable: bool
+    nullable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AvroSchema:
+    """The schema of a record.
+
+    Attributes:
+        kind: its Spark type.
+        column: converts the records that fastavro decodes with `plain`.
+        plain: the schema without logical types, for fastavro.
+    """
+
+    kind: spark.StructType
+    column: Column
     plain: Any
 
 
-def read_schema(text: str) -> AvroField:
+def read_schema(text: str) -> AvroSchema:
     """Read a schema in JSON; it must be a record.
 
     Raises:
-        ConfigurationError: it is not JSON, or cannot be a row in Spark.
+        ConfigurationError: it is not JSON, or cannot be a row in Spark, or fastavro is
+            not installed.
     """
     try:
         schema = json.loads(text)
@@ -80,140 +96,115 @@ def read_schema(text: str) -> AvroField:
         raise ConfigurationError(f"--schema is not an Avro schema: {error}") from error
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise ConfigurationError("--schema: the Avro schema must be a record")
-    return _Reader().read(schema, "")
+    found = _read(_expanded(schema), "")
+    assert isinstance(found.kind, spark.StructType), "a record"
+    return AvroSchema(found.kind, found.column, _without_logical_types(schema))
 
 
-class _Reader:
-    """Reads one schema; keeps the named types that it has read."""
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_without_logical_types(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    inner = ("type", "items", "values", "fields")
+    return {
+        key: _without_logical_types(value) if key in inner else value
+        for key, value in schema.items()
+        if key != "logicalType"
+    }
 
-    def __init__(self) -> None:
-        # None: a record whose fields are being read.
-        self._named: dict[str, AvroField | None] = {}
 
-    def read(self, schema: Any, path: str, space: str = "") -> AvroField:
-        if isinstance(schema, list):
-            return self._union(schema, path, space)
-        if isinstance(schema, str):
-            return self._by_name(schema, path, space)
-        if not isinstance(schema, dict) or "type" not in schema:
-            raise _schema_error(path, f"{json.dumps(schema)} is not an Avro type")
-        kind = schema["type"]
-        if not isinstance(kind, str):
-            return self.read(kind, path, space)
-        if logical := _LOGICAL.get((schema.get("logicalType"), kind)):
-            return self._remember(schema, space, logical(schema, path))
-        if kind == "array":
-            return self._array(schema, path, space)
-        if kind == "map":
-            return self._map(schema, path, space)
-        if kind in ("record", "error"):
-            return self._record(schema, path, space)
-        if kind in ("enum", "fixed"):
-            return self._remember(schema, space, _named_type(schema, path))
-        return self._by_name(kind, path, space)
+def _expanded(schema: Any) -> Any:
+    """Return the schema with names of types replaced by their definitions."""
+    try:
+        from fastavro.schema import (
+            SchemaParseException,
+            UnknownType,
+            expand_schema,
+        )
+    except ImportError as error:
+        raise ConfigurationError(
+            f"Avro cannot be decoded: {error}; install sharecons[avro] on the driver "
+            "and on every executor"
+        ) from error
+    try:
+        return expand_schema(schema)
+    except UnknownType as error:
+        raise _schema_error("", f"{error.name!r} is not an Avro type") from error
+    except KeyError as error:
+        raise _schema_error("", f"a type has no {error}") from error
+    except TypeError as error:
+        raise _schema_error(
+            "", f"a type must be a name, an object or a list ({error})"
+        ) from error
+    except (SchemaParseException, ValueError) as error:
+        raise ConfigurationError(f"--schema is not an Avro schema: {error}") from error
 
-    def _by_name(self, name: str, path: str, space: str) -> AvroField:
-        if name in _PRIMITIVES:
-            spark_type = _PRIMITIVES[name]
-            column = column_of(spark_type, _CONVERSION, path)
-            return AvroField(spark_type, column, False, name)
-        if name == "null":
-            raise _schema_error(path, "Spark has no type for null alone")
-        full = name if "." in name or not space else f"{space}.{name}"
-        if full not in self._named:
-            raise _schema_error(path, f"{name!r} is not an Avro type")
-        found = self._named[full]
-        if found is None:
-            raise _schema_error(path, f"the record {name} contains itself")
-        return AvroField(found.kind, found.column, found.nullable, full)
 
-    def _union(self, schema: Sequence[Any], path: str, space: str) -> AvroField:
-        branches = [branch for branch in schema if branch != "null"]
-        nullable = len(branches) < len(schema)
-        if not branches:
-            raise _schema_error(path, "Spark has no type for null alone")
-        fields = [self.read(branch, path, space) for branch in branches]
-        plain = iter(fields)
-        schemas = ["null" if each == "null" else next(plain).plain for each in schema]
-        kind = self._common(fields, path)
-        return AvroField(kind.kind, kind.column, nullable or kind.nullable, schemas)
+def _read(schema: Any, path: str) -> AvroField:
+    if isinstance(schema, list):
+        return _union(schema, path)
+    if isinstance(schema, str):
+        return _by_name(schema, path)
+    kind = schema["type"]
+    if logical := _LOGICAL.get((schema.get("logicalType"), kind)):
+        return logical(schema, path)
+    if kind == "array":
+        element = _read(schema["items"], f"{path}[]")
+        return AvroField(spark.ArrayType(element.kind, True), array_of(element.column))
+    if kind == "map":
+        item = _read(schema["values"], f"{path}{{}}")
+        return AvroField(
+            spark.MapType(spark.StringType(), item.kind, True), map_of(item.column)
+        )
+    if kind in ("record", "error"):
+        return _record(schema, path)
+    if kind == "fixed" and not schema["size"]:
+        raise _schema_error(path, "a fixed of no bytes has no type in Spark")
+    return _by_name(kind, path)
 
-    def _common(self, fields: Sequence[AvroField], path: str) -> AvroField:
-        if len(fields) == 1:
-            return fields[0]
-        names = frozenset(str(field.plain) for field in fields)
+
+def _by_name(name: str, path: str) -> AvroField:
+    if name == "null":
+        raise _schema_error(path, "Spark has no type for null alone")
+    if name not in _SCALARS:
+        # Only the names of records within themselves are left after expansion.
+        raise _schema_error(path, f"the record {name} contains itself")
+    return AvroField(_SCALARS[name], column_of(_SCALARS[name], _CONVERSION, path))
+
+
+def _union(schema: Sequence[Any], path: str) -> AvroField:
+    branches = [branch for branch in schema if branch != "null"]
+    if not branches:
+        raise _schema_error(path, "Spark has no type for null alone")
+    found = [_read(branch, path) for branch in branches]
+    if len(found) > 1:
+        names = frozenset(str(_name(branch)) for branch in branches)
         if names not in _WIDER:
             raise _schema_error(path, "a union of several types has no type in Spark")
-        return self._by_name(_WIDER[names], path, "")
-
-    def _array(self, schema: Any, path: str, space: str) -> AvroField:
-        element = self.read(schema.get("items"), f"{path}[]", space)
-        kind = spark.ArrayType(element.kind, True)
-        plain = {"type": "array", "items": element.plain}
-        return AvroField(kind, array_of(element.column), False, plain)
-
-    def _map(self, schema: Any, path: str, space: str) -> AvroField:
-        item = self.read(schema.get("values"), f"{path}{{}}", space)
-        kind = spark.MapType(spark.StringType(), item.kind, True)
-        plain = {"type": "map", "values": item.plain}
-        return AvroField(kind, map_of(item.column), False, plain)
-
-    def _record(self, schema: Any, path: str, space: str) -> AvroField:
-        name, space = _full_name(schema, path, space)
-        self._named[name] = None
-        prefix = f"{path}." if path else ""
-        fields: dict[str, AvroField] = {}
-        for each in schema.get("fields", ()):
-            at = f"{prefix}{each.get('name')}"
-            if each.get("name") in fields:
-                raise _schema_error(at, "the field is defined twice")
-            fields[str(each.get("name"))] = self.read(each.get("type"), at, space)
-        if not fields:
-            raise _schema_error(path, "Spark has no type for a record without fields")
-        found = _record_of(name, fields)
-        self._named[name] = found
-        return found
-
-    def _remember(self, schema: Any, space: str, found: AvroField) -> AvroField:
-        if "name" not in schema:
-            return found
-        name, _ = _full_name(schema, "", space)
-        plain = {**found.plain, "name": name}
-        self._named[name] = AvroField(found.kind, found.column, found.nullable, plain)
-        return AvroField(found.kind, found.column, found.nullable, plain)
+        found = [_by_name(_WIDER[names], path)]
+    nullable = len(branches) < len(schema)
+    return AvroField(found[0].kind, found[0].column, nullable)
 
 
-def _record_of(name: str, fields: Mapping[str, AvroField]) -> AvroField:
+def _name(branch: Any) -> Any:
+    return branch["type"] if isinstance(branch, dict) else branch
+
+
+def _record(schema: Any, path: str) -> AvroField:
+    fields: dict[str, AvroField] = {}
+    for each in schema["fields"]:
+        at = f"{path}.{each['name']}".lstrip(".")
+        if each["name"] in fields:
+            raise _schema_error(at, "the field is defined twice")
+        fields[each["name"]] = _read(each["type"], at)
+    if not fields:
+        raise _schema_error(path, "Spark has no type for a record without fields")
     kind = spark.StructType(
         [spark.StructField(n, f.kind, f.nullable) for n, f in fields.items()]
     )
     column = struct_of([(n, f.column, f.nullable) for n, f in fields.items()])
-    plain = [{"name": n, "type": f.plain} for n, f in fields.items()]
-    schema = {"type": "record", "name": name, "fields": plain}
-    return AvroField(kind, column, False, schema)
-
-
-def _full_name(schema: Any, path: str, space: str) -> tuple[str, str]:
-    """Return a type's name with its namespace, and the namespace of nested types."""
-    name = schema.get("name")
-    if not isinstance(name, str) or not name:
-        raise _schema_error(path, f"a {schema['type']} without a name")
-    if "." not in name:
-        space = schema.get("namespace", space)
-        return (f"{space}.{name}" if space else name), space
-    return name, name.rpartition(".")[0]
-
-
-def _named_type(schema: Any, path: str) -> AvroField:
-    if schema["type"] == "enum":
-        kind: spark.DataType = spark.StringType()
-        plain = {"type": "enum", "symbols": schema.get("symbols")}
-    else:
-        kind = spark.BinaryType()
-        plain = {"type": "fixed", "size": schema.get("size")}
-        if not schema.get("size"):
-            raise _schema_error(path, "a fixed of no bytes has no type in Spark")
-    return AvroField(kind, column_of(kind, _CONVERSION, path), False, plain)
+    return AvroField(kind, column)
 
 
 # Logical types.
@@ -240,7 +231,7 @@ def _decimal(schema: Any, path: str) -> AvroField:
 
     column = Column(convert, pa.decimal128(precision, scale))
     kind = spark.DecimalType(precision, scale)
-    return AvroField(kind, column, False, _plain(schema))
+    return AvroField(kind, column)
 
 
 def _digits(number: int) -> tuple[int, ...]:
@@ -258,7 +249,7 @@ def _date(schema: Any, path: str) -> AvroField:
             raise InvalidValueError("out of range: dates end with the year 9999")
         return value
 
-    return AvroField(spark.DateType(), Column(convert, pa.date32()), False, "int")
+    return AvroField(spark.DateType(), Column(convert, pa.date32()))
 
 
 def _timestamp(micros: int, zone: Any) -> Callable[[Any, str], AvroField]:
@@ -268,16 +259,9 @@ def _timestamp(micros: int, zone: Any) -> Callable[[Any, str], AvroField]:
         def convert(value: int) -> int:
             return micros_in_range(value * micros)
 
-        column = Column(convert, pa.timestamp("us", tz=zone))
-        return AvroField(kind, column, False, "long")
+        return AvroField(kind, Column(convert, pa.timestamp("us", tz=zone)))
 
     return make
-
-
-def _plain(schema: Any) -> Any:
-    if schema["type"] == "bytes":
-        return "bytes"
-    return {"type": "fixed", "size": schema.get("size")}
 
 
 _EPOCH_DAY: Final = date(1970, 1, 1).toordinal()

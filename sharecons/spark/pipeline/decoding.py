@@ -12,7 +12,6 @@ from typing import Any, Final
 import pyarrow as pa
 from pyspark.sql import types as spark
 
-from sharecons.errors import ConfigurationError
 from sharecons.spark.pipeline.avro_schemas import read_schema
 from sharecons.spark.pipeline.converters import Column, Conversion, row_of
 from sharecons.spark.pipeline.errors import InvalidValueError
@@ -93,12 +92,8 @@ def _json(decoding: Decoding) -> tuple[Decode, Column]:
 
 
 def _avro(decoding: Decoding) -> tuple[Decode, Column]:
-    try:
-        from sharecons.spark.pipeline.avro_decoder import AvroDecoder
-    except ImportError as error:
-        raise ConfigurationError(
-            f"Avro cannot be decoded: {error}; install sharecons[avro] on the driver "
-            "and on every executor"
-        ) from error
     schema = read_schema(decoding.schema)
+    # Not at the top: JSON is decoded without fastavro, which is an optional extra.
+    from sharecons.spark.pipeline.avro_decoder import AvroDecoder
+
     return AvroDecoder(schema).decode, schema.column

@@ -127,9 +127,7 @@ def stored_type(kind: Any) -> Any:
 def _schema(settings: Settings) -> tuple[spark.StructType, str]:
     """Return the columns, and the schema as text for the decoders."""
     if settings.format == "avro":
-        kind = read_schema(settings.schema).kind
-        assert isinstance(kind, spark.StructType), "a record"
-        return kind, settings.schema
+        return read_schema(settings.schema).kind, settings.schema
     columns = _columns(settings.schema)
     return columns, columns.json()
 
