@@ -6,9 +6,9 @@
     sharecons dead-letters list orders.dead
 
 A call that hangs is cancelled after CALL_TIMEOUT seconds, and tried again, as are
-status 500 and lost connections. What cannot succeed (invalid JSON, a card that is
-declined) and what has failed 5 times ends in "orders.dead". The service charges an
-order once, because each call for it has the same Idempotency-Key.
+status 500 and lost connections. Orders that cannot succeed (invalid JSON, a card that
+is declined) and orders that have failed 5 times end in "orders.dead". The service
+charges an order once, because each call for it has the same Idempotency-Key.
 """
 
 import json

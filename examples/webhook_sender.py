@@ -3,8 +3,9 @@
     python examples/webhook_sender.py https://example.org/hook
 
 Failures are tried again: after 1, 2, 4 … 60 s, or when the server requests it. If a
-record would stall its partition while it waits, it moves to "webhooks.retry". What the
-server rejects, or what failed 8 times, ends in "webhooks.dead". The topics must exist:
+record would stall its partition while it waits, it moves to "webhooks.retry". Records
+that the server rejects, or that failed 8 times, end in "webhooks.dead". The topics must
+exist:
 
     sharecons dead-letters list webhooks.dead
 """
@@ -49,7 +50,7 @@ class Sender:
         )
 
     async def send(self, record: Record) -> None:
-        """Post a record; what httpx raises (a timeout, status 500) is tried again."""
+        """Post a record; the worker tries it again if httpx raises (timeout, 500)."""
         topic, partition, offset = self.worker.origin(record)[:3]
         # The same each time that this record is sent, so the server can ignore repeats.
         name = f"{topic}-{partition}-{offset}"

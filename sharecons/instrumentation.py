@@ -53,7 +53,7 @@ class Send(Protocol):
     """A call that writes records.
 
     Attributes:
-        records: what is written instead of the given records: headers can be added.
+        records: replace the given records, so that headers can be added.
         outcomes: set this to the position or the error of each record.
     """
 

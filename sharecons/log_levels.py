@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["LEVELS", "without_warnings"]
 
 LEVELS: Final = ("debug", "info", "warning", "error")
-"""What an application can choose, from all lines to errors only."""
+"""The levels that an application can choose, from all lines to errors only."""
 
 
 @contextmanager

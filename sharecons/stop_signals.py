@@ -131,7 +131,7 @@ class SignalDispatcher:
     def add(self, listener: Listener) -> None:
         """Pass signals to this listener."""
         if listener.is_in_main_thread and not self._has_listeners_in_main_thread():
-            self._uninstall()  # what one that was removed in another thread has left
+            self._uninstall()  # handlers left by a listener that another thread removed
         with self._lock:
             self._listeners = (*self._listeners, listener)
         if listener.is_in_main_thread and not self._previous:

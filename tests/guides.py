@@ -29,7 +29,7 @@ class Guide:
         """Return the object of this name of the one program that has it.
 
         Args:
-            names: what the program uses and does not define or import.
+            names: the names that the program uses and does not define or import.
         """
         defines = re.compile(
             rf"^(async def|def|class) {name}\b|^{name} =", re.MULTILINE
@@ -43,8 +43,8 @@ class Guide:
 
         Args:
             number: of the program in the page, from 0.
-            names: what it uses; it adds what it defines. `servers` replaces its
-                addresses.
+            names: the names that it uses; it adds those it defines. `servers` replaces
+                its addresses.
         """
         block = re.sub(r"\b(localhost|k):9092", names["servers"], self.blocks[number])
         code = compile(

@@ -76,7 +76,7 @@ class Mutation:
     """A change of one place in a module.
 
     Attributes:
-        kind: what changes, for example `comparison`.
+        kind: the kind of change, for example `comparison`.
         start: the first byte that is replaced; `end` is after the last one.
         text: the replacement.
     """

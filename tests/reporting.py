@@ -12,8 +12,8 @@ its own. Without a reason it is an error. The thorough tier has timeouts only.
 
 Tests run side by side on busy machines. Time in which another process has the core does
 not count (Linux reports it per thread), a passed unit test above its limit is measured
-once more and the smaller value counts, and only twice the limit fails the run: what is
-between is a line of the report.
+once more and the smaller value counts, and only twice the limit fails the run: a
+test between the two is a line of the report.
 """
 
 import gc

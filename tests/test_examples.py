@@ -166,7 +166,7 @@ def test_fastapi_worker_logs_an_order_that_fails_and_stops_within_its_grace() ->
 
 
 def read_until(process: subprocess.Popen[bytes], text: str) -> str:
-    """Read lines of a program's output up to the one that contains a text."""
+    """Read lines of a program's output up to a line that contains a text."""
     assert process.stdout is not None
     printed = ""
     while text not in printed:

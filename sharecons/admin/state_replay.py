@@ -7,9 +7,9 @@ Theory of operation
 -------------------
 For each share-partition the coordinator writes a snapshot of the whole state, and then
 updates with the changes only (KIP-932, "Records"). A snapshot replaces all earlier
-records; a tombstone deletes the state. If several batches contain an offset, the one
-with the highest delivery count applies, and among those the one with the highest state.
-So the order of updates does not matter, and they are combined once at the end. Offsets
+records; a tombstone deletes the state. If several batches contain an offset, the
+highest delivery count applies, and the highest state among batches with this count. So
+the order of updates does not matter, and they are combined once at the end. Offsets
 before the start offset are dropped.
 """
 

@@ -136,7 +136,7 @@ class DeliveryQueue:
         return self._readers.wait(reader, deadline)
 
     def end_wait(self, reader: Reader) -> None:
-        """Note that the wait has ended, for any reason."""
+        """Withdraw the request of `wait`, whether or not it returned a record."""
         self.buffer.end_wait()
         self._readers.end_wait(reader)
 

@@ -39,7 +39,7 @@ class LeftLoops:
         self._has_warned = False
 
     def on_left(self, *, released_first: bool) -> None:
-        """Note that one with at least one record has ended; warn once if due."""
+        """Count a loop that ended after at least one record; warn once if due."""
         self._in_a_row = self._in_a_row + 1 if released_first else 0
         if self._in_a_row >= MAX_IN_A_ROW and not self._has_warned:
             self._has_warned = True

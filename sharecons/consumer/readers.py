@@ -254,7 +254,7 @@ class Readers:
     def note_undeserializable(
         self, reader: Reader, lease: Lease, record: Record, until: float
     ) -> None:
-        """Note that the record handed out last could not be deserialized."""
+        """Take back the last returned record, which could not be deserialized."""
         if reader.per_record:
             reader.unacknowledged.accept_passed()
         reader.unacknowledged.remove_last()
@@ -326,7 +326,7 @@ class Readers:
         return reader.waiter.wait(deadline)
 
     def end_wait(self, reader: Reader) -> None:
-        """Note that the wait has ended, for any reason."""
+        """Remove a reader from the waiting ones, whether or not it was woken."""
         if reader.woken:
             self._woken -= 1
         else:

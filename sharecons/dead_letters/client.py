@@ -214,7 +214,7 @@ class DeadLetters:
                 that was redriven before is an error in the summary.
             again: redrive the dead letters in `only` even if they were redriven before.
                 Their marks are removed first. After a crash, call this without `again`:
-                it redrives the ones that are not marked yet.
+                it redrives the dead letters that are not marked yet.
             max_redrives: skip dead letters that were redriven this often before.
             limit: redrive no more than this in this run.
             rate: how many per second; None is as fast as possible.
@@ -225,7 +225,7 @@ class DeadLetters:
             ConfigurationError: an argument is invalid, an offset of `only` is not in
                 the log, or the name was used with another target.
             MarksFullError: the marks do not fit in a committed offset. The batch was
-                not written; what was written before is marked.
+                not written; earlier batches are written and marked.
             RedriveConflictError: another process redrives under this name.
             BrokerError, RequestTimedOutError, ...: the redrive is interrupted.
         """
@@ -271,7 +271,7 @@ class DeadLetters:
             not_redriven: delete dead letters even if they were not redriven.
 
         Returns:
-            What was deleted, or the error, by partition. For example, brokers reject a
+            The deleted range, or the error, by partition. For example, brokers reject a
             topic without cleanup.policy=delete with POLICY_VIOLATION.
 
         Raises:

@@ -84,7 +84,7 @@ class RedrivePlan:
         filter: which dead letters are redriven.
         max_redrives: dead letters that were redriven so often are not redriven.
         only: the offsets of the dead letters that are redriven; None is all.
-        again: redrive the ones in `only` even if they were redriven before.
+        again: redrive dead letters in `only` even if they were redriven before.
     """
 
     topic: str

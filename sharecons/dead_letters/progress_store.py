@@ -71,7 +71,7 @@ class ProgressStore:
         self._known.update(progress)
 
     async def check(self, keys: Iterable[TopicPartition]) -> None:
-        """Check that the stored progress is the one that is known.
+        """Check that the stored progress is the known progress.
 
         Raises:
             RedriveConflictError: it is not.

@@ -269,8 +269,8 @@ async def read_candidates(
 def _removed(key: TopicPartition, start: int, end: int) -> str:
     return (
         f"{key.topic}-{key.partition}: offsets {start} to {end - 1} were removed "
-        "before they were redriven (by retention or a deletion): what they held is not "
-        "redriven; raise the topic's retention.ms"
+        "before they were redriven (by retention or a deletion): their dead letters "
+        "are lost; raise the topic's retention.ms"
     )
 
 

@@ -18,12 +18,12 @@ How it is exact
    of noted batches are read at first; a duplicate is marked after the batch of the
    other one is written.
 6. Redriving a dead letter again removes its mark first, together with the claim. So an
-   interrupted run continues without `again`: what is marked now was redriven again.
+   interrupted run continues without `again`: marked dead letters were redriven again.
 
 Transactions would not do, even with a producer that has them: share groups read aborted
 records as well, unless their group's isolation level is changed.
 
-Two processes with one name: the one that starts later takes over. The other one notices
+Of two processes with one name, the later one takes over. The earlier one notices
 before its next batch, or when the leader rejects its sequence numbers, and ends. If the
 other one stores a note within CLAIM_DELAY, the later one ends instead.
 """

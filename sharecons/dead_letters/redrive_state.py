@@ -23,7 +23,7 @@ class RedriveState:
     Attributes:
         logs: the offsets that the log has.
         ranges: the offsets that the run looks at.
-        marks: the offsets that are marked, without the ones that are redriven again.
+        marks: the marked offsets, except offsets that are redriven again.
         in_flight: the batch that was interrupted, or None.
     """
 

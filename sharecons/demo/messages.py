@@ -43,7 +43,7 @@ def describe_event(event: Event) -> str:
 
 
 def summary_rows(totals: Totals) -> list[tuple[str, int, str]]:
-    """Return the rows of the summary: a name, a count, and what it consists of."""
+    """Return the rows of the summary: a name, a count, and its parts."""
     parts = [
         f"{totals.accepted} accepted",
         f"{len(totals.rejected)} rejected{_name_jobs(totals.rejected)}",

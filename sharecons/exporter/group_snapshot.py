@@ -45,7 +45,7 @@ def group_snapshot(
     configs: Mapping[str, ConfigEntry],
     before: ExportedGroup | None,
 ) -> ExportedGroup:
-    """Return the snapshot; `before` is the one of the last collection."""
+    """Return the snapshot; `before` is the last collection's snapshot."""
     names = () if group is None else subscribers_of(group)
     known = before.partitions if before is not None else {}
     committed = reads_committed(configs)

@@ -1,4 +1,4 @@
-"""Inspection of a share group: all that a client can find out about it."""
+"""Inspection of a share group, from all requests that a client can send."""
 
 import time
 from collections.abc import Iterable, Mapping

@@ -1,6 +1,6 @@
 """The picture of a share group, for terminals, screens, HTML and SVG.
 
-Rule 1: all that people see of an inspection is made here, as one rich renderable.
+Rule 1: everything that people see of an inspection is one rich renderable, made here.
 Rule 2: nothing is shown by colour alone: a status has a sign, and a severity a word.
 
 Theory of operation
@@ -101,7 +101,7 @@ class GroupPicture:
             return
         yield from self._bars(options.max_width, len(remarks))
         legend = list(self._legend())
-        # On a screen the legend is last: what does not fit is cut off.
+        # On a screen the legend is last, where a low screen cuts the text off.
         texts = (legend, remarks) if self.height is None else (remarks, legend)
         for lines in texts:
             yield from (Text(""), *lines)
@@ -130,7 +130,7 @@ class GroupPicture:
         width = "1 offset" if span == 1 else f"{span:,} offsets"
         yield Text(
             f"a bar is {width} wide; a digit is the delivery count of an open offset; "
-            "a character for several offsets shows the one that blocks the others; "
+            "a character for several offsets shows the offset that blocks the others; "
             "which offsets before START were archived is no longer stored"
         )
 

@@ -9,7 +9,7 @@ from sharecons.net.connection import Connection
 __all__ = ["CheckBeforeJoining", "connect_and_check"]
 
 CheckBeforeJoining = Callable[[GroupConfigs], Awaitable[None]]
-"""A further check of the user; what it raises ends the start."""
+"""A further check of the user; its exceptions end the start."""
 
 
 async def connect_and_check(

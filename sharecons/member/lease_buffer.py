@@ -51,7 +51,7 @@ class BufferListener(Protocol):
         """An error has ended the member: `raise_fatal_error` raises it."""
 
     def on_closing(self) -> None:
-        """The buffer is about to close: what was delivered can be accepted now."""
+        """Accept delivered records: the buffer is about to close."""
 
 
 class LeaseBuffer:
@@ -201,7 +201,7 @@ class LeaseBuffer:
         )
 
     def end_wait(self) -> None:
-        """Note that the wait has ended, for any reason."""
+        """Withdraw the demand of one waiting reader."""
         self._demand.end_wait()
 
     def find_next(
@@ -353,7 +353,7 @@ class LeaseBuffer:
             self._overrun_count = 0
 
     def _on_dropped(self, lease: Lease) -> list[Any] | None:
-        """Note that a lease leaves the buffer; return its records if it is decoded."""
+        """Subtract a lease that leaves the buffer; return its records if decoded."""
         self._demand.on_dropped(lease.count)
         self._fetch_sizes.pop(lease).add(0, self.clock())
         return None

@@ -34,8 +34,8 @@ class Lifecycle(ABC):
     can raise, are raised unchanged.
 
     Attributes:
-        owner: what the member belongs to, for messages: "consumer" or "worker".
-        state: what it does now.
+        owner: the member's user, for messages: "consumer" or "worker".
+        state: its place in the lifecycle.
         loop_guard: checks that a call is in the event loop that it was started in.
     """
 
@@ -190,7 +190,7 @@ class Lifecycle(ABC):
     # Background tasks that fail.
 
     def _handle_tasks_end(self, error: BaseException | None) -> None:
-        """Note the end of the background tasks, and the exception that ended them."""
+        """Record why the background tasks ended; an exception fails the member."""
         if isinstance(error, Exception):
             _log.error("a background task of the consumer failed", exc_info=error)
             self._record_crash("a background task of the consumer failed", error)

@@ -154,7 +154,7 @@ class MemberLog:
     def on_coordinator_response(
         self, request: Any, response: HeartbeatResponse | FindCoordinatorResponse
     ) -> None:
-        """Note whether the group coordinator is found and accepts heartbeats."""
+        """Begin or end the problems of the group coordinator."""
         now = self._clock()
         is_heartbeat = isinstance(request, Heartbeat)
         if response.error:
@@ -172,7 +172,7 @@ class MemberLog:
             self._heartbeats.on_success("", now)
 
     def on_metadata(self) -> None:
-        """Note the assigned partitions that have no leader."""
+        """Begin or end a problem for each topic with leaderless partitions."""
         now = self._clock()
         leaderless = self._machine.leaderless()
         for topic, count in leaderless.items():
@@ -192,7 +192,7 @@ class MemberLog:
         )
 
     def on_event(self, event: LeaderEvent) -> None:
-        """Note an event of a leader, if it is about a problem."""
+        """Begin or end the problem that an event of a leader is about."""
         match event:
             case MetadataStale(reason, is_logged):
                 if not is_logged:

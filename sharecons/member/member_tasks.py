@@ -239,7 +239,7 @@ class MemberTasks:
                 await self.telemetry.close()
 
     def on_tasks_ended(self) -> None:
-        """Note that the tasks have ended; end calls that wait for them."""
+        """Wake the calls that wait for the tasks, which have ended."""
         self._stopped = True
         self._changed.set()
 

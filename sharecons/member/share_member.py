@@ -67,8 +67,8 @@ class ShareMember(Lifecycle):
         application_metrics: the application's, which are pushed as well.
         new_listener: returns the listener of the buffer; called when it has connected.
         start_tasks: starts tasks of the user, which end with the member's.
-        check_before_joining: is awaited once the member has connected. What it raises
-            ends the start.
+        check_before_joining: is awaited once the member has connected. Its
+            exceptions end the start.
         buffer: the acquired records, once the member has connected.
         demand: decides how much is fetched, once the member has connected.
         configs: the configs of the group, once the member has connected.

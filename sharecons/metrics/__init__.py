@@ -8,7 +8,7 @@
 - `recorder`: collects what the consumer does, and computes the values.
 - `points`: the values at one time, as they are pushed to brokers (KIP-714).
 - `application_metrics`: metrics of the application, which are pushed as well.
-- `push_payload`: what one push contains; `otlp` encodes it.
+- `push_payload`: the contents of one push; `otlp` encodes them.
 """
 
 from sharecons.metrics.application_metrics import ApplicationMetric

@@ -114,7 +114,7 @@ def with_labels(
 
 
 def without_gauges(families: Iterable[MetricFamily]) -> list[MetricFamily]:
-    """Return the families that a process leaves when it ends: what it has counted."""
+    """Return the families of a process that remain after its end: its counters."""
     return [each for each in families if each.kind != "gauge"]
 
 

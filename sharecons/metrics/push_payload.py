@@ -1,4 +1,4 @@
-"""The payload of one push of client telemetry (KIP-714): what it has, and how large.
+"""The payload of one push of client telemetry (KIP-714): contents and size.
 
 A counter is pushed as its total, or with delta temporality as the difference since the
 last push that the broker has accepted. A push that is rejected or lost is contained in

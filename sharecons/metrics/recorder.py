@@ -204,7 +204,7 @@ class MetricsRecorder:
     # The application reads.
 
     def on_poll_started(self, reader: PollTimes, now: float) -> None:
-        """Note that a reader requests records.
+        """Count the start of a reader's poll.
 
         The first poll of a reader has no poll before it, so it counts for neither the
         time between polls nor the idle ratio.
@@ -215,7 +215,7 @@ class MetricsRecorder:
         self._last_poll = now
 
     def on_poll_ended(self, reader: PollTimes, now: float) -> None:
-        """Note that the reader has records, an error or no more time."""
+        """Count the end of a poll: with records, an error or a timeout."""
         if reader.ended != NEVER:
             in_poll = now - reader.started
             cycle = now - reader.ended
@@ -234,7 +234,7 @@ class MetricsRecorder:
         sent_at: float,
         now: float,
     ) -> None:
-        """Note a heartbeat, and a rebalance if it brings another assignment.
+        """Count a heartbeat, and a rebalance if the assignment has changed.
 
         The first assignment after a join counts too, even if it is empty.
         """
@@ -268,14 +268,14 @@ class MetricsRecorder:
     def on_acknowledge_response(
         self, acknowledgements: Acknowledgements, sent_at: float, now: float
     ) -> None:
-        """Note a response to a request, with acknowledgements or without."""
+        """Measure the latency of a request, if it had acknowledgements."""
         if acknowledgements and self.acknowledgement_latencies is not None:
             self.acknowledgement_latencies.observe(now - sent_at)
 
     def on_fetched(
         self, response: ShareFetchResponse, sent_at: float, now: float
     ) -> None:
-        """Note a fetch response.
+        """Count a fetch response and its records.
 
         A response without records changes neither the number nor the size of records
         per request; so it is in Kafka's client.
@@ -292,7 +292,7 @@ class MetricsRecorder:
             self._records_fetched += count
 
     def on_fetch_decoded(self, size: int, now: float) -> None:
-        """Note the bytes of a response's records."""
+        """Count the bytes of a response's records."""
         self._fetch_sizes.add(size, now)
         self._bytes_fetched += size
 
@@ -310,7 +310,7 @@ class MetricsRecorder:
     # Beyond the KIP.
 
     def on_released_unprocessed(self, records: int, last_deliveries: int) -> None:
-        """Note records that the application did not read before it closed.
+        """Count records that the application did not read before it closed.
 
         `last_deliveries` of them were on their last delivery.
         """

@@ -51,7 +51,7 @@ class GroupPair:
 async def describe_pair(
     admin: ShareGroupAdmin, source: str, target: str, direction: Direction | None
 ) -> GroupPair:
-    """Describe both groups; None as direction means the one of the source's type.
+    """Describe both groups; None means the direction of the source's type.
 
     Raises:
         ConfigurationError: both are the same group.

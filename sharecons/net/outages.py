@@ -129,17 +129,17 @@ class Outages:
         self._connections.add(connection)
 
     def on_response(self, broker: str, request: str) -> None:
-        """Note a response; this changes nothing while `failed` is empty."""
+        """End the broker's outage; only needed while `failed` is not empty."""
         if broker in self.failed:
             self._on_recovered(broker, request)
 
     def on_error(self, broker: str, request: str, error: BaseException) -> None:
-        """Note that a request failed, or was cancelled."""
+        """Begin an outage if the request failed because of its connection."""
         if isinstance(error, ConnectionFailedError):
             self._on_failure(broker, str(error), request, delay=LOST_DELAY)
 
     def on_lost(self, broker: str, error: BaseException) -> None:
-        """Note that a connection without a request in flight has ended."""
+        """Begin an outage: an idle connection has ended."""
         self._on_failure(broker, str(error), delay=LOST_DELAY)
 
     def check(self) -> float:

@@ -84,7 +84,7 @@ class ProblemLog:
         delay: float | None = None,
         **fields: Any,
     ) -> None:
-        """Note that a problem has begun, or lasts.
+        """Begin a problem, or extend it; log it when it is due.
 
         Args:
             since: when it began, if that is not now.
@@ -112,7 +112,7 @@ class ProblemLog:
         problem.logged_at = now
 
     def on_success(self, key: Hashable, now: float, text: str = "") -> Problem | None:
-        """Note that a problem has ended; return it, or None if there was none.
+        """End a problem, and log that; return it, or None if there was none.
 
         Args:
             text: the message, if it is not the usual one.
@@ -169,7 +169,7 @@ class ProblemLog:
 
 
 def _format(text: str, fields: dict[str, Any]) -> str:
-    """Return a problem as text: what it is about, its reason, and advice."""
+    """Return a problem as text: its subject, its reason, and advice."""
     about = [f"{name} {fields[name]}" for name in fields if name not in CAUSE]
     about = [f" ({', '.join(about)})"] if about else []
     cause = [f": {fields['reason']}"] if "reason" in fields else []

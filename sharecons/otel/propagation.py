@@ -93,7 +93,7 @@ class Propagation:
         return guarded(read, fail)
 
     def inject(self, headers: Headers, context: Context) -> Headers:
-        """Return the headers with this context instead of the one that they have."""
+        """Return the headers with this context instead of their own."""
 
         def write() -> Headers:
             propagator = self._current

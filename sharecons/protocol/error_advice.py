@@ -1,7 +1,7 @@
 """Advice for errors that brokers return again and again, by request.
 
-The client retries these errors by itself. Advice is for an error that lasts: what to
-change, or where the cause is recorded.
+The client retries these errors by itself. Advice is for an error that lasts: a
+setting to change, or the place where the cause is recorded.
 """
 
 from collections.abc import Mapping

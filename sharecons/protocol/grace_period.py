@@ -33,12 +33,12 @@ class GracePeriod:
         self._periods: dict[str, tuple[float, float]] = {}
 
     def on_accepted(self, broker: str) -> None:
-        """Note that a broker has accepted the client, and the client the broker."""
+        """End the broker's period; both sides have accepted each other."""
         self._was_accepted = True
         self._periods.pop(broker, None)
 
     def on_rejected(self, broker: str, now: float, until: float = -math.inf) -> bool:
-        """Note a rejection by or of a broker; return whether to try again.
+        """Begin or continue the broker's period; return whether to try again.
 
         False if no broker has ever accepted the client: its configuration is wrong.
 

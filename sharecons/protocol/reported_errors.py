@@ -29,7 +29,7 @@ class ReportedErrors:
         self._held: tuple[Error, float] | None = None
 
     def begin(self, topic: str, code: int, source: Source) -> bool:
-        """Note an error; return whether it must be raised."""
+        """Add an error; return whether it must be raised."""
         # A group has one authorization, for all of its topics.
         where = "" if code == Code.GROUP_AUTHORIZATION_FAILED else topic
         sources = self._sources.setdefault((where, code), set())
@@ -46,19 +46,19 @@ class ReportedErrors:
         )
 
     def end_fetch_errors(self, share_partition: SharePartition) -> None:
-        """Note that a partition was fetched."""
+        """End the errors of a partition, which was fetched."""
         self._keep(lambda topic, source: source != share_partition)
 
     def end_metadata_errors(self, topic: str) -> None:
-        """Note that a topic's metadata has changed."""
+        """End the metadata errors of a topic, whose metadata has changed."""
         self._keep(lambda named, source: source is not METADATA or named != topic)
 
     def keep_only(self, assigned: Collection[SharePartition]) -> None:
-        """Note an assignment: errors of partitions that come back are raised again."""
+        """End errors of unassigned partitions, so that they can be raised again."""
         self._keep(lambda topic, source: source is METADATA or source in assigned)
 
     def clear(self) -> None:
-        """Note a new subscription: all errors are raised again."""
+        """End all errors: a new subscription raises them again."""
         self._sources.clear()
         self._held = None
 

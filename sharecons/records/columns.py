@@ -41,7 +41,7 @@ class Columns:
     Attributes:
         rows: the number of records.
         headers: the number of headers of all records.
-        data: what positions refer to: the response's batches, or their decompressed
+        data: the bytes of all positions: the response's batches, or their decompressed
             records.
         keys, values: two int64 per record, its start and end in `data`.
         has_key, has_value: one byte per record, 0 for null.

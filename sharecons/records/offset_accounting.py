@@ -35,7 +35,7 @@ Range = tuple[int, int]
 
 
 class Undecodable(NamedTuple):
-    """Acquired offsets whose bytes are damaged, and what is wrong with them."""
+    """Acquired offsets whose bytes are damaged, and the damage as text."""
 
     first_offset: int
     last_offset: int

@@ -56,8 +56,8 @@ class OffsetSet:
         return parts
 
     def add(self, first: int, last: int) -> None:
-        # Joins adjacent ranges too: from the one that ends just before the new range
-        # to the one that starts just after it.
+        # Joins adjacent ranges as well: from a range that ends just before the new
+        # range to a range that starts just after it.
         low = bisect_left(self._lasts, first - 1)
         high = bisect_right(self._firsts, last + 1)
         if low < high:

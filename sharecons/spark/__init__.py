@@ -13,7 +13,7 @@ order:
 - The acquired offsets: `ledger`, `loads`; `ledger_store`, `store`,
   `history`, `entries` (their files); `storage`, `local_storage`, `remote_storage`,
   `load_lock`.
-- What the exporter reads of them: `finished_mark`, `backlog`.
+- Files that the exporter reads: `finished_mark`, `backlog`.
 - Tasks: `tasks`, `pickling`, `fetching`, `fetch_thread`, `arrow`.
 - Outcomes: `outcomes`, for `foreachBatch`.
 

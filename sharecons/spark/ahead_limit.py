@@ -89,7 +89,7 @@ class AheadLimit:
         return self.planned_until + self.size - ledger_end
 
     def on_planned(self, position: int, now: float) -> None:
-        """Note that Spark has planned up to a position; can be repeated."""
+        """Record up to which position Spark has planned; can be repeated."""
         self._is_known = True
         if position > self.planned_until:
             self._count += position - self.planned_until
@@ -97,7 +97,7 @@ class AheadLimit:
             self.planned_until = position
 
     def on_finished(self, position: int, now: float) -> None:
-        """Note that the batches up to a position have finished; can be repeated."""
+        """Adapt the limit after batches up to a position; can be repeated."""
         self._is_known = True
         # Replayed batches are planned by an earlier process.
         self.planned_until = max(self.planned_until, position)

@@ -108,14 +108,14 @@ class Driver:
             return self._ledger.ranges_between(start, end)
 
     def mark_planned(self, position: int) -> None:
-        """Note that Spark has planned up to a position, and acquire more."""
+        """Record up to which position Spark has planned, and acquire more."""
         with self._changed:
             self._reset_idle_if_full()
             self._ahead.on_planned(position, time.monotonic())
         self._run_in_member_thread(self._acquirer.wake)
 
     def mark_finished(self, position: int) -> None:
-        """Note that the batches up to a position have finished, and acquire more."""
+        """Record up to which position batches have finished, and acquire more."""
         with self._changed:
             self._reset_idle_if_full()  # until now: this can make room
             self._ahead.on_finished(position, time.monotonic())

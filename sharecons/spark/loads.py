@@ -75,7 +75,7 @@ class Loads:
         return len(self._loads)
 
     def begin(self, load_id: str, start: int, position: int) -> None:
-        """Note that a load acquires, starting at `position`.
+        """Open a span of a load, which acquires from `position`.
 
         `start` is ignored for a load that was begun before.
         """
@@ -90,7 +90,7 @@ class Loads:
             self._loads[load_id] = load.with_span_closed(position)
 
     def complete(self, load_id: str, position: int) -> None:
-        """Note that a load is complete; its open span ends at a position."""
+        """Complete a load, and close its open span at a position."""
         self._loads[load_id] = replace(
             self._loads[load_id].with_span_closed(position), is_complete=True
         )

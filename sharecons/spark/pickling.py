@@ -17,7 +17,7 @@ __all__ = ["Reduced", "reduce_for_workers"]
 T = TypeVar("T")
 
 Reduced = tuple[Callable[..., T], tuple[Any, ...]]
-"""What `__reduce__` returns."""
+"""The result of `__reduce__`."""
 
 
 def reduce_for_workers(kind: type[T], state: Mapping[str, Any]) -> Reduced[T]:

@@ -154,7 +154,7 @@ class AvailableNowTarget:
                 self.expected_end += missing
 
     def mark_acquired(self, ranges: Iterable[AcquiredRange]) -> None:
-        """Note that the query has acquired these ranges."""
+        """Forget the partitions whose end these acquired ranges have reached."""
         for each in ranges:
             partition = TopicPartition(each.topic, each.partition)
             if each.last_offset + 1 >= self._end_of(partition):
@@ -163,7 +163,7 @@ class AvailableNowTarget:
     def mark_progress(
         self, group_offsets: Mapping[TopicPartition, GroupOffset]
     ) -> None:
-        """Note the group's current offsets."""
+        """Forget the partitions whose end the group's offsets have reached."""
         for partition in group_offsets.keys() & self._ends.keys():
             each = group_offsets[partition]
             if each.lag == 0 or (each.start_offset or 0) >= self._end_of(partition):

@@ -116,13 +116,13 @@ class ReceiverCapacity:
         self._shown = 1
 
     def on_requested(self) -> None:
-        """Note that the receiver requests a task."""
+        """Raise the capacity if the receiver requests one more than it runs."""
         self._shown = max(self._shown, self.running + 1)
 
     def on_given(self) -> None:
-        """Note that it has received a task."""
+        """Count a task that the receiver has received."""
         self.running += 1
 
     def on_ended(self) -> None:
-        """Note that a task has ended, or is dropped."""
+        """Subtract a task that has ended or was dropped."""
         self.running -= 1

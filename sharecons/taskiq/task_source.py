@@ -1,8 +1,8 @@
 """Takes records for taskiq's receiver, keeps their locks, and acknowledges them.
 
 Records are fetched only when the receiver requests a message, and no more than it
-can run. What a fetch brings beyond that (with several brokers, each can return some)
-is taken from the member's buffer immediately, so that its locks are renewed.
+can run. With several brokers, each can return some, so a fetch can bring more. The
+source takes them from the member's buffer immediately, so that their locks are renewed.
 
 Each record that is taken has one of these ends: accepted by its message's `ack`,
 released, rejected since it has no value, or lost with its lock. It is released if the

@@ -4,9 +4,9 @@ Theory of operation
 -------------------
 A health port responds in a thread of its own, so that it also responds while a handler
 blocks the event loop. Other threads cannot look at records that the event loop changes.
-So a task in the event loop looks once a second (`look`), and leaves what it has found
-as a tuple. What must be known while the event loop is blocked is read by any thread:
-the connection, the time since the event loop ran.
+So a task in the event loop looks once a second (`look`), and leaves its findings as a
+tuple. Any thread reads two facts by itself, since the event loop can be blocked: the
+connection, and the time since the event loop ran.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ class Condition(NamedTuple):
 
     Attributes:
         name: "stuck-handler", for example; see `HealthPolicy`.
-        text: what it is about, and what to do.
+        text: its subject, and what to do.
     """
 
     name: str

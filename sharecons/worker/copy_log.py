@@ -55,7 +55,7 @@ class CopyLog:
         self._no_write = ProblemLog(self._log, NO_WRITE)
 
     def on_failure(self, topic: str, error: BaseException, item: WorkItem) -> None:
-        """Note that a copy of a record was not written to `topic`."""
+        """Begin or extend the problem of `topic`: a copy was not written."""
         failing = self._failing.setdefault(topic, set())
         failing.add(item)
         problems = self._no_topic if _is_missing(error) else self._no_write
@@ -69,7 +69,7 @@ class CopyLog:
         )
 
     def on_written(self, topic: str, item: WorkItem) -> None:
-        """Note that a copy was written; this is quick while none has failed."""
+        """End the problem of `topic`; this is quick while no copy has failed."""
         if not self._failing or topic not in self._failing:
             return
         now = self._clock()

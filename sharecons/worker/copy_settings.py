@@ -120,7 +120,7 @@ class Finding(NamedTuple):
 
     Attributes:
         wanted: a value with which they are not.
-        why: what happens, as the end of a sentence.
+        why: the consequence, as the end of a sentence.
         is_certain: copies are lost, or never written, while everything works. Otherwise
             it depends: on how long the worker stands still, or how many copies wait.
     """
@@ -155,7 +155,7 @@ def find_problems(
     """Return the settings of an existing topic with which copies are lost.
 
     Args:
-        configs: the ones in CONFIGS that can be read.
+        configs: of CONFIGS, those the client is allowed to read.
         replicas: of the partition that has the fewest; 0 if it is not known.
         sources: the topics that the worker consumes.
     """

@@ -207,7 +207,7 @@ def read_redrive_mark(headers: Headers) -> RedriveMark | None:
 
 
 def without_origin(headers: Headers) -> Headers:
-    """Return a record's headers without the ones that this module writes or reads."""
+    """Return a record's headers without the headers of this module."""
     return tuple(
         (name, value) for name, value in headers if not name.startswith((OWN, BROKER))
     )

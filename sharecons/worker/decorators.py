@@ -138,8 +138,8 @@ class HandlerDecorators(ABC, Generic[KeyT, ValueT]):
             @worker.handler("orders", "orders-eu", dead_letter="orders.dead")
             async def charge(record: Record) -> None: ...
 
-        The decorator returns the function unchanged, so that tests can call it. What is
-        not given comes from the worker.
+        The decorator returns the function unchanged, so that tests can call it.
+        Arguments that are not given have the worker's values.
 
         Args:
             topics: names of topics, or lists of names.

@@ -49,7 +49,8 @@ class Handler(Generic[KeyT, ValueT]):
             group_id="billing",
         )
 
-    What is not given comes from the worker. To type checkers, KeyT and ValueT are the
+    Arguments that are not given have the worker's values. To type checkers, KeyT and
+    ValueT are the
     types that the worker's deserializers must return: Any if the handler has its own.
 
     Args:

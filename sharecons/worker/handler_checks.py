@@ -19,7 +19,7 @@ def check_handler(handler: object, argument: str = "record") -> Callable[[Any], 
     """Return the handler if it can be called with one argument.
 
     Args:
-        argument: what it is called with, for the message.
+        argument: its argument, for the message.
 
     Raises:
         ConfigurationError: calling it would fail, or would run nothing.

@@ -64,8 +64,8 @@ async def within(
             if decides or anyio.current_time() < deadline:
                 raise
             failure = error
-    # Even if the handler has caught its cancellation and returned: what it has done
-    # until then is not known.
+    # Even if the handler has caught its cancellation and returned: it can have
+    # skipped any part of its work.
     try:
         if anyio.current_time() >= deadline:
             raise took_too_long(timeout) from failure

@@ -49,7 +49,7 @@ class HandlerBatch(Sequence[Record[KeyT, ValueT]], Generic[KeyT, ValueT]):
         self._indexes: dict[int, int] | None = None
 
     def fail(self, record: Record[KeyT, ValueT], error: Exception) -> None:
-        """Note that a record failed, as if a handler had raised `error` for it.
+        """Fail a record of the batch, as if a handler had raised `error` for it.
 
         `error` can be a `Retry`, `Reject` or `DeadLetter`.
 

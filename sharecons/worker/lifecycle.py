@@ -94,7 +94,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
                 of a topic would lose records.
             Error: why the worker cannot start, or the error that ended it.
             ConsumerStateError: it was started before.
-            Exception: what a handler raised, with `stop_on_error`.
+            Exception: a handler's exception, with `stop_on_error`.
         """
         self._begin()
         raise_error(await self._run(_do_nothing))

@@ -29,12 +29,12 @@ class LoopWatch:
         self._thread = 0
 
     def beat(self) -> None:
-        """Note that the event loop runs; call this twice a second in it."""
+        """Record that the event loop runs; call this in it twice a second."""
         self._last = self._clock()
         self._thread = threading.get_ident()
 
     def end(self) -> None:
-        """Note that no more beats follow."""
+        """Stop the watch: no beats follow."""
         self._last = None
 
     @property

@@ -33,7 +33,7 @@ ADVICE: Final = (
     "raise share.record.lock.duration.ms, and do not block the event loop, in which "
     "the worker renews locks"
 )
-"""What helps if a handler takes longer than the lock of its record."""
+"""Advice if a handler takes longer than the lock of its record."""
 
 
 class WorkerMembership:
@@ -114,7 +114,7 @@ class WorkerMembership:
     def check_before_joining(self, check: CheckBeforeJoining) -> None:
         """Let the member await `check` once it has connected, before it joins.
 
-        What this raises ends the start.
+        An exception ends the start.
         """
         self.member.check_before_joining = check
 

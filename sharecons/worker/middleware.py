@@ -20,8 +20,8 @@ class CallNext(Protocol):
         """Call it; await this once.
 
         Raises:
-            Exception: what the handler has raised, even if an inner middleware caught
-                it, or what an inner middleware has raised.
+            Exception: the handler's exception, even if an inner middleware caught
+                it, or the exception of an inner middleware.
             RuntimeError: it was called before, or the middleware has ended.
         """
         ...
@@ -37,11 +37,11 @@ class Attempt(Generic[KeyT, ValueT]):
         record: the record that the handler receives.
         number: the number of the attempt; 1 is the first.
         handler: the name of the handler.
-        outcome: what becomes of the record. None until the handler has ended, and after
-            a cancellation. It is known before it is carried out, and changes if other
-            middleware raises another exception, or if the worker stops meanwhile.
-            `LockLost` if the handler was cancelled because the record's lock ended.
-            Its `error` is None once all middleware has ended.
+        outcome: the decision about the record. None until the handler has ended, and
+            after a cancellation. It is known before it is carried out, and changes if
+            other middleware raises another exception, or if the worker stops meanwhile.
+            `LockLost` if the handler was cancelled because the record's lock ended. Its
+            `error` is None once all middleware has ended.
     """
 
     __slots__ = ("handler", "number", "outcome", "record")

@@ -243,7 +243,7 @@ class _CallNext:
     """The `call_next` of one middleware.
 
     Attributes:
-        error: what it has raised.
+        error: its exception.
         has_begun, is_running: whether it was called, and whether it has not ended.
         is_closed: the middleware has ended.
     """

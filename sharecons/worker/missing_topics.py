@@ -22,7 +22,7 @@ class MissingTopicsWatch:
         self._since: dict[str, float] = {}
 
     def look(self, now: float) -> None:
-        """Note which topics are missing now; call this once a second."""
+        """Measure how long topics are missing; call this once a second."""
         self._since = {name: self._since.get(name, now) for name in self._names()}
 
     def problem(self, now: float) -> str | None:

@@ -28,12 +28,12 @@ class OutcomeEvent(Generic[KeyT, ValueT]):
     Attributes:
         record: the record that the handler receives; with bytes as key and value if it
             could not be deserialized.
-        outcome: what becomes of the record.
+        outcome: the decision about the record.
         attempt: the number of the last attempt; 1 is the first.
         seconds: the time of the handler with its middleware. None if the outcome does
             not follow from a call: the record's lock is lost, it moves to a retry topic
             while it waits, it cannot be deserialized, or the worker ends.
-        error: what the handler, its middleware or a deserializer raised. None for
+        error: the exception of handler, middleware or deserializer. None for
             `Retry`, `Reject` and `DeadLetter`, and for an outcome that follows from no
             new exception.
     """

@@ -103,7 +103,7 @@ class RetryTopics:
     def topic_for(self, delay: float) -> str:
         """Return the topic for a record that is due after `delay` seconds.
 
-        This is the one with the shortest delay that is long enough, or the longest one.
+        Its delay is the shortest that is long enough, or the longest of all.
         """
         fitting = (each for each in self._topics if delay <= STRETCH * each.delay)
         return next(fitting, self._topics[-1]).topic

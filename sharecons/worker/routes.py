@@ -15,7 +15,7 @@ __all__ = ["Route", "Routes"]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Route:
-    """A handler, and all that is specific to its records.
+    """A handler, with the parts that only its records use.
 
     Attributes:
         settings: decide about its records; no other route has this object.

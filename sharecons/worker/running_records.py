@@ -2,8 +2,8 @@
 
 A process that ends by a signal or by `os._exit` cannot log which records it processed.
 So the supervisor of `sharecons run` gives each of its processes a file, which the
-worker maps into its memory: writing there takes no system call, and what was written
-survives the process.
+worker maps into its memory: writing there takes no system call, and outlives the
+process.
 
 The first line of the file has the names of the topics. Behind it, each slot of
 the worker has an entry: the number of records in its call, and the positions of the
@@ -70,13 +70,13 @@ class RunningRecords:
         return self._free.pop() if self._free else self._unread
 
     def end_entry(self, entry: int) -> None:
-        """Note that a slot has ended."""
+        """Free the entry of a slot that has ended."""
         if entry != self._unread:
             self.clear(entry)
             self._free.append(entry)
 
     def write(self, entry: int, items: Sequence[WorkItem]) -> None:
-        """Note that a call with these records begins; it replaces the one before."""
+        """Write the records of a call that begins, in place of the last call's."""
         if len(items) != 1:
             self._write_all(entry, [item.record for item in items])
             return
@@ -93,11 +93,11 @@ class RunningRecords:
         )
 
     def clear(self, entry: int) -> None:
-        """Note that a slot makes no call."""
+        """Write that a slot makes no call."""
         COUNT.pack_into(self._memory, entry, 0)
 
     def set_threads(self, arguments: Iterable[Any]) -> None:
-        """Note the records of cancelled calls that go on in threads.
+        """Write the records of cancelled calls that go on in threads.
 
         Args:
             arguments: of their handlers: records, or batches of records.

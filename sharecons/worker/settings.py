@@ -44,7 +44,7 @@ class HandlerDefaults(TypedDict, total=False):
         dead_letter: where records are written after their last attempt: a
             `DeadLetterQueue`, or the name of its topic. No topic that the worker
             consumes.
-        on_deserialization_error: what becomes of a record that a deserializer cannot
+        on_deserialization_error: the outcome of a record that a deserializer cannot
             read: "dead_letter" (rejected without a dead-letter queue), "reject",
             "release".
         key_order: process records with one key one after the other. This holds in this
@@ -70,7 +70,7 @@ class HandlerDefaults(TypedDict, total=False):
 class HandlerOptions(HandlerDefaults, total=False):
     """All keyword arguments of `Handler` except deserializers.
 
-    What is not given comes from the worker.
+    Arguments that are not given have the worker's values.
 
     Attributes:
         concurrency: how many calls of this handler run at a time; without it, only the
@@ -155,7 +155,7 @@ class WorkerSettings(HandlerDefaults, MemberOptions, total=False):
             each outcome of a record, even without a call of the handler.
         on_acknowledged: called with the results (`AcknowledgeResult`) of
             acknowledgements: whether a broker has confirmed an outcome. A plain
-            function; what it raises is logged.
+            function; its exceptions are logged.
     """
 
     concurrency: int
@@ -186,7 +186,7 @@ def check_names(owner: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Check that every keyword argument exists.
 
     Args:
-        owner: what is called, for the message.
+        owner: the called function, for the message.
         given: the names of the arguments.
         known: the names that exist.
 

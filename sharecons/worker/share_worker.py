@@ -266,9 +266,9 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
     def origin(self, record: Record[Any, Any]) -> Origin:
         """Return which record of the source topic this is.
 
-        For a record of a retry topic, this is the one that failed before. A record that
-        is delivered twice has the same topic, partition and offset here, even if it
-        moved to a retry topic in between.
+        For a record of a retry topic, this is the record that failed before. A record
+        that is delivered twice has the same topic, partition and offset here, even if
+        it moved to a retry topic in between.
         """
         if record.topic in self._registry.routes.retry_topics:
             state = read_retry_state(record.headers)

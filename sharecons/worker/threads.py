@@ -40,7 +40,7 @@ class AbandonedThread:
     """One call in a thread.
 
     Attributes:
-        argument: what the function was called with: a record or a batch.
+        argument: the function's argument: a record or a batch.
         began: when it was called, on the clock of `anyio.current_time()`.
         since: when the call was cancelled, on this clock.
     """

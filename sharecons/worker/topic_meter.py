@@ -117,7 +117,7 @@ class TopicMeter:
 
         Args:
             record: as the broker delivered it.
-            clock_offset: what the wall clock is ahead of the clock of `now`.
+            clock_offset: seconds from the clock of `now` to the wall clock.
         """
         self.accepted.observe(seconds)
         left = record.lock_deadline - now  # -inf if the lock is lost

@@ -19,6 +19,6 @@ class Log:
             self.end += size
 
     def read(self, offset, max_batches=1000):
-        """Return whole batches from the one that contains the offset."""
+        """Return whole batches, beginning with the offset's batch."""
         batches = [batch for batch in self.batches if batch.last_offset >= offset]
         return batches[:max_batches]

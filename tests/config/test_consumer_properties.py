@@ -54,7 +54,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 class Noted(FromProperties):
-    """Notes the arguments with which it is made; it is no consumer."""
+    """Keeps the arguments of its constructor; it is no consumer."""
 
     def __init__(self, *topics: Any, **arguments: Any) -> None:
         self.topics = topics

@@ -80,7 +80,7 @@ class Reading:
     """Tasks that read one consumer until `total` records were read.
 
     Args:
-        verb: what each task does with a record; None in implicit mode.
+        verb: each task's acknowledgement of a record; None in implicit mode.
         seconds: how long a task processes each record.
     """
 

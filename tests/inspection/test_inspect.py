@@ -62,7 +62,7 @@ async def test_inspection_matches_what_the_consumer_acknowledged(
             elif record.offset >= 90:
                 record.release()
         await settled(consumer)
-        # Others are held meanwhile, and what was released comes again.
+        # Others are held meanwhile, and released records come again.
         inspection = await inspect_group(admin, queue.group, source=source)
 
     inside, _ = only(inspection)

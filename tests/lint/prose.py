@@ -16,6 +16,8 @@ import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
+CLAUSE = "a noun as the subject; no clause with what"
+
 # A pattern for text in any file, and what to write in its place.
 PROSE = {
     r"\b(?:no|some)body\b": "name the task, client or broker",
@@ -53,6 +55,13 @@ PROSE = {
     r"\banswer(?:s|ed|ing)?\b": "response, responds, returns",
     r"\bask(?:s|ed|ing)?\b": "request, send, read, check",
     r"\b(?:ours|theirs|said)\b": "name the thing; the noun or the value",
+    # A clause as a subject, or as a description; questions are fine, "what to do" too.
+    r"(?-i:(?:^(?:[-*|] *|#: )?|[.;:!)|] |\"\"\"|\*\*)What)\b(?![^.]*\?)": CLAUSE,
+    r"(?<!Settings)[;:] what\b(?! to\b)": CLAUSE,
+    r"\b(?:and|but|so|since|because|while|until|if|that|than) what"
+    r" (?:is|are|was|were|has|have|follows|belongs)\b": CLAUSE,
+    r"\bthe ones? (?:that|which|who|in|of|with)\b": "repeat the noun",
+    r"(?-i:\bNote (?:that|how))\b": "state the fact; record, count, remember",
 }
 
 # The start of a docstring, and what to write in its place.
@@ -65,6 +74,7 @@ DOCSTRING_STARTS = {
     r"Has it\b|Have (?:it|the|a)\b": "the verb itself",
     r"What\b|Who\b|Whom\b|Whether\b|Of\b": "start with a noun or a verb",
     r"Name apart\b": "Separate",
+    r"Notes?\b": "Record, Count, Remember, Begin, End",
 }
 
 # The same for comments, where a clause is no sentence.

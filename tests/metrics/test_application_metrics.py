@@ -1,4 +1,4 @@
-"""Metrics of the application: what can be registered, and what is read of them."""
+"""Metrics of the application: registering them, and reading them."""
 
 import math
 from typing import Any

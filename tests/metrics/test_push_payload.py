@@ -1,4 +1,4 @@
-"""The payloads of client telemetry: what is selected, how totals are counted, sizes."""
+"""The payloads of client telemetry: selected metrics, totals, sizes."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

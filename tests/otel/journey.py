@@ -48,7 +48,7 @@ def check_journey(
     dead: str,
     producer_as_parent: bool = False,
 ) -> None:
-    """Check every span after the one that has sent the record, and every link."""
+    """Check every span after the span that sent the record, and every link."""
     sends = [span for span in recorded.named(f"send {source}") if span is not sent]
     assert 1 == len(sends), "the redrive"
     redriven = sends[0]

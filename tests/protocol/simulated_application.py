@@ -64,7 +64,7 @@ class HeldLease:
 
 
 class Application:
-    """The application: what it has acknowledged, and the results that it received."""
+    """The application: its acknowledgements, and the results that it received."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker

@@ -1,4 +1,4 @@
-"""Releases with a delay: what a leader sends for them, and when."""
+"""Releases with a delay: the requests that a leader sends for them, and when."""
 
 import math
 from collections.abc import Iterator

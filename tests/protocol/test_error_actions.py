@@ -17,7 +17,7 @@ TABLES = {
 }
 
 # "Supported errors" of ShareGroupHeartbeatResponse, ShareFetchResponse and
-# ShareAcknowledgeResponse; where those files list nothing, what other clients do.
+# ShareAcknowledgeResponse; where those files list nothing, other clients' actions.
 # ProduceResponse: the actions of Kafka's idempotent producer.
 EXPECTED: dict[str, dict[ErrorAction, set[Code]]] = {
     "HEARTBEAT": {

@@ -110,7 +110,7 @@ def test_invalid_body_at_the_end_is_undecodable(body, last):
 
 
 def test_invalid_record_is_found_if_the_batch_end_is_not_acquired():
-    longer = b"\x14\0\0\0\x01\x02v\0"  # than what is left of the batch
+    longer = b"\x14\0\0\0\x01\x02v\0"  # than the rest of the batch
     decoded = decode_payload(
         batch_with_body(longer, last_offset_delta=5) + THIRD, [(0, 0, 1)]
     )

@@ -105,7 +105,7 @@ def hazards_of(seed: int) -> Hazards:
 
 
 class BrokenError(Exception):
-    """An exception whose constructor does not call the one of its base class."""
+    """An exception whose constructor does not call its base class."""
 
     def __init__(self, code: int) -> None:
         self.code = code

@@ -296,7 +296,7 @@ class History:
         await life.end(how)
 
     def _note_last_deliveries(self, life: Life) -> None:
-        """Note the records of a life that no other one receives after it is killed."""
+        """Remember the records that end with a killed life: their last delivery."""
         limit = self._delivery_limit
         member = life.worker.member_id
         try:

@@ -124,7 +124,7 @@ class Journal:
         self._closed: set[int] = set()
 
     def receive(self, delivery: Delivery, record: Record[Any, Any]) -> None:
-        """Note that a worker has received a delivery.
+        """Enter a delivery that a worker has received.
 
         A broker stores a delivery count with the partition's next acknowledgement. So
         after a lost connection, a record can come again with the same count.
@@ -133,7 +133,7 @@ class Journal:
         self.lost.pop(delivery, None)
 
     def lose(self, delivery: Delivery) -> None:
-        """Note that a worker has noticed a lost lock.
+        """Enter a lost lock that a worker has noticed.
 
         It notices the loss of an earlier delivery, perhaps with the same count, when it
         receives the record again.
@@ -150,7 +150,7 @@ class Journal:
 
     @contextmanager
     def calling(self, delivery: Delivery, number: int) -> Iterator[None]:
-        """Note that the handler of a record runs."""
+        """Enter a call of a handler, and find overlaps, until the block ends."""
         key = delivery.life, delivery.at
         if delivery.life not in self._closed:
             self.calls[number] += 1
@@ -163,7 +163,7 @@ class Journal:
             self._running.discard(key)
 
     def end(self, delivery: Delivery, number: int, how: str) -> None:
-        """Note how a call ended; no await must follow until the handler's end."""
+        """Enter the end of a call; no await must follow until the handler's end."""
         if delivery.life in self._closed:
             return
         self.ends[how] += 1
@@ -176,7 +176,7 @@ class Journal:
             self.rejected[delivery] = number
 
     def undo(self, delivery: Delivery) -> None:
-        """Note that a handler has failed in its middleware, after it returned."""
+        """Remove a handler's success, since its middleware failed afterwards."""
         self.returned.pop(delivery, None)
         self.done_at.pop(delivery, None)
 

@@ -142,7 +142,7 @@ class Hooks:
         return self._calls % 11
 
     def on_outcome(self, event: OutcomeEvent[Any, Any]) -> None:
-        """Note the outcome of a record in the journal; raise for some of them."""
+        """Enter the outcome of a record in the journal; raise for some of them."""
         record, outcome = event.record, event.outcome
         delivery = delivery_of(self._life, record)
         if isinstance(outcome, Rejected) and is_unreadable(number_of(record)):
@@ -179,7 +179,7 @@ class Life:
 
     Attributes:
         ended: is set when `run` has returned.
-        failure: what `run` has raised.
+        failure: the exception of `run`.
         start_error: why the worker has not started.
         began, ended_at: when it began to start, and when `run` has returned.
     """
@@ -238,7 +238,7 @@ class Life:
         self._note_received()
 
     def _note_received(self) -> None:
-        """Note the deliveries that the worker receives from its member."""
+        """Enter all deliveries that the worker takes in the journal."""
         access = self.worker._access
         take = access.take
 

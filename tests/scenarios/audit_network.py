@@ -115,7 +115,7 @@ class AuditNetwork:
         self.losses.append(anyio.current_time())
 
     def on_response(self, data: bytes, port: int) -> None:
-        """Note the deliveries of a response that has arrived at the client."""
+        """Enter the deliveries of a response that has arrived at the client."""
         if self.is_killed or int.from_bytes(data[4:6], "big") != SHARE_FETCH:
             return
         now = anyio.current_time()

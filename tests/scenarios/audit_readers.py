@@ -66,7 +66,7 @@ class ConsumerJournal:
             self.seen.setdefault(delivery_of(life, record), anyio.current_time())
 
     def finish(self, life: int, record: Record[Any, Any]) -> None:
-        """Note that a record is processed."""
+        """Enter a record that is processed."""
         if life in self._closed:
             return
         delivery = delivery_of(life, record)
@@ -75,7 +75,7 @@ class ConsumerJournal:
         self.check_lock(life, record)
 
     def check_lock(self, life: int, record: Record[Any, Any]) -> None:
-        """Note that the lock of a processed record has ended before its accept."""
+        """Enter a lost lock if a processed record's lock ended before its accept."""
         delivery = delivery_of(life, record)
         if delivery in self.done and (not record.held or record.lock_remaining < CLEAR):
             self.lost.add(delivery)

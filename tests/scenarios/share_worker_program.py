@@ -9,7 +9,7 @@ handler that starts, `end` one that succeeds, `accepted` a confirmed accept (whi
 no number, and the origin is unknown). Lines are written immediately, so that a killed
 process loses none.
 
-What a handler does depends on the number: see `RecordPlan`.
+A handler chooses its action by the number: see `RecordPlan`.
 """
 
 import faulthandler

@@ -172,7 +172,7 @@ class Run:
             self._journal.counts["cancelled"] += 1
             raise
         error = failure(int(record.value))
-        # No await follows: what the journal has is what the worker gets.
+        # No await follows, so the worker receives the result in the journal.
         self._journal.on_ended(record, origin, error)
         if error is not None:
             raise error

@@ -30,7 +30,7 @@ def download_jars(name: str, artifacts: Sequence[str]) -> list[Path]:
     """Return the paths of the jars; the first call downloads them.
 
     Args:
-        name: what these are the jars of.
+        name: of the package that has these jars.
 
     Raises:
         LaunchError: neither Maven nor jgo could download them.

@@ -11,7 +11,7 @@ class MemoryStorage(Storage):
     """Files in a dict.
 
     Attributes:
-        fault: what happens to the next file that is created.
+        fault: the fault of the next file that is created.
         removals_left: how many files are removed before the process is killed.
     """
 

@@ -221,7 +221,7 @@ HEARTBEATS = [
 @pytest.mark.parametrize("marker", range(0x80, 0x100))
 @pytest.mark.parametrize("after", ["00 00", "ffffffff0f", "02"])
 def test_null_assignment_has_nothing_after_it(entity, read, marker, after):
-    """Any negative number means null; what follows is not read as an assignment."""
+    """Any negative number means null; no assignment is read after it."""
     null = with_null(entity, ("assignment",))
     assert null.endswith(from_hex("ff 00"))
     same = null[:-2] + bytes((marker, 0))

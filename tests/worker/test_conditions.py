@@ -1,4 +1,4 @@
-"""The conditions of a worker: what is wrong with it, in words."""
+"""The conditions of a worker: its problems in words."""
 
 import threading
 from typing import Any

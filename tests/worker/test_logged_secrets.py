@@ -53,7 +53,7 @@ class Output(logging.Handler):
         parts = [record.levelname, record.getMessage(), repr(vars(record))]
         if record.exc_info and record.exc_info[1] is not None:
             lines = traceback.format_exception(record.exc_info[1])
-            # The source of this file is in tracebacks; what it says is no secret.
+            # The source of this file is in tracebacks; its text is no secret.
             parts += [line for line in lines if "  File " not in line]
         self.texts.append("\n".join(parts))
 

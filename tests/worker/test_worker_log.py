@@ -1,4 +1,4 @@
-"""Log lines of a worker: what became of each record, and what its threads do."""
+"""Log lines of a worker: outcomes of records, and its threads."""
 
 import json
 import threading

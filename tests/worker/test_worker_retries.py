@@ -108,7 +108,7 @@ async def test_record_that_would_stall_its_partition_moves_to_the_retry_topic(
 async def test_window_that_changes_is_followed_within_a_minute(
     broker: EmbeddedBroker, window_after: int, moved: int
 ) -> None:
-    """Twenty records a second follow the one that waits for 30 s: 600 in all."""
+    """Twenty records a second follow a record that waits for 30 s: 600 in all."""
 
     async def fail_first(record: Record[Any, Any]) -> None:
         if record.value == b"0" and record.topic == "orders":

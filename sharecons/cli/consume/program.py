@@ -36,7 +36,7 @@ class ConsumeOptions:
     """Settings of the command.
 
     Attributes:
-        action: what happens to a record that was written.
+        action: the acknowledgement of a record that was written.
         max_records: how many to consume; math.inf for no limit.
         silence: seconds without a record after which the command ends.
         reject_on_error: reject a record that cannot be formatted, and go on.

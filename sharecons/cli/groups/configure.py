@@ -98,7 +98,7 @@ def _rows(group: str, entries: Iterable[ConfigEntry]) -> list[Row]:
 
 
 async def _note_missing(admin: ShareGroupAdmin, groups: Collection[str]) -> None:
-    """Note groups that do not exist yet; their ids might be misspelled."""
+    """Write a note for each missing group; its id might be misspelled."""
     known = (await admin.list_groups(types=())).groups
     # A group without DESCRIBE is not listed.
     described = await admin.describe_share_groups(

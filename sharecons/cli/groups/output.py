@@ -96,12 +96,12 @@ def write_note(text: str) -> None:
 
 
 def note_no_groups(what: str) -> None:
-    """Note that a listing is empty; brokers leave out groups without DESCRIBE."""
+    """Explain an empty listing; brokers leave out groups without DESCRIBE."""
     write_note(f"there are no {what}, or none on which this principal has DESCRIBE")
 
 
 def note_groups_without(groups: Sequence[str], missing: str) -> None:
-    """Note which groups have none of something; for many groups, note the count."""
+    """Name the groups that have none of something; count them if they are many."""
     if len(groups) > MAX_NAMED_GROUPS:
         write_note(f"{len(groups)} share groups have no {missing}")
         return

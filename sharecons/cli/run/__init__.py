@@ -6,7 +6,7 @@ Read in this order: `arguments` (options), `target` (imports the handler), `buil
 - `supervisor`: starts, restarts and stops several processes.
 - `restarts`: when a process that ended is started again.
 - `lifeline`: how processes notice that their supervisor has died, and report to it.
-- `report`, `process_reports`: what they report, and the sums of it.
+- `report`, `process_reports`: reports of processes, and their sums.
 - `reload`: watches the working directory for changed modules.
 - `processes`: the supervisor of this command.
 - `health`: `/livez`, `/readyz` and `/metrics`.

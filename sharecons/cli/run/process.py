@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace, pages: "HealthPages | None") -> int:
         return exit_code_after(error, is_supervised=is_supervised)
     finally:
         if lifeline is not None:
-            lifeline.report()  # what was counted until the end
+            lifeline.report()  # the counts until the end
 
 
 def _on_lost(deadline: ExitDeadline, grace: float, log: Any) -> None:
@@ -123,7 +123,7 @@ def _member_id(options: argparse.Namespace) -> str | None:
 
 
 class _Process:
-    """One run of a worker, and what belongs to it."""
+    """One run of a worker, with its exit code, status line and lifeline."""
 
     def __init__(
         self,

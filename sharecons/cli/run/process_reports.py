@@ -1,8 +1,8 @@
 """The reports of several processes: one `/livez`, `/readyz` and `/metrics` for all.
 
 Each page requests reports of the processes that run, and waits up to TIMEOUT for them;
-the latest report replaces a missing one. What a process has counted stays in the sums
-after its end, so that no counter falls; its gauges leave them. A process that stops by
+the latest report replaces a missing one. Counters of a process stay in the sums after
+its end, so that no counter falls; its gauges leave them. A process that stops by
 itself sends a last report. One that is killed has lost what it counted since its last
 report, up to INTERVAL seconds before.
 """
@@ -129,7 +129,7 @@ class ProcessReports:
             link.close()
 
     def finish(self, index: int) -> None:
-        """Note that a process is not started again."""
+        """Stop waiting for reports of a process that is not started again."""
         with self._changed:
             self._expected.discard(index)
 

@@ -79,7 +79,7 @@ class Supervisor:
         changes: if given, the processes are restarted whenever it yields.
 
     Attributes:
-        reports: what the processes report.
+        reports: the metrics and conditions of the processes.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ class PropertyError(Exception):
 
     Attributes:
         property: the name of the property.
-        reason: what is wrong with it; does not contain the value if it is a secret.
+        reason: the fault of its value; without the value if that is a secret.
     """
 
     def __init__(self, name: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""A finding: what is wrong with a partition, or with a topic, and how bad it is."""
+"""A finding: a problem of a partition or topic, and its severity."""
 
 import enum
 from dataclasses import dataclass

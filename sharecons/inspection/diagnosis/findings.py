@@ -44,7 +44,7 @@ LOOK: Final = (
     "`sharecons groups members` shows where the members run; their /readyz and logs "
     "say what holds records"
 )
-"""What to do if members hold records."""
+"""Advice if members hold records."""
 
 NEARLY_FULL: Final = 0.8
 """Fraction of the window above which a warning is due."""

@@ -31,7 +31,7 @@ class InternalTopic:
     Attributes:
         check: the name of its check.
         replication_factor: the brokers' config for its creation.
-        purpose: what needs it.
+        purpose: its users, for messages.
     """
 
     name: str

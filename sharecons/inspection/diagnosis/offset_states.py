@@ -1,6 +1,6 @@
 """The status of each offset of a share-partition, if known.
 
-Rule 1: all that can be known about an offset has a name here.
+Rule 1: each state that an offset can have has a name here.
 Rule 2: nothing here depends on where the state was read, or judges it.
 
 Theory of operation

@@ -1,6 +1,6 @@
 """Checks whether a cluster is ready for share groups.
 
-Rule 1: what is OK, a warning or a failure is decided here, with advice.
+Rule 1: only this module decides between OK, warning and failure, with advice.
 Rule 2: no I/O; if something could not be read, its error is passed in.
 """
 

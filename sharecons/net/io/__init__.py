@@ -4,5 +4,5 @@
 `exchange_timeout` ends exchanges that take too long; `name_lookup` looks up host names;
 `idle_watch` notices lost connections; `sasl` and `tls` secure them. `event_loop` wakes
 tasks and tells the time. `callbacks` runs the application's functions,
-`token_function` the one that returns tokens.
+and `token_function` its function for tokens.
 """

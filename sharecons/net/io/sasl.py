@@ -47,7 +47,7 @@ class SaslSessions:
         self._problems: ProblemLog | None = None
 
     def on_success(self, ends_at: float, now: float, *, broker: str) -> None:
-        """Note that a broker has accepted the credentials."""
+        """End the problem of the credentials; record when their session ends."""
         self.grace.on_accepted(broker)
         until = now if ends_at == FOREVER else ends_at
         self._last_until = max(self._last_until, until)

@@ -41,7 +41,7 @@ def map_tls_error(error: SSLError, action: str) -> Error:
     """Return the library's error for one of OpenSSL's.
 
     Args:
-        action: what failed and with which broker, for the message.
+        action: the failed step and its broker, for the message.
     """
     if isinstance(error, SSLCertVerificationError):
         return AuthenticationError(

@@ -175,7 +175,7 @@ class ErrorMapping:
     """Converts errors of streams to the library's errors.
 
     Args:
-        action: what failed and with which broker, for the message.
+        action: the failed step and its broker, for the message.
         is_request: prefix the text of a ProtocolError with the action.
         if_closed: returns a hint for a connection that the broker closed or reset.
         hint: ends all messages, unless the error is the library's already.

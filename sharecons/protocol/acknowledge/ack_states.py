@@ -204,7 +204,7 @@ class AckStates:
             states[start:stop] = states[start:stop].translate(_SETTLE)
 
     def set_failed(self, part: slice, kind: AcknowledgeType) -> None:
-        """Note an acknowledgement of a part after its locks were lost."""
+        """Mark a part as acknowledged after its locks were lost."""
         self._current_states[part] = bytes((FAILED | kind,)) * (part.stop - part.start)
 
     def abandon(self) -> None:

@@ -3,12 +3,10 @@
 An acknowledgement is sent to the leader that returned its record, in the same share
 session, or it fails. `leader` decides when requests are sent.
 
-Theory of operation
--------------------
-A lease reports pending acknowledgements. `take_ranges` turns them into batches, one per
-lease, and takes the ones that can share the next request (`ack_batches`). A batch that
-the broker rejects is split and sent again, until the offsets at fault are alone; the
-number of splits is limited.
+Theory of operation ------------------- A lease reports pending acknowledgements.
+`take_ranges` turns them into batches, one per lease, and takes those for which the next
+request has space (`ack_batches`). A batch that the broker rejects is split and sent
+again, until the offsets at fault are alone; the number of splits is limited.
 
 Every batch ends in results, for the callback and for commit(): a `CommitWaiter` counts
 its outstanding batches. It also waits for acknowledgements made during a renewal that
@@ -260,7 +258,7 @@ class AckBatcher:
         return lost
 
     def _note_archived(self, lease: Lease) -> None:
-        """Note the records of a lease without locks whose last delivery it was."""
+        """Report the records that the broker archived when a lease lost its locks."""
         log = self.result_log
         if log.reports_lost and (found := archived_by_loss(lease, log.delivery_limit)):
             log.archived += found

@@ -19,10 +19,10 @@ class LeaseOwner(Protocol[AnyLeaseT]):
     renewable: bool
 
     def on_acknowledged(self, lease: AnyLeaseT) -> None:
-        """Note that the lease has pending acknowledgements."""
+        """Queue the lease, which has pending acknowledgements."""
 
     def on_delayed(self, lease: AnyLeaseT, offsets: Sequence[int], due: float) -> None:
-        """Note that these records must be released at a later time."""
+        """Schedule the release of records for the time `due`."""
 
     def reject_late_ack(self, lease: AnyLeaseT, runs: Sequence[Run]) -> None:
         """Report acknowledgements made after the session ended as failed."""

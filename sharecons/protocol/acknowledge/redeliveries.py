@@ -85,7 +85,7 @@ class Redeliveries:
                 del self._histories[each]
 
     def on_acquired(self, share_partition: SharePartition) -> None:
-        """Note acquired records of a partition."""
+        """Reduce the weight of earlier acknowledgements of the partition."""
         history = self._histories.get(share_partition)
         if history is not None:
             history.released *= DECAY
@@ -94,7 +94,7 @@ class Redeliveries:
                 del self._histories[share_partition]
 
     def on_acknowledged(self, lease: Lease, runs: Iterable[Run]) -> None:
-        """Note acknowledged records of a lease."""
+        """Count released and accepted records of a lease."""
         history = self._histories.get(lease.share_partition)
         for first, last, kind in runs:
             size = last - first + 1

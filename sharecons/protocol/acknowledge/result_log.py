@@ -82,7 +82,7 @@ class ResultLog:
         needs_renewals: `renews` decides about a delayed release; reset by the caller.
         early_releases: delayed releases that were sent early, as the broker or the
             group does not allow renewals; reset by the caller.
-        advice: what helps if processing takes longer than the lock.
+        advice: the remedy if processing takes longer than the lock.
         archived: ends of deliveries that archived records; emptied by the caller.
         reports_lost: lost locks are among `archived`. A worker reports its own.
         damaged: the damaged records that were released.

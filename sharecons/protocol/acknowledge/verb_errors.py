@@ -59,7 +59,7 @@ def already_settled(
 def closed(kind: AcknowledgeType, what: str) -> ClosedError:
     """Return the error for a record of a closed consumer."""
     return ClosedError(
-        f"cannot {_verb(kind)} {what}: the consumer is closed; what was open then was "
+        f"cannot {_verb(kind)} {what}: the consumer is closed; its open records were "
         "released and will be delivered again"
     )
 
@@ -76,8 +76,8 @@ def guarded(kind: AcknowledgeType, what: str) -> RecordStateError:
 def lock_lost(kind: AcknowledgeType, what: str, reason: str) -> LockLostError:
     """Return the error for a record whose lock ended with its session."""
     return LockLostError(
-        f"cannot {_verb(kind)} {what}: the acquisition lock was lost: {reason}; what "
-        "was not settled will be delivered again"
+        f"cannot {_verb(kind)} {what}: the acquisition lock was lost: {reason}; "
+        "records that were not settled will be delivered again"
     )
 
 

@@ -1,4 +1,4 @@
-"""Errors from brokers' error codes: what failed, for which target, and what to do.
+"""Errors from brokers' error codes, with the request, its target and advice.
 
 Rule 1: the texts for all error codes of the admin client are here.
 Rule 2: nothing here depends on how the request was sent.

@@ -142,7 +142,7 @@ class FanOut(Generic[K, V]):
 
     Args:
         keys: duplicates are dropped.
-        action: what the request does, for messages ("describe").
+        action: the request's verb, for messages ("describe").
         name_of: returns the name of a key for messages ("group 'billing'").
     """
 

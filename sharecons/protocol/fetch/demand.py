@@ -133,7 +133,7 @@ class FetchDemand:
         self._wake()
 
     def end_wait(self) -> None:
-        """Note that the wait has ended, for any reason."""
+        """Withdraw the demand of one waiting reader."""
         self._prefetch.waiting_readers -= 1
 
     def on_processed(

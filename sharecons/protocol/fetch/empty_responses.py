@@ -75,7 +75,7 @@ class EmptyResponses:
     def on_empty_response(
         self, request: ShareFetch, sent_at: float, now: float
     ) -> None:
-        """Note an empty response to a fetch that did not change its session."""
+        """Count an early empty response; decide on a pause or another session."""
         allowed = request.max_wait
         if allowed < MIN_COUNTED_WAIT and not self._never_waits:
             return
@@ -93,7 +93,7 @@ class EmptyResponses:
         self.due = -math.inf
 
     def on_reopened(self) -> None:
-        """Note that the session is being closed."""
+        """End the pause, since the session is being closed."""
         self.must_reopen = False
         self.end_pause()
 

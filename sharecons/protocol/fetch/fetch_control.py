@@ -268,7 +268,7 @@ class FetchControl:
         self._empty_responses.reset()
 
     def on_session_closed(self) -> None:
-        """Note that the session is being closed."""
+        """Forget the lost records and empty responses of the closed session."""
         self._records_lost_until = -math.inf
         self._empty_responses.on_reopened()
 

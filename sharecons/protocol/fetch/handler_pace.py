@@ -30,12 +30,12 @@ class HandlerPace:
         self._busy_since: float | None = None
 
     def on_call_ended(self, seconds: float) -> None:
-        """Note how long a handler took."""
+        """Add the duration of a handler to the average."""
         before = seconds if self._average is None else self._average
         self._average = before + (seconds - before) * WEIGHT
 
     def on_capacity(self, count: int, now: float) -> None:
-        """Note how many records could start now."""
+        """Start or stop the time during which no further record could start."""
         if count:
             self._busy_since = None
         elif self._busy_since is None:

@@ -77,7 +77,7 @@ class Leader:
         partitions: the partitions to fetch from this leader.
         topic_names: topic names by id; set by the caller.
         batcher: the acknowledgements of its records.
-        events: what its responses lead to; emptied by the caller.
+        events: results of its responses; emptied by the caller.
         leader_count: how many leaders share the prefetch allowance; set by the caller.
         has_backlog: more records are available than the last fetch returned.
     """

@@ -151,7 +151,7 @@ class Prefetch:
         self.lock_duration = lock_duration
 
     def on_dropped(self, count: int) -> None:
-        """Note records that left the buffer without being delivered."""
+        """Subtract records that left the buffer without being delivered."""
         self.buffered -= count
 
     def on_delivered(self, count: int, now: float) -> None:

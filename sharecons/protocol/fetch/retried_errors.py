@@ -135,7 +135,7 @@ class RetriedPartitions:
         self.failed: set[SharePartition] = set()
 
     def on_error(self, partition: PartitionResponse) -> PartitionRetried:
-        """Note the error of a partition, and return the event for it."""
+        """Add a partition to the failed ones; return the event for its error."""
         self.failed.add(partition.share_partition)
         return PartitionRetried(
             partition.share_partition, partition.error, partition.message

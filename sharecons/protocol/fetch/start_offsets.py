@@ -88,7 +88,7 @@ class StartOffsets:
         return max(self._not_before, min(map(self._pauses.paused_until, self.pending)))
 
     def on_response(self, now: float) -> None:
-        """Note that the connection was used."""
+        """Postpone the next keep-alive fetch, since the connection was used."""
         self._keep_alive_due = now + KEEP_ALIVE
 
     def fetchable(self, now: float) -> frozenset[SharePartition]:

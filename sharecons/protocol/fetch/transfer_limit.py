@@ -71,7 +71,7 @@ class TransferLimit:
         self._limit = limit if is_slow else max(limit, self._limit)
 
     def on_timed_out(self, max_bytes: int) -> None:
-        """Note that the response to a fetch of this size did not arrive in time."""
+        """Lower the limit after a fetch of this size did not arrive in time."""
         self._limit = max(MIN_LIMIT, min(self._limit, max_bytes) / SHRINK)
 
     def limit_bytes(self, max_bytes: int) -> int:

@@ -17,12 +17,12 @@ class HeartbeatStatus:
         self._valid_until = -math.inf
 
     def on_accepted(self, now: float, valid_until: float) -> None:
-        """Note an accepted heartbeat; the next one is expected before `valid_until`."""
+        """Record an accepted heartbeat; the next is expected before `valid_until`."""
         self.last_accepted = now
         self._valid_until = valid_until
 
     def on_failed(self) -> None:
-        """Note a rejected or lost heartbeat, or that the member leaves."""
+        """End the membership's validity: a heartbeat failed, or the member leaves."""
         self._valid_until = -math.inf
 
     def is_connected(self, now: float) -> bool:

@@ -1,4 +1,4 @@
-"""Rejections of a member by its group coordinator: what they mean, and their errors."""
+"""Rejections of a member by its group coordinator: their causes and errors."""
 
 from typing import Final
 

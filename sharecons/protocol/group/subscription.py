@@ -51,12 +51,12 @@ class Subscription:
         return topics if topics != confirmed else None
 
     def on_rejected(self, code: int) -> bool:
-        """Note a rejected heartbeat; return whether the error is a new one."""
+        """Record a rejected heartbeat; return whether the error is a new one."""
         is_new = code != self._code
         self._is_rejected = True
         self._code = code
         return is_new
 
     def on_accepted(self) -> None:
-        """Note an accepted heartbeat."""
+        """Forget the last error after an accepted heartbeat."""
         self._code = NONE

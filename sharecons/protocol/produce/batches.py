@@ -135,7 +135,7 @@ class PartitionQueue:
         self._pending.append(record)
 
     def next_batch(self, identity: ProducerIdentity, compression: Codec) -> Batch:
-        """Return the batch to send: the one that failed, or the next one.
+        """Return the batch to send: a failed batch again, or the next batch.
 
         `identity` is used if the partition has none.
         """

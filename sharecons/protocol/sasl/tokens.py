@@ -13,7 +13,7 @@ TOKEN_RULE: Final = (
     "it must return the token as a str: letters, digits and -._~+/, and = at the end "
     "(RFC 6750)"
 )
-"""What a token function must return, for error messages."""
+"""The required result of a token function, for error messages."""
 
 
 def is_token(value: object) -> bool:

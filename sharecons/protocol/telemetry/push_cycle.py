@@ -112,7 +112,7 @@ class PushCycle:
 
     Attributes:
         client_instance_id: assigned by the first broker that responds; else None.
-        subscription: what is pushed; None while no broker wants anything.
+        subscription: the metrics to push; None while no broker subscribes.
         stop_reason: why nothing will be requested any more; "" if it is not so.
     """
 

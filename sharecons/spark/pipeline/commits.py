@@ -124,7 +124,7 @@ class CommitLog:
         """Create the commit file of a batch.
 
         Returns:
-            The commit, or the one of another driver that was faster.
+            This commit, or the commit of another driver that was faster.
         """
         with suppress(FileExistsError):
             self._storage.create(f"{commit.batch}{SUFFIX}", commit.encode())

@@ -16,8 +16,8 @@ class CommitError(Error):
 class InvalidValueError(Exception):
     """A record's value does not match the schema.
 
-    The text becomes the reason in quarantine. It contains the column and what is wrong
-    with it, but not the value, so that equal reasons can be counted.
+    The text becomes the reason in quarantine. It contains the column and the
+    fault, but not the value, so that equal reasons can be counted.
     """
 
     def __init__(self, what: str, path: str = "") -> None:

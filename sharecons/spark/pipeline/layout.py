@@ -1,4 +1,4 @@
-"""The layout of a pipeline's directory: what later runs cannot change.
+"""The layout of a pipeline's directory, which later runs cannot change.
 
 Rule: no I/O here, except for `Layout.load` and `Layout.store`.
 

@@ -90,7 +90,7 @@ def make_page(
     Args:
         title: any text.
         made_at: the time that the page shows as its own.
-        problems: what is missing on the page.
+        problems: why parts of the page are missing.
     """
     found = list(batches)
     figures = figures_of(found)

@@ -61,7 +61,7 @@ class Plot:
     """A plot.
 
     Attributes:
-        title: what the values are, with their unit.
+        title: the name of the values, with their unit.
         lines: one or two.
         bars: draw a bar at each point instead of a line.
         min_step: the smallest step of the axis: 1 for counts.

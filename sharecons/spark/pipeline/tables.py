@@ -1,4 +1,4 @@
-"""The tables that a pipeline writes, and what a sink does with them."""
+"""The tables that a pipeline writes, and the interface of its sinks."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol

@@ -4,7 +4,7 @@ The brokers implement enough of the protocol for librdkafka, aiokafka and Kafka'
 tools, and all of share groups. They share no code with the client that they test. From
 the socket inwards:
 
-    embedded.py     `EmbeddedBroker`, and what a test can change by hand (control.py)
+    embedded.py     `EmbeddedBroker`, which a test can change by hand (control.py)
     runner.py       the event loop that the brokers run on, in a thread or not
     addresses.py    the addresses that brokers bind and advertise
     node.py         one broker, on a port (sockets.py) or over memory (memory.py)

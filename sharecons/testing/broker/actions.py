@@ -1,4 +1,4 @@
-"""The actions of faults: what happens to a request instead of a normal response."""
+"""The actions of faults, which replace the normal response to a request."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace

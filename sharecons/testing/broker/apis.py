@@ -1,6 +1,6 @@
 """Every API that the broker serves: its key, its versions and its handler.
 
-Versions are the ones that Kafka 4.3 announces, if the codec has them, and Kafka 4.4's
+The versions are Kafka 4.3's, if the codec has them, and Kafka 4.4's
 TxnOffsetCommit 6; Kafka 4.0 removed older ones (KIP-896). A handler's
 `handle(request, context)` returns the fields of the response, or None if there is no
 response (Produce with acks=0).

@@ -207,7 +207,7 @@ class Configs:
         ]
 
     def describe_broker(self, node_id: int, fixed: Mapping[str, str]) -> list[Entry]:
-        """Return all settings of a broker; `fixed` are the ones that only it has."""
+        """Return all settings of a broker; only this broker has `fixed`."""
         found = [
             self._broker_entry(setting, node_id, fixed)
             for setting in BROKERS.values()

@@ -1,4 +1,4 @@
-"""Fault injection: choose requests, and what goes wrong with them.
+"""Fault injection: choose requests, and how they fail.
 
     broker.faults.on("ShareFetch", times=2).refuse("NOT_LEADER_OR_FOLLOWER")
     with broker.faults.on("ShareAcknowledge", node=1).stall():
@@ -166,7 +166,7 @@ class Fault:
     action: Action
     remove: Callable[["Fault"], None]
     matched: int = 0
-    """The number of matching requests, including the ones that `after` skips."""
+    """The number of matching requests, including requests that `after` skips."""
     undone: Signal = field(default_factory=Signal)
 
     @property

@@ -1,10 +1,10 @@
 """The topics in which Kafka's coordinators keep their state.
 
 As in Kafka, each exists from its first use: `__consumer_offsets` once a client has
-requested the coordinator of a group, `__transaction_state` the one of a transaction,
-`__share_group_state` the one of a share-partition, or once a share group's first
-partition is initialised. Kafka responds to the first of these requests with
-COORDINATOR_NOT_AVAILABLE, until the topic is created; here it exists immediately.
+requested the coordinator of a group, `__transaction_state` the coordinator of a
+transaction, `__share_group_state` the coordinator of a share-partition, or once a share
+group's first partition is initialised. Kafka responds to the first of these requests
+with COORDINATOR_NOT_AVAILABLE, until the topic is created; here it exists immediately.
 
 These brokers keep the state in memory. Only `__share_group_state` has records, written
 when a client reads it.

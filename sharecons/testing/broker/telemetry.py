@@ -1,4 +1,4 @@
-"""Client telemetry (KIP-714): what brokers subscribe to, and what clients push.
+"""Client telemetry (KIP-714): subscriptions of brokers, and pushes of clients.
 
 The rules are the same as in `ClientMetricsManager` of Kafka 4.4. One state serves all
 brokers. A subscription's `match` knows all labels but `client_source_port`.

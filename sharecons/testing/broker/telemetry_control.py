@@ -1,4 +1,4 @@
-"""Client telemetry as a test uses it: what to subscribe to, and what was pushed."""
+"""Client telemetry as a test uses it: subscribe to metrics, read the pushes."""
 
 from sharecons.testing.broker.hangs import Run
 from sharecons.testing.broker.settings.changes import Change, ConfigError, Operation

@@ -174,7 +174,7 @@ class Transactions:
     ) -> Mapping[TopicPartition, ErrorCode]:
         """Verify that a producer can write to partitions, or add them (version 2).
 
-        The errors are the ones that the partitions' leaders return.
+        The leaders of the partitions return the errors.
         """
         if support is TransactionSupport.ADD_PARTITION:
             error = self.add_partitions(transactional_id, producer, partitions, now)
@@ -196,7 +196,7 @@ class Transactions:
         """Verify that a producer can commit offsets for a group, or add the group.
 
         When the transaction ends, the group's `transaction_ended` is called. The error
-        is the one that the group coordinator returns.
+        is the group coordinator's.
         """
         if support is TransactionSupport.ADD_PARTITION:
             error = self.add_group(transactional_id, producer, group_id, now)

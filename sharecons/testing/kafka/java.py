@@ -20,7 +20,7 @@ def find_java() -> Path:
     """Return the path of a `java` that is new enough.
 
     Raises:
-        LaunchError: there is none; the message has the ones that were found.
+        LaunchError: there is none; the message has the versions that were found.
     """
     rejected = []
     for where, java in _candidates():

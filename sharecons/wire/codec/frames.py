@@ -156,7 +156,7 @@ PREALLOCATION_LIMIT: Final = 16 << 20
 """Largest buffer allocated from the length alone. It grows as more bytes arrive."""
 
 _MEMORY: Final = FrameMemory()
-"""Of all connections: what a hundred consumers keep does not grow with their number."""
+"""All connections share it, so that a hundred consumers keep no more than one."""
 
 
 @final

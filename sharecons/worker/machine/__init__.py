@@ -14,11 +14,11 @@
 The modules, in the order to read them:
 
 - `item`: a record that is held, its states, and a call with it.
-- `settings`: what its handler's settings are.
+- `settings`: the settings of its handler.
 - `topic_settings`: which handler a record has.
-- `actions`: what the shell must do.
+- `actions`: the I/O that the shell must do.
 - `worker_machine`: the events.
-- `delivery`: what is known of a record before its first call.
+- `delivery`: makes items of delivered records, before their first call.
 - `batch_start`: when a batch starts.
 - `handler_queue`: the records of one handler, and which are processed next.
 - `scheduler`: which handler is called next.
@@ -30,7 +30,7 @@ The modules, in the order to read them:
 - `window`: whether it can wait without stalling its partition.
 - `ends`: carries out outcomes.
 - `copies`: the records that are written to another topic.
-- `release_advice`: what helps against releases.
+- `release_advice`: settings that avoid releases.
 - `stalls`: finds records that hold up their partitions.
 - `renewals`: when locks are renewed, and when they are lost.
 """

@@ -64,7 +64,7 @@ class OutcomeDecided(NamedTuple):
     Attributes:
         attempt: the number of the last attempt.
         seconds: the time of the handler; None if the outcome follows from no call.
-        error: what was raised, other than a decision; None if nothing was.
+        error: the exception, unless it is a decision; None if there is none.
     """
 
     item: WorkItem

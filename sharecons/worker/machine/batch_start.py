@@ -30,7 +30,7 @@ class BatchStart:
         return ready >= self._max_records or now >= self._since + self._max_wait
 
     def on_started(self) -> None:
-        """Note that a batch has started; the records left begin to wait."""
+        """Start the wait of the remaining records, since a batch has started."""
         self._since = None
 
     def next_due(self) -> float:

@@ -1,4 +1,4 @@
-"""Items of delivered records: what is known of a record before its first call."""
+"""Makes items of delivered records, before their first call."""
 
 from collections.abc import Iterable
 from typing import Any, Final, final

@@ -28,7 +28,7 @@ class EndingCalls:
         return bool(self._calls)
 
     def add(self, item: WorkItem, call: Call) -> None:
-        """Note that a call with this record has not ended, but the record has."""
+        """Remember a call that runs on although its record has ended."""
         self._calls[position(item.record)] = call
 
     def has(self, item: WorkItem) -> bool:

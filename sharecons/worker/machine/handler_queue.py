@@ -319,7 +319,7 @@ class HandlerQueue:
         self._wait(item)
 
     def start_copy(self, item: WorkItem) -> None:
-        """Note that a record is copied; call `remove` once the copy is confirmed."""
+        """Count a record as copying; call `remove` once the copy is confirmed."""
         self._leave_state(item)
         item.state = ItemState.COPYING
         self.copying += 1

@@ -137,7 +137,7 @@ class Isolation:
             item.queue.end_isolation(item)
 
     def on_called(self, call: Call, now: float) -> None:
-        """Note that the call of a suspect starts."""
+        """Start the time limit of a suspect's call."""
         self.running, self._until = call, now + LIMIT
 
     def next_due(self) -> float:

@@ -80,7 +80,7 @@ class Call:
         self.without_outcome = len(self.items)
 
     def end(self) -> None:
-        """Note that the handler has ended; forget the items, which refer to this."""
+        """End the call; forget the items, which refer to it."""
         self.is_running = False
         self.middleware = None
         if len(self.items) > 1:
@@ -101,7 +101,7 @@ class WorkItem:
         due: when the next attempt can start.
         origin: the record that failed before, if this one is of a retry topic.
         argument: the record for the handler; deserialized before the first call.
-        error: what the last attempt raised.
+        error: the exception of the last attempt.
         call: the last call.
         queue: the queue of its handler.
         held_since: when the worker took it.

@@ -101,7 +101,7 @@ class Scheduler:
         }
 
     def on_taken(self) -> None:
-        """Note that records were taken and added to the queues."""
+        """Limit the next take, after records were added to the queues."""
         self.isolation.on_taken(self._busy)
 
     # Calls.

@@ -68,7 +68,7 @@ class WindowTracker:
         return partition.add(item, record.offset, now)
 
     def remove(self, item: WorkItem) -> None:
-        """Note that the worker no longer holds a record."""
+        """Remove a record that the worker no longer holds."""
         self._partitions[item.topic_partition].remove(item)
 
     def can_wait(self, item: WorkItem, delay: float, now: float) -> bool:

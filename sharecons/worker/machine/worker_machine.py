@@ -62,7 +62,7 @@ class WorkerMachine:
     Attributes:
         scheduler, window, renewals, decisions: its parts that others read.
         copies: the records whose copies are not confirmed.
-        counts: what became of the records.
+        counts: the numbers of outcomes.
         is_stopping: no record is held any longer for its next attempt.
         has_ended: no handler is called any more.
     """
@@ -233,7 +233,7 @@ class WorkerMachine:
         return actions
 
     def on_call_ended(self, call: Call) -> None:
-        """Note that a call has ended: its handler returned, raised or was cancelled.
+        """Free the slot of a call that returned, raised or was cancelled.
 
         Call `on_results` before, unless it was cancelled.
         """

@@ -3,7 +3,7 @@
 A program runs one workload (`--what`) and prints its result as one line of JSON:
 
 throughput  reads `--records` records with one or several consumers; the result is
-            the one of `common.Meter.report`
+            the report of `common.Meter`
 latency     prints a line after the first record, then reads records whose values
             begin with their creation time; the result is percentiles of their age
 redelivery  releases records; the result is percentiles of the time until redelivery

@@ -195,7 +195,7 @@ def _judge(rounds: Sequence[Mapping[str, Figures]], variant: str) -> tuple[str, 
 def _ratio(
     found: Mapping[str, Figures], variant: str, figure: str, handler: float = 0.0
 ) -> float:
-    """Return a figure beside the one of the run without metrics and spans.
+    """Return a figure beside the figure without metrics and spans.
 
     Args:
         handler: CPU that each handler would have in addition.

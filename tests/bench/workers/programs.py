@@ -1,7 +1,7 @@
 """One client: `python -m tests.bench.workers.programs NAME ...` prints its figures.
 
 Each calls a handler for every record of a topic. Time and CPU are measured from the
-handler that begins a fifth of the records to the one that ends the last, so that
+start of the handler at a fifth of the records to the end of the last one, so that
 joining the group and the first fetches do not count.
 """
 

@@ -13,7 +13,7 @@ NEVER = threading.Event()
 
 
 def note(what, record=None):
-    """Append a line: what, process id, offset, delivery count."""
+    """Append a line: event, process id, offset, delivery count."""
     numbers = () if record is None else (record.offset, record.delivery_count)
     line = " ".join(map(str, (what, os.getpid(), *numbers)))
     with LOG.open("a") as file:

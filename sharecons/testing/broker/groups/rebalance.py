@@ -127,7 +127,7 @@ class Rebalance:
         self._not_synced.discard(member.member_id)
 
     def note_sync(self, member: Member) -> None:
-        """Note that a member has sent its SyncGroup."""
+        """Stop waiting for the SyncGroup of a member."""
         self._not_synced.discard(member.member_id)
         if not self._not_synced:
             self._sync_due = math.inf

@@ -167,7 +167,7 @@ class PartitionLog:
         *,
         at_least_one: bool = True,
     ) -> list[StoredBatch]:
-        """Return whole batches from the one that has `first_offset`, in `max_bytes`.
+        """Return whole batches, beginning with `first_offset`'s, in `max_bytes`.
 
         The first is returned even if it is larger, unless `at_least_one` is False.
         """

@@ -97,7 +97,7 @@ class LogProducer:
             self.transaction_start = appended.base_offset
 
     def note_marker(self, epoch: int) -> None:
-        """Note a marker, which can have a newer epoch."""
+        """End the transaction at a marker, which can have a newer epoch."""
         if epoch != self.epoch:
             self._last_batches.clear()
             self.epoch = epoch

@@ -182,7 +182,7 @@ class Window:
         return offset
 
     def mark_available(self) -> None:
-        """Note that a record has become available."""
+        """Search for available records in the next acquisition."""
         self._may_have_available = True
 
     def floor_index(self, offset: int) -> int:
@@ -200,7 +200,7 @@ class Window:
         self.batches.insert(self.floor_index(batch.first_offset) + 1, batch)
 
     def fill_gap_to(self, offset: int) -> None:
-        """Note that all offsets before this one are in flight."""
+        """Continue the gap at an offset before which all offsets are in flight."""
         if self._read_gap is not None:
             past = self.end_offset != self._read_through or offset > self._read_through
             self._read_gap = None if past else offset
