@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sharecons.build import COMPILED
     from sharecons.config.security import Security
     from sharecons.consumer.share_consumer import ShareConsumer
+    from sharecons.copies.dead_letter_writer import DeadLetterQueue
     from sharecons.errors import (
         AuthenticationError,
         AuthorizationError,
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from sharecons.record import AcknowledgeType, Record, TimestampType, TopicPartition
     from sharecons.version import __version__ as __version__
     from sharecons.worker.conditions import Condition
-    from sharecons.worker.dead_letters import DeadLetterQueue
     from sharecons.worker.handler import Handler
     from sharecons.worker.handlers import BatchHandler, HandlerBatch
     from sharecons.worker.health_policy import HealthPolicy
@@ -145,7 +145,7 @@ _MODULES: Final[Mapping[str, str]] = {
     "ConsumerStateError": "errors",
     "CorruptRecordsError": "errors",
     "DeadLetter": "worker.outcomes",
-    "DeadLetterQueue": "worker.dead_letters",
+    "DeadLetterQueue": "copies.dead_letter_writer",
     "DeserializationError": "errors",
     "Error": "errors",
     "GroupError": "errors",

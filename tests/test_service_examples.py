@@ -21,9 +21,9 @@ from typing import Any
 
 import pytest
 
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.cli.run.running import Command
 from tests.waiting import until_true
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.kafka.ports import free_ports
 from sharecons.testing.pytest_plugin import SETTINGS
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.waiting import until_true
 
 pytestmark = pytest.mark.slow("starts processes")

@@ -5,6 +5,5 @@ acknowledges by offset, `health` shows its state in the group, `pausing` pauses 
 `from_properties` reads a file of settings. The loops are in `iterators`, `receive` and
 `polling`; `observed_loop` wraps them if the consumer has instrumentation.
 `delivery_queue` passes records to them, `readers` decides which loop gets records and
-accepts them implicitly, `left_loops` warns about loops that end at their first record,
-`deserializers` makes values of bytes.
+accepts them implicitly, `left_loops` warns about loops that end at their first record.
 """

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 from sharecons._record import Record
-from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
+from sharecons.deserializers import Deserializers
 from sharecons.errors import ClosedError, ConsumerStateError, NotSubscribedError
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.net.io.event_loop import Waiter

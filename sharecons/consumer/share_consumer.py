@@ -14,7 +14,6 @@ from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import DeliveryQueue
-from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
@@ -26,6 +25,7 @@ from sharecons.consumer.receive import (
     EndedLoop,
     accept_passed_records,
 )
+from sharecons.deserializers import Deserializers
 from sharecons.instrumentation import Instrumentation, MemberObserver
 from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings

@@ -10,6 +10,7 @@ import anyio
 
 from sharecons._record import TopicPartition
 from sharecons.admin import OffsetSpec, ShareGroupAdmin
+from sharecons.copies.dead_letter_headers import RedriveMark, read_redrive_mark
 from sharecons.dead_letters.offset_ranges import OffsetRanges
 from sharecons.dead_letters.plan import RedrivePlan, Write
 from sharecons.dead_letters.progress import InFlight, TargetState
@@ -27,7 +28,6 @@ from sharecons.protocol.produce.messages import (
     ProducerIdentity,
 )
 from sharecons.records.encoder import NewRecord
-from sharecons.worker.dead_letter_headers import RedriveMark, read_redrive_mark
 
 __all__ = ["BatchResult", "BatchWriter"]
 

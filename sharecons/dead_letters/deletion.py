@@ -5,6 +5,7 @@ from contextlib import aclosing
 
 from sharecons._record import TopicPartition
 from sharecons.admin import Results, ShareGroupAdmin
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.dead_letters.marks import RedriveMarks, load_marks
 from sharecons.dead_letters.models import Deletion
 from sharecons.dead_letters.origins import Origins
@@ -17,7 +18,6 @@ from sharecons.dead_letters.reader import (
 )
 from sharecons.errors import ConfigurationError, Error
 from sharecons.protocol.admin.results import Result
-from sharecons.worker.dead_letter_headers import read_origin
 
 __all__ = ["NotRedrivenError", "check_redriven", "delete_letters", "plan_deletion"]
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sharecons._record import Headers, Record
+from sharecons.copies.dead_letter_headers import Origin
 from sharecons.errors import Error
-from sharecons.worker.dead_letter_headers import Origin
 
 __all__ = [
     "DeadLetterRecord",

@@ -8,8 +8,8 @@ was deleted and created again has other records at the same offsets.
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from sharecons.copies.dead_letter_headers import Origin
 from sharecons.dead_letters.models import DeadLetterRecord, LetterOffset
-from sharecons.worker.dead_letter_headers import Origin
 
 __all__ = ["Origins"]
 

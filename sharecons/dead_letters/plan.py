@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
 
 from sharecons._record import Headers, TopicPartition
+from sharecons.copies.dead_letter_headers import RedriveMark, redrive_headers
 from sharecons.dead_letters.filters import LetterFilter
 from sharecons.dead_letters.models import (
     DeadLetterRecord,
@@ -17,7 +18,6 @@ from sharecons.dead_letters.models import (
 from sharecons.dead_letters.offset_ranges import OffsetRanges
 from sharecons.dead_letters.progress import MAX_NOTE, range_size, target_sizes
 from sharecons.protocol.produce.partitioner import partition_of_key
-from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
 
 __all__ = [
     "MAX_RECORDS",

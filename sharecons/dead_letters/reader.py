@@ -9,6 +9,14 @@ import anyio
 from sharecons._record import Record, TopicPartition
 from sharecons.admin import OffsetSpec, ShareGroupAdmin
 from sharecons.config.validation import check_topic
+from sharecons.copies.dead_letter_headers import (
+    Origin,
+    needs_source,
+    read_origin,
+    read_redrives,
+    with_first_origin,
+    without_origin,
+)
 from sharecons.dead_letters.models import (
     DeadLetterRecord,
     LetterOffset,
@@ -25,14 +33,6 @@ from sharecons.errors import (
 )
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
-from sharecons.worker.dead_letter_headers import (
-    Origin,
-    needs_source,
-    read_origin,
-    read_redrives,
-    with_first_origin,
-    without_origin,
-)
 
 __all__ = [
     "Candidate",

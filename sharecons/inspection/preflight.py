@@ -14,6 +14,7 @@ from sharecons.admin import (
     ShareGroupAdmin,
     Topic,
 )
+from sharecons.copies.topic_configs import CopyTopic
 from sharecons.errors import Error
 from sharecons.inspection.dead_letters import (
     read_broker_configs,
@@ -44,7 +45,6 @@ from sharecons.inspection.diagnosis.preflight import (
     check_topic,
 )
 from sharecons.inspection.gather import gather, outcome_of
-from sharecons.worker.copy_settings import CopyTopic
 
 __all__ = ["check_cluster"]
 

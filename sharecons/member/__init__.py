@@ -10,10 +10,10 @@ machine, `leader_tasks` one per partition leader, `coordinator_connection` sends
 heartbeats, `ack_dispatcher` passes on the results of acknowledgements, and `listener`
 receives all events. `lease_buffer` holds leases
 until they are delivered, `pausable_buffer` withholds paused topics,
-`lease_decoder` decodes them, `record_taker` takes their records in one task, and
-`unprocessed` counts what remains. `group_configs` follows the configs of the group.
-`telemetry` pushes
-metrics to brokers. `stored_error` is what ended the member. `error_reports`,
+`lease_decoder` decodes them, `record_taker` takes their records in one task,
+`lock_keeper` renews their locks, and `unprocessed` counts what remains.
+`group_configs` follows the configs of the group. `telemetry` pushes metrics to
+brokers. `stored_error` is what ended the member. `error_reports`,
 `archive_warnings`, `member_log`, `fetch_problems`, `unassigned_watch` and
 `log_messages` report.
 """

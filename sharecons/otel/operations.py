@@ -16,6 +16,7 @@ from opentelemetry.trace import (
     Tracer,
 )
 
+from sharecons.error_text import traceback_of
 from sharecons.guard import full_type_name, guarded, text_by
 from sharecons.instrumentation import Client
 from sharecons.otel.attributes import (
@@ -33,7 +34,6 @@ from sharecons.otel.attributes import (
 )
 from sharecons.otel.failures import Failures
 from sharecons.version import VERSION
-from sharecons.worker.error_text import traceback_of
 
 __all__ = ["MAX_LINKS", "Instruments", "Operation", "Operations"]
 

@@ -18,6 +18,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
 from sharecons.admin.client import ShareGroupAdmin
+from sharecons.copies.dead_letter_headers import (
+    Origin,
+    chain_of,
+    read_letter,
+    read_redrives,
+    with_first_origin,
+)
+from sharecons.copies.dead_letter_writer import (
+    DeadLetterQueue,
+    check_no_return,
+    write_dead_letter,
+)
+from sharecons.copies.topic_configs import (
+    CopyTopic,
+    find_problems,
+    problems_text,
+    replicas_of,
+)
 from sharecons.errors import ConfigurationError, Error
 from sharecons.guard import text_by, type_name
 from sharecons.log import get_logger
@@ -25,24 +43,6 @@ from sharecons.producer.client import Producer
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 from sharecons.spark.options import SourceOptions, load_security, read_options
-from sharecons.worker.copy_settings import (
-    CopyTopic,
-    find_problems,
-    problems_text,
-    replicas_of,
-)
-from sharecons.worker.dead_letter_headers import (
-    Origin,
-    chain_of,
-    read_letter,
-    read_redrives,
-    with_first_origin,
-)
-from sharecons.worker.dead_letters import (
-    DeadLetterQueue,
-    check_no_return,
-    write_dead_letter,
-)
 
 __all__ = ["BatchOutcomes", "OutcomeWriter"]
 

@@ -10,18 +10,62 @@ tasks are fetched than it can run, since a task that waits in this process canno
 another one.
 """
 
+import enum
 import heapq
 import math
 from collections import deque
-from typing import Final, final
+from typing import Any, Final, NamedTuple, final
 
-from sharecons.worker.machine.item import ItemState, WorkItem
-
-__all__ = ["MAX_DELAYED", "HeldTasks", "ReceiverCapacity"]
+__all__ = ["MAX_DELAYED", "HeldTask", "HeldTasks", "LeaseSettings", "ReceiverCapacity"]
 
 MAX_DELAYED: Final = 1000
 """The number of delayed tasks above which no more records are taken: half of the
 records that a broker locks per partition by default (2,000)."""
+
+
+class TaskState(enum.Enum):
+    """READY and DELAYED tasks wait for the receiver. DONE tasks are no longer held."""
+
+    READY = enum.auto()
+    DELAYED = enum.auto()
+    RUNNING = enum.auto()
+    DONE = enum.auto()
+
+
+class LeaseSettings(NamedTuple):
+    """How long a task is held, in seconds."""
+
+    max_lock_time: float
+
+
+@final
+class HeldTask:
+    """The record of a task, from its delivery to its acknowledgement.
+
+    Attributes:
+        record: as the broker delivered it.
+        lease_end: when it is released, even if the task still runs.
+    """
+
+    __slots__ = ("lease_end", "record", "settings", "state")
+
+    def __init__(
+        self, record: Any, settings: LeaseSettings, lease_end: float = math.inf
+    ) -> None:
+        self.record = record
+        self.settings = settings
+        self.lease_end = lease_end
+        self.state = TaskState.READY
+
+    @property
+    def is_done(self) -> bool:
+        """True if it is no longer held."""
+        return self.state is TaskState.DONE
+
+    @property
+    def has_outcome(self) -> bool:
+        """True once it is acknowledged, or its lock is lost."""
+        return self.is_done
 
 
 @final
@@ -29,14 +73,14 @@ class HeldTasks:
     """The tasks of one worker process; times are on the event loop's clock."""
 
     def __init__(self) -> None:
-        self._held: dict[WorkItem, None] = {}
-        self._ready: deque[WorkItem] = deque()
-        self._delayed: list[tuple[float, int, WorkItem]] = []
+        self._held: dict[HeldTask, None] = {}
+        self._ready: deque[HeldTask] = deque()
+        self._delayed: list[tuple[float, int, HeldTask]] = []
         self._added = 0
         self._waiting = 0
 
     @property
-    def held(self) -> tuple[WorkItem, ...]:
+    def held(self) -> tuple[HeldTask, ...]:
         """All tasks that are held."""
         return tuple(self._held)
 
@@ -45,13 +89,13 @@ class HeldTasks:
         """True while too many tasks are delayed to take more."""
         return self._waiting >= MAX_DELAYED
 
-    def add(self, item: WorkItem, due: float, now: float) -> None:
+    def add(self, item: HeldTask, due: float, now: float) -> None:
         """Add a task that can run at `due` or later."""
         self._held[item] = None
         if due <= now:
             self._ready.append(item)
             return
-        item.state = ItemState.WAITING
+        item.state = TaskState.DELAYED
         self._added += 1
         self._waiting += 1
         heapq.heappush(self._delayed, (due, self._added, item))
@@ -66,7 +110,7 @@ class HeldTasks:
             heapq.heappop(self._delayed)
         return self._delayed[0][0] if self._delayed else math.inf
 
-    def take_next(self, now: float) -> WorkItem | None:
+    def take_next(self, now: float) -> HeldTask | None:
         """Return the next task for the receiver, or None."""
         if self.next_due() <= now:
             item = heapq.heappop(self._delayed)[2]
@@ -75,23 +119,23 @@ class HeldTasks:
             item = self._ready.popleft()
         else:
             return None
-        item.state = ItemState.RUNNING
+        item.state = TaskState.RUNNING
         return item
 
-    def remove(self, item: WorkItem) -> None:
+    def remove(self, item: HeldTask) -> None:
         """Remove a task that is acknowledged, or whose lock is lost."""
         if item.is_done:
             return
-        if item.state is ItemState.READY:
+        if item.state is TaskState.READY:
             self._ready.remove(item)
-        elif item.state is ItemState.WAITING:
+        elif item.state is TaskState.DELAYED:
             self._waiting -= 1
-        item.state = ItemState.DONE
+        item.state = TaskState.DONE
         del self._held[item]
 
-    def not_given(self) -> list[WorkItem]:
+    def not_given(self) -> list[HeldTask]:
         """Return the tasks that the receiver has not taken."""
-        return [item for item in self._held if item.state is not ItemState.RUNNING]
+        return [item for item in self._held if item.state is not TaskState.RUNNING]
 
 
 @final

@@ -29,16 +29,20 @@ from sharecons.errors import (
 )
 from sharecons.log import get_logger
 from sharecons.member.lease_buffer import LeaseBuffer
+from sharecons.member.lock_keeper import LockKeeper
 from sharecons.member.record_taker import RecordTaker
 from sharecons.member.share_member import ShareMember
 from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
-from sharecons.taskiq.held_tasks import HeldTasks, ReceiverCapacity
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
+from sharecons.taskiq.held_tasks import (
+    HeldTask,
+    HeldTasks,
+    LeaseSettings,
+    ReceiverCapacity,
+)
 from sharecons.taskiq.messages import delay_left
-from sharecons.worker.locks import LockKeeper
-from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
 
 __all__ = ["TaskSource"]
 
@@ -65,11 +69,11 @@ class TaskSource:
         self._member = member
         self._member.new_listener = self._new_taker
         self._max_delay = max_delay
-        self._max_lock_time = max_lock_time
+        self._lease = LeaseSettings(max_lock_time)
         self._min_fetch = self._member.settings.fetch.max_records
         self._tasks = HeldTasks()
         self._capacity = ReceiverCapacity()
-        self._renewals = RenewalSchedule()
+        self._renewals = RenewalSchedule[HeldTask]()
         self._taking = False
         self._wanted = AutoResetEvent()
         self._arrived = AutoResetEvent()
@@ -160,11 +164,11 @@ class TaskSource:
         finally:
             self._is_requested = False
 
-    def _message(self, item: WorkItem) -> AckableMessage:
+    def _message(self, item: HeldTask) -> AckableMessage:
         self._capacity.on_given()
         return _Message(data=item.record.value, ack=_Acknowledgement(self, item))
 
-    def accept(self, item: WorkItem) -> None:
+    def accept(self, item: HeldTask) -> None:
         """Accept a task's record; log it if its lock is lost."""
         if item.is_done:
             self._log.warning(
@@ -174,13 +178,13 @@ class TaskSource:
         else:
             self._end(item, item.record.accept)
 
-    def call_soon(self, method: Callable[[WorkItem], None], item: WorkItem) -> None:
+    def call_soon(self, method: Callable[[HeldTask], None], item: HeldTask) -> None:
         """Call a method from the garbage collector, which runs in any thread."""
         # A closed event loop has no consumer any more.
         with suppress(RuntimeError):
             self._loop.call_soon_threadsafe(method, item)
 
-    def on_task_ended(self, item: WorkItem, error: BaseException | None) -> None:
+    def on_task_ended(self, item: HeldTask, error: BaseException | None) -> None:
         """Handle the end of the receiver's work on a task; `error` is what it raised.
 
         A task that has returned can acknowledge later (ack type "manual"), until its
@@ -199,12 +203,12 @@ class TaskSource:
         )
         self._end(item, item.record.release)
 
-    def on_discarded(self, item: WorkItem) -> None:
+    def on_discarded(self, item: HeldTask) -> None:
         """Handle the end of a message that no task has handled."""
         self._capacity.on_ended()
         self.drop(item)
 
-    def drop(self, item: WorkItem) -> None:
+    def drop(self, item: HeldTask) -> None:
         """Release a record whose message no longer exists."""
         if not item.is_done:
             self._log.warning(
@@ -261,8 +265,7 @@ class TaskSource:
             self._acknowledge(record, record.release)
             return
         now = self._clock()
-        lease_end = now + self._max_lock_time
-        item = WorkItem(record, len(record.value), lease_end=lease_end)
+        item = HeldTask(record, self._lease, now + self._lease.max_lock_time)
         delay = delay_left(
             record.headers,
             max_delay=self._max_delay,
@@ -272,11 +275,11 @@ class TaskSource:
         self._locks.add(item)
         self._arrived.set()
 
-    def _end(self, item: WorkItem, acknowledge: Callable[[], None]) -> None:
+    def _end(self, item: HeldTask, acknowledge: Callable[[], None]) -> None:
         self._forget(item)
         self._acknowledge(item.record, acknowledge)
 
-    def _forget(self, item: WorkItem) -> None:
+    def _forget(self, item: HeldTask) -> None:
         self._tasks.remove(item)
         self._renewals.remove(item)
         self._wanted.set()  # no longer full
@@ -290,7 +293,7 @@ class TaskSource:
                 "acknowledgement failed", **_place(record), error=str(error)
             )
 
-    def _lose(self, items: Sequence[WorkItem], reason: str) -> None:
+    def _lose(self, items: Sequence[HeldTask], reason: str) -> None:
         """Forget tasks whose locks are lost: they can run elsewhere."""
         for item in items:
             if not item.is_done:
@@ -301,7 +304,7 @@ class TaskSource:
                 )
                 self._forget(item)
 
-    def _end_lease(self, item: WorkItem) -> None:
+    def _end_lease(self, item: HeldTask) -> None:
         """Release a task that is held for too long: it can run elsewhere."""
         if not item.is_done:
             self._log.warning(
@@ -317,7 +320,7 @@ class _Acknowledgement:
     The receiver and the task's context refer to it while they can call it.
     """
 
-    def __init__(self, source: TaskSource, item: WorkItem) -> None:
+    def __init__(self, source: TaskSource, item: HeldTask) -> None:
         self._source = source
         self._item = item
         self._is_watching = False

@@ -14,7 +14,6 @@ Public:
 - `outcomes`: the outcomes of a record, and the exceptions by which a handler decides.
 - `retry_policy`: when a failed record is tried again, and when it has failed for good.
 - `retry_topics`: topics for records that wait too long for their partition.
-- `dead_letters`: writes the records that have failed for good.
 - `stats`: the counts of a worker.
 - `meters`, `topic_meter`: count what becomes of records, for `worker.metrics()`.
 - `health_policy`: when a worker counts as not ready, and as not live.
@@ -23,17 +22,15 @@ Decisions, without I/O:
 
 - `registry`: the handlers of a worker until it starts.
 - `arguments`: whether the arguments of a worker are valid.
-- `copy_settings`, `copy_topics`: whether retry topics and the dead-letter topic are
-  usable.
+- `copy_topics`: whether retry topics and the dead-letter topic are usable.
 - `machine`: the worker as a machine. Its package names its modules.
 - `routes`: which handler processes a record.
 - `options`, `handler_checks`: the options; whether a function can be a handler.
-- `error_text`, `quoted_records`: texts of an application's exceptions, and whether they
-  quote a record.
+- `quoted_records`: whether an application's exceptions quote a record.
 - `positions`: the position of a record.
 - `conditions`: why a worker is not ready, with `missing_topics`, `full_queues` and
   `loop_watch`.
-- `origins`, `dead_letter_headers`: which record a copy was, and how its headers say so.
+- `origins`: which record a copy was.
 
 The shell around them:
 
@@ -53,7 +50,6 @@ The shell around them:
 - `executor`: carries out the machine's actions.
 - `copy_writer`, `copy_log`: write copies; log lines for copies that are not written.
 - `shutdown`: how a run ends.
-- `locks`: renews locks.
 - `group_settings`: follows the configs of the group.
 - `failure_log`, `life_log`: log lines of failed attempts; of start, stop and end.
 """

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, cast
 
 from sharecons.config.validation import check_topics
+from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError
 from sharecons.member.settings import MemberSettings
-from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic, RetryTopics
 

@@ -7,18 +7,7 @@ requests are in `start_checks`.
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from sharecons.errors import (
-    AuthorizationError,
-    BrokerError,
-    ConfigurationError,
-    Error,
-)
-from sharecons.protocol.admin.broker_errors import is_code
-from sharecons.protocol.admin.models import Topic
-from sharecons.protocol.admin.requests import CreateTopic
-from sharecons.protocol.admin.results import Result
-from sharecons.protocol.codes import Code
-from sharecons.worker.copy_settings import (
+from sharecons.copies.topic_configs import (
     CLEANUP,
     MAX_BYTES,
     MIN_REPLICAS,
@@ -32,6 +21,17 @@ from sharecons.worker.copy_settings import (
     retention_of,
     with_headers,
 )
+from sharecons.errors import (
+    AuthorizationError,
+    BrokerError,
+    ConfigurationError,
+    Error,
+)
+from sharecons.protocol.admin.broker_errors import is_code
+from sharecons.protocol.admin.models import Topic
+from sharecons.protocol.admin.requests import CreateTopic
+from sharecons.protocol.admin.results import Result
+from sharecons.protocol.codes import Code
 from sharecons.worker.routes import Route, Routes
 
 __all__ = [

@@ -2,19 +2,19 @@
 
 import time
 
-from sharecons.errors import BrokerError
-from sharecons.instrumentation import MemberObserver
-from sharecons.producer.idempotent import IdempotentProducer
-from sharecons.producer.records import RecordPosition
-from sharecons.worker.dead_letter_headers import Origin, without_origin
-from sharecons.worker.dead_letters import (
+from sharecons.copies.dead_letter_headers import Origin, without_origin
+from sharecons.copies.dead_letter_writer import (
     TOO_LARGE,
     DeadLetterQueue,
     check_no_return,
     value_bytes,
     write_dead_letter,
 )
-from sharecons.worker.error_text import error_text, traceback_of
+from sharecons.error_text import error_text, traceback_of
+from sharecons.errors import BrokerError
+from sharecons.instrumentation import MemberObserver
+from sharecons.producer.idempotent import IdempotentProducer
+from sharecons.producer.records import RecordPosition
 from sharecons.worker.machine.actions import Copy
 from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.item import WorkItem

@@ -12,10 +12,10 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final, final
 
+from sharecons.error_text import code_line
 from sharecons.errors import Error
 from sharecons.guard import qualified_type_name
 from sharecons.net.io.event_loop import FOREVER, Clock
-from sharecons.worker.error_text import code_line
 from sharecons.worker.machine.actions import AttemptFailed, GivenUp, LocksLost
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.outcomes import (

@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from sharecons.member.group_configs import RENEWALS, GroupConfigReader
-from sharecons.worker.locks import LockKeeper
+from sharecons.member.lock_keeper import LockKeeper
 from sharecons.worker.machine.decisions import Decisions
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.window import WindowTracker
 
 __all__ = ["GroupSettings"]
@@ -20,7 +21,7 @@ class GroupSettings:
     def __init__(
         self,
         configs: GroupConfigReader,
-        locks: LockKeeper,
+        locks: LockKeeper[WorkItem],
         window: WindowTracker,
         decisions: Decisions,
     ) -> None:

@@ -9,7 +9,7 @@ from sharecons.config.validation import (
     check_count,
     check_number,
 )
-from sharecons.consumer.deserializers import Deserializers
+from sharecons.deserializers import Deserializers
 from sharecons.guard import function_name
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import (

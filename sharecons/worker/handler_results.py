@@ -12,8 +12,8 @@ from collections.abc import Collection
 from contextlib import suppress
 from typing import Final
 
+from sharecons.error_text import error_text
 from sharecons.guard import function_name, guarded, type_name
-from sharecons.worker.error_text import error_text
 
 __all__ = ["misused"]
 

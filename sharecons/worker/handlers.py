@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, Protocol, final, overload
 from anyio.lowlevel import checkpoint_if_cancelled
 
 from sharecons.config.validation import check_count, check_number
+from sharecons.error_text import repr_of
 from sharecons.guard import guarded, is_a, raise_error
 from sharecons.record import KeyT, Record, ValueT
-from sharecons.worker.error_text import repr_of
 from sharecons.worker.handler_checks import check_handler
 from sharecons.worker.handler_function import HandlerFunction
 from sharecons.worker.handler_results import misused

@@ -8,9 +8,9 @@ other call can start before a long one ends.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple, final
 
+from sharecons.error_text import repr_of
 from sharecons.net.io.event_loop import Clock
 from sharecons.net.problem_log import ProblemLog, ProblemTexts
-from sharecons.worker.error_text import repr_of
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import Call
 from sharecons.worker.machine.scheduler import Scheduler

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import final
 
-from sharecons.worker.error_text import application_line
+from sharecons.error_text import application_line
 
 __all__ = ["LoopWatch"]
 

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from sharecons.guard import full_type_name
-from sharecons.worker.dead_letter_headers import (
+from sharecons.copies.dead_letter_headers import (
     Origin,
     chain_of,
     read_letter,
     read_redrives,
     with_first_origin,
 )
+from sharecons.guard import full_type_name
 from sharecons.worker.machine.item import WorkItem
 
 __all__ = ["failed_origin", "origin_of_record"]

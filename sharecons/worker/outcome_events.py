@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Generic, cast, final
 
 from sharecons.config.callables import check_callback
+from sharecons.error_text import code_line
 from sharecons.errors import ConfigurationError
 from sharecons.guard import function_name, guarded, type_name
 from sharecons.log import get_logger
 from sharecons.record import KeyT, Record, ValueT
-from sharecons.worker.error_text import code_line
 from sharecons.worker.failure_log import PERIOD, LineLimit
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import WorkItem

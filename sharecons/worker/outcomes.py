@@ -3,8 +3,8 @@
 from typing import Final, Literal, NamedTuple, cast
 
 from sharecons.config.validation import HOUR, check_number
+from sharecons.error_text import text_of
 from sharecons.guard import exceptions_of, guarded, is_a
-from sharecons.worker.error_text import text_of
 
 __all__ = [
     "Accepted",

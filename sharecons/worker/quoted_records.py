@@ -13,9 +13,9 @@ is always left out.
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, cast, final
 
+from sharecons.error_text import MAX_CHAIN, error_text, repr_of, text_of
 from sharecons.errors import DeserializationError
 from sharecons.guard import cause_of, chain_of, is_a, type_name
-from sharecons.worker.error_text import MAX_CHAIN, error_text, repr_of, text_of
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.outcomes import (
     DeadLetter,

@@ -6,9 +6,9 @@ from types import MappingProxyType
 from typing import Any, Final, final
 
 from sharecons.config.validation import HOUR, check_count, check_number
+from sharecons.error_text import error_text
 from sharecons.errors import ConfigurationError
 from sharecons.guard import exceptions_of, is_a
-from sharecons.worker.error_text import error_text
 from sharecons.worker.outcomes import (
     DeadLetter,
     DeadLettered,

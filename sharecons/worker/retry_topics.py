@@ -18,12 +18,12 @@ from typing import Final, NamedTuple, final
 
 from sharecons._record import Headers
 from sharecons.config.validation import HOUR, check_number, check_topic
-from sharecons.errors import ConfigurationError
-from sharecons.worker.dead_letter_headers import (
+from sharecons.copies.dead_letter_headers import (
     Origin,
     origin_headers,
     read_retry_origin,
 )
+from sharecons.errors import ConfigurationError
 
 __all__ = [
     "RetryState",

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from sharecons.consumer.deserializers import Deserializers
-from sharecons.worker.dead_letters import DeadLetterQueue
+from sharecons.copies.dead_letter_writer import DeadLetterQueue
+from sharecons.deserializers import Deserializers
 from sharecons.worker.handlers import HandlerCall
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.topic_settings import TopicSettings

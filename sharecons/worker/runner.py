@@ -13,9 +13,10 @@ import anyio
 from anyio.abc import TaskGroup
 from anyio.lowlevel import checkpoint_if_cancelled
 
-from sharecons.consumer.deserializers import Deserializers
+from sharecons.deserializers import Deserializers
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
+from sharecons.member.lock_keeper import LockKeeper
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
@@ -29,7 +30,6 @@ from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.handlers import Errors
 from sharecons.worker.life_log import LifeLog
-from sharecons.worker.locks import LockKeeper
 from sharecons.worker.long_calls import LongCalls
 from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem

@@ -9,11 +9,11 @@ from typing import Any, Final, Literal, TypedDict
 
 from sharecons.config.not_given import NotGiven
 from sharecons.config.security import Security
+from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError
 from sharecons.instrumentation import Instrumentation
 from sharecons.member.lease_buffer import Acknowledged
 from sharecons.net.io.transport import Network
-from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.middleware import Middleware

@@ -6,6 +6,8 @@ from typing import Any, Final, Unpack, cast, overload
 from sharecons.config.callables import check_callback
 from sharecons.config.properties import Properties
 from sharecons.config.validation import check_bool, check_count, check_number
+from sharecons.copies.dead_letter_headers import Origin
+from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.member.lease_buffer import Acknowledged
 from sharecons.member.settings import MemberSettings
@@ -13,8 +15,6 @@ from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.record import KeyT, Record, ValueT
 from sharecons.worker.arguments import check_consumed, check_retry_topics
-from sharecons.worker.dead_letter_headers import Origin
-from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.decorators import HandlerDecorators
 from sharecons.worker.handler import (
     Handler,

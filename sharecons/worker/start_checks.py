@@ -14,6 +14,15 @@ import anyio
 from sharecons.admin.configs import describe_topic_configs
 from sharecons.admin.create_topic import create_topic
 from sharecons.admin.topics import describe_topics
+from sharecons.copies.topic_configs import (
+    CONFIGS,
+    CopyTopic,
+    Finding,
+    SourceTopic,
+    alter_command,
+    find_problems,
+    replicas_of,
+)
 from sharecons.errors import BrokerError, ConfigurationError, ConnectionFailedError
 from sharecons.log import get_logger
 from sharecons.member.group_setup import (
@@ -26,15 +35,6 @@ from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.protocol.admin.models import Topic
 from sharecons.protocol.admin.requests import CreateTopic
 from sharecons.protocol.admin.results import Results
-from sharecons.worker.copy_settings import (
-    CONFIGS,
-    CopyTopic,
-    Finding,
-    SourceTopic,
-    alter_command,
-    find_problems,
-    replicas_of,
-)
 from sharecons.worker.copy_topics import (
     copy_topics_of,
     create_command,

@@ -7,9 +7,10 @@ import anyio
 
 from sharecons.errors import Error, RecordsError
 from sharecons.log import get_logger
+from sharecons.member.lock_keeper import LockKeeper
 from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.worker.demand import WorkerDemand
-from sharecons.worker.locks import LockKeeper
+from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.membership import WorkerMembership
 
 __all__ = ["TakeLoop"]
@@ -36,7 +37,7 @@ class TakeLoop:
         demand: WorkerDemand,
         *,
         add: Callable[[Sequence[Any]], None],
-        locks: LockKeeper,
+        locks: LockKeeper[WorkItem],
         on_fatal_error: Callable[[Error], None],
     ) -> None:
         self._access = access

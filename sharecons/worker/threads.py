@@ -23,9 +23,9 @@ from typing import Any, Final, final
 import anyio
 from anyio import to_thread
 
+from sharecons.error_text import Frame, application_line, repr_of
 from sharecons.guard import raise_error
 from sharecons.net.io.event_loop import Clock, call_soon_function
-from sharecons.worker.error_text import Frame, application_line, repr_of
 
 __all__ = ["AbandonedThread", "ThreadCalls", "ThreadLog", "thread_logs"]
 

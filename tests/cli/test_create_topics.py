@@ -8,7 +8,7 @@ from sharecons.admin import NewTopic, Topic
 from sharecons.admin import TopicPartitionInfo as Partition
 from sharecons.cli.create_topics.plan import differences
 from sharecons.cli.exit_codes import ExitCode
-from sharecons.worker.copy_settings import CopyTopic, SourceTopic
+from sharecons.copies.topic_configs import CopyTopic, SourceTopic
 from tests.broker.clients import new_name
 from tests.cli.run_cli import run_cli
 

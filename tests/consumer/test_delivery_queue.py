@@ -11,11 +11,11 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from sharecons.consumer.delivery_queue import SLICE, DeliveryQueue
-from sharecons.consumer.deserializers import Deserializers
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.polling import Poller
 from sharecons.consumer.readers import Reader, Readers, Unacknowledged
 from sharecons.consumer.receive import accept_passed_records
+from sharecons.deserializers import Deserializers
 from sharecons.errors import DeserializationError
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.lease_buffer import LeaseBuffer

@@ -5,14 +5,14 @@ from collections.abc import Iterable
 
 from sharecons import ShareGroupAdmin
 from sharecons._record import Headers, Record
-from sharecons.dead_letters.reader import log_ranges, read_records
-from sharecons.records.encoder import NewRecord
-from sharecons.testing import EmbeddedBroker
-from sharecons.worker.dead_letter_headers import (
+from sharecons.copies.dead_letter_headers import (
     Origin,
     origin_headers,
     read_redrive_mark,
 )
+from sharecons.dead_letters.reader import log_ranges, read_records
+from sharecons.records.encoder import NewRecord
+from sharecons.testing import EmbeddedBroker
 from tests.producer.running import producing
 
 __all__ = [

@@ -8,12 +8,12 @@ from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient
 
 from sharecons import ShareConsumer, ShareGroupAdmin
+from sharecons.copies.dead_letter_headers import Origin, RedriveMark, redrive_headers
 from sharecons.dead_letters import DeadLetterRecord, DeadLetters, SourceStatus
 from sharecons.errors import ConfigurationError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend, is_virtual
-from sharecons.worker.dead_letter_headers import Origin, RedriveMark, redrive_headers
 from tests.dead_letters.letters import DEAD, new_letter, produce_letters, records_of
 from tests.waiting import until
 

@@ -8,6 +8,8 @@ import anyio
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.copies.dead_letter_headers import read_redrives
+from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.dead_letters import (
     DeadLetterRecord,
     DeadLetters,
@@ -22,8 +24,6 @@ from sharecons.protocol.produce.partitioner import partition_of_key
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_redrives
-from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.outcomes import DeadLetter
 from sharecons.worker.share_worker import ShareWorker
 from tests.dead_letters.letters import (

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing.broker.share.deliveries import AcknowledgeType
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.scenarios.audit_consumers import TOPICS, ConsumerHistory
 from tests.scenarios.audit_events import ARCHIVE
 from tests.scenarios.audit_journal import Delivery

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final, NamedTuple
 
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing.broker.share.deliveries import AcknowledgeType
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.net.embedded import LATENCY
 from tests.scenarios.audit_events import ARCHIVE
 from tests.scenarios.audit_history import RECORDS, History

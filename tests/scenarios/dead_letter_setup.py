@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from sharecons import DeadLetterQueue, RetryPolicy, ShareGroupAdmin, ShareWorker
-from sharecons.worker.dead_letter_headers import Origin, read_origin
+from sharecons.copies.dead_letter_headers import Origin, read_origin
 from tests.dead_letters.letters import records_of
 from tests.scenarios.embedded_admin import AnyAdmin
 from tests.scenarios.queue import Queue

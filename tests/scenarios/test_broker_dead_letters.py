@@ -5,12 +5,12 @@ import random
 import pytest
 
 from sharecons import ShareGroupAdmin, TopicPartition
+from sharecons.copies.dead_letter_headers import RedriveMark, redrive_headers
 from sharecons.dead_letters import DeadLetterRecord, DeadLetters, SourceStatus
 from sharecons.errors import BrokerError
 from sharecons.protocol.codes import Code
 from sharecons.protocol.produce.messages import ProducerIdentity
 from sharecons.records.encoder import NewRecord
-from sharecons.worker.dead_letter_headers import RedriveMark, redrive_headers
 from tests.dead_letters.letters import records_of
 from tests.kafka_plugin import Admin, EmbeddedCluster, Kafka
 from tests.producer.running import producing

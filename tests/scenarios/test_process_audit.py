@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.cli.run.running import SOON, running
 from tests.scenarios import audit_app
 from tests.scenarios.audit_app import CYCLE, PLANS

@@ -20,7 +20,7 @@ from sharecons import (
     RetryPolicy,
     RetryTopic,
 )
-from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.worker.machine import window
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue

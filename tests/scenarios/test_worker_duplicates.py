@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.kafka_plugin import EmbeddedCluster, Kafka
 from tests.scenarios.queue import Queue
 from tests.scenarios.share_workers import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sharecons.worker.dead_letter_headers import read_origin
+from sharecons.copies.dead_letter_headers import read_origin
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue
 from tests.scenarios.record_plans import NEVER_DONE, plan_of

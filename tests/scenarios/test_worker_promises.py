@@ -22,15 +22,15 @@ from sharecons import (
     ShareGroupAdmin,
 )
 from sharecons._record import Headers
-from sharecons.dead_letters import DeadLetters
-from sharecons.demo.network import KillableNetwork
-from sharecons.net.io.transport import TcpNetwork
-from sharecons.worker.dead_letter_headers import (
+from sharecons.copies.dead_letter_headers import (
     Origin,
     RedriveMark,
     origin_headers,
     redrive_headers,
 )
+from sharecons.dead_letters import DeadLetters
+from sharecons.demo.network import KillableNetwork
+from sharecons.net.io.transport import TcpNetwork
 from tests.hostile import Invalid, NoAttributes, nested_groups, no_name
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin

@@ -13,12 +13,12 @@ from pyspark import cloudpickle
 from pyspark.sql.functions import expr
 
 from sharecons.admin import NewTopic, ShareGroupAdmin
+from sharecons.copies.dead_letter_headers import Origin, origin_headers
+from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.dead_letters import DeadLetters, SourceStatus
 from sharecons.errors import BrokerError, ConfigurationError
 from sharecons.spark.options import read_options
 from sharecons.spark.outcomes import DeadLetterTask, OutcomeWriter
-from sharecons.worker.dead_letter_headers import Origin, origin_headers
-from sharecons.worker.dead_letters import DeadLetterQueue
 from tests.spark.spark_session import Query
 
 COPIED, FETCHED = SourceStatus.COPIED, SourceStatus.FETCHED

@@ -10,12 +10,17 @@ pytest.importorskip("taskiq", reason="needs sharecons[taskiq]")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.taskiq.held_tasks import MAX_DELAYED, HeldTasks, ReceiverCapacity
-from sharecons.worker.machine.item import WorkItem
+from sharecons.taskiq.held_tasks import (
+    MAX_DELAYED,
+    HeldTask,
+    HeldTasks,
+    LeaseSettings,
+    ReceiverCapacity,
+)
 
 
-def make_item(name: Any = None) -> WorkItem:
-    return WorkItem(name, 1)
+def make_item(name: Any = None) -> HeldTask:
+    return HeldTask(name, LeaseSettings(3600.0))
 
 
 def test_tasks_are_given_in_order_and_due_ones_first() -> None:
@@ -47,8 +52,8 @@ def test_too_many_delayed_tasks_fill_it_until_one_is_due() -> None:
 @given(st.data())
 def test_every_task_is_given_or_removed_once(data: st.DataObject) -> None:
     tasks, now = HeldTasks(), 0.0
-    open_items: set[WorkItem] = set()
-    given_items: set[WorkItem] = set()
+    open_items: set[HeldTask] = set()
+    given_items: set[HeldTask] = set()
     for _ in range(data.draw(st.integers(0, 60))):
         match data.draw(st.sampled_from(["add", "take", "remove", "wait"])):
             case "add":

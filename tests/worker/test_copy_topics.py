@@ -2,7 +2,7 @@
 
 import pytest
 
-from sharecons.worker.copy_settings import CopyTopic, SourceTopic, find_problems
+from sharecons.copies.topic_configs import CopyTopic, SourceTopic, find_problems
 from sharecons.worker.copy_topics import creation_of
 
 DEAD = CopyTopic("orders.dead", False, frozenset(["orders"]))

@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from sharecons import Record, RetryPolicy, RetryTopic
+from sharecons.copies.dead_letter_headers import Origin
 from sharecons.log import get_logger
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.full_queues import FullQueues
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem

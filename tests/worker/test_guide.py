@@ -19,9 +19,9 @@ from sharecons import (
     RetryPolicy,
     ShareWorker,
 )
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.machine.window import DEFAULT_WINDOW, USABLE
 from sharecons.worker.outcomes import Rejected, RetryAfter
 from tests.guides import Guide

@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from sharecons import Reject, Retry
+from sharecons.error_text import traceback_of
 from sharecons.errors import ConfigurationError
-from sharecons.worker.error_text import traceback_of
 from sharecons.worker.handlers import BatchHandler, HandlerBatch, handler_call
 
 pytestmark = pytest.mark.anyio

@@ -16,9 +16,9 @@ from sharecons import (
     Retry,
     RetryPolicy,
 )
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.hostile import (
     Invalid,
     NoAttributes,

@@ -6,12 +6,12 @@ import anyio
 import pytest
 
 from sharecons import Record
+from sharecons.member.lock_keeper import LockKeeper
 from sharecons.net.io.event_loop import Clock, running_clock
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.locks import LockKeeper
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.settings import DEFAULTS
 from tests.waiting import until

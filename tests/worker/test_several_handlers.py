@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from sharecons import Handler, Record, Retry, RetryTopic
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.machine import window
 from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER
 from tests.waiting import until

@@ -17,10 +17,10 @@ from sharecons import (
     Retry,
     ShareGroupAdmin,
 )
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.dead_letters import DeadLetters, SourceStatus
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working
 

@@ -18,9 +18,9 @@ from sharecons import (
     RetryPolicy,
     ShareConsumer,
 )
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_origin
 from tests.waiting import until
 from tests.worker.working import Handled, settled, working
 

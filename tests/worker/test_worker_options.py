@@ -22,10 +22,10 @@ from sharecons import (
     RetryTopic,
     ShareWorker,
 )
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.handlers import HandlerBatch
 from sharecons.worker.outcomes import (
     Accepted,

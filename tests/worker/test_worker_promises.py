@@ -23,12 +23,12 @@ from sharecons import (
     ShareConsumer,
     ShareWorker,
 )
+from sharecons.copies.dead_letter_headers import Origin, read_origin
 from sharecons.errors import AuthorizationError, ConfigurationError
 from sharecons.member import group_configs
 from sharecons.protocol.codes import Code
 from sharecons.testing import EmbeddedBroker, virtual_time
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import Origin, read_origin
 from sharecons.worker.retry_topics import retry_headers
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working

@@ -14,11 +14,11 @@ from sharecons import (
     RetryTopic,
     ShareWorker,
 )
+from sharecons.copies.dead_letter_headers import read_origin
 from sharecons.errors import ConfigurationError
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.dead_letter_headers import read_origin
 from sharecons.worker.machine import window
 from sharecons.worker.retry_topics import read_retry_state
 from tests.waiting import until

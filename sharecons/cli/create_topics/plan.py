@@ -4,15 +4,15 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from sharecons.config.validation import check_topic_names, check_topics
-from sharecons.errors import ConfigurationError
-from sharecons.protocol.admin.models import NewTopic, Topic
-from sharecons.worker.arguments import check_topics_differ
-from sharecons.worker.copy_settings import (
+from sharecons.copies.topic_configs import (
     CopyTopic,
     SourceTopic,
     find_problems,
     replicas_of,
 )
+from sharecons.errors import ConfigurationError
+from sharecons.protocol.admin.models import NewTopic, Topic
+from sharecons.worker.arguments import check_topics_differ
 from sharecons.worker.copy_topics import creation_of
 from sharecons.worker.retry_topics import STRETCH
 

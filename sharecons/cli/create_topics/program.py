@@ -14,10 +14,10 @@ from sharecons.cli.create_topics.plan import (
     new_topic,
 )
 from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
+from sharecons.copies.topic_configs import CopyTopic, SourceTopic, replicas_of
 from sharecons.errors import Error
 from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
-from sharecons.worker.copy_settings import CopyTopic, SourceTopic, replicas_of
 from sharecons.worker.copy_topics import is_missing
 
 __all__ = ["create_copy_topics"]

@@ -10,9 +10,9 @@ from sharecons.cli.record_text import (
     json_time,
     json_value,
 )
+from sharecons.copies.dead_letter_headers import Origin
 from sharecons.dead_letters import DeadLetterRecord
 from sharecons.escaping import Json
-from sharecons.worker.dead_letter_headers import Origin
 
 __all__ = ["COLUMNS", "letter_lines", "letter_object", "letter_row"]
 

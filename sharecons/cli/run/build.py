@@ -7,8 +7,8 @@ from sharecons.cli import client_options
 from sharecons.cli.run.arguments import WORKER_OPTIONS
 from sharecons.cli.run.target import import_target
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
+from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError
-from sharecons.worker.dead_letters import DeadLetterQueue
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.retry_policy import RetryPolicy
 from sharecons.worker.retry_topics import RetryTopic

@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any, Final
 
 from sharecons.config.callables import is_generator
+from sharecons.error_text import error_text, repr_of, traceback_of
 from sharecons.errors import ConfigurationError
 from sharecons.guard import guarded, is_a, raw_traceback
-from sharecons.worker.error_text import error_text, repr_of, traceback_of
 from sharecons.worker.handler import Handler
 from sharecons.worker.handlers import BatchHandler
 from sharecons.worker.share_worker import ShareWorker

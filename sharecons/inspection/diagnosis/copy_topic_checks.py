@@ -1,20 +1,20 @@
 """Checks of the retry topics and the dead-letter topic of a worker.
 
-The rules are the worker's own, `sharecons.worker.copy_settings`.
+The rules are the worker's own, `sharecons.copies.topic_configs`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
-from sharecons.protocol.admin.models import ConfigEntry, Topic
-from sharecons.protocol.admin.results import Result
-from sharecons.worker.copy_settings import (
+from sharecons.copies.topic_configs import (
     CopyTopic,
     SourceTopic,
     alter_command,
     find_problems,
     replicas_of,
 )
+from sharecons.inspection.diagnosis.checks import Check, fail, ok, warn
+from sharecons.protocol.admin.models import ConfigEntry, Topic
+from sharecons.protocol.admin.results import Result
 from sharecons.worker.retry_topics import STRETCH
 
 __all__ = ["Configs", "check_copy_topic", "copy_topics", "source_topic"]

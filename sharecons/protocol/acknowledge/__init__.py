@@ -9,5 +9,6 @@ of one leader; `ack_batches` decides what is sent together, `linger` how long it
 `result_log`, `results`, `commit_waiter`, `archived`, `ack_errors`, `verb_errors` and
 `positions` report; `redeliveries` pauses partitions whose records are released again
 and again; `redelivered_leases` protects records that were acquired again from late
-acknowledgements; `damaged_records` are released once.
+acknowledgements; `damaged_records` are released once. `renewals` decides when locks of
+held records are renewed.
 """

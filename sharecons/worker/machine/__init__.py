@@ -32,5 +32,4 @@ The modules, in the order to read them:
 - `copies`: the records that are written to another topic.
 - `release_advice`: settings that avoid releases.
 - `stalls`: finds records that hold up their partitions.
-- `renewals`: when locks are renewed, and when they are lost.
 """

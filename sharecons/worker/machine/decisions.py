@@ -6,8 +6,8 @@ the group's settings.
 
 from typing import Final, final
 
+from sharecons.error_text import error_text, text_of
 from sharecons.guard import cause_of, guarded, is_a, type_name
-from sharecons.worker.error_text import error_text, text_of
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.waits import Waits
 from sharecons.worker.outcomes import (

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 from sharecons._record import ACCEPT, REJECT, RELEASE, AcknowledgeType
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.worker.machine.actions import (
     NOTHING,
     Acknowledge,
@@ -26,7 +27,6 @@ from sharecons.worker.machine.copies import Copies, repeated
 from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.release_advice import RELEASED, advice_for, too_large
-from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.outcomes import (
@@ -70,7 +70,7 @@ class RecordEnds:
     def __init__(
         self,
         window: WindowTracker,
-        renewals: RenewalSchedule,
+        renewals: RenewalSchedule[WorkItem],
         decisions: Decisions,
         counts: Counts,
         copies: Copies,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, final
 
 from sharecons._record import TopicPartition
-from sharecons.worker.dead_letter_headers import Origin
+from sharecons.copies.dead_letter_headers import Origin
 from sharecons.worker.machine.settings import DEFAULTS, HandlerSettings
 from sharecons.worker.topic_meter import TopicMeter
 

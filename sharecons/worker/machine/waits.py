@@ -7,8 +7,8 @@ up, it moves as well, but is not released: that would use up a delivery.
 
 from typing import Final, final
 
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.window import WindowTracker
 from sharecons.worker.outcomes import Moved, Released, RetryAfter
 
@@ -32,7 +32,9 @@ class Waits:
         is_stopping: no record is held any longer for its next attempt.
     """
 
-    def __init__(self, window: WindowTracker, renewals: RenewalSchedule) -> None:
+    def __init__(
+        self, window: WindowTracker, renewals: RenewalSchedule[WorkItem]
+    ) -> None:
         self._window = window
         self._renewals = renewals
         self.is_stopping = False

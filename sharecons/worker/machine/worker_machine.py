@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, final
 
 from sharecons._record import ACCEPT, TopicPartition
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.worker.machine.actions import (
     NOTHING,
     Action,
@@ -22,7 +23,6 @@ from sharecons.worker.machine.delivery import Deliveries
 from sharecons.worker.machine.ending_calls import PAUSE, EndingCalls
 from sharecons.worker.machine.ends import RecordEnds
 from sharecons.worker.machine.item import Call, ItemState, WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.stalls import StallWarnings
 from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER, TopicSettings
@@ -81,7 +81,7 @@ class WorkerMachine:
         self._reports_outcomes = reports_outcomes
         self._clock_offset = 0.0
         self.window = WindowTracker()
-        self.renewals = RenewalSchedule()
+        self.renewals = RenewalSchedule[WorkItem]()
         self._waits = Waits(self.window, self.renewals)
         self.decisions = Decisions(self._waits)
         self.scheduler = Scheduler(

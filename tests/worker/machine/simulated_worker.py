@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from sharecons.copies.dead_letter_headers import Origin
 from sharecons.record import ACCEPT, REJECT, RELEASE, AcknowledgeType
-from sharecons.worker.dead_letter_headers import Origin
 from sharecons.worker.machine.actions import (
     Acknowledge,
     Action,

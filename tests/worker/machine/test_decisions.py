@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from sharecons import DeadLetter, Reject, RetryPolicy
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.item import ItemState, WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.waits import Waits
 from sharecons.worker.machine.window import WindowTracker

@@ -2,9 +2,9 @@
 
 import pytest
 
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import ItemState, WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.waits import (
     HELD_TOO_LONG,

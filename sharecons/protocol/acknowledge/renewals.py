@@ -1,20 +1,17 @@
 """Decides when locks of held records are renewed, and when they are lost (KIP-1222).
 
-Every record that a worker holds is renewed: running, waiting or blocked. A renewal is
-due at half of the lock, and is repeated until it is confirmed or the lock has ended.
-At the end of its lease the worker gives a record up while it still has the lock,
-so that a handler that hangs does not keep it for ever.
+Every record that a worker or taskiq holds is renewed: running, waiting or blocked. A
+renewal is due at half of the lock, and is repeated until it is confirmed or the lock
+has ended. At the end of its lease a record is reported while it still has the lock, so
+that a handler that hangs does not keep it for ever.
 """
 
 import heapq
 import math
 from collections.abc import Callable
-from typing import Final, NamedTuple, final
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar, final
 
-from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.settings import HandlerSettings
-
-__all__ = ["DueLocks", "RenewalSchedule"]
+__all__ = ["DueLocks", "HeldRecord", "LeaseSettings", "RenewalSchedule"]
 
 RENEW_AT: Final = 0.5
 """The fraction of the lock after which it is renewed."""
@@ -27,7 +24,36 @@ MIN_LEASE: Final = 0.1
 """Seconds until a lease that has not begun is looked at again."""
 
 
-class DueLocks(NamedTuple):
+class LeaseSettings(Protocol):
+    """The settings that records of one handler have in common."""
+
+    @property
+    def max_lock_time(self) -> float:
+        """The seconds of a lease."""
+        ...
+
+
+class HeldRecord(Protocol):
+    """A record whose lock is kept: an item of a worker, or a task of taskiq."""
+
+    @property
+    def settings(self) -> LeaseSettings: ...
+
+    @property
+    def lease_end(self) -> float:
+        """When it is held no longer; infinity if its lease has not begun."""
+        ...
+
+    @property
+    def has_outcome(self) -> bool:
+        """True if what becomes of it is decided, so that its lease does not end."""
+        ...
+
+
+H = TypeVar("H", bound=HeldRecord)
+
+
+class DueLocks(NamedTuple, Generic[H]):
     """Records with a lock that needs an action now.
 
     Attributes:
@@ -36,12 +62,12 @@ class DueLocks(NamedTuple):
         held_too_long: records whose lease has ended.
     """
 
-    renew: list[WorkItem]
-    lost: list[WorkItem]
-    held_too_long: list[WorkItem]
+    renew: list[H]
+    lost: list[H]
+    held_too_long: list[H]
 
 
-class _Group:
+class _Group(Generic[H]):
     """Records of one handler with one deadline: they arrived or were renewed
     together."""
 
@@ -59,7 +85,7 @@ class _Group:
         self,
         deadline: float,
         duration: float,
-        settings: HandlerSettings,
+        settings: LeaseSettings,
         lease_end: float,
     ) -> None:
         self.deadline = deadline
@@ -67,13 +93,13 @@ class _Group:
         self.settings = settings
         self.lease_end = lease_end
         self.renew_at = deadline - (1.0 - RENEW_AT) * duration
-        self.items: dict[WorkItem, None] = {}
+        self.items: dict[H, None] = {}
         self.next_check = 0.0
 
 
 @final
-class RenewalSchedule:
-    """The locks of the records that a worker holds; times in seconds.
+class RenewalSchedule(Generic[H]):
+    """The locks of the records that are held; times in seconds.
 
     Args:
         renews: False if the broker or the group does not allow renewals.
@@ -84,12 +110,12 @@ class RenewalSchedule:
 
     def __init__(self, *, renews: bool = True) -> None:
         self.renews = renews
-        self._group_of: dict[WorkItem, _Group] = {}
-        self._newest: _Group | None = None
-        self._checks: list[tuple[float, int, _Group]] = []
+        self._group_of: dict[H, _Group[H]] = {}
+        self._newest: _Group[H] | None = None
+        self._checks: list[tuple[float, int, _Group[H]]] = []
         self._check_count = 0
 
-    def add(self, item: WorkItem, *, deadline: float, duration: float) -> float:
+    def add(self, item: H, *, deadline: float, duration: float) -> float:
         """Add a record whose lock of `duration` seconds ends at `deadline`.
 
         Return when to call `take_due` for it.
@@ -107,7 +133,7 @@ class RenewalSchedule:
         self._group_of[item] = group
         return group.next_check
 
-    def remove(self, item: WorkItem) -> None:
+    def remove(self, item: H) -> None:
         """Forget a record: it is settled or lost."""
         group = self._group_of.pop(item, None)
         if group is not None:
@@ -138,9 +164,7 @@ class RenewalSchedule:
                 self._newest = None
         return math.inf
 
-    def take_due(
-        self, now: float, deadline_of: Callable[[WorkItem], float]
-    ) -> DueLocks:
+    def take_due(self, now: float, deadline_of: Callable[[H], float]) -> DueLocks[H]:
         """Return the records to renew now, and those whose locks have ended.
 
         A lost record is forgotten. A record is returned again until its renewal is
@@ -150,7 +174,7 @@ class RenewalSchedule:
             deadline_of: returns the present deadline of a lock, which is later than the
                 one before if a renewal was confirmed.
         """
-        due = DueLocks([], [], [])
+        due: DueLocks[H] = DueLocks([], [], [])
         while self.next_check() <= now:
             _, _, group = heapq.heappop(self._checks)
             if group is self._newest:
@@ -173,10 +197,10 @@ class RenewalSchedule:
         return due
 
     def _move_renewed(
-        self, group: _Group, now: float, deadline_of: Callable[[WorkItem], float]
+        self, group: _Group[H], now: float, deadline_of: Callable[[H], float]
     ) -> None:
         """Move the records whose renewal is confirmed to groups of their own."""
-        renewed: dict[float, _Group] = {}
+        renewed: dict[float, _Group[H]] = {}
         for item in tuple(group.items):
             deadline = deadline_of(item)
             if deadline <= group.deadline:
@@ -193,14 +217,14 @@ class RenewalSchedule:
             target.items[item] = None
             self._group_of[item] = target
 
-    def _plan(self, group: _Group) -> None:
+    def _plan(self, group: _Group[H]) -> None:
         renew_at = group.renew_at if self.renews else math.inf
         group.next_check = min(renew_at, group.lease_end, group.deadline)
         self._check_count += 1
         heapq.heappush(self._checks, (group.next_check, self._check_count, group))
 
 
-def _end_leases(group: _Group, now: float, ended: list[WorkItem]) -> float:
+def _end_leases(group: _Group[H], now: float, ended: list[H]) -> float:
     """Append the records whose leases have ended; return when the next lease ends."""
     next_end = math.inf
     for item in group.items:

@@ -5,16 +5,16 @@ from typing import Any, Final, Protocol
 
 from sharecons._record import Headers
 from sharecons.config.validation import check_topic
-from sharecons.errors import BrokerError, ConfigurationError
-from sharecons.producer.records import RecordPosition
-from sharecons.protocol.codes import Code
-from sharecons.worker.dead_letter_headers import (
+from sharecons.copies.dead_letter_headers import (
     Origin,
     earlier_topics,
     origin_headers,
     reference_headers,
     without_origin,
 )
+from sharecons.errors import BrokerError, ConfigurationError
+from sharecons.producer.records import RecordPosition
+from sharecons.protocol.codes import Code
 
 __all__ = [
     "TOO_LARGE",

@@ -1,7 +1,7 @@
-"""Keeps the locks of a worker's records: renews them, and reports lost ones."""
+"""Keeps the locks of held records: renews them, and reports lost ones."""
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from anyio.lowlevel import checkpoint
 
@@ -13,8 +13,7 @@ from sharecons.errors import (
 )
 from sharecons.log import get_logger
 from sharecons.net.io.event_loop import AutoResetEvent, Clock
-from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.protocol.acknowledge.renewals import HeldRecord, RenewalSchedule
 
 __all__ = ["LockKeeper"]
 
@@ -24,16 +23,32 @@ AT_A_TIME: Final = 100
 LOCK_ENDED: Final = "the lock has ended"
 
 
-class HeldItems(Protocol):
+class HeldItem(HeldRecord, Protocol):
+    """A record that is held, with its lock."""
+
+    @property
+    def record(self) -> Any: ...
+
+    @property
+    def is_done(self) -> bool:
+        """True if it is held no longer."""
+        ...
+
+
+H = TypeVar("H", bound=HeldItem)
+H_co = TypeVar("H_co", bound=HeldItem, covariant=True)
+
+
+class HeldItems(Protocol[H_co]):
     """The records that are held: a `Scheduler`, for example."""
 
     @property
-    def held(self) -> tuple[WorkItem, ...]:
+    def held(self) -> tuple[H_co, ...]:
         """All of them."""
         ...
 
 
-class LockKeeper:
+class LockKeeper(Generic[H]):
     """Renews locks in a task.
 
     Args:
@@ -44,11 +59,11 @@ class LockKeeper:
 
     def __init__(
         self,
-        items: HeldItems,
-        renewals: RenewalSchedule,
+        items: HeldItems[H],
+        renewals: RenewalSchedule[H],
         clock: Clock,
-        lose: Callable[[Sequence[WorkItem], str], None],
-        end_lease: Callable[[WorkItem], None],
+        lose: Callable[[Sequence[H], str], None],
+        end_lease: Callable[[H], None],
         *,
         group_id: str,
     ) -> None:
@@ -62,7 +77,7 @@ class LockKeeper:
         self._lost_reason = ""
         self._log = get_logger(__name__, group=group_id)
 
-    def add(self, item: WorkItem) -> None:
+    def add(self, item: H) -> None:
         """Keep the lock of a record that has just been delivered."""
         now = self._clock()
         deadline = item.record.lock_deadline
@@ -125,10 +140,10 @@ class LockKeeper:
             self._log.info("locks are renewed again")
             self._wakeup.set()
 
-    def _without_lock(self) -> list[WorkItem]:
+    def _without_lock(self) -> list[H]:
         return [item for item in self._items.held if not item.record.held]
 
-    def _renew(self, item: WorkItem) -> bool:
+    def _renew(self, item: H) -> bool:
         """Renew a lock; return False if it is lost."""
         if not item.is_done:
             try:
@@ -140,6 +155,6 @@ class LockKeeper:
         return True
 
 
-def _deadline_of(item: WorkItem) -> float:
+def _deadline_of(item: HeldItem) -> float:
     deadline: float = item.record.lock_deadline
     return deadline

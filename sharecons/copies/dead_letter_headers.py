@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
 from sharecons._record import Headers
-from sharecons.worker.error_text import shortened
+from sharecons.error_text import shortened
 
 __all__ = [
     "Origin",

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 
 from sharecons._record import DETACHED, Record, TimestampType
-from sharecons.producer.idempotent import IdempotentProducer
-from sharecons.worker.dead_letter_headers import (
+from sharecons.copies.dead_letter_headers import (
     Origin,
     RedriveMark,
     origin_headers,
@@ -19,7 +18,8 @@ from sharecons.worker.dead_letter_headers import (
     with_first_origin,
     without_origin,
 )
-from sharecons.worker.dead_letters import DeadLetterQueue, write_dead_letter
+from sharecons.copies.dead_letter_writer import DeadLetterQueue, write_dead_letter
+from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.origins import origin_of_record
 
 ORIGIN = Origin(

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from sharecons import DeadLetter, Reject
-from sharecons.worker.error_text import (
+from sharecons.error_text import (
     code_line,
     error_text,
     repr_of,
@@ -98,7 +98,7 @@ def test_code_line_is_the_innermost_line_of_the_application() -> None:
 
     assert line is not None
     path, _, function = line.rpartition(" in ")
-    assert "tests/worker/test_error_text.py:" in path
+    assert "tests/test_error_text.py:" in path
     assert "test_code_line_is_the_innermost_line_of_the_application" == function
 
 

@@ -1,7 +1,8 @@
 """Settings of a topic with which it loses the copies of records, or takes none.
 
-One table of rules, for the start of a worker, for `sharecons create-topics` and for
-`sharecons preflight`. A config that cannot be read is not checked.
+One table of rules, for the start of a worker and of a Spark query, for
+`sharecons create-topics` and for `sharecons preflight`. A config that cannot be
+read is not checked.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,30 +1,48 @@
 """When the locks of held records are renewed, and when they are lost."""
 
 import math
+from typing import Final, NamedTuple
 
 import hypothesis.strategies as st
 from hypothesis import given
 
-from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.machine.renewals import RenewalSchedule
+from sharecons.protocol.acknowledge.renewals import RenewalSchedule
+
+
+class Settings(NamedTuple):
+    max_lock_time: float = 3600.0
+
+
+SETTINGS: Final = Settings()
+
+
+class Held:
+    """A record that is held until the end of its lease."""
+
+    settings = SETTINGS
+    has_outcome = False
+
+    def __init__(self, name: object, lease_end: float = math.inf) -> None:
+        self.name = name
+        self.lease_end = lease_end
 
 
 class Locks:
     """A schedule, and the deadlines that a broker has confirmed."""
 
     def __init__(self, max_lock_time: float = math.inf, *, renews: bool = True) -> None:
-        self.schedule = RenewalSchedule(renews=renews)
+        self.schedule = RenewalSchedule[Held](renews=renews)
         self._max_lock_time = max_lock_time
-        self.deadlines: dict[WorkItem, float] = {}
-        self.held_too_long: list[WorkItem] = []
+        self.deadlines: dict[Held, float] = {}
+        self.held_too_long: list[Held] = []
 
-    def add(self, name: str, now: float = 0.0) -> WorkItem:
-        item = WorkItem(name, 10, lease_end=now + self._max_lock_time)
+    def add(self, name: str, now: float = 0.0) -> Held:
+        item = Held(name, now + self._max_lock_time)
         self.deadlines[item] = now + 30.0
         self.schedule.add(item, deadline=now + 30.0, duration=30.0)
         return item
 
-    def take_due(self, now: float) -> tuple[list[WorkItem], list[WorkItem]]:
+    def take_due(self, now: float) -> tuple[list[Held], list[Held]]:
         due = self.schedule.take_due(now, self.deadlines.__getitem__)
         self.held_too_long += due.held_too_long
         return due.renew, due.lost
@@ -99,7 +117,7 @@ def test_record_without_renewals_is_held_too_long_before_its_lock_ends() -> None
 
 def test_lock_of_a_late_delivery_is_renewed_at_half_of_its_renewed_duration() -> None:
     locks = Locks()
-    item = WorkItem("late", 10)
+    item = Held("late")
     locks.schedule.add(item, deadline=2.0, duration=2.0)
     locks.deadlines[item] = 31.0  # renewed after one second, for 30 seconds
 
@@ -138,7 +156,7 @@ def test_records_that_arrived_together_are_confirmed_separately() -> None:
     assert (items, []) == locks.take_due(15.0)
     locks.deadlines |= dict.fromkeys(items[:2], 45.0)
     locks.schedule.remove(items[0])
-    late = WorkItem("late", 10)
+    late = Held("late")
     locks.deadlines[late] = 30.0
     locks.schedule.add(late, deadline=30.0, duration=15.0)
 
@@ -188,7 +206,7 @@ def test_lock_is_lost_only_if_every_renewal_failed(durations, lateness, fails) -
     schedule = RenewalSchedule()
     items = {}
     for number, duration in enumerate(durations):
-        item = WorkItem(number, 1, lease_end=500.0)
+        item = Held(number, 500.0)
         items[item] = (duration, duration)
         schedule.add(item, deadline=duration, duration=duration)
     failed = iter(fails)

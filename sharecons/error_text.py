@@ -37,7 +37,7 @@ __all__ = [
 Frame = tuple[FrameType, int]
 """A frame and its line, as in `traceback.walk_stack`."""
 
-SHARECONS: Final = str(Path(__file__).parent.parent)
+SHARECONS: Final = str(Path(__file__).parent)
 
 NOT_THE_APPLICATION: Final = (
     "<",  # frozen modules, for example
