@@ -28,6 +28,8 @@ ACCEPT, RELEASE, REJECT = b"\1", b"\2", b"\3"
 
 _LOADING = (Code.COORDINATOR_LOAD_IN_PROGRESS, Code.NOT_COORDINATOR)
 
+_WRONG_EPOCH = 2**31 - 1
+
 Acks = dict[SharePartition, tuple[Range, ...]]
 
 
@@ -135,14 +137,25 @@ class RawMember:
         )
 
     async def reconnect(self) -> None:
+        """Close the connection of the share session, which ends it, and open another.
+
+        A session that is opened before the broker has processed the end of the old
+        connection can end with it (seen once on Kafka 4.3.0). So wait for that: while
+        the old session exists, its broker rejects a wrong epoch with another error.
+        """
         await self.leader.aclose()
         self.leader = await self.connect()
+        await repeat(
+            lambda: self.fetch(epoch=_WRONG_EPOCH),
+            until=lambda response: response.error == Code.SHARE_SESSION_NOT_FOUND,
+        )
+        self.session_epoch = 0
 
     def fetch_request(
         self,
         *added: SharePartition,
         epoch: int | None = None,
-        wait: float = 1.0,
+        wait: float = 5.0,
         records: int = 500,
         limit: bool = False,
         acknowledge: Acks | None = None,

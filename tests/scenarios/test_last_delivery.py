@@ -43,7 +43,6 @@ async def end_delivery(member: RawMember, partition: SharePartition, way: str) -
         member.session_epoch = 0
     elif way == "connection":
         await member.reconnect()
-        member.session_epoch = 0
 
 
 @pytest.mark.parametrize("way", ["release", "lock ends", "connection", "close"])

@@ -237,7 +237,7 @@ async def test_fetch_without_bytes_does_not_fix_the_start(kafka: Kafka) -> None:
             # real time: the broker loads the partition's state
             await anyio.sleep(0.1)
             admin.produce(topic, [b"a"])
-            later = await member.fetch_one(partition)
+            later = await member.fetch_one(partition, wait=5.0 if expected else 1.0)
 
         assert not offsets(first)
         assert offsets(later) == expected

@@ -23,7 +23,6 @@ from tests.scenarios.raw import (
     delivery_counts,
     offsets,
 )
-from tests.scenarios.repeating import repeat
 from tests.scenarios.share_state import share_group_state
 from tests.scenarios.versions import (
     COUNT_AFTER_CLOSE,
@@ -104,7 +103,6 @@ async def test_acknowledge_during_waiting_fetch_ends_session_and_uses_delivery(
         assert accepted.error == Code.NONE
         assert parked[0].error == Code.INVALID_SHARE_SESSION_EPOCH
 
-        member.session_epoch = 0
         await member.reconnect()
         assert await next_counts(member, partition) == {1: COUNT_AFTER_CLOSE}
 
@@ -115,8 +113,7 @@ async def test_closed_connection_releases_records_immediately(admin: Admin) -> N
         (partition,) = await member.join(topic)
         assert delivery_counts(await member.fetch_one(partition)) == {0: 1, 1: 1, 2: 1}
         await member.reconnect()
-        late = await member.acknowledge(acks(partition, (0, 2, ACCEPT)))
-        member.session_epoch = 0
+        late = await member.acknowledge(acks(partition, (0, 2, ACCEPT)), epoch=1)
 
         assert late.error == Code.SHARE_SESSION_NOT_FOUND
         again = await next_counts(member, partition, tries=4)
@@ -188,7 +185,6 @@ async def test_every_way_to_release_record_uses_delivery(
             member.session_epoch = 0
         else:
             await member.reconnect()
-            member.session_epoch = 0
 
         count = 2 if way == "release" else COUNT_AFTER_CLOSE
         assert await next_counts(member, partition) == {0: count}
@@ -390,14 +386,9 @@ async def test_start_that_is_not_stored_is_kept_until_the_connection_ends(
             member.session_epoch = 0
         elif ended_by == "lost":
             await member.reconnect()
-            await repeat(
-                lambda: member.fetch(wait=0.0, records=-1),
-                until=lambda each: each.error == Code.SHARE_SESSION_NOT_FOUND,
-            )
-            member.session_epoch = 0
         admin.produce(topic, [b"0", b"1"])
         added = [] if ended_by == "idle" else [partition]
-        response = await member.fetch(*added)
+        response = await member.fetch(*added, wait=5.0 if kept else 1.0)
 
     received = [o for each in response.partitions for o in offsets(each)]
     assert received == ([0, 1] if kept else [])
