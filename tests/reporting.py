@@ -169,7 +169,7 @@ class Reporter:
                     red=cpu > TOLERANCE * limit,
                 )
             terminalreporter.line(
-                "Make those that use the CPU faster, or say why they are not: "
+                "Make tests of much CPU time faster, or say why they are not: "
                 '@pytest.mark.slow("why")'
             )
 
