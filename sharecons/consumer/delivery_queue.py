@@ -64,6 +64,7 @@ class DeliveryQueue:
         self._readers.wake()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
+        # Loops iterate over a slice of records without a look at their locks.
         self._readers.interrupt()
         self._readers.wake()
         return False
@@ -243,6 +244,7 @@ class DeliveryQueue:
     def end_loops(self) -> None:
         """Deliver no more records; each reader's next request settles, then ends it."""
         self.is_ending = True
+        # Other members receive the buffered records now, not after the close.
         self.buffer.keep_only(())
         self._readers.interrupt()
         self._readers.wake_all()

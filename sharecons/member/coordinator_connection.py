@@ -1,4 +1,8 @@
-"""The connection of a member to its group coordinator, which can move."""
+"""The connection of a member to its group coordinator, which can move.
+
+Leaders have other connections, even if one broker is both: a broker serves one request
+per connection at a time, so a waiting fetch would delay heartbeats.
+"""
 
 from functools import partial
 from typing import Any

@@ -52,7 +52,7 @@ async def drive(
     clock = running_clock()
     while not machine.finished:
         request = machine.next_request(clock())
-        on_change()
+        on_change()  # a choice can have events as well, such as failed renewals
         if request is None:
             if not machine.finished:
                 deadline = machine.next_deadline(clock())

@@ -250,6 +250,7 @@ class LeaderTasks:
         async def send(request: Request) -> Response:
             timeout = self._request_timeout
             if isinstance(request, ShareFetch):
+                # A broker without records responds only after this time.
                 timeout += request.max_wait
                 leader.is_fetching = True
             if not connection.is_open:
@@ -319,13 +320,14 @@ class LeaderTasks:
         leader.wakeup.set()
 
     def _handle_events(self, leader: LeaderTask) -> None:
+        # This runs twice per request: nothing is called without a reason.
         machine = leader.machine
         changed = bool(machine.events) and self._pass_on_events(machine)
         if self._result_log.is_filled:
             changed |= self._dispatcher.dispatch()
         if changed:
             self._on_change()
-        if leader.is_fetching:
+        if leader.is_fetching:  # set after the last call, so the response has arrived
             leader.is_fetching = False
             self._check_fetched()
         if not machine.partitions and not self._closing:

@@ -360,6 +360,7 @@ class LeaseBuffer:
 
     def _on_lost(self, lease: Lease, records: list[Any] | None) -> None:
         """Report the records that were not delivered before their locks ended."""
+        # Kafka allows no delivery limit below 2, so a first delivery is never the last.
         if self.on_undelivered is not None and lease.highest_delivery_count > 1:
             if records is None:
                 records = read_undelivered(lease)

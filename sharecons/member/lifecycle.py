@@ -171,6 +171,7 @@ class Lifecycle(ABC):
         assert self._background is not None, "open"
         try:
             self._stop_consuming()
+            # Shielded: without the last acknowledgements, processed records come again.
             if leave:
                 with anyio.move_on_after(timeout, shield=True):
                     await self._leave()

@@ -152,11 +152,13 @@ class Executor:
         try:
             self._acknowledge_record(item.record, kind)
         except (LockLostError, RecordStateError, ClosedError) as error:
+            # The lock ended before its event arrived; the record is delivered again.
             self._failures.on_not_acknowledged(item, error)
 
     async def _copy(self, copy: Copy) -> None:
         if copy.after:
             await anyio.sleep(copy.after)
+        # Its lock can be lost meanwhile: the next delivery has a copy of its own.
         if not self._machine.is_current(copy):
             return
         try:

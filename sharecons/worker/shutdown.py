@@ -88,6 +88,7 @@ class Shutdown:
         assert self.handlers is not None, "started before"
         grace_end = self._clock() + self._grace
         self.handlers.deadline = min(self.handlers.deadline, grace_end)
+        # Records that wait for hours must not delay the drain, which waits for them.
         async with anyio.create_task_group() as tasks:
             fetched = anyio.Event()
             tasks.start_soon(self._move_waiting, fetched)

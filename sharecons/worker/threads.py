@@ -131,7 +131,7 @@ class ThreadCalls:
 
     async def __call__(self, argument: Any) -> tuple[Any]:
         """Call the function; return a tuple with its result."""
-        if self._limiter is None:
+        if self._limiter is None:  # it belongs to the event loop of the first call
             self._limiter = anyio.CapacityLimiter(math.inf)
         thread = AbandonedThread(self._function, argument, anyio.current_time())
         try:

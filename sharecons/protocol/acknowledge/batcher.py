@@ -3,10 +3,17 @@
 An acknowledgement is sent to the leader that returned its record, in the same share
 session, or it fails. `leader` decides when requests are sent.
 
-Theory of operation ------------------- A lease reports pending acknowledgements.
-`take_ranges` turns them into batches, one per lease, and takes those for which the next
-request has space (`ack_batches`). A batch that the broker rejects is split and sent
-again, until the offsets at fault are alone; the number of splits is limited.
+Theory of operation
+-------------------
+A lease reports pending acknowledgements. `take_ranges` turns them into batches, one per
+lease, and chooses those for the next request (`ack_batches`). They are in flight until
+its response: a leader has one request at a time. A lost connection leaves their result
+unknown; a broker that rejects the session's epoch has not applied them, so they are
+queued again.
+
+Brokers apply a partition's acknowledgements all or nothing (measured on 4.3.0). So a
+batch that is rejected is sent alone, then split in half, until the offsets at fault are
+alone; the number of splits is limited.
 
 Every batch ends in results, for the callback and for commit(): a `CommitWaiter` counts
 its outstanding batches. It also waits for acknowledgements made during a renewal that
@@ -120,7 +127,7 @@ class AckBatcher:
     def on_acknowledged(self, lease: Lease) -> None:
         if lease.lock_scope.ended:
             return
-        self._wake()  # this can raise
+        self._wake()  # first: it raises once the event loop has ended
         self._uncollected.append(lease)
 
     def on_delayed(self, lease: Lease, offsets: Sequence[int], due: float) -> None:
@@ -167,6 +174,7 @@ class AckBatcher:
         Other acknowledgements of their records are sent; the rest is released.
         """
         self.collect()
+        # Failing one makes pending what waited for its result, even another renewal.
         while self.has_renewals:
             parts = [part for p in self._queued for part in p.split_renewals()]
             self._queued = [part for part in parts if not part.has_renewals]
@@ -233,6 +241,7 @@ class AckBatcher:
         self._leases = {}
         self._uncollected = []
         failed: list[AckBatch] = []
+        # Failing a renewal queues acknowledgements made during it, for its commit.
         while batches := self._all_batches():
             failed += batches
             self._in_flight, self._queued = {}, []
@@ -241,6 +250,7 @@ class AckBatcher:
         for lease in leases:
             self.result_log.results += results_of(lease, lease.abandon(), error)
             self._note_archived(lease)
+        # Settled by `_fail`; as failed ones, later verbs of these records raise.
         for batch in failed:
             batch.lease.fail_settled(batch.runs)
 
@@ -286,6 +296,7 @@ class AckBatcher:
                 self._on_rejected(batches, error, now)
             case ErrorAction.RETRY:
                 self.needs_backoff = True
+                # After its deadline a record can have been delivered to another member.
                 self._queued += [p for p in batches if now < p.deadline]
                 self._fail([p for p in batches if now >= p.deadline], error)
             case _:
@@ -320,6 +331,7 @@ class AckBatcher:
             return
         batch = batches[0]
         if now >= batch.deadline:
+            # All of its locks have ended together, so halves would be rejected as well.
             self.result_log.overrun_count += batch.record_count
             reason = lock_overrun(batch.lease, batch.deadline, now)
             message = f"{reason} ({error.message})" if error.message else reason
@@ -350,6 +362,7 @@ class AckBatcher:
     def _finish(
         self, batch: AckBatch, error: AcknowledgeFailure | None, renewed_until: float
     ) -> None:
+        # This runs for every batch: results are made only if they are read.
         results: list[AcknowledgeResult] = []
         limit = self.result_log.delivery_limit
         if error is None and 0 < limit <= batch.lease.highest_delivery_count:

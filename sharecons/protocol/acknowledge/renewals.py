@@ -14,7 +14,8 @@ from typing import Final, Generic, NamedTuple, Protocol, TypeVar, final
 __all__ = ["DueLocks", "HeldRecord", "LeaseSettings", "RenewalSchedule"]
 
 RENEW_AT: Final = 0.5
-"""The fraction of the lock after which it is renewed."""
+"""The fraction of the lock after which it is renewed: late enough that most records are
+settled before, early enough for three repeats of a lost renewal."""
 
 REPEAT_AFTER: Final = 0.15
 """The fraction of the lock after which an unconfirmed renewal is repeated."""
@@ -70,6 +71,9 @@ class DueLocks(NamedTuple, Generic[H]):
 class _Group(Generic[H]):
     """Records of one handler with one deadline: they arrived or were renewed
     together."""
+
+    # Thousands of records arrive in one response: an entry of the heap for each of them
+    # would cost time per record, although most are settled before its time.
 
     __slots__ = (
         "deadline",

@@ -85,6 +85,7 @@ class EmptyResponses:
         self.in_a_row += 1
         if self.in_a_row > WITHOUT_PAUSE:
             self.due = now + self._backoff.next_delay()
+        # Once in a row: another session did not help, so the next step is to rejoin.
         if self.in_a_row == REOPEN and not self._never_waits:
             self.must_reopen = True
 

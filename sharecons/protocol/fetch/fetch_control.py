@@ -162,6 +162,7 @@ class FetchControl:
         max_wait = until_ack
         redeliveries = self._batcher.redeliveries
         if redeliveries.has_releases:
+            # A partition is fetched when its pause ends, not when this fetch returns.
             pause = redeliveries.next_pause_end(fetchable, now) - now
             max_wait = min(max_wait, pause)
             requested = fetchable = redeliveries.fetchable(fetchable, now)
@@ -202,7 +203,7 @@ class FetchControl:
     def _until_request(self, now: float) -> float:
         """Return the seconds until another request might have to be sent."""
         if not self._prefetch.waiting_readers:
-            return 0.0
+            return 0.0  # the application can acknowledge at any time
         if self._batcher.has_open:
             return self._prefetch.next_ack() - now
         return self._batcher.next_delay_check - now
@@ -302,6 +303,7 @@ def _can_acquire(request: ShareFetch) -> bool:
 
 def _is_unexplained(request: ShareFetch, response: ShareFetchResponse) -> bool:
     """Return whether nothing in the exchange explains an empty response."""
+    # Brokers should have held a fetch that changes nothing in its session.
     return _can_acquire(request) and not (
         request.share_session_epoch == OPENING
         or request.added

@@ -2,25 +2,7 @@
 
 It decides whether to send a ShareFetch or a ShareAcknowledge. Session epochs come from
 `session_manager`, contents from `request_builder`; `fetch_control` decides when a fetch
-is due and what it requests.
-
-Theory of operation
--------------------
-One request is in flight at a time. A fetch that waits at the broker blocks its session,
-and an acknowledgement on another connection would end it with an error and cost a
-delivery (measured on 4.3.0): `fetch_control` limits the wait.
-
-If more records are available than a fetch returned, the next fetch is sent while the
-application processes these. If not, it is sent when the application requests records:
-it then carries the acknowledgements of these, and can wait long, or until several
-records are there. Before that, `start_offsets` fetches new partitions without records.
-
-Acknowledgements are sent with a fetch that is due, or alone; `AckLinger` decides when.
-Renewals are sent alone, as Kafka does not allow them to fetch.
-
-`events` collects leases, hints of new leaders and errors to raise. A lost connection
-ends the session and its locks; acknowledgements in flight then have an unknown result
-and are not sent again.
+is due and what it requests. The package's docstring has its theory of operation.
 """
 
 import math
@@ -158,6 +140,8 @@ class Leader:
             return math.inf
         due = self._linger.due
         batcher = self.batcher
+        # A linger that has not begun, and acknowledgements that are in no batch yet (a
+        # renewal does not linger), need a call of `next_request`.
         at_once = self._linger.urgent or due == math.inf or batcher.has_uncollected
         if self._closing or (at_once and batcher.has_pending):
             due = now
@@ -191,6 +175,7 @@ class Leader:
         if request.share_session_epoch == CLOSING and self._closing:
             self._finish("the session was closed")
         elif request.share_session_epoch == CLOSING:
+            # To be reopened: the broker has released the records of lost responses.
             self._lose_locks("the session was closed")
 
     def _on_error_response(
@@ -206,6 +191,8 @@ class Leader:
                 self.events.append(StartsFixed(self.node_id))
                 self._reopen_session(request, response, now, applied=False)
             case ErrorAction.REOPEN_SESSION:
+                # Locks outlive the session on a live connection (measured on 4.3.0), so
+                # its acknowledgements are sent again in the next session.
                 self._reopen_session(request, response, now, applied=False)
             case ErrorAction.LOSE_SESSION:
                 self._lose_locks(
@@ -228,6 +215,7 @@ class Leader:
 
     def connection_lost(self, error: Error, now: float) -> None:
         """The connection ended; also while no request was in flight."""
+        # Brokers release all records of a connection when it ends.
         self._sent_at = None
         self._starts.on_connection_lost(self.partitions)
         reason = f"the connection to node {self.node_id} was lost: {error}"
@@ -262,6 +250,7 @@ class Leader:
                 now, self.partitions, leaders, backlog=backlog
             )
         if self.batcher.has_pending and not self._session.is_open:
+            # Brokers accept epoch 0 in a ShareFetch only.
             return self._builder.build_fetch(
                 now, self.partitions, self.leader_count, opening_only=True
             )
@@ -302,11 +291,11 @@ class Leader:
             self._linger.end()
             return False
         if not self._session.is_open:
-            self._linger.due = now
+            self._linger.due = now  # a fetch opens it, see `_choose_request`
             return False
         self._linger.begin(now)
         if batcher.has_renewals:
-            return True
+            return True  # never with a fetch, even if one is due
         return not fetching and self._linger.is_due(now)
 
     # Responses.
@@ -324,6 +313,7 @@ class Leader:
             has_backlog = self._response_handler.handle(
                 request, response, sent_at, now, self.topic_names, self.events
             )
+            # A fetch for start offsets shows nothing about a backlog.
             if request.max_records > 0:
                 self.has_backlog = has_backlog
             if self._starts.pending and self._starts.on_fetched(
@@ -364,6 +354,7 @@ class Leader:
         """Back off after a response with errors."""
         failed = [p for p in response.partitions if p.error]
         failed = failed and self._pauses.unpaused_errors(failed, now)
+        # If other partitions returned records, a pause would delay them as well.
         idle = failed and not [p for p in response.partitions if p.acquired]
         to_retry = self.batcher.needs_backoff
         if idle or (to_retry and request.acknowledgements):

@@ -73,4 +73,5 @@ class PartitionRotation:
         self._all = partitions
         count = len(partitions) // PART_SIZE
         ordered = sorted(partitions) if count > 1 else []
+        # Each part has partitions of all topics: one topic can have all the records.
         self._parts = [frozenset(ordered[n::count]) for n in range(count) if ordered]

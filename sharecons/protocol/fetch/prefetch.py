@@ -175,6 +175,8 @@ class Prefetch:
             busy: how many tasks these are.
         """
         self._demand_until = now + DEMAND_PERIOD
+        # Dropping a record takes no time: counted, it would show a pace that handlers
+        # do not have.
         self._delivered = max(0, self._delivered - expired)
         processed = self._delivered - processing
         if processed <= 0 or processed < busy:

@@ -78,6 +78,8 @@ class ResponseHandler:
         record_count = byte_count = 0
         for partition in response.partitions:
             share_partition = partition.share_partition
+            # The session has no partition from which nothing is fetched, but its
+            # acknowledgements have a response.
             was_requested = share_partition in session_partitions or (
                 share_partition in request.acknowledgements
             )
@@ -128,6 +130,7 @@ class ResponseHandler:
             share_partition=partition.share_partition,
             acquired=partition.acquired,
             payload=partition.records,
+            # The lock begins after the request, so no record is returned too late.
             deadline=sent_at + lock_timeout,
             lock_duration=lock_timeout,
             lock_scope=self._session.lock_scope,

@@ -69,6 +69,7 @@ class ShareSession:
     def next_epoch(self) -> int:
         """Return the epoch of the request to send now, and advance it."""
         epoch = self.epoch
+        # After the largest epoch brokers expect 1, since 0 opens a session.
         self.epoch = 1 if epoch == 0x7FFFFFFF else epoch + 1
         return epoch
 

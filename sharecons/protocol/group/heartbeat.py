@@ -135,6 +135,8 @@ class Membership:
         self._rejoin_delay = min(2 * self._rejoin_delay, MAX_REJOIN_DELAY)
         self._on_fenced(now)
         self._due = now
+        # With a leave first: brokers load a group's state again only once it has no
+        # members (4.3.0, 4.4.0). A join alone returns the assignment unchanged.
         self._evicting_previous = True
         return True
 
@@ -246,6 +248,7 @@ class Membership:
             self._confirmed_topics = request.topics
         if response.assignment is not None:
             self.assignment = response.assignment
+            # An empty one comes with the join, the partitions about a second later.
             if response.assignment:
                 self._interval.end_early(now)
         self._due = now + max(self._next_interval(now), response.throttle)

@@ -11,6 +11,28 @@
   delivered twice.
 - Times are seconds, on one clock that never goes back.
 
+Theory of operation
+-------------------
+The machine holds every record that was taken until the record has its end. A record is
+ready, runs, waits for its next attempt, is blocked by an earlier record of its key, is
+isolated, or is being copied; each state counts towards its own limit (`handler_queue`).
+
+The shell requests calls (`next_call`), begins them, and reports results. `decisions`
+makes an outcome of a result: accept, retry, release, reject, dead letter. `waits` then
+decides where a retry waits, since a record that waits holds the window of its partition
+for all members. `ends` carries the outcome out. It is the only place that acknowledges.
+
+Three events can come at any time, between any two others: a lock is lost, a lease ends
+(`max_lock_time`), and the worker stops. So a result does not settle a record that has
+an outcome already, and the confirmation of a copy counts only while this copy is the
+record's present one.
+
+Brokers archive a record when its last delivery ends, for whatever reason, and do not
+report why a delivery ended. So wherever a delivery would end, `decisions` first checks
+whether it is the last one; if it is, a dead letter is confirmed before the release. A
+record that was delivered without an outcome has perhaps ended its process: it runs
+alone, and without a call on its last delivery.
+
 The modules, in the order to read them:
 
 - `item`: a record that is held, its states, and a call with it.

@@ -53,6 +53,7 @@ class Copies:
 
     def is_current(self, copy: Copy) -> bool:
         """Return whether a copy is still to be written."""
+        # By identity: a record that was moved can be moved to the same topic again.
         return self._outcomes.get(copy.item) is copy.outcome
 
     def discard(self, item: WorkItem) -> None:

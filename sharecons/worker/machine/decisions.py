@@ -104,6 +104,7 @@ class Decisions:
             chance: a random number from 0.0 to 1.0, for the jitter of a delay.
         """
         settings = item.settings
+        # The worker ends at this record: another one can process it after a mend.
         if settings.stop_on_error and decision_of(error) is None:
             return Released("its handler raised", error)
 

@@ -138,6 +138,7 @@ class RecordEnds:
         if not self._decisions.needs_dead_letter(item):
             self._copies.discard(item)
         elif not isinstance(self._copies.outcome_of(item), DeadLettered):
+            # The broker has archived it, so no other member can write the dead letter.
             reason = "its lock was lost on its last delivery"
             self._start_copy(
                 item, DeadLettered(reason, item.error, "last_delivery"), actions
@@ -188,7 +189,7 @@ class RecordEnds:
             actions.append(GivenUp(item, outcome, written))
         else:
             self._counts.moved += 1
-        if not item.is_done:
+        if not item.is_done:  # else its lock was lost on its last delivery
             if item.meter is not None:
                 item.meter.on_settled(item.record, ACCEPT)
             self.end(item, ACCEPT, actions)
@@ -204,6 +205,8 @@ class RecordEnds:
         if not self._copies.is_current(copy):
             return NOTHING
         item, outcome = copy.item, copy.outcome
+        # A dead letter that is too large becomes a reference, and other failures pass.
+        # But a retry topic can have a lower limit than its source for ever.
         if not (is_too_large and isinstance(outcome, Moved)):
             return (repeated(copy),)
         self._copies.discard(item)
