@@ -12,11 +12,11 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 
 class Guide:
-    """One page and its programs."""
+    """One page and its programs, or the pages of one guide, in this order."""
 
-    def __init__(self, page: str) -> None:
-        self.page = page
-        self.text = (DOCS / page).read_text()
+    def __init__(self, *pages: str) -> None:
+        self.page = " and ".join(pages)
+        self.text = "\n".join((DOCS / page).read_text() for page in pages)
         self.blocks = re.findall(r"```python\n(.*?)```", self.text, re.DOTALL)
 
     def compile(self) -> int:

@@ -39,6 +39,25 @@ def test_design_names_files_and_tests_that_exist(page: str) -> None:
     ] == []
 
 
+def test_links_of_the_documents_lead_to_files_and_headings() -> None:
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    missing = []
+    for page in pages:
+        for link in re.findall(r"\]\(((?!\w+:)[^)\s]+)\)", page.read_text()):
+            name, _, anchor = link.partition("#")
+            target = page.parent / name if name else page
+            if not target.exists() or (anchor and anchor not in _anchors(target)):
+                missing.append(f"{page.relative_to(ROOT)}: {link}")
+
+    assert missing == []
+
+
+def _anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
 def test_design_is_short() -> None:
     assert len(DESIGN.splitlines()) <= 200
 

@@ -106,7 +106,8 @@ class WorkerConditions:
             f"no member receives further records of {topic}-{number} for "
             f"{seconds:.0f} s: {item_text(item)}, which this worker has held for "
             f"{held_for:.0f} s, is at the start of the full window; make its handler "
-            "or its retries shorter, or use retry topics: see docs/worker.md"
+            "or its retries shorter, or use retry topics: see "
+            "docs/worker-retries.md"
         )
 
     # For any thread.

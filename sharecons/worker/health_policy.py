@@ -34,8 +34,8 @@ OF_A_SOUND_PROCESS: Final = ("starting", "stopping", "ended")
 class HealthPolicy:
     """The limits of a worker's health, and which conditions fail its liveness.
 
-    Every condition fails the readiness, unless it is in `ignored`. docs/worker.md
-    describes them.
+    Every condition fails the readiness, unless it is in `ignored`.
+    docs/worker-running.md describes them.
 
     Attributes:
         stuck_after: seconds that one call of a handler can take, its `timeout` and what

@@ -69,7 +69,8 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
 
     A record is accepted when its handler returns. If it raises, the retry policy
     decides: the record waits, still locked, for its next attempt, or it is written to
-    the dead-letter queue, or rejected without one. docs/worker.md explains all of it.
+    the dead-letter queue, or rejected without one. docs/worker.md and
+    the pages that it lists explain all of it.
 
     Args:
         topics: the name of a topic, or names, for `handler`. Or a mapping of handlers

@@ -1,8 +1,8 @@
 """The documented bound for the memory of a consumer or worker.
 
-See "Memory" in docs/consumer.md and "How much at a time" in docs/worker.md. The bound
-is for one broker and for batches up to `MAX_BATCH`; it counts keys and values, not the
-objects that hold them.
+See "Memory" in docs/consumer.md and "How much at a time" in
+docs/worker-concurrency.md. The bound is for one broker and for batches up to
+`MAX_BATCH`; it counts keys and values, not the objects that hold them.
 """
 
 from collections.abc import Mapping

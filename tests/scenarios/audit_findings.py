@@ -209,7 +209,7 @@ class Findings:
     def twice(self) -> list[tuple[int, Delivery, Delivery]]:
         """Return the numbers that were handled twice without a documented reason.
 
-        Reasons (docs/worker.md, "Duplicates") are a lock that the worker has lost, and
+        Reasons (docs/worker-concurrency.md) are a lock that the worker has lost, and
         what can lose the acknowledgement: of the first call, or of a delivery that was
         copied.
         """
@@ -268,7 +268,7 @@ class Findings:
 
         A worker refuses a copy topic that takes no copies or loses them, except a
         dead-letter topic with a short retention, of which it warns. It goes on if
-        brokers do not respond (docs/worker.md, "What is checked at start").
+        brokers do not respond (docs/worker-running.md).
         """
         found = []
         for life in self._history.lives:

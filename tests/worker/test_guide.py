@@ -1,4 +1,4 @@
-"""The programs and the figures of docs/worker.md."""
+"""The programs and the figures of docs/worker*.md."""
 
 import json
 import re
@@ -28,7 +28,9 @@ from tests.guides import Guide
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working
 
-GUIDE = Guide("worker.md")
+GUIDE = Guide(
+    "worker.md", "worker-retries.md", "worker-concurrency.md", "worker-running.md"
+)
 
 
 @pytest.fixture
