@@ -31,7 +31,7 @@ from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
 from sharecons.metrics.application_metrics import ApplicationMetric
-from sharecons.metrics.catalog import MetricName
+from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
@@ -292,7 +292,7 @@ class ShareConsumer(
         maxima without a value are NaN, times since an event -1.0. Any thread can call
         this, even before the consumer starts and after it is closed.
         """
-        return self._member.recorder.snapshot()
+        return values_of(self._member.recorder)
 
     # Metrics that brokers collect.
 

@@ -85,7 +85,7 @@ class AckDispatcher:
         for error in self._failures.end_quiet(result_log.clock(), FAILED_QUIET):
             del self._failed[error]
         if result_log.overrun_count:
-            self._recorder.on_lock_overrun(result_log.overrun_count)
+            self._recorder.lock_overruns += result_log.overrun_count
             result_log.overrun_count = 0
         if result_log.archived:
             archived, result_log.archived = result_log.archived, []

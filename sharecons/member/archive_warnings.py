@@ -70,7 +70,7 @@ class ArchiveWarnings:
         for release in releases:
             if release.delivery_count >= self._configs.delivery_limit:
                 archived = OffsetRange(*release[:4])
-                self._recorder.on_archived(count_offsets([archived]))
+                self._recorder.archived += count_offsets([archived])
                 self._archived[release.is_lost].append(archived)
         self.flush()
 

@@ -315,8 +315,8 @@ class LeaseBuffer:
         records, size, errors = decode_lease(lease, self._value_views, self._log)
         if errors:
             self._errors += errors
-            self.recorder.on_damaged_rejected(
-                sum(e.last_offset - e.first_offset + 1 for e in errors if e.rejected)
+            self.recorder.damaged_rejected += sum(
+                e.last_offset - e.first_offset + 1 for e in errors if e.rejected
             )
         self.delivered.add(lease)
         self._fetch_sizes.pop(lease).add(size, self.clock())
@@ -330,7 +330,7 @@ class LeaseBuffer:
 
     def _note_overrun(self, lease: Lease, records: int) -> None:
         """Count records whose locks have ended; log their number once a minute."""
-        self.recorder.on_lock_overrun(records)
+        self.recorder.lock_overruns += records
         self._overrun_count += records
         now = self.clock()
         self._last_overrun = {

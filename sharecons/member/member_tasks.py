@@ -375,7 +375,7 @@ class MemberTasks:
                 self._rejoin(node_id)
 
     def _on_locks_lost(self, lost: LocksLost) -> None:
-        self._recorder.on_locks_lost(lost_count(lost))
+        self._recorder.locks_lost += lost_count(lost)
         # The line of a worker has the handlers that it cancels as well.
         if not self._listener.on_locks_lost(lost.leases):
             self.problems.on_locks_lost(lost)

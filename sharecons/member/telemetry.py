@@ -20,8 +20,8 @@ from sharecons.errors import RequestTimedOutError
 from sharecons.log import get_logger
 from sharecons.member.drive import drive
 from sharecons.metrics.application_metrics import ApplicationMetrics
-from sharecons.metrics.points import points_of
-from sharecons.metrics.push_payload import Encode, PayloadBuilder
+from sharecons.metrics.catalog import values_of
+from sharecons.metrics.push_payload import Encode, PayloadBuilder, points_of
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.io.event_loop import AutoResetEvent, ChangeEvent
 from sharecons.protocol.backoff import fraction_of
@@ -142,7 +142,7 @@ class Telemetry:
 
     async def _push(self, push: Push) -> PushTelemetryResponse:
         assert self._encode is not None, "loaded with the subscription"
-        points = points_of(self._recorder.snapshot()) + self._application.points()
+        points = points_of(values_of(self._recorder)) + self._application.points()
         payload = self._payloads.build(
             push.subscription, points, time.time(), self._encode
         )

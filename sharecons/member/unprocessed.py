@@ -31,7 +31,7 @@ def report_unprocessed(
         lease.count if records is None else len(records)
         for lease, records in unprocessed
     )
-    recorder.on_released_unprocessed(count, 0)
+    recorder.released_unprocessed += count
 
     def count_last(limit: int) -> int:
         return sum(
@@ -42,7 +42,7 @@ def report_unprocessed(
     def claim() -> None:
         limit = configs.delivery_limit
         if limit and (last := count_last(limit)):
-            recorder.on_released_unprocessed(0, last)
+            recorder.last_deliveries_unprocessed += last
             log.warning(
                 "records released unprocessed, possibly on their last delivery",
                 records=last,

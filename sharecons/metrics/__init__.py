@@ -1,32 +1,19 @@
-"""Metrics of consumers, under the names of KIP-932 ("Client metrics"), and of workers.
+"""Metrics: the table of a consumer's, and what all outlets share.
 
-- `catalog`: names, units and descriptions. `METRICS` describes each value that
-  `ShareConsumer.metrics()` returns.
-- `worker_catalog`: the same of a worker: `WORKER_METRICS`, for `ShareWorker.metrics()`.
-- `histogram`, `histogram_recorder`: counts of values between bounds; counts them.
-- `families`: both under Prometheus' names, and how the values of processes add up.
-- `recorder`: collects what the consumer does, and computes the values.
-- `points`: the values at one time, as they are pushed to brokers (KIP-714).
+CONTRIBUTING.md says how to add one. The tables of workers and groups are in
+`sharecons.worker.metrics` and `sharecons.exporter.metrics`.
+
+- `metric`: a row of a table: name, kind, unit, description, and how to read it.
+- `catalog`: the table of consumers, under the names of KIP-932 ("Client metrics").
+  `METRICS` describes each value that `ShareConsumer.metrics()` returns.
+- `recorder`: counts what the consumer does.
+- `families`: values under Prometheus' names, and how the values of processes add up.
 - `application_metrics`: metrics of the application, which are pushed as well.
-- `push_payload`: the contents of one push; `otlp` encodes them.
+- `push_payload`: the contents of one push (KIP-714); `otlp` encodes them.
 """
 
 from sharecons.metrics.application_metrics import ApplicationMetric
-from sharecons.metrics.catalog import METRICS, Metric, MetricName
-from sharecons.metrics.histogram import Histogram
-from sharecons.metrics.worker_catalog import (
-    WORKER_METRICS,
-    WorkerMetric,
-    WorkerMetricName,
-)
+from sharecons.metrics.catalog import METRICS, MetricName
+from sharecons.metrics.metric import Metric
 
-__all__ = [
-    "METRICS",
-    "WORKER_METRICS",
-    "ApplicationMetric",
-    "Histogram",
-    "Metric",
-    "MetricName",
-    "WorkerMetric",
-    "WorkerMetricName",
-]
+__all__ = ["METRICS", "ApplicationMetric", "Metric", "MetricName"]

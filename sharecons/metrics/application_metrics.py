@@ -11,7 +11,7 @@ from sharecons.errors import ConfigurationError
 from sharecons.guard import guarded, text_by
 from sharecons.log import get_logger
 from sharecons.metrics.catalog import METRICS
-from sharecons.metrics.points import MetricPoint
+from sharecons.metrics.metric import MetricPoint
 
 __all__ = ["ApplicationMetric", "ApplicationMetrics"]
 

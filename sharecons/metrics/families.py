@@ -5,24 +5,26 @@ of `sharecons run` send families to their supervisor, which adds them up.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
+from sharecons.histogram import Histogram
 from sharecons.metrics.catalog import METRICS, MetricName
-from sharecons.metrics.histogram import Histogram
-from sharecons.metrics.worker_catalog import WORKER_METRICS, WorkerMetricName
+from sharecons.metrics.metric import Kind, Metric
 
 __all__ = [
     "MetricFamily",
     "add_up",
     "consumer_families",
     "families_of",
+    "family_of",
     "from_json",
+    "table_families",
     "to_json",
     "with_labels",
     "without_gauges",
-    "worker_families",
 ]
 
+Name = TypeVar("Name", bound=str)
 Values = Mapping[tuple[str, ...], float | Histogram]
 
 
@@ -36,27 +38,28 @@ class MetricFamily(NamedTuple):
     """
 
     name: str
-    kind: Literal["counter", "gauge", "histogram"]
+    kind: Kind
     description: str
     labels: tuple[str, ...]
     values: Values
 
 
-def worker_families(
-    values: Mapping[WorkerMetricName, Values],
+def table_families(
+    table: Mapping[Name, Metric], values: Mapping[Name, Values]
 ) -> list[MetricFamily]:
-    """Return the families of `ShareWorker.metrics()`; without values, none."""
+    """Return the families of the metrics of a table that have values."""
     return [
-        MetricFamily(
-            name,
-            WORKER_METRICS[name].kind,
-            WORKER_METRICS[name].description,
-            WORKER_METRICS[name].labels,
-            each,
-        )
-        for name, each in values.items()
-        if each
+        family_of(metric, values[name])
+        for name, metric in table.items()
+        if values[name]
     ]
+
+
+def family_of(metric: Metric, values: Values) -> MetricFamily:
+    """Return the family of a metric."""
+    text = metric.description[:1].upper() + metric.description[1:]
+    name, kind, labels = metric.prometheus_name, metric.kind, metric.labels
+    return MetricFamily(name, kind, text, labels, values)
 
 
 def consumer_families(
@@ -71,11 +74,8 @@ def consumer_families(
         only_sums: leave out averages, maxima and times, which do not add up.
     """
     return [
-        MetricFamily(
-            METRICS[name].prometheus_name,
-            METRICS[name].kind,
-            _capitalized(METRICS[name].description),
-            (),
+        family_of(
+            METRICS[name],
             {(): value / 1000.0 if METRICS[name].unit == "ms" else value},
         )
         for name, value in values.items()
@@ -87,15 +87,18 @@ def consumer_families(
 
 def families_of(
     group_id: str,
-    worker: Mapping[WorkerMetricName, Values],
+    table: Mapping[Name, Metric],
+    worker: Mapping[Name, Values],
     consumer: Mapping[MetricName, float],
 ) -> list[MetricFamily]:
     """Return the families of a worker and of its consumer that add up.
 
     Args:
+        table: of the worker's metrics.
         worker, consumer: their `metrics()`.
     """
-    families = [*worker_families(worker), *consumer_families(consumer, only_sums=True)]
+    families = table_families(table, worker)
+    families += consumer_families(consumer, only_sums=True)
     return with_labels(families, {"group": group_id})
 
 
@@ -177,7 +180,3 @@ def _value(parsed: Any) -> float | Histogram:
         bounds, counts, total = parsed
         return Histogram(tuple(bounds), tuple(counts), total)
     return cast("float", parsed)
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -7,14 +7,34 @@ difference is pushed twice, with the same start time: counted once too often rat
 lost.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple, final
 
-from sharecons.metrics.points import MetricPoint
+from sharecons.metrics.catalog import METRICS, MetricName
+from sharecons.metrics.metric import MetricPoint
 from sharecons.protocol.telemetry.push_cycle import Subscription
 from sharecons.records.compression import Codec, compress
 
-__all__ = ["Encode", "Payload", "PayloadBuilder", "Reading"]
+__all__ = ["Encode", "Payload", "PayloadBuilder", "Reading", "points_of"]
+
+
+def points_of(values: Mapping[MetricName, float]) -> list[MetricPoint]:
+    """Return the points of `consumer.metrics()`, in its order.
+
+    An average or maximum without a value (NaN) has no point.
+    """
+    return [
+        MetricPoint(
+            metric.telemetry_name,
+            metric.kind,
+            metric.unit,
+            metric.description,
+            float(values[name]),
+        )
+        for name, metric in METRICS.items()
+        if not math.isnan(values[name])
+    ]
 
 
 class Reading(NamedTuple):

@@ -1,8 +1,8 @@
-"""Records what one consumer does, and returns it as metrics (`catalog`).
+"""Counts what one consumer does; the table in `catalog` says which metrics that are.
 
-The consumer and its member call the `on_` methods: once per request, response, lease or
-poll, never once per record. `snapshot` computes the values. Times are in seconds on the
-consumer's clock; the values of some metrics are in milliseconds, as the KIP wants them.
+The consumer and its member call the `on_` methods and add to the counters: once per
+request, response, lease or poll, never once per record. Times are in seconds on the
+consumer's clock.
 
 Averages, maxima and rates are computed as in Kafka's clients: they cover the last
 SAMPLES windows. Values are collected in one sample per window, and a sample is dropped
@@ -11,21 +11,16 @@ value after 60 to 90 seconds, and costs a few numbers however many values there 
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Optional, final
 
 from sharecons._record import RENEW
-from sharecons.metrics.catalog import MetricName
-from sharecons.metrics.histogram_recorder import HistogramRecorder
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.group.messages import Heartbeat, HeartbeatResponse
 from sharecons.protocol.partitions import SharePartition
 from sharecons.protocol.share_messages import Acknowledgements, ShareFetchResponse
 
-__all__ = ["FetchSize", "MetricsRecorder", "PollTimes", "SampledValues"]
-
-MS: Final = 1000.0
-HOUR: Final = 3600.0
+__all__ = ["NEVER", "FetchSize", "MetricsRecorder", "PollTimes", "SampledValues"]
 
 NEVER: Final = -math.inf
 
@@ -56,9 +51,20 @@ class SampledValues:
     """Values of one kind in the last windows; all times are in seconds.
 
     Figures without a value are NaN, except rates, which are 0.
+
+    Attributes:
+        count, total: the number and the sum of all values since the start.
     """
 
-    __slots__ = ("_current", "_max_samples", "_min_full_windows", "_samples", "_window")
+    __slots__ = (
+        "_current",
+        "_max_samples",
+        "_min_full_windows",
+        "_samples",
+        "_window",
+        "count",
+        "total",
+    )
 
     def __init__(self, samples: int = SAMPLES, window: float = WINDOW) -> None:
         self._window = window
@@ -67,6 +73,8 @@ class SampledValues:
         self._max_samples = samples + 1
         self._samples: list[_Sample] = []
         self._current = -1
+        self.count = 0
+        self.total = 0.0
 
     def add(self, value: float, now: float) -> None:
         if not self._samples:
@@ -80,6 +88,8 @@ class SampledValues:
         sample.total += value
         if value > sample.maximum:
             sample.maximum = value
+        self.count += 1
+        self.total += value
 
     def average(self, now: float) -> float:
         samples = self._recent(now)
@@ -164,42 +174,47 @@ class MetricsRecorder:
         clock: returns the current time; set when the consumer starts.
         held_records: returns how many records are locked for the consumer.
         problems: returns the problems that are logged as lasting.
-        acknowledgement_latencies: set this to receive the seconds from each request
-            with acknowledgements to its response.
+        on_acknowledge_latency: set this to receive the seconds from each request with
+            acknowledgements to its response.
+        last_poll, last_heartbeat: when the last one began; NEVER before the first.
+        poll_intervals: seconds from the start of a poll to the start of the next.
+        poll_idle_ratios: fractions of the time that were spent in polls.
+        heartbeat_times, fetch_latencies: seconds from requests to responses.
+        rebalances: a value of 1 for each.
+        fetch_sizes, fetch_records: bytes and offsets of responses with records.
+        throttle_times: seconds, 0 without a quota.
+        acks_sent, acks_failed: offsets, by request.
+        released_unprocessed: records that the application did not read before it
+            closed.
+        last_deliveries_unprocessed: the part of them that was on its last delivery.
+        archived, damaged_rejected, renewals, locks_lost, lock_overruns: records.
     """
 
     def __init__(self, samples: int = SAMPLES, window: float = WINDOW) -> None:
         self.clock: Callable[[], float] | None = None
         self.held_records: Callable[[], int] = _none_held
         self.problems: Callable[[], Sequence[str]] = tuple
-        self.acknowledgement_latencies: Optional[HistogramRecorder] = None  # noqa: UP045
-        self._last_poll = NEVER
-        self._between_polls = SampledValues(samples, window)
-        self._poll_idle_ratios = SampledValues(samples, window)
-        self._last_heartbeat = NEVER
-        self._heartbeat_times = SampledValues(samples, window)
-        self._heartbeat_total = 0
-        self._rebalances = SampledValues(samples, window)
-        self._rebalance_total = 0
+        self.on_acknowledge_latency: Optional[Callable[[float], None]] = None  # noqa: UP045
+        self.last_poll = NEVER
+        self.poll_intervals = SampledValues(samples, window)
+        self.poll_idle_ratios = SampledValues(samples, window)
+        self.last_heartbeat = NEVER
+        self.heartbeat_times = SampledValues(samples, window)
+        self.rebalances = SampledValues(samples, window)
         self._assignment: frozenset[SharePartition] | None = None
-        self._fetch_sizes = SampledValues(samples, window)
-        self._bytes_fetched = 0
-        self._fetch_records = SampledValues(samples, window)
-        self._records_fetched = 0
-        self._fetch_latencies = SampledValues(samples, window)
-        self._fetch_total = 0
-        self._throttle_times = SampledValues(samples, window)
-        self._acks_sent = SampledValues(samples, window)
-        self._acks_sent_total = 0
-        self._acks_failed = SampledValues(samples, window)
-        self._acks_failed_total = 0
-        self._released_unprocessed = 0
-        self._damaged_rejected = 0
-        self._last_deliveries_unprocessed = 0
-        self._archived = 0
-        self._renewals = 0
-        self._locks_lost = 0
-        self._lock_overruns = 0
+        self.fetch_sizes = SampledValues(samples, window)
+        self.fetch_records = SampledValues(samples, window)
+        self.fetch_latencies = SampledValues(samples, window)
+        self.throttle_times = SampledValues(samples, window)
+        self.acks_sent = SampledValues(samples, window)
+        self.acks_failed = SampledValues(samples, window)
+        self.released_unprocessed = 0
+        self.last_deliveries_unprocessed = 0
+        self.archived = 0
+        self.damaged_rejected = 0
+        self.renewals = 0
+        self.locks_lost = 0
+        self.lock_overruns = 0
 
     # The application reads.
 
@@ -210,22 +225,22 @@ class MetricsRecorder:
         time between polls nor the idle ratio.
         """
         if reader.started != NEVER:
-            self._between_polls.add(now - reader.started, now)
+            self.poll_intervals.add(now - reader.started, now)
         reader.started = now
-        self._last_poll = now
+        self.last_poll = now
 
     def on_poll_ended(self, reader: PollTimes, now: float) -> None:
         """Count the end of a poll: with records, an error or a timeout."""
         if reader.ended != NEVER:
             in_poll = now - reader.started
             cycle = now - reader.ended
-            self._poll_idle_ratios.add(in_poll / cycle if cycle > 0.0 else 0.0, now)
+            self.poll_idle_ratios.add(in_poll / cycle if cycle > 0.0 else 0.0, now)
         reader.ended = now
 
     # The group coordinator.
 
     def on_heartbeat_sent(self, now: float) -> None:
-        self._last_heartbeat = now
+        self.last_heartbeat = now
 
     def on_heartbeat_response(
         self,
@@ -238,14 +253,12 @@ class MetricsRecorder:
 
         The first assignment after a join counts too, even if it is empty.
         """
-        self._heartbeat_times.add(now - sent_at, now)
-        self._heartbeat_total += 1
+        self.heartbeat_times.add(now - sent_at, now)
         if request.member_epoch <= 0:
             self._assignment = None
         if response.assignment not in (None, self._assignment):
             self._assignment = response.assignment
-            self._rebalances.add(1.0, now)
-            self._rebalance_total += 1
+            self.rebalances.add(1.0, now)
 
     # The partition leaders.
 
@@ -261,16 +274,15 @@ class MetricsRecorder:
                 if RENEW in kinds:
                     renewals += offsets if len(kinds) == 1 else kinds.count(RENEW)
         if count:
-            self._acks_sent.add(count, now)
-            self._acks_sent_total += count
-            self._renewals += renewals
+            self.acks_sent.add(count, now)
+            self.renewals += renewals
 
     def on_acknowledge_response(
         self, acknowledgements: Acknowledgements, sent_at: float, now: float
     ) -> None:
         """Measure the latency of a request, if it had acknowledgements."""
-        if acknowledgements and self.acknowledgement_latencies is not None:
-            self.acknowledgement_latencies.observe(now - sent_at)
+        if acknowledgements and self.on_acknowledge_latency is not None:
+            self.on_acknowledge_latency(now - sent_at)
 
     def on_fetched(
         self, response: ShareFetchResponse, sent_at: float, now: float
@@ -280,21 +292,18 @@ class MetricsRecorder:
         A response without records changes neither the number nor the size of records
         per request; so it is in Kafka's client.
         """
-        self._fetch_latencies.add(now - sent_at, now)
-        self._fetch_total += 1
-        self._throttle_times.add(response.throttle, now)
+        self.fetch_latencies.add(now - sent_at, now)
+        self.throttle_times.add(response.throttle, now)
         count = 0
         for partition in response.partitions:
             for first, last, _ in partition.acquired:
                 count += last - first + 1
         if count:
-            self._fetch_records.add(count, now)
-            self._records_fetched += count
+            self.fetch_records.add(count, now)
 
     def on_fetch_decoded(self, size: int, now: float) -> None:
         """Count the bytes of a response's records."""
-        self._fetch_sizes.add(size, now)
-        self._bytes_fetched += size
+        self.fetch_sizes.add(size, now)
 
     def on_acknowledge_results(
         self, results: Sequence[AcknowledgeResult], now: float
@@ -304,81 +313,8 @@ class MetricsRecorder:
             if result.error is not None:
                 failed += result.last_offset - result.first_offset + 1
         if failed:
-            self._acks_failed.add(failed, now)
-            self._acks_failed_total += failed
-
-    # Beyond the KIP.
-
-    def on_released_unprocessed(self, records: int, last_deliveries: int) -> None:
-        """Count records that the application did not read before it closed.
-
-        `last_deliveries` of them were on their last delivery.
-        """
-        self._released_unprocessed += records
-        self._last_deliveries_unprocessed += last_deliveries
-
-    def on_archived(self, records: int) -> None:
-        self._archived += records
-
-    def on_damaged_rejected(self, records: int) -> None:
-        self._damaged_rejected += records
-
-    def on_locks_lost(self, records: int) -> None:
-        self._locks_lost += records
-
-    def on_lock_overrun(self, records: int) -> None:
-        self._lock_overruns += records
-
-    def snapshot(self) -> Mapping[MetricName, float]:
-        """Return all metrics, in the order of `catalog.METRICS`."""
-        now = self.clock() if self.clock is not None else 0.0
-        return {
-            "last-poll-seconds-ago": _seconds_since(self._last_poll, now),
-            "time-between-poll-avg": self._between_polls.average(now) * MS,
-            "time-between-poll-max": self._between_polls.maximum(now) * MS,
-            "poll-idle-ratio-avg": self._poll_idle_ratios.average(now),
-            "heartbeat-response-time-max": self._heartbeat_times.maximum(now) * MS,
-            "heartbeat-rate": self._heartbeat_times.frequency(now),
-            "heartbeat-total": self._heartbeat_total,
-            "last-heartbeat-seconds-ago": _seconds_since(self._last_heartbeat, now),
-            "rebalance-total": self._rebalance_total,
-            "rebalance-rate-per-hour": self._rebalances.rate(now) * HOUR,
-            "fetch-size-avg": self._fetch_sizes.average(now),
-            "fetch-size-max": self._fetch_sizes.maximum(now),
-            "bytes-fetched-rate": self._fetch_sizes.rate(now),
-            "bytes-fetched-total": self._bytes_fetched,
-            "records-per-request-avg": self._fetch_records.average(now),
-            "records-per-request-max": self._fetch_records.maximum(now),
-            "records-fetched-rate": self._fetch_records.rate(now),
-            "records-fetched-total": self._records_fetched,
-            "acknowledgements-send-rate": self._acks_sent.rate(now),
-            "acknowledgements-send-total": self._acks_sent_total,
-            "acknowledgements-error-rate": self._acks_failed.rate(now),
-            "acknowledgements-error-total": self._acks_failed_total,
-            "fetch-latency-avg": self._fetch_latencies.average(now) * MS,
-            "fetch-latency-max": self._fetch_latencies.maximum(now) * MS,
-            "fetch-rate": self._fetch_latencies.frequency(now),
-            "fetch-total": self._fetch_total,
-            "fetch-throttle-time-avg": self._throttle_times.average(now) * MS,
-            "fetch-throttle-time-max": self._throttle_times.maximum(now) * MS,
-            "sharecons-records-held": self.held_records(),
-            "sharecons-problems": len(self.problems()),
-            "sharecons-records-released-unprocessed-total": self._released_unprocessed,
-            "sharecons-last-deliveries-unprocessed-total": (
-                self._last_deliveries_unprocessed
-            ),
-            "sharecons-records-archived-total": self._archived,
-            "sharecons-damaged-records-rejected-total": self._damaged_rejected,
-            "sharecons-renewals-total": self._renewals,
-            "sharecons-locks-lost-total": self._locks_lost,
-            "sharecons-lock-overruns-total": self._lock_overruns,
-        }
+            self.acks_failed.add(failed, now)
 
 
 def _none_held() -> int:
     return 0
-
-
-def _seconds_since(then: float, now: float) -> float:
-    """Return the time that has passed; -1.0 if there was no such event."""
-    return now - then if then != NEVER else -1.0

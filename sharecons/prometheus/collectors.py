@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from sharecons.consumer.share_consumer import ShareConsumer
 from sharecons.errors import ConfigurationError
+from sharecons.histogram import Histogram
 from sharecons.metrics.families import (
     MetricFamily,
     add_up,
@@ -20,7 +21,7 @@ from sharecons.metrics.families import (
     families_of,
     with_labels,
 )
-from sharecons.metrics.histogram import Histogram
+from sharecons.worker.metrics import WORKER_METRICS
 from sharecons.worker.share_worker import ShareWorker
 
 __all__ = [
@@ -30,7 +31,7 @@ __all__ = [
 ]
 
 OWN_LABELS: Final = frozenset(
-    {"group", "topic", "outcome", "cause", "retry_topic", "le"}
+    {"group", "le"}.union(*(each.labels for each in WORKER_METRICS.values()))
 )
 
 
@@ -85,7 +86,10 @@ class WorkerCollector(Collector):
         families: list[MetricFamily] = []
         for worker in self._workers:
             families += families_of(
-                worker.group_id, worker.metrics(), worker.consumer_metrics()
+                worker.group_id,
+                WORKER_METRICS,
+                worker.metrics(),
+                worker.consumer_metrics(),
             )
         for family in with_labels(add_up(families), self._labels):
             yield _convert(family)

@@ -15,7 +15,7 @@ Public:
 - `retry_policy`: when a failed record is tried again, and when it has failed for good.
 - `retry_topics`: topics for records that wait too long for their partition.
 - `stats`: the counts of a worker.
-- `meters`, `topic_meter`: count what becomes of records, for `worker.metrics()`.
+- `metrics`: the table of `worker.metrics()`.
 - `health_policy`: when a worker counts as not ready, and as not live.
 
 Decisions, without I/O:

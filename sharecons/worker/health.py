@@ -6,7 +6,7 @@ from uuid import UUID
 from sharecons.config import validation
 from sharecons.errors import ConfigurationError, ConsumerStateError
 from sharecons.metrics.application_metrics import ApplicationMetric
-from sharecons.metrics.catalog import MetricName
+from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.record import TopicPartition
 from sharecons.worker.conditions import Condition, WorkerConditions
 from sharecons.worker.health_policy import HealthPolicy
@@ -114,7 +114,7 @@ class WorkerHealth:
 
     def consumer_metrics(self) -> Mapping[MetricName, float]:
         """Return the metrics of the worker's consumer; as `ShareConsumer.metrics`."""
-        return self._access.member.recorder.snapshot()
+        return values_of(self._access.member.recorder)
 
     def register_metric(self, metric: ApplicationMetric) -> None:
         """Push a metric of the application; as `ShareConsumer.register_metric`."""

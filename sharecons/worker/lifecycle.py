@@ -15,7 +15,6 @@ import anyio
 
 from sharecons.errors import ConsumerStateError, WrongThreadError
 from sharecons.guard import raise_error
-from sharecons.metrics.worker_catalog import WORKER_METRICS, WorkerMetricName
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.io.event_loop import LoopGuard, call_soon_function, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
@@ -23,8 +22,15 @@ from sharecons.stop_signals import stop_on_signals
 from sharecons.worker.health import WorkerHealth
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.life_log import LifeLog
+from sharecons.worker.machine.meters import Meters
 from sharecons.worker.membership import WorkerMembership
-from sharecons.worker.meters import Meters, MetricValues, add_gauges
+from sharecons.worker.metrics import (
+    WORKER_METRICS,
+    MetricValues,
+    Observed,
+    WorkerMetricName,
+    values_of,
+)
 from sharecons.worker.runner import Runner
 from sharecons.worker.running_records import RunningRecords
 from sharecons.worker.stats import WorkerStats
@@ -52,8 +58,8 @@ class WorkerLifecycle(WorkerHealth, ABC):
         super().__init__(access, policy)
         self._meters = meters
         if meters is not None:
-            latencies = meters.acknowledgement_latencies
-            access.member.recorder.acknowledgement_latencies = latencies
+            observe = meters.acknowledgement_latencies.observe
+            access.member.recorder.on_acknowledge_latency = observe
         self.handle_signals = handle_signals
         self.running_records: RunningRecords | None = None
         self._runner: Runner | None = None
@@ -299,20 +305,20 @@ class WorkerLifecycle(WorkerHealth, ABC):
         """Return the current values of all metrics of the worker.
 
         By name, and then by the values of the labels: docs/metrics.md has the names,
-        and `sharecons.metrics.WORKER_METRICS` describes them. Any thread can call this,
-        even before the start and after the end. With `collect_metrics=False` all are
-        empty. `consumer_metrics` returns what a consumer counts.
+        and `WORKER_METRICS` of `sharecons.worker.metrics` describes them. Any thread
+        can call this, even before the start and after the end. With
+        `collect_metrics=False` all are empty. `consumer_metrics` returns what a
+        consumer counts.
         """
         if self._meters is None:
             return {name: {} for name in WORKER_METRICS}
-        values = self._meters.values()
-        if self._runner is None:
-            add_gauges(values, self.stats)
-        else:
-            self._runner.add_gauges(values)
-        renewals = self.consumer_metrics()["sharecons-renewals-total"]
-        values["sharecons_worker_renewals_total"][()] = renewals
-        return values
+        observed = Observed(
+            self._meters,
+            self._access.member.recorder,
+            None if self._runner is None else self._runner.machine,
+            self.stats.abandoned_threads,
+        )
+        return values_of(observed)
 
     @property
     def handler_failed(self) -> bool:

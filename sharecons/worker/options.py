@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from sharecons.worker.meters import Meters
+from sharecons.worker.machine.meters import Meters
 from sharecons.worker.routes import Routes
 from sharecons.worker.running_records import RunningRecords
 

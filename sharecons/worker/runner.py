@@ -36,7 +36,6 @@ from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
 from sharecons.worker.membership import WorkerMembership
-from sharecons.worker.meters import WorkerMetrics, add_gauges, on_taken
 from sharecons.worker.middleware import Middleware
 from sharecons.worker.middleware_chain import MiddlewareChain
 from sharecons.worker.options import WorkerOptions
@@ -85,7 +84,7 @@ class Runner:
         self._grace = options.shutdown_grace
         self._routes = routes = options.routes
         self._on_outcome = on_outcome
-        self._has_meters = options.meters is not None
+        self._meters = options.meters
         self._clock = clock = running_clock()
         self._log = get_logger(__name__, group=access.group_id)
         self._failures = FailureLog(self._log, clock)
@@ -187,11 +186,10 @@ class Runner:
             **self._machine.counts.as_dict(),
         )
 
-    def add_gauges(self, values: WorkerMetrics) -> None:
-        """Add what the worker has now; any thread can call this."""
-        dead_letters = self._machine.copies.dead_letter_count
-        gauges = self._machine.scheduler.gauges()
-        add_gauges(values, self.stats, dead_letters=dead_letters, **gauges)
+    @property
+    def machine(self) -> WorkerMachine:
+        """The machine, for metrics."""
+        return self._machine
 
     @property
     def _abandoned_threads(self) -> int:
@@ -312,8 +310,8 @@ class Runner:
         items = self._machine.new_items(records, now, time.time())
         for item in items:
             self._locks.add(item)
-        if self._has_meters:
-            on_taken(items, self._machine.decisions.delivery_limit)
+        if self._meters is not None:
+            self._meters.on_taken(items, self._machine.decisions.delivery_limit)
         self._execute(self._machine.on_taken(items, now))
 
     def _lose(self, items: Sequence[WorkItem], reason: str) -> None:

@@ -26,9 +26,9 @@ from sharecons.worker.handler import (
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.lifecycle import WorkerLifecycle
+from sharecons.worker.machine.meters import Meters
 from sharecons.worker.machine.settings import OnDeserializationError
 from sharecons.worker.membership import WorkerMembership
-from sharecons.worker.meters import Meters
 from sharecons.worker.middleware import Middleware, check_middleware
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record

@@ -20,6 +20,7 @@ from sharecons.errors import DeserializationError
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.metrics import MetricName
+from sharecons.metrics.catalog import values_of
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.io.event_loop import AutoResetEvent, EventWaiter, Waiter
 from sharecons.protocol.acknowledge.batcher import AckBatcher
@@ -96,7 +97,7 @@ class Bench:
         return [record.offset for record in records]
 
     def count(self, name: MetricName) -> float:
-        return self.recorder.snapshot()[name]
+        return values_of(self.recorder)[name]
 
 
 async def test_records_on_later_deliveries_are_delivered_first() -> None:

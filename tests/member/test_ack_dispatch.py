@@ -4,6 +4,7 @@ import pytest
 
 from sharecons.member.ack_dispatcher import AckDispatcher
 from sharecons.member.group_configs import GroupConfigReader
+from sharecons.metrics.catalog import values_of
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeFailure,
@@ -29,7 +30,7 @@ def dispatched(result_log, listener):
     recorder = MetricsRecorder()
     dispatcher = AckDispatcher(result_log, recorder, listener, log_fields={})
     had_results = dispatcher.dispatch()
-    values = recorder.snapshot()
+    values = values_of(recorder)
     return had_results, [
         values["acknowledgements-error-total"],
         values["sharecons-lock-overruns-total"],

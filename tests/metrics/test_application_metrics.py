@@ -8,7 +8,7 @@ import pytest
 from sharecons.errors import ConfigurationError
 from sharecons.metrics import METRICS, ApplicationMetric
 from sharecons.metrics.application_metrics import ApplicationMetrics
-from sharecons.metrics.points import MetricPoint
+from sharecons.metrics.metric import MetricPoint
 
 
 def depth(read: Any = lambda: 3, **changes: Any) -> ApplicationMetric:

@@ -3,7 +3,9 @@
 import json
 import math
 
-from sharecons.metrics import METRICS, Histogram
+from sharecons.histogram import Histogram
+from sharecons.metrics import METRICS
+from sharecons.metrics.catalog import values_of
 from sharecons.metrics.families import (
     MetricFamily,
     add_up,
@@ -77,7 +79,7 @@ def test_consumer_exports_seconds_and_no_rates() -> None:
 
 
 def test_only_counters_and_counts_add_up() -> None:
-    values = MetricsRecorder().snapshot()
+    values = values_of(MetricsRecorder())
 
     families = consumer_families(values, only_sums=True)
 

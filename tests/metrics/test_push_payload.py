@@ -7,9 +7,10 @@ import pytest
 from opentelemetry.proto.metrics.v1.metrics_pb2 import MetricsData
 
 from sharecons.metrics import METRICS
+from sharecons.metrics.catalog import values_of
+from sharecons.metrics.metric import MetricPoint
 from sharecons.metrics.otlp import encoder
-from sharecons.metrics.points import MetricPoint, points_of
-from sharecons.metrics.push_payload import Payload, PayloadBuilder, Reading
+from sharecons.metrics.push_payload import Payload, PayloadBuilder, Reading, points_of
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.protocol.telemetry.push_cycle import Subscription
 from sharecons.records.compression import Codec, decompress
@@ -65,7 +66,7 @@ def gauge(value: float, name: str = "a.now") -> MetricPoint:
 
 
 def test_points_are_all_metrics_that_have_a_value() -> None:
-    points = points_of(MetricsRecorder().snapshot())
+    points = points_of(values_of(MetricsRecorder()))
 
     names = {point.name for point in points}
     assert TOTAL in names

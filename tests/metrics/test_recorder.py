@@ -8,6 +8,7 @@ from uuid import UUID
 import pytest
 
 from sharecons.metrics import METRICS, MetricName
+from sharecons.metrics.catalog import values_of
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder, PollTimes
 from sharecons.protocol.acknowledge.result_log import (
     AcknowledgeFailure,
@@ -118,7 +119,7 @@ class Scenario:
 
     def values(self, now: float) -> dict[MetricName, float]:
         self.now = now
-        return dict(self.recorder.snapshot())
+        return dict(values_of(self.recorder))
 
 
 AT_1020: Final[dict[MetricName, float]] = {
@@ -187,7 +188,7 @@ def test_totals_stay_and_figures_of_windows_go() -> None:
 
 
 def test_new_recorder_has_no_values() -> None:
-    values = MetricsRecorder().snapshot()
+    values = values_of(MetricsRecorder())
 
     for name, value in values.items():
         if name.endswith("-seconds-ago"):
@@ -210,7 +211,7 @@ def test_readers_have_polls_of_their_own() -> None:
     recorder.on_poll_started(first, 6.0)
     recorder.on_poll_ended(first, 6.5)
 
-    values = recorder.snapshot()
+    values = values_of(recorder)
     assert 6000.0 == values["time-between-poll-max"]
     assert 0.5 / 2.5 == values["poll-idle-ratio-avg"]
     assert 4.0 == values["last-poll-seconds-ago"]
@@ -225,8 +226,8 @@ def test_consumer_that_only_waits_is_idle_and_one_that_never_waits_is_not() -> N
         working.on_poll_started(other, second)
         working.on_poll_ended(other, second)
 
-    assert 1.0 == waiting.snapshot()["poll-idle-ratio-avg"]
-    assert 0.0 == working.snapshot()["poll-idle-ratio-avg"]
+    assert 1.0 == values_of(waiting)["poll-idle-ratio-avg"]
+    assert 0.0 == values_of(working)["poll-idle-ratio-avg"]
 
 
 def test_assignments_that_differ_and_first_ones_count_as_rebalances() -> None:
@@ -245,6 +246,6 @@ def test_assignments_that_differ_and_first_ones_count_as_rebalances() -> None:
         if epoch == -1:
             response = replace(response, assignment=None)
         recorder.on_heartbeat_response(heartbeat(epoch), response, 1.0, 2.0)
-        totals.append(recorder.snapshot()["rebalance-total"])
+        totals.append(values_of(recorder)["rebalance-total"])
 
     assert [1, 2, 2, 3, 4, 5, 5] == totals

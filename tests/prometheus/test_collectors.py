@@ -9,11 +9,11 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from sharecons import ShareConsumer, ShareWorker
 from sharecons.errors import ConfigurationError
-from sharecons.metrics import WORKER_METRICS
 from sharecons.prometheus import ConsumerCollector, WorkerCollector
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
+from sharecons.worker.metrics import WORKER_METRICS
 from tests.waiting import until
 from tests.worker.working import Handled, settled, working
 

@@ -11,8 +11,9 @@ from sharecons.cli.run.report import check_families
 from sharecons.exporter import ExportedGroup, ExportedPartition, Snapshot
 from sharecons.exporter.metrics import Level, Metrics
 from sharecons.inspection.diagnosis.offset_states import OffsetRange, OffsetStatus
-from sharecons.metrics import METRICS, WORKER_METRICS
-from sharecons.metrics.families import consumer_families, worker_families
+from sharecons.metrics import METRICS
+from sharecons.metrics.families import consumer_families, table_families
+from sharecons.worker.metrics import WORKER_METRICS
 from tests.prometheus.promlint import Described, problems_of
 
 RANGE = OffsetRange(
@@ -51,7 +52,7 @@ def client_metrics() -> Iterator[Described]:
     worker: Any = {name: {(): 1.0} for name in WORKER_METRICS}
     consumer: Any = dict.fromkeys(METRICS, 1.0)
     for each in (
-        *worker_families(worker),
+        *table_families(WORKER_METRICS, worker),
         *consumer_families(consumer, only_sums=False),
         *check_families("billing", None, None),
         *ProcessReports(1).families(),

@@ -11,13 +11,14 @@ import pytest
 from sharecons.cli.run.process_reports import ProcessReports
 from sharecons.cli.run.report import check_families
 from sharecons.exporter.metrics import Metrics
-from sharecons.metrics import METRICS, WORKER_METRICS
+from sharecons.metrics import METRICS
 from sharecons.metrics.families import (
     MetricFamily,
     consumer_families,
+    table_families,
     with_labels,
-    worker_families,
 )
+from sharecons.worker.metrics import WORKER_METRICS
 
 # Both are in the extra `test`.
 promql_parser = pytest.importorskip("promql_parser")
@@ -46,7 +47,7 @@ targets = pytest.mark.parametrize(
 def families() -> Iterator[MetricFamily]:
     """Yield all metric families that a worker and its supervisor export."""
     values: Any = {name: {(): 1.0} for name in WORKER_METRICS}
-    yield from with_labels(worker_families(values), {"group": ""})
+    yield from with_labels(table_families(WORKER_METRICS, values), {"group": ""})
     consumer: Any = dict.fromkeys(METRICS, 1.0)
     yield from with_labels(consumer_families(consumer, only_sums=True), {"group": ""})
     yield from check_families("billing", None, None)

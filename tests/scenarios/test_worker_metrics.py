@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from sharecons import Record, Reject
-from sharecons.metrics import Histogram
+from sharecons.histogram import Histogram
 from tests.kafka_plugin import Admin
 from tests.scenarios.queue import Queue
 from tests.waiting import until

@@ -9,12 +9,13 @@ import pytest
 
 from sharecons import DeadLetter, Record, Reject, RetryPolicy, RetryTopic, ShareWorker
 from sharecons.errors import ConfigurationError
-from sharecons.metrics import WORKER_METRICS, Histogram
+from sharecons.histogram import Histogram
 from sharecons.net.io.event_loop import running_clock
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
 from sharecons.worker.machine import window
-from sharecons.worker.meters import Meters
+from sharecons.worker.machine.meters import Meters
+from sharecons.worker.metrics import WORKER_METRICS
 from tests.waiting import until
 from tests.worker.working import Handled, settled, working
 

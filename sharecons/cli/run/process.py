@@ -27,6 +27,7 @@ from sharecons.log import get_logger
 from sharecons.metrics.families import MetricFamily, families_of
 from sharecons.stop_signals import received_signals
 from sharecons.worker.conditions import Condition
+from sharecons.worker.metrics import WORKER_METRICS
 from sharecons.worker.running_records import RunningRecords
 from sharecons.worker.share_worker import ShareWorker
 
@@ -237,7 +238,9 @@ class _Process:
     def _families(self, live: str | None, ready: str | None) -> list[MetricFamily]:
         worker, group = self._worker, self._worker.group_id
         return [
-            *families_of(group, worker.metrics(), worker.consumer_metrics()),
+            *families_of(
+                group, WORKER_METRICS, worker.metrics(), worker.consumer_metrics()
+            ),
             *check_families(group, live, ready),
         ]
 

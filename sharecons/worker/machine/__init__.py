@@ -36,6 +36,7 @@ alone, and without a call on its last delivery.
 The modules, in the order to read them:
 
 - `item`: a record that is held, its states, and a call with it.
+- `meters`: the counters of its topic, for metrics.
 - `settings`: the settings of its handler.
 - `topic_settings`: which handler a record has.
 - `actions`: the I/O that the shell must do.

@@ -6,12 +6,11 @@ from typing import Any, Final, final
 from sharecons.worker.machine.actions import Acknowledge, Action, Warn
 from sharecons.worker.machine.handler_queue import HandlerQueue
 from sharecons.worker.machine.item import WorkItem
+from sharecons.worker.machine.meters import Meters, TopicMeter
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.topic_settings import TopicSettings
-from sharecons.worker.meters import Meters
 from sharecons.worker.positions import item_position
 from sharecons.worker.retry_topics import RetryState
-from sharecons.worker.topic_meter import TopicMeter
 
 __all__ = ["Deliveries"]
 

@@ -7,8 +7,8 @@ from typing import Any, final
 
 from sharecons._record import TopicPartition
 from sharecons.copies.dead_letter_headers import Origin
+from sharecons.worker.machine.meters import TopicMeter
 from sharecons.worker.machine.settings import DEFAULTS, HandlerSettings
-from sharecons.worker.topic_meter import TopicMeter
 
 __all__ = ["Call", "ItemState", "WorkItem"]
 

@@ -92,13 +92,19 @@ class Scheduler:
             item.origin is not None and item.call is None for item in self.waiting
         )
 
-    def gauges(self) -> dict[str, int]:
-        """Return the present numbers for `meters.add_gauges`."""
-        return {
-            "waiting_in_retry_topics": self.waiting_in_retry_topics,
-            "blocked": sum(queue.blocked_count for queue in self.queues),
-            "full_handlers": sum(queue.is_full for queue in self.queues),
-        }
+    @property
+    def waiting_in_place(self) -> int:
+        """How many of `waiting` are locked for their next attempt; for any thread."""
+        return max(0, self.waiting_count - self.waiting_in_retry_topics)
+
+    @property
+    def blocked_count(self) -> int:
+        return sum(queue.blocked_count for queue in self.queues)
+
+    @property
+    def full_handlers(self) -> int:
+        """How many handlers receive no further records."""
+        return sum(queue.is_full for queue in self.queues)
 
     def on_taken(self) -> None:
         """Limit the next take, after records were added to the queues."""

@@ -23,12 +23,12 @@ from sharecons.worker.machine.delivery import Deliveries
 from sharecons.worker.machine.ending_calls import PAUSE, EndingCalls
 from sharecons.worker.machine.ends import RecordEnds
 from sharecons.worker.machine.item import Call, ItemState, WorkItem
+from sharecons.worker.machine.meters import Meters
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.stalls import StallWarnings
 from sharecons.worker.machine.topic_settings import WITHOUT_HANDLER, TopicSettings
 from sharecons.worker.machine.waits import STOPS, Waits
 from sharecons.worker.machine.window import WindowTracker
-from sharecons.worker.meters import Meters
 from sharecons.worker.outcomes import (
     Accepted,
     DeadLettered,

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sharecons.metrics import Histogram
-from sharecons.metrics.histogram_recorder import HistogramRecorder
+from sharecons.histogram import Histogram, HistogramRecorder
 
 BOUNDS = (0.0, 0.5, 1.0, 2.0)
 

@@ -1,17 +1,16 @@
-"""Counts what becomes of the records of one topic."""
+"""Counts what becomes of a worker's records, for its metrics.
+
+The machine finds the meter of a record's topic in its item, so that no record costs a
+lookup by labels. A worker without metrics has no meters. `sharecons.worker.metrics`
+reads them, in any thread.
+"""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, final, get_args
 
 from sharecons._record import RELEASE, AcknowledgeType, Record
-from sharecons.metrics.histogram_recorder import HistogramRecorder
-from sharecons.metrics.worker_catalog import (
-    DELIVERY_BOUNDS,
-    LATENCY_BOUNDS,
-    LOCK_BOUNDS,
-    QUEUE_BOUNDS,
-)
+from sharecons.histogram import HistogramRecorder
 from sharecons.worker.outcomes import (
     Accepted,
     DeadLetterCause,
@@ -24,7 +23,28 @@ from sharecons.worker.outcomes import (
     RetryAfter,
 )
 
-__all__ = ["OUTCOME_NAMES", "TopicMeter"]
+__all__ = ["OUTCOME_NAMES", "Meters", "TopicMeter"]
+
+LATENCY_BOUNDS: Final[tuple[float, ...]] = (
+    *(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5),
+    *(1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0),
+)
+"""Seconds: from a handler without I/O to one that renews its lock."""
+
+QUEUE_BOUNDS: Final[tuple[float, ...]] = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0),
+    *(30.0, 60.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0),
+)
+"""Seconds: up to a day, after an outage or a reset of offsets."""
+
+LOCK_BOUNDS: Final[tuple[float, ...]] = (
+    *(0.0, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0, 15.0, 20.0, 25.0, 30.0, 60.0),
+)
+"""Seconds: Kafka's default of share.record.lock.duration.ms is 30 s, its minimum 15 s;
+locks are renewed at half of it. A value of 0 is a lock that has ended."""
+
+DELIVERY_BOUNDS: Final[tuple[float, ...]] = (1.0, 2.0, 3.0, 4.0, 5.0, 10.0)
+"""Deliveries: the default of share.delivery.count.limit is 5, its maximum 10."""
 
 OUTCOME_NAMES: Final[Mapping[type, str]] = {
     Accepted: "accepted",
@@ -143,3 +163,34 @@ class TopicMeter:
         self.lock_times.observe(record.lock_remaining)
         if kind is not RELEASE:
             self.deliveries.observe(float(record.delivery_count))
+
+
+@final
+class Meters:
+    """The meters of a worker.
+
+    Attributes:
+        by_topic: the meters of the topics with records.
+        acknowledgement_latencies: seconds from requests to responses.
+    """
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, TopicMeter] = {}
+        self.acknowledgement_latencies = HistogramRecorder(LATENCY_BOUNDS)
+
+    def of_topic(self, topic: str) -> TopicMeter:
+        """Return the meter of a topic."""
+        meter = self.by_topic.get(topic)
+        if meter is None:
+            meter = self.by_topic[topic] = TopicMeter()
+        return meter
+
+    def on_taken(self, items: Sequence[Any], delivery_limit: int) -> None:
+        """Count the items of records that are on their last delivery."""
+        for item in items:
+            # The number of the attempt is never below the delivery count.
+            if (
+                item.attempt >= delivery_limit
+                and item.record.delivery_count >= delivery_limit
+            ):
+                item.meter.last_deliveries += 1

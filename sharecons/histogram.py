@@ -1,25 +1,43 @@
-"""Counts values in the buckets of a histogram.
-
-A worker passes four values for each record, and most values are in the bucket of the
-value before. So the recorder keeps the count of this bucket apart from the others.
-"""
+"""Histograms: how many values lie between fixed bounds, and their sum."""
 
 from bisect import bisect_left
 from math import inf
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 from mypy_extensions import i64
 
-from sharecons.metrics.histogram import Histogram
-
-__all__ = ["HistogramRecorder"]
+__all__ = ["Histogram", "HistogramRecorder"]
 
 NO_BUCKET: Final = -1
+
+
+class Histogram(NamedTuple):
+    """The values that a histogram has received.
+
+    Attributes:
+        bounds: the upper bounds of the buckets, ascending; a value that is equal to a
+            bound is in its bucket.
+        counts: the number of values in each bucket, not cumulative; the last one counts
+            the values above all bounds.
+        sum: of all values.
+    """
+
+    bounds: tuple[float, ...]
+    counts: tuple[int, ...]
+    sum: float
+
+    @property
+    def count(self) -> int:  # type: ignore[override]  # a tuple has a method `count`
+        """The number of values."""
+        return sum(self.counts)
 
 
 @final
 class HistogramRecorder:
     """Receives values; `snapshot` returns what it has received.
+
+    A worker passes four values for each record, and most values are in the bucket of
+    the value before. So the count of this bucket is kept apart from the others.
 
     Args:
         bounds: see `Histogram`.
