@@ -83,13 +83,7 @@ def java(kafka):
 
 
 def run_java(java, tool, *args, stdin=b""):
-    ended = subprocess.run(
-        java.command(tool, *args),
-        input=stdin,
-        capture_output=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    ended = java.ended(tool, *args, stdin=stdin)
     return ended.returncode, ended.stdout, ended.stderr.decode()
 
 
@@ -176,8 +170,13 @@ def consume_both(kafka, java, topic, count, args, *, extra=()):
     The first is the result of Kafka's tool.
     """
     groups = [new_name("consuming") for _ in range(2)]
+    config = {
+        "share.auto.offset.reset": "earliest",
+        "share.heartbeat.interval.ms": 100,
+        "share.assignment.interval.ms": 0,
+    }
     for group in groups:
-        kafka.admin.set_group_config(group, {"share.auto.offset.reset": "earliest"})
+        kafka.admin.set_group_config(group, config)
     limits = ("--max-messages", str(count), "--timeout-ms", "20000")
     args = ("--topic", topic, *limits, *args)
     java_result = run_java(

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, ShareConsumer, TopicPartition
 
 import sharecons
 from tests.broker.clients import new_name
-from tests.cli.java_share_groups import JavaShareGroups
+from tests.broker.java_tools import JavaTools
 from tests.cli.run_cli import parse_tables, run_cli
 from tests.kafka_plugin import VERSION
 from tests.waiting import until_true
@@ -162,10 +162,10 @@ async def _set_start_offsets(admin, group, offsets):
     (await admin.alter_share_group_offsets(group, start)).check()
 
 
-@pytest.fixture(scope="module")
-def java(names):
-    with JavaShareGroups(names.bootstrap_servers) as tool:
-        yield tool
+def run_java(names, *args):
+    """Run Kafka's tool; return its exit code and its output."""
+    ended = JavaTools(names.bootstrap_servers).ended("kafka-share-groups", *args)
+    return ended.returncode, (ended.stdout + ended.stderr).decode()
 
 
 QUERIES = {
@@ -326,9 +326,9 @@ USAGE_ERRORS = {
 TOPIC_AND_ALL = "--reset-offsets --group {g} --topic {t} --all-topics --to-latest"
 
 
-def run_both(names, java, args):
+def run_both(names, args):
     """Run both tools; return exit code and output of Kafka's, and our result."""
-    code, java_output = java.run(*names.fill_in(args, "j"))
+    code, java_output = run_java(names, *names.fill_in(args, "j"))
     return (code, java_output), run_cli(
         "groups",
         "--bootstrap-server",
@@ -359,8 +359,8 @@ def sorted_values(found, columns):
 
 
 @pytest.mark.parametrize("args", QUERIES.values(), ids=QUERIES.keys())
-def test_query_has_same_rows(names, java, args):
-    (_, java_output), result = run_both(names, java, args)
+def test_query_has_same_rows(names, args):
+    (_, java_output), result = run_both(names, args)
 
     assert 0 == result.code, result.err
     java_rows, own = own_rows(names, java_output), own_rows(names, result.out)
@@ -373,22 +373,22 @@ def test_query_has_same_rows(names, java, args):
 @pytest.mark.parametrize(
     "args", QUERIES_SINCE_4_4.values(), ids=QUERIES_SINCE_4_4.keys()
 )
-def test_query_since_4_4_has_same_rows(names, java, args):
-    test_query_has_same_rows(names, java, args)
+def test_query_since_4_4_has_same_rows(names, args):
+    test_query_has_same_rows(names, args)
 
 
 @since_4_4
-def test_export_has_same_lines(names, java):
+def test_export_has_same_lines(names):
     args = "--reset-offsets --group {g} --from-file {file} --export --dry-run"
-    (_, java_output), result = run_both(names, java, args)
+    (_, java_output), result = run_both(names, args)
 
     lines = [line for line in java_output.splitlines() if line.count(",") == 2]
     assert 3 == len(lines), java_output
     assert sorted(lines) == result.out.splitlines()
 
 
-def test_every_option_of_kafkas_tool_exists(names, java):
-    _, java_output = java.run("--help")
+def test_every_option_of_kafkas_tool_exists(names):
+    _, java_output = run_java(names, "--help")
     options = set(re.findall(r"^(--[a-z][a-z-]*)", java_output, re.MULTILINE))
     own = set(re.findall(r"--[a-z-]+", run_cli("groups", "--help").out))
 
@@ -396,8 +396,8 @@ def test_every_option_of_kafkas_tool_exists(names, java):
     assert options - own == set()
 
 
-def test_list_has_same_names(names, java):
-    (_, java_output), result = run_both(names, java, "--list")
+def test_list_has_same_names(names):
+    (_, java_output), result = run_both(names, "--list")
 
     assert 0 == result.code
     java_rows = {name for name in java_output.split() if name.startswith(names.stem)}
@@ -405,30 +405,30 @@ def test_list_has_same_names(names, java):
     assert java_rows == {n for n in result.out.split() if n.startswith(names.stem)}
 
 
-def test_delete_has_same_effect(names, java):
-    (_, java_output), result = run_both(names, java, "--delete --group {g} --group {h}")
+def test_delete_has_same_effect(names):
+    (_, java_output), result = run_both(names, "--delete --group {g} --group {h}")
 
     assert "was successful" in java_output
     assert 0 == result.code
-    _, left = java.run("--list")
+    _, left = run_java(names, "--list")
     assert [names.busy] == [n for n in left.split() if n.startswith(names.stem)]
 
 
-def test_reset_has_same_effect(names, java):
+def test_reset_has_same_effect(names):
     args = "--reset-offsets --group {g} --topic {t} --to-latest --execute"
-    run_both(names, java, args)
+    run_both(names, args)
 
-    _, java_output = java.run(
-        "--describe", *names.fill_in("--group {g} --group {g}", "j")
+    _, java_output = run_java(
+        names, "--describe", *names.fill_in("--group {g} --group {g}", "j")
     )
-    _, own = java.run("--describe", *names.fill_in("--group {g}", "o"))
+    _, own = run_java(names, "--describe", *names.fill_in("--group {g}", "o"))
     assert 3 == len(parse_tables(own))
     assert own_rows(names, own) == own_rows(names, java_output)
 
 
 @pytest.mark.parametrize(("args", "why"), FAILURES.values(), ids=FAILURES.keys())
-def test_failure_has_same_reason(names, java, args, why):
-    (_, java_output), result = run_both(names, java, args)
+def test_failure_has_same_reason(names, args, why):
+    (_, java_output), result = run_both(names, args)
 
     assert re.search(why, java_output), java_output
     assert 1 == result.code
@@ -439,8 +439,8 @@ def test_failure_has_same_reason(names, java, args, why):
 
 
 @pytest.mark.parametrize("args", USAGE_ERRORS.values(), ids=USAGE_ERRORS.keys())
-def test_usage_error_is_the_same(names, java, args):
-    (code, java_output), result = run_both(names, java, args)
+def test_usage_error_is_the_same(names, args):
+    (code, java_output), result = run_both(names, args)
 
     assert code or "Error: " in java_output, java_output
     assert 2 == result.code
@@ -448,5 +448,5 @@ def test_usage_error_is_the_same(names, java, args):
 
 
 @since_4_4
-def test_usage_error_since_4_4_is_the_same(names, java):
-    test_usage_error_is_the_same(names, java, f"{TOPIC_AND_ALL} --dry-run")
+def test_usage_error_since_4_4_is_the_same(names):
+    test_usage_error_is_the_same(names, f"{TOPIC_AND_ALL} --dry-run")
