@@ -48,10 +48,14 @@ class Authority:
         return file
 
     def trust_store(self):
-        """Write a PKCS12 store with the authority's certificate."""
+        """Write a PKCS12 store with the authority's certificate.
+
+        Java ignores a certificate that is not marked as trusted.
+        """
         certificate = load_pem_x509_certificate(self.ca_file.read_bytes())
-        data = pkcs12.serialize_key_and_certificates(
-            None, None, None, [certificate], BestAvailableEncryption(PASSWORD.encode())
+        data = pkcs12.serialize_java_truststore(
+            [pkcs12.PKCS12Certificate(certificate, b"ca")],
+            BestAvailableEncryption(PASSWORD.encode()),
         )
         return self._write("trust.p12", data)
 
