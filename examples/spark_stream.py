@@ -3,8 +3,8 @@
     python examples/spark_stream.py
     spark-submit --master spark://master:7077 examples/spark_stream.py
 
-Without spark-submit it runs on this machine. docs/spark.md shows how the executors of a
-cluster get sharecons.
+Without spark-submit it runs on this machine. docs/spark-running.md shows how the
+executors of a cluster get sharecons.
 """
 
 import os

@@ -44,7 +44,7 @@ def reduce_for_workers(kind: type[T], state: Mapping[str, Any]) -> Reduced[T]:
                 f"{socket.gethostname()}) cannot load the source ({error}); install "
                 f"sharecons[arrow] {version} there, as on the driver, or send a packed "
                 "environment with --archives and set PYSPARK_PYTHON to its interpreter "
-                "(docs/spark.md, On a cluster)"
+                "(docs/spark-running.md)"
             ) from error
         restored = kind.__new__(kind)
         restored.__dict__.update(state)

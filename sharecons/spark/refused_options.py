@@ -63,7 +63,7 @@ _KAFKA: Final[Mapping[str, str]] = {
     "max.poll.interval.ms": "the source never stops polling; remove the option",
     "metric.reporters": f"{_CLASSES}the query's progress has the source's counts",
     "share.acknowledgement.mode": "the source accepts records once they are in its "
-    "ledger; a query can reject records or send dead letters (docs/spark.md)",
+    "ledger; a query can reject records or send dead letters (docs/spark-running.md)",
     "share.acquire.mode": "the source acquires whole fetches, and limits batches by "
     "maxOffsetsPerTrigger",
     "heartbeat.interval.ms": "share.heartbeat.interval.ms, a config of the group, "

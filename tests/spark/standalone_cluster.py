@@ -1,8 +1,8 @@
 """A standalone cluster of Spark: a master and workers, as processes on loopback.
 
 Each has a working directory of its own. Programs are submitted by commands of
-docs/spark.md, in the environment of a user: without PYTHONPATH, and with this Python as
-`python3`.
+docs/spark-running.md, in the environment of a user: without PYTHONPATH, and with this
+Python as `python3`.
 """
 
 import os
@@ -41,8 +41,8 @@ spark.ui.enabled false
 
 
 def commands_of(title):
-    """Return the commands of a section of docs/spark.md: its indented blocks."""
-    page = (ROOT / "docs" / "spark.md").read_text()
+    """Return the commands of a section of the guide: its indented blocks."""
+    page = (ROOT / "docs" / "spark-running.md").read_text()
     section = page.split(f"### {title}\n")[1].split("\n#")[0]
     lines = re.findall(r"^    (.*)$", section, re.MULTILINE)
     assert lines, title

@@ -1,4 +1,4 @@
-"""The source on a standalone cluster, by the commands of docs/spark.md.
+"""The source on a standalone cluster, by the commands of docs/spark-running.md.
 
 The environment is packed, and the programs are submitted, as the page says. Executors,
 workers and drivers are killed while batches are processed.

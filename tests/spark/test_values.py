@@ -1,4 +1,4 @@
-"""Unusual values are converted as docs/spark.md documents."""
+"""Unusual values are converted as docs/spark-pipeline.md documents."""
 
 import json
 import re
@@ -20,8 +20,8 @@ from sharecons.spark.pipeline.decoding import Decoding, decode_column, decoder_o
 from sharecons.spark.pipeline.framing import ConfluentFraming
 from sharecons.spark.pipeline.settings import parse_arguments
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text()
-SECTION = PAGE.partition("### What happens to unusual values")[2]
+PAGE = (Path(__file__).parents[2] / "docs" / "spark-pipeline.md").read_text()
+SECTION = PAGE.partition("## Unusual values")[2]
 
 SCHEMA = types.StructType(
     [
@@ -101,7 +101,7 @@ def decoding_of(**more):
     return Decoding(**{"format": "json", "schema": SCHEMA.json()} | more)
 
 
-# The tables of docs/spark.md.
+# The tables of docs/spark-pipeline.md.
 
 
 def test_page_has_all_tables():

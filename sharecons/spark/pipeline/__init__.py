@@ -3,8 +3,8 @@
     python -m sharecons.spark.pipeline --topic orders --group lake \\
         --schema "id BIGINT NOT NULL, amount DOUBLE" --into /data/orders
 
-`--help` lists the options, and docs/spark.md describes how to run it on a cluster. It
-writes these directories:
+`--help` lists the options, and docs/spark-running.md describes how to run it on a
+cluster. It writes these directories:
 
     rows/         valid records as typed rows, by day (or `--partition-by`)
     quarantine/   rejected records: their bytes, their origin, and the reason

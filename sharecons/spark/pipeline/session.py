@@ -77,7 +77,7 @@ def _check_delta(spark: Any) -> None:
         spark.conf.unset("spark.sql.catalog.spark_catalog")
         raise ConfigurationError(
             f"--sink delta: Spark {spark.version} has no Delta; start the pipeline "
-            "with --packages, as in docs/spark.md"
+            "with --packages, as in docs/spark-pipeline.md"
         ) from error
 
 

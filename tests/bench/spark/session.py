@@ -17,7 +17,7 @@ __all__ = ["session"]
 SETTINGS: Final = {
     # Read when the JVM starts, before the session exists.
     "spark.driver.memory": "4g",
-    # Recommended in docs/spark.md for everything that runs in Python.
+    # Recommended in docs/spark-running.md for everything that runs in Python.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
