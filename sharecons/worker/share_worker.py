@@ -215,8 +215,8 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
     ) -> "ShareWorker[KeyT, ValueT]":
         """Return a worker with the settings of a Kafka properties file.
 
-        Properties without an effect are logged as warnings. docs/consumer.md has the
-        table of all properties.
+        Properties without an effect are logged as warnings. docs/consumer-running.md
+        has the table of all properties.
 
         Args:
             properties: the path of the file, or properties by name.

@@ -17,7 +17,7 @@ from sharecons.config.properties.consumer_properties import (
 from sharecons.consumer.from_properties import FromProperties
 from sharecons.errors import ConfigurationError
 
-GUIDE = Path(__file__).parent.parent.parent / "docs" / "consumer.md"
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "consumer-running.md"
 
 FILE = """\
 # of a Java program

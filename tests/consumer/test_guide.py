@@ -1,4 +1,4 @@
-"""The programs of docs/consumer.md, as they stand there."""
+"""The programs of docs/consumer.md and docs/consumer-running.md."""
 
 import json
 
@@ -9,7 +9,7 @@ from sharecons import ShareConsumer
 from sharecons.errors import DeserializationError
 from tests.guides import Guide
 
-GUIDE = Guide("consumer.md")
+GUIDE = Guide("consumer.md", "consumer-running.md")
 
 
 class Application:

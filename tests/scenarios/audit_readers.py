@@ -216,7 +216,7 @@ async def _wait_for(awaitable: Any, limit: float) -> list[Any]:
     """Await something for a limited time; on asyncio of Python 3.11 in another task.
 
     On trio limits need no task, and the end of a task that polls releases its records
-    (consumer.md, "Polling").
+    (docs/consumer.md, "Polling").
 
     Raises:
         TimeoutError: the time is over.

@@ -1,8 +1,8 @@
 """The properties of Kafka's share consumer, as arguments of `ShareConsumer`.
 
 Each property of Java's consumers is in one of three tables: `ARGUMENTS` has an effect,
-`REFUSED` raises, and `WITHOUT_EFFECT` results in a warning. docs/consumer.md shows the
-same tables; a test compares them. Connections and security are in `security`.
+`REFUSED` raises, and `WITHOUT_EFFECT` results in a warning. docs/consumer-running.md
+shows the same tables; a test compares them. Connections and security are in `security`.
 """
 
 from collections.abc import Callable, Mapping

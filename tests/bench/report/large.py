@@ -48,8 +48,8 @@ MEMORY_TEXT: Final = """\
 A consumer and a worker (one handler call at a time) with their default settings read a
 topic of 8 partitions, with batches of 1 MiB on one broker. The handler sleeps 10 ms at
 each record, or is fast and sleeps at some records. Peak memory above the process after
-its imports, in MiB; the bound is the documented one (docs/consumer.md, docs/worker.md)
-for these records."""
+its imports, in MiB; the bound is the documented one (docs/consumer.md,
+docs/worker-concurrency.md) for these records."""
 
 Lines = Iterator[str]
 Measurements = Sequence[Measurement]
