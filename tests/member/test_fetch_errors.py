@@ -5,6 +5,7 @@ import pytest
 
 from sharecons.errors import AuthorizationError, BrokerError
 from tests.net.embedded import (
+    GROUP,
     STORM,
     busiest_second,
     consuming,
@@ -127,6 +128,30 @@ async def test_lost_session_is_opened_again(code):
                 while (await anext(loop)).offset != 2:
                     pass
 
+        assert busiest_second(broker) <= STORM
+
+
+async def test_session_that_ends_just_after_a_reconnect_is_opened_again():
+    """A broker that ends the lost connection's session late can end the new one."""
+    async with running(2) as broker:
+        fetches = record_requests(broker, FETCH)
+        async with consuming(broker, acknowledgement="explicit") as consumer:
+            for record in await read_records(consumer, 2):
+                record.accept()
+            await consumer.commit()
+            broker.faults.on(FETCH, times=1).cut()
+            broker.produce("orders", [b"c"])
+            assert 2 == (await next_record(consumer)).offset
+            opened = [request.share_session_epoch for request, _ in fetches].count(0)
+            broker.forget_session(GROUP, consumer.member_id)
+            again = await next_record(consumer)
+            again.accept()
+            (result,) = await consumer.commit()
+
+        assert (2, 2) == (again.offset, again.delivery_count)
+        assert result.error is None
+        epochs = [request.share_session_epoch for request, _ in fetches]
+        assert opened + 1 == epochs.count(0)
         assert busiest_second(broker) <= STORM
 
 

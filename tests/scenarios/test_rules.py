@@ -23,6 +23,7 @@ from tests.scenarios.raw import (
     delivery_counts,
     offsets,
 )
+from tests.scenarios.repeating import repeat
 from tests.scenarios.share_state import share_group_state
 from tests.scenarios.versions import (
     COUNT_AFTER_CLOSE,
@@ -93,14 +94,17 @@ async def test_acknowledge_during_waiting_fetch_ends_session_and_uses_delivery(
                 parked.append(await member.leader.send(request, 20))
 
             tasks.start_soon(park)
-            await anyio.sleep(0.3)  # real time: the fetch reaches the broker
-            accepted = await member.acknowledge(
-                acks(partition, (0, 0, ACCEPT)), epoch=2, on=beside
+            # Before the fetch has reached the broker, the epoch is not the next one.
+            accepted = await repeat(
+                lambda: member.acknowledge(
+                    acks(partition, (0, 0, ACCEPT)), epoch=2, on=beside
+                ),
+                until=lambda response: response.error == Code.NONE,
             )
             admin.produce(topic, [b"late"], partition=0)
         await beside.aclose()
 
-        assert accepted.error == Code.NONE
+        assert [each.acknowledge_error for each in accepted.partitions] == [Code.NONE]
         assert parked[0].error == Code.INVALID_SHARE_SESSION_EPOCH
 
         await member.reconnect()
@@ -205,7 +209,8 @@ async def test_release_at_delivery_limit_archives_record(admin: Admin) -> None:
         (partition,) = await member.join(topic)
         seen = []
         for _ in range(6):
-            found = delivery_counts(await member.fetch_one(partition, wait=0.7))
+            wait = 5.0 if len(seen) < 5 else 0.7
+            found = delivery_counts(await member.fetch_one(partition, wait=wait))
             seen += found.values()
             if found:
                 await member.acknowledge(acks(partition, (0, 0, RELEASE)))
@@ -221,10 +226,9 @@ async def test_records_near_delivery_limit_arrive_in_smaller_batches(
     sizes: dict[int, list[int]] = {}
     async with RawMember(admin.bootstrap_servers, group) as member:
         (partition,) = await member.join(topic)
-        for _ in range(60):
-            found = delivery_counts(await member.fetch_one(partition, wait=0.5))
-            if not found:
-                break
+        while sum(sizes.get(5, ())) < 30:
+            found = delivery_counts(await member.fetch_one(partition))
+            assert found
             sizes.setdefault(max(found.values()), []).append(len(found))
             first, last = min(found), max(found)
             # Release the records until their last delivery.
@@ -301,14 +305,12 @@ async def test_leaving_group_releases_no_record(admin: Admin) -> None:
     ):
         (partition,) = await leaving.join(topic)
         await staying.join(topic)
-        assert offsets(await leaving.fetch_one(partition)) == [0]
         began = time.monotonic()
+        assert offsets(await leaving.fetch_one(partition)) == [0]
         await leaving.heartbeat(-1)
         assert await next_counts(staying, partition) == {0: 2}
 
-        assert time.monotonic() - began > 2.0, (
-            "released by the lock's expiry, not before"
-        )
+        assert time.monotonic() - began > 3.0, "released by the end of the lock"
 
 
 async def test_member_with_same_id_gets_assignment_immediately(
@@ -457,13 +459,13 @@ async def test_throttled_response_is_empty_and_uses_delivery(
         RawMember(where, group) as second,
     ):
         (partition,) = await first.join(topic)
+        await second.join(topic)
         response = await first.fetch(partition, records=1, limit=True)
         assert (0.0, [0]) == (response.throttle, offsets(response.partitions[0]))
         response = await first.fetch(records=1, limit=True)
         assert response.throttle > 1.0
         assert () == response.partitions
 
-        await second.join(topic)
         locked = offsets(await second.fetch_one(partition, records=1, limit=True))
         await anyio.sleep(3.5)  # real time: the lock expires
         expired = await next_counts(second, partition)
