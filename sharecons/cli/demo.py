@@ -1,10 +1,12 @@
 """`sharecons demo`: share groups explained by a 25-second run."""
 
 import argparse
-from importlib import import_module
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final
 
 from sharecons.cli import output
+from sharecons.escaping import escape
+from sharecons.log_levels import without_warnings
 
 if TYPE_CHECKING:
     # A class for annotations only: at run time it cannot be subscripted.
@@ -12,16 +14,19 @@ if TYPE_CHECKING:
 
 __all__ = ["add_parser", "run"]
 
+PROGRAM: Final = "sharecons demo"
+NAMES: Final = ("ada", "bob", "cleo", "dan", "eve", "finn", "gus", "hana")
+
 
 def add_parser(subparsers: "Subparsers") -> None:
     parser = subparsers.add_parser(
         "demo",
         help="show in 25 seconds how a share group works",
         description=(
-            "Show how a share group works. Several consumers process the jobs of one "
-            "topic. One consumer fails sometimes and releases its job, one is killed, "
-            "and one job fails in every consumer until it is rejected. At the end, the "
-            "demo checks that each job was accepted or rejected exactly once."
+            "Show how a share group works. Several workers, each in a process of its "
+            "own, process the jobs of one topic. One fails sometimes and tries its job "
+            "again, one is killed, and one job fails until it is a dead letter, which "
+            "is then redriven. At the end, the demo checks that each job was done once."
         ),
     )
     parser.add_argument(
@@ -34,56 +39,55 @@ def add_parser(subparsers: "Subparsers") -> None:
         type=_parse_count,
         default=240,
         metavar="N",
-        help="number of jobs (default: %(default)s)",
+        help="number of jobs, about ten per second (default: %(default)s)",
     )
     parser.add_argument(
         "--consumers",
-        type=_parse_count,
+        type=int,
+        choices=range(1, len(NAMES) + 1),
         default=4,
         metavar="N",
-        help="number of consumers (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--seconds",
-        type=_parse_seconds,
-        default=25.0,
-        metavar="S",
-        help="approximate duration, 1 to 3600 (default: %(default)g)",
-    )
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=1,
-        metavar="N",
-        help="seed of all random decisions (default: %(default)s)",
+        help=f"number of workers, up to {len(NAMES)} (default: %(default)s)",
     )
     parser.add_argument(
         "--plain",
         action="store_true",
         help="write lines of text, as when stdout is not a terminal",
     )
-    parser.add_argument(
-        "--backend",
-        choices=("asyncio", "trio"),
-        default="asyncio",
-        help="event loop (default: %(default)s)",
-    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    # Imported late: the parser of all commands must not import the consumer.
-    from sharecons.cli.exit_codes import exit_code_of
+    # Imported late: the parser of all commands must not import the worker.
+    from sharecons.cli import exit_codes
+    from sharecons.cli.stop_signals import run_until_signal
+    from sharecons.demo.jobs import Jobs
+    from sharecons.demo.run import run_demo
+    from sharecons.demo.views import LineView, ScreenView
+    from sharecons.testing import EmbeddedBroker
 
-    program = import_module("sharecons.demo.program")
-    code: int = program.run(
-        options,
-        stdout=output.rich_stdout(),
-        write=_write,
-        write_error=_write_error,
-        exit_code_of=exit_code_of,
-    )
-    return code
+    where = options.bootstrap_server
+    title = f"{options.consumers} workers, 1 partition, "
+    title += f"Kafka at {escape(where)}" if where else "in-memory broker"
+    stdout = output.rich_stdout()
+    is_plain = options.plain or not stdout.isatty()
+    view = LineView(title, _write) if is_plain else ScreenView(title, stdout)
+    passed = False
+
+    async def work() -> None:
+        nonlocal passed
+        jobs = Jobs(options.jobs, NAMES[: options.consumers])
+        async with AsyncExitStack() as stack:
+            servers = where
+            if servers is None:
+                broker = await stack.enter_async_context(EmbeddedBroker())
+                servers = broker.bootstrap_servers
+            passed = await run_demo(jobs, servers, view, _write_error)
+
+    # The final error line already has the reason.
+    with without_warnings("sharecons.net.connect_attempts"):
+        code = exit_codes.run(PROGRAM, lambda: run_until_signal(work))
+    return code if code or passed else exit_codes.ExitCode.FAILED
 
 
 def _write(line: str) -> None:
@@ -92,22 +96,10 @@ def _write(line: str) -> None:
 
 
 def _write_error(line: str) -> None:
-    output.write_error(f"sharecons demo: {line}")
+    output.write_error(f"{PROGRAM}: {line}")
 
 
 def _parse_count(text: str) -> int:
     if not text.isdecimal() or not int(text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
     return int(text)
-
-
-def _parse_seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 1 <= seconds <= 3600:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is not a number of seconds from 1 to 3600"
-        )
-    return seconds

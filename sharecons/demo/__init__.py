@@ -1,25 +1,15 @@
 """`sharecons demo`: a 25-second run that shows how a share group works.
 
-The demo produces jobs to a topic, and several consumers of one share group process
-them, each a `ShareWorker`. One fails sometimes and releases its job, one is killed
-while it has jobs, and one job fails in every consumer until it is rejected. At the end,
-the demo checks that the state of each job agrees with the broker.
+The demo produces jobs to a topic, and several `ShareWorker`s of one share group process
+them, each in a process of its own. One fails sometimes and tries its job again, one is
+killed while it has jobs and is started again later, and one job fails in every attempt
+until it is a dead letter, which is redriven at the end. The demo then checks that each
+job was done once. It uses the public classes of this package only.
 
 Read in this order:
 
-    plan         which consumer fails, which is killed, how long a job takes
-    job_tracker  the state of each job, and the final check
-    environment  the demo's topic and share group at the broker
-    requests     the requests that `environment` sends
-    worker       one `ShareWorker` that processes jobs and can be killed
-    network      connections that stop when their consumer is killed
-    runner       the whole demo
-    messages     the texts that both views show
-    screen       the view on a terminal
-    text_view    the view as lines of text
-    clock        the demo's time, and waiting for changes
-    program      the command's options, errors and exit code
-
-`plan` and `job_tracker` do no I/O. The broker is the given one or an embedded one; the
-demo uses both in the same way, over TCP.
+    worker  the program of one worker
+    jobs    the state of each job, and the check; no I/O
+    run     the topics, the workers' processes, and what happens in which order
+    views   a picture on a terminal, or lines of text
 """

@@ -1,187 +1,182 @@
-"""One worker of the demo, which processes jobs and can be killed."""
+"""One worker of the demo, in a process of its own, as an application would write it."""
 
-from typing import Final
+import json
+import logging
+import os
+from contextlib import suppress
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection
+from random import Random
+from threading import Thread
+from typing import Any, Final, NamedTuple
 
 import anyio
 
-from sharecons.demo.clock import DemoClock
-from sharecons.demo.environment import Environment
-from sharecons.demo.job_tracker import DELIVERY_LIMIT, JobTracker
-from sharecons.demo.network import KillableNetwork
-from sharecons.demo.plan import CONCURRENT_JOBS, MAX_DELIVERIES, Decision, Plan
-from sharecons.net.io.transport import TcpNetwork
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.record import Record
-from sharecons.worker.middleware import Attempt, CallNext
-from sharecons.worker.outcome_events import OutcomeEvent
-from sharecons.worker.outcomes import (
-    Accepted,
-    LockLost,
-    Rejected,
-    Released,
+from sharecons import (
+    AcknowledgeResult,
+    Attempt,
+    CallNext,
+    Error,
+    OutcomeEvent,
+    Record,
+    RetryPolicy,
+    ShareWorker,
 )
-from sharecons.worker.retry_policy import RetryPolicy
-from sharecons.worker.share_worker import ShareWorker
+from sharecons.worker.outcomes import Accepted, DeadLettered, RetryAfter
 
-__all__ = ["DemoWorker", "InvalidJob", "ServiceUnavailable", "job_number"]
+__all__ = ["CONCURRENT_JOBS", "KILLED", "WorkerPlan", "run_worker"]
 
-Job = Record[bytes, bytes]
+CONCURRENT_JOBS: Final = 3
+JOB_SECONDS: Final = 0.5, 1.5
+FAILURE_RATE: Final = 0.25
+"""The part of its jobs in which the failing worker fails once."""
+RETRY: Final = RetryPolicy(max_attempts=3, initial=0.5)
+
+KILLED: Final = 137
+"""The exit code of a killed worker: 128 plus the number of SIGKILL, as in shells."""
+MIN_JOBS_WHEN_KILLED: Final = 2
 
 
 class ServiceUnavailable(Exception):
-    """A job has failed; another attempt can succeed."""
+    """A job has failed; its next attempt succeeds."""
 
 
 class InvalidJob(Exception):
-    """A job fails in every worker."""
+    """A job fails in every attempt, until it is redriven."""
 
 
-RETRY: Final = RetryPolicy(
-    max_attempts=DELIVERY_LIMIT,
-    # Longer than MAX_LOCK_TIME: a failed job is released for another worker.
-    initial=60.0,
-    by_exception={InvalidJob: RetryPolicy(max_attempts=MAX_DELIVERIES)},
-)
-MAX_LOCK_TIME: Final = 10.0
-"""Seconds for which a worker holds a job; more than a job takes."""
+class WorkerPlan(NamedTuple):
+    """The settings of one worker.
 
-
-class DemoWorker:
-    """A `ShareWorker` that processes a few jobs at the same time.
-
-    It reports deliveries and outcomes to the job tracker.
+    Attributes:
+        topic: the topic of the jobs, and the name of the group.
+        fails: whether it fails in some jobs.
+        kill_from: the first job in which its process can be killed; None for never.
     """
 
-    def __init__(
-        self,
-        name: str,
-        plan: Plan,
-        environment: Environment,
-        tracker: JobTracker,
-        clock: DemoClock,
-    ) -> None:
-        self.name = name
+    name: str
+    servers: str
+    topic: str
+    dead_letter: str
+    fails: bool
+    kill_from: int | None
+
+
+def run_worker(plan: WorkerPlan, reports: Connection) -> None:
+    """Run a worker until SIGTERM or SIGINT.
+
+    A report has the name of a method of `sharecons.demo.jobs.Jobs`, and its arguments.
+    The last one is the error that has ended the worker, if any.
+    """
+    logging.disable()  # the views show what has failed
+    Thread(target=_exit_with_parent, daemon=True).start()
+    with suppress(KeyboardInterrupt):  # Ctrl-C while it starts
+        try:
+            anyio.run(_DemoWorker(plan, reports).create().run)
+        except Error as error:
+            reports.send(error)
+
+
+def _exit_with_parent() -> None:
+    parent = parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+class _DemoWorker:
+    """Processes jobs, and reports what becomes of them."""
+
+    def __init__(self, plan: WorkerPlan, reports: Connection) -> None:
         self._plan = plan
-        self._tracker = tracker
-        self._clock = clock
-        self._environment = environment
-        self._network = KillableNetwork(TcpNetwork())
-        self._killed = anyio.Event()
-        self._decisions: dict[int, tuple[int, Decision]] = {}
-        """Job number and decision by offset; there is only one partition."""
+        self._reports = reports
+        self._running: dict[int, int] = {}
+        """The numbers of jobs by offset; the topic has one partition."""
+        self._settling: dict[int, tuple[str | int, ...]] = {}
+        """Reports by offset, until the broker confirms the acknowledgements."""
 
-    async def run(self) -> None:
-        """Process jobs until cancelled or killed; leave the group if cancelled.
-
-        Raises:
-            Error: the worker cannot join the group or fetch.
-        """
-        worker: ShareWorker[bytes, bytes] = ShareWorker(
-            self._environment.topic,
+    def create(self) -> ShareWorker[bytes, Any]:
+        plan = self._plan
+        return ShareWorker(
+            plan.topic,
             self.process,
-            group_id=self._environment.group_id,
-            bootstrap_servers=self._environment.bootstrap,
-            # Acquires few records in advance, which a killed worker would lock.
+            group_id=plan.topic,
+            bootstrap_servers=plan.servers,
+            # When it restarts it is the same member, which leaves the group at the end.
+            member_id=f"{plan.topic}-{plan.name}",
+            client_id=f"sharecons-demo-{plan.name}",
+            value_deserializer=json.loads,
+            # All workers have a share of the few jobs in a batch.
             acquire_mode="record_limit",
-            client_id=f"sharecons-demo-{self.name}",
-            on_acknowledged=self._on_acknowledged,
-            network=self._network,
             concurrency=CONCURRENT_JOBS,
             retry=RETRY,
-            max_lock_time=MAX_LOCK_TIME,
-            handle_signals=False,
-            middleware=[self.note_delivery],
+            dead_letter=plan.dead_letter,
+            middleware=[self.observe],
             on_outcome=self.on_outcome,
+            on_acknowledged=self.on_acknowledged,
         )
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._end_when_killed, worker, tasks.cancel_scope)
-            await worker.run()
-            tasks.cancel_scope.cancel()
 
-    def kill(self) -> None:
-        """Stop without sending anything, like a process that gets SIGKILL."""
-        self._network.kill()
-        self._killed.set()
-        self._tracker.on_killed(self.name, self._clock.now)
-        self._clock.notify()
+    async def process(self, record: Record[bytes, Any]) -> None:
+        """Process one job: the handler."""
+        await anyio.sleep(Random().uniform(*JOB_SECONDS))
+        assert record.value is not None, "a job"
+        if record.value["invalid"] and not record.headers:  # a redrive adds headers
+            raise InvalidJob("no such customer")
 
-    async def _end_when_killed(
-        self, worker: ShareWorker[bytes, bytes], running: anyio.CancelScope
-    ) -> None:
-        await self._killed.wait()
-        self._environment.killed_members.append(worker.member_id)
-        running.cancel()
-        with anyio.CancelScope(shield=True):
-            await self._network.close()
+    async def observe(self, attempt: Attempt[bytes, Any], call_next: CallNext) -> None:
+        """Report an attempt, and let some fail: the middleware."""
+        record, number = attempt.record, _number(attempt.record)
+        self._running[record.offset] = number
+        self._report("on_started", number, attempt.number, record.delivery_count)
+        try:
+            await call_next()
+        finally:
+            del self._running[record.offset]
+        is_first = attempt.number == record.delivery_count == 1
+        if self._plan.fails and is_first and Random().random() < FAILURE_RATE:
+            raise ServiceUnavailable
 
-    async def process(self, job: Job) -> None:
-        """Process one job: the handler.
+    def on_outcome(self, event: OutcomeEvent[bytes, Any]) -> None:
+        number, offset = _number(event.record), event.record.offset
+        match event.outcome:
+            case Accepted():
+                self._settling[offset] = "on_done", number
+            case DeadLettered(reason=reason):
+                self._settling[offset] = "on_dead", number, reason
+            case RetryAfter():
+                self._report("on_failed", number, type(event.error).__name__)
+            case other:
+                self._report("on_lost", number, type(other).__name__)
 
-        Raises:
-            ServiceUnavailable: the plan lets this worker fail.
-            InvalidJob: it is the job that always fails.
-        """
-        number, count = job_number(job), job.delivery_count
-        await anyio.sleep(self._plan.duration(self.name, number, count))
-        if number == self._plan.poison_job:
-            raise InvalidJob(number)
-        if self._plan.decide(self.name, number, count) is not Decision.ACCEPT:
-            raise ServiceUnavailable(number)
-
-    # Middleware and callbacks.
-
-    async def note_delivery(
-        self, attempt: Attempt[bytes, bytes], call_next: CallNext
-    ) -> None:
-        """Report a delivery before the handler runs."""
-        job = attempt.record
-        if not self._killed.is_set():
-            self._tracker.on_delivered(
-                job_number(job), self.name, job.delivery_count, self._clock.now
-            )
-            self._clock.notify()
-        await call_next()
-
-    def on_outcome(self, event: OutcomeEvent[bytes, bytes]) -> None:
-        """Report an outcome, unless the worker was killed."""
-        if self._killed.is_set():
-            return  # a killed process decides nothing
-        record, outcome = event.record, event.outcome
-        number, now = job_number(record), self._clock.now
-        if isinstance(outcome, LockLost):
-            self._tracker.on_lock_expired(number, self.name, now)
-        elif event.seconds is None:
-            return  # the worker ends: no handler has failed
-        elif (decision := DECISIONS.get(type(outcome))) is not None:
-            self._decisions[record.offset] = number, decision
-            self._tracker.on_acknowledged(number, self.name, decision, now)
-        self._clock.notify()
-
-    def _on_acknowledged(self, results: list[AcknowledgeResult]) -> None:
-        if self._killed.is_set():
-            return  # a killed process would not receive it
+    def on_acknowledged(self, results: list[AcknowledgeResult]) -> None:
+        """Report what the broker has confirmed: only then a job is done."""
         for result in results:
-            record = (
-                self._tracker.on_ack_rejected
-                if result.error
-                else self._tracker.on_ack_confirmed
-            )
             for offset in range(result.first_offset, result.last_offset + 1):
-                # Records that the worker releases when it ends have no decision.
-                if (made := self._decisions.pop(offset, None)) is not None:
-                    number, decision = made
-                    record(number, self.name, decision, self._clock.now)
-        self._clock.notify()
+                report = self._settling.pop(offset, None)
+                if report is None:
+                    continue  # the worker stops, and has released it
+                if result.error is not None:
+                    report = "on_lost", report[1], result.error.name
+                self._report(*report)
+        self._die_if_due()
+
+    def _die_if_due(self) -> None:
+        """End as by SIGKILL: nothing is sent, and the system closes the connections.
+
+        Not while the result of an acknowledgement is unknown: the report could be
+        missing although the job is done.
+        """
+        kill_from, running = self._plan.kill_from, self._running.values()
+        if kill_from is None or self._settling or len(running) < MIN_JOBS_WHEN_KILLED:
+            return
+        if max(running) >= kill_from:
+            os._exit(KILLED)
+
+    def _report(self, *report: str | int) -> None:
+        self._reports.send(report)
 
 
-DECISIONS: Final[dict[type, Decision]] = {
-    Accepted: Decision.ACCEPT,
-    Released: Decision.RELEASE,
-    Rejected: Decision.REJECT,
-}
-
-
-def job_number(job: Job) -> int:
-    """Return the job number in a record's value."""
-    assert job.value is not None, "the demo wrote it"
-    return int(job.value.split()[1])
+def _number(record: Record[bytes, Any]) -> int:
+    assert record.value is not None, "a job"
+    number: int = record.value["job"]
+    return number

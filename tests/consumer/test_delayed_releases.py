@@ -16,10 +16,10 @@ from sharecons import (
     RecordStateError,
     ShareConsumer,
 )
-from sharecons.demo.network import KillableNetwork
 from sharecons.testing import EmbeddedBroker, OffsetState
 from sharecons.testing.pytest_plugin import SETTINGS
 from sharecons.testing.virtual_time import Backend
+from tests.killable_network import KillableNetwork
 from tests.waiting import until
 
 pytestmark = pytest.mark.anyio

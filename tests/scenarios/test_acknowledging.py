@@ -7,7 +7,6 @@ import anyio
 import pytest
 
 from sharecons import AcknowledgeResult, AcknowledgeType, ShareConsumer
-from sharecons.demo.network import KillableNetwork
 from sharecons.errors import (
     ClosedError,
     ConfigurationError,
@@ -17,6 +16,7 @@ from sharecons.errors import (
     RecordStateError,
 )
 from sharecons.net.io.transport import TcpNetwork
+from tests.killable_network import KillableNetwork
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.queue import Queue, offsets, remaining_records, take
 from tests.scenarios.versions import since_4_2

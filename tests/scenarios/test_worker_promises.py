@@ -29,9 +29,9 @@ from sharecons.copies.dead_letter_headers import (
     redrive_headers,
 )
 from sharecons.dead_letters import DeadLetters
-from sharecons.demo.network import KillableNetwork
 from sharecons.net.io.transport import TcpNetwork
 from tests.hostile import Invalid, NoAttributes, nested_groups, no_name
+from tests.killable_network import KillableNetwork
 from tests.scenarios.dead_letter_setup import LIMIT_2, Setup
 from tests.scenarios.embedded_admin import LOOPS, AnyAdmin
 from tests.scenarios.versions import since_4_3
