@@ -43,6 +43,8 @@ async def connect_and_check(
         )
         if check is not None:
             await check(configs)
+        # After the configs are set, which decide where the group starts, and before the
+        # join: brokers reject it once the group has members.
         if configs.offset_reset == "latest" and topics:
             await _start_at_end(settings, connection, topics, configs)
         check_starting()

@@ -200,6 +200,8 @@ class LeaderTasks:
         self._draining = True
         self._response_timeout = response_timeout
         self._on_fetched = on_fetched
+        # Closing the sessions would release records in handlers; without partitions
+        # leaders only send acknowledgements.
         for leader in list(self._by_node.values()):
             leader.machine.set_partitions(frozenset())
             self._retire_idle(leader)

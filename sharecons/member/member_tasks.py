@@ -219,7 +219,7 @@ class MemberTasks:
     async def close(self) -> None:
         """Send pending acknowledgements, close the share sessions, leave the group.
 
-        After a cancel, brokers end the sessions as the connections end.
+        In this order: a leave releases nothing, and the locks would go on for 30 s.
         """
         self.metadata.close()
         self._metadata_wakeup.set()

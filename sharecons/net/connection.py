@@ -166,6 +166,7 @@ class Connection:
             ConnectionFailedError: the connection broke, or the response is invalid.
             AuthenticationError: the broker rejected the credentials.
         """
+        # Before a request, as brokers check the session's end when a request arrives.
         if self._sasl is not None and self._sasl.is_due:
             await self._authenticate(self._sasl, timeout)
         outages = self.outages
@@ -277,6 +278,7 @@ class Connection:
         try:
             frame = await self._transport.exchange(request, timeout)
             self._responses += 1
+            # SASL listeners respond to the first one, ApiVersions, without a session.
             if self._responses == 2:
                 self._reached.add(self.broker)
             return read(frame, frames.body_offset(frame, key, number))

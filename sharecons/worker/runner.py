@@ -237,6 +237,7 @@ class Runner:
             self._shutdown.run,
         ):
             tasks.start_soon(run)
+        # Nothing is taken before the delivery limit is known: it decides about records.
         tasks.start_soon(
             self._settings.follow, lambda: tasks.start_soon(self._take_loop.run)
         )

@@ -123,6 +123,8 @@ class CallSlots:
     def cancel(self, call: Call, reason: str) -> None:
         """Cancel a call, and with it its slot."""
         slot: CallSlot = call.slot
+        # A lock can be lost in the moment in which its handler returns: then the slot
+        # has another call already, or waits for one.
         if slot.call is call:
             slot.scope.cancel(reason=reason)
 

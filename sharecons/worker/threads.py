@@ -153,6 +153,7 @@ class ThreadCalls:
             with suppress(RuntimeError):  # the event loop has ended before the thread
                 schedule(lambda: self._forget(thread))
 
+        # First, as `on_end` removes it: the thread can end at any moment.
         self.abandoned[thread] = None
         if thread.abandon(on_end):
             self.on_changed(thread)

@@ -178,6 +178,7 @@ class ProducerMachine:
         return max(now, min(times))
 
     def _next_lookup(self, now: float) -> Iterator[NodeRequest]:
+        # Metadata first: without a leader nothing needs a producer id.
         if None in self._busy:
             return
         names = tuple(
@@ -215,6 +216,7 @@ class ProducerMachine:
             for leader, queue in topic.sendable(self._busy):
                 identity = self._identity_for(queue)
                 due = max(queue.not_before, self._throttle_end(leader)) <= now
+                # The last batch can exceed the size, so a large one is sent at all.
                 if not due or identity is None or room.get(leader, 1) <= 0:
                     continue
                 partition = queue.partition
