@@ -106,7 +106,7 @@ async def _run(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "ExitCo
     try:
         return await _inspect(admin, options)
     except BrokerError as error:
-        from sharecons.cli.groups.output import lines_about_groups
+        from sharecons.cli.name_hints import lines_about_groups
 
         lines = await lines_about_groups(admin, {options.name: error})
         write_errors(PROGRAM, lines)

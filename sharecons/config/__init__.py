@@ -2,5 +2,6 @@
 
 `settings` loads a configuration, `security` holds TLS and SASL, `validation` checks
 arguments, `callables` checks functions, `not_given` is a default other than None. The
-package `properties` reads Kafka's properties files.
+package `properties` reads Kafka's properties files; `member_arguments` makes arguments
+of a consumer or a worker of one.
 """

@@ -2,8 +2,8 @@
 
 `share_consumer` is the public class, `lifecycle` starts and closes it, `acknowledging`
 acknowledges by offset, `health` shows its state in the group, `pausing` pauses topics,
-`from_properties` reads a file of settings. The loops are in `iterators`, `receive` and
-`polling`; `observed_loop` wraps them if the consumer has instrumentation.
+`pushed_metrics` has the metrics that brokers collect. The loops are in `iterators`,
+`receive` and `polling`; `observed_loop` wraps them if the consumer has instrumentation.
 `delivery_queue` passes records to them, `readers` decides which loop gets records and
 accepts them implicitly, `left_loops` warns about loops that end at their first record.
 """

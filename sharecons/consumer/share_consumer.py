@@ -4,22 +4,22 @@ docs/traces.md has the path of a record through the modules.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, Literal, cast
-from uuid import UUID
+from typing import Any, Generic, Literal, cast
 
 from anyio.abc import TaskGroup
 
 from sharecons.config import validation
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
+from sharecons.config.properties import Properties
 from sharecons.config.security import Security
 from sharecons.consumer.acknowledging import Acknowledging
 from sharecons.consumer.delivery_queue import DeliveryQueue
-from sharecons.consumer.from_properties import FromProperties
 from sharecons.consumer.health import Health
 from sharecons.consumer.iterators import RecordIterator
 from sharecons.consumer.observed_loop import ObservedLoop
 from sharecons.consumer.pausing import Pausing
 from sharecons.consumer.polling import Poller
+from sharecons.consumer.pushed_metrics import PushedMetrics
 from sharecons.consumer.receive import (
     BatchIterator,
     EndedLoop,
@@ -30,18 +30,17 @@ from sharecons.instrumentation import Instrumentation, MemberObserver
 from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
-from sharecons.metrics.application_metrics import ApplicationMetric
 from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
-from sharecons.record import KeyT, Record, ValueT
+from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
 
 __all__ = ["ShareConsumer"]
 
 
 class ShareConsumer(
-    Acknowledging, FromProperties, Health, Pausing, Generic[KeyT, ValueT]
+    Acknowledging, Health, Pausing, PushedMetrics, Generic[KeyT, ValueT]
 ):
     """A member of a share group (KIP-932).
 
@@ -172,6 +171,40 @@ class ShareConsumer(
         self._progress = AutoResetEvent()
         self._drain_due = AutoResetEvent()
 
+    @classmethod
+    def from_properties(
+        cls,
+        properties: Properties,
+        *topics: str | Iterable[str],
+        key_deserializer: Callable[[bytes], NewKeyT] | None = None,
+        value_deserializer: Callable[[bytes], NewValueT] | None = None,
+        **arguments: Any,
+    ) -> "ShareConsumer[NewKeyT, NewValueT]":
+        """Return a consumer with the settings of a Kafka properties file.
+
+        Properties without an effect are logged as warnings. docs/consumer-running.md
+        has the table of all properties.
+
+        Args:
+            properties: the path of the file, or properties by name.
+            topics: the names of the topics.
+            arguments: arguments of `ShareConsumer`, which override the file.
+
+        Raises:
+            ConfigurationError: the file cannot be read, or a property is invalid,
+                missing, or impossible in a share group; the message has the line.
+        """
+        given = {
+            "key_deserializer": key_deserializer,
+            "value_deserializer": value_deserializer,
+            **arguments,
+        }
+        # Imported here: programs that pass arguments do not need it.
+        from sharecons.config.member_arguments import load_arguments
+
+        create = cast("Callable[..., ShareConsumer[NewKeyT, NewValueT]]", cls)
+        return create(*topics, **load_arguments(properties, given))
+
     # Records.
 
     def __aiter__(self) -> RecordIterator[KeyT, ValueT]:
@@ -293,40 +326,6 @@ class ShareConsumer(
         this, even before the consumer starts and after it is closed.
         """
         return values_of(self._member.recorder)
-
-    # Metrics that brokers collect.
-
-    def register_metric(self, metric: ApplicationMetric) -> None:
-        """Push a metric of the application beside the consumer's own (KIP-1076).
-
-        It can be registered at any time, and is pushed to brokers that want it.
-
-        Raises:
-            ConfigurationError: it is no `ApplicationMetric`, or its name is in use.
-        """
-        self._member.application_metrics.register(metric)
-
-    def unregister_metric(self, name: str) -> None:
-        """Push the application's metric of this name no more, if there is one."""
-        self._member.application_metrics.unregister(name)
-
-    async def client_instance_id(self, *, timeout: float = 30.0) -> UUID | None:
-        """Return the id under which brokers know this client's metrics (KIP-714).
-
-        The first broker that responds assigns it. Return None if brokers do not collect
-        metrics of clients.
-
-        Args:
-            timeout: seconds to wait for it.
-
-        Raises:
-            ConsumerStateError: the consumer has `enable_metrics_push=False`, or is not
-                started.
-            ClosedError: the consumer is closed.
-            RequestTimedOutError: no broker has assigned an id in time.
-        """
-        validation.check_timeout(timeout)
-        return await self._member.client_instance_id(timeout)
 
     @property
     def observer(self) -> MemberObserver | None:

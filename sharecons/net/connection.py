@@ -23,9 +23,8 @@ from sharecons.net.io.transport import ErrorMapping, FrameTransport, Network
 from sharecons.net.outages import Outages
 from sharecons.protocol.partitions import Endpoint
 from sharecons.wire import api_versions
-from sharecons.wire.api_versions import VersionRange
 from sharecons.wire.codec import frames, registry
-from sharecons.wire.codec.api import Api, Frame
+from sharecons.wire.codec.api import Api, Frame, VersionRange
 
 __all__ = ["Connection", "ReconnectingConnection", "SharedConnection"]
 

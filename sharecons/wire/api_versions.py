@@ -7,24 +7,25 @@ used for the error message. This API's responses always have header version 0.
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 from sharecons.errors import ProtocolError
 from sharecons.protocol.codes import Code, code_name
-from sharecons.wire.codec.api import Frame, read_entity, write_entity
+from sharecons.wire.codec.api import (
+    API_VERSIONS_KEY,
+    Frame,
+    VersionRange,
+    read_entity,
+    write_entity,
+)
 
-__all__ = ["KEY", "VERSION", "VersionRange", "read_versions", "write_versions_request"]
+__all__ = ["KEY", "VERSION", "read_versions", "write_versions_request"]
 
 v0: Any = import_module("kio.schema.api_versions.v0")
 v3: Any = import_module("kio.schema.api_versions.v3")
 
-KEY = 18
+KEY = API_VERSIONS_KEY
 VERSION = 3
-
-
-class VersionRange(NamedTuple):
-    lowest: int
-    highest: int
 
 
 def write_versions_request(software: str, version: str) -> bytes:

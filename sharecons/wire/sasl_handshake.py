@@ -3,14 +3,17 @@
 from functools import cache
 from importlib import import_module
 from types import ModuleType
-from typing import Final
 
 from sharecons.protocol.sasl.authentication import SaslHandshake, SaslHandshakeResponse
-from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
+from sharecons.wire.codec.api import (
+    SASL_HANDSHAKE_KEY,
+    Api,
+    Frame,
+    read_entity,
+    write_entity,
+)
 
-__all__ = ["KEY", "SASL_HANDSHAKE"]
-
-KEY: Final = 17
+__all__ = ["SASL_HANDSHAKE"]
 
 
 @cache
@@ -33,7 +36,7 @@ def _read(frame: Frame, offset: int, version: int) -> SaslHandshakeResponse:
 
 SASL_HANDSHAKE: Api[SaslHandshake, SaslHandshakeResponse] = Api(
     # With version 0, the mechanism's bytes would be sent without frames.
-    key=KEY,
+    key=SASL_HANDSHAKE_KEY,
     name="SaslHandshake",
     versions=range(1, 2),
     write=_write,

@@ -13,7 +13,7 @@ from sharecons.member.lease_buffer import Acknowledged
 from sharecons.member.settings import MemberSettings
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.producer.idempotent import IdempotentProducer
-from sharecons.record import KeyT, Record, ValueT
+from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
 from sharecons.worker.arguments import check_consumed, check_retry_topics
 from sharecons.worker.decorators import HandlerDecorators
 from sharecons.worker.handler import (
@@ -206,13 +206,13 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
     def from_properties(
         cls,
         properties: Properties,
-        topics: Topics | Handlers[KeyT, ValueT] | None = None,
-        handler: AnyHandler[KeyT, ValueT] | None = None,
+        topics: Topics | Handlers[NewKeyT, NewValueT] | None = None,
+        handler: AnyHandler[NewKeyT, NewValueT] | None = None,
         *,
-        key_deserializer: Callable[[bytes], KeyT] | None = None,
-        value_deserializer: Callable[[bytes], ValueT] | None = None,
+        key_deserializer: Callable[[bytes], NewKeyT] | None = None,
+        value_deserializer: Callable[[bytes], NewValueT] | None = None,
         **arguments: Any,
-    ) -> "ShareWorker[KeyT, ValueT]":
+    ) -> "ShareWorker[NewKeyT, NewValueT]":
         """Return a worker with the settings of a Kafka properties file.
 
         Properties without an effect are logged as warnings. docs/consumer-running.md
@@ -227,14 +227,14 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
                 missing, or impossible in a share group; the message has the line.
         """
         # Imported here: programs that pass arguments do not need it.
-        from sharecons.config.properties.member_arguments import load_arguments
+        from sharecons.config.member_arguments import load_arguments
 
         given = {
             "key_deserializer": key_deserializer,
             "value_deserializer": value_deserializer,
             **arguments,
         }
-        create = cast("Callable[..., ShareWorker[KeyT, ValueT]]", cls)
+        create = cast("Callable[..., ShareWorker[NewKeyT, NewValueT]]", cls)
         loaded = load_arguments(properties, given, PROPERTIES_WITHOUT_EFFECT)
         return create(topics, handler, **loaded)
 

@@ -14,7 +14,6 @@ from sharecons.config.properties.consumer_properties import (
     REFUSED,
     WITHOUT_EFFECT,
 )
-from sharecons.consumer.from_properties import FromProperties
 from sharecons.errors import ConfigurationError
 
 GUIDE = Path(__file__).parent.parent.parent / "docs" / "consumer-running.md"
@@ -53,8 +52,8 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [each.getMessage() for each in caplog.records]
 
 
-class Noted(FromProperties):
-    """Keeps the arguments of its constructor; it is no consumer."""
+class Noted(ShareConsumer):
+    """Keeps the arguments of its constructor; it is never started."""
 
     def __init__(self, *topics: Any, **arguments: Any) -> None:
         self.topics = topics

@@ -82,6 +82,13 @@ def from_file() -> None:
     assert_type(decoded, ShareConsumer[str, bytes])
 
 
+def worker_from_file() -> None:
+    worker = ShareWorker.from_properties("client.properties", "t", of_bytes)
+    assert_type(worker, ShareWorker[bytes, bytes])
+    decoded = ShareWorker.from_properties({}, "t", key_deserializer=bytes.decode)
+    assert_type(decoded, ShareWorker[str, bytes])
+
+
 def acknowledged(consumer: ShareConsumer[str, bytes]) -> None:
     consumer.acknowledge("t", 0, 0, AcknowledgeType.ACCEPT)
     consumer.on_acknowledged = None

@@ -8,11 +8,8 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from sharecons.errors import ProtocolError
-from sharecons.wire.api_versions import (
-    VersionRange,
-    read_versions,
-    write_versions_request,
-)
+from sharecons.wire.api_versions import read_versions, write_versions_request
+from sharecons.wire.codec.api import VersionRange
 from tests.wire.oracle import decode_entity, encode_entity, from_hex, schema
 
 REQUEST = """

@@ -3,7 +3,7 @@
 import pytest
 
 from sharecons.errors import UnsupportedVersionError
-from sharecons.wire.api_versions import VersionRange
+from sharecons.wire.codec.api import VersionRange
 from sharecons.wire.consumer_apis import (
     APIS,
     check_record_limit,

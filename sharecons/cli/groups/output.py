@@ -1,14 +1,6 @@
 """The group ids, results, errors and notes of all `groups` commands."""
 
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from sharecons.admin import ShareGroupAdmin
@@ -16,15 +8,14 @@ from sharecons.cli import output
 from sharecons.cli.exit_codes import ExitCode, exit_code_of, write_errors
 from sharecons.cli.groups.arguments import PROGRAM
 from sharecons.cli.groups.request import Request
+from sharecons.cli.name_hints import lines_about_groups, lines_about_topics
 from sharecons.cli.tables import Column, Row, write
 from sharecons.errors import Error, UnsupportedVersionError
-from sharecons.protocol.admin.broker_errors import is_code
 from sharecons.protocol.codes import Code
 
 __all__ = [
     "finish",
     "group_ids",
-    "lines_about_groups",
     "note_groups_without",
     "note_no_groups",
     "status_text",
@@ -33,9 +24,6 @@ __all__ = [
 
 MAX_NAMED_GROUPS: Final = 5
 """A note about more groups than this has their count instead of their names."""
-
-_UNKNOWN_GROUP: Final = (Code.GROUP_ID_NOT_FOUND,)
-_UNKNOWN_TOPIC: Final = (Code.UNKNOWN_TOPIC_OR_PARTITION,)
 
 
 async def group_ids(
@@ -75,18 +63,9 @@ async def finish(
     # The table comes before its errors, even if both go to the same file.
     output.flush()
     about_groups = await lines_about_groups(admin, groups)
-    about_topics = await _with_hints(
-        topics, _UNKNOWN_TOPIC, lambda: _topic_names(admin)
-    )
+    about_topics = await lines_about_topics(admin, topics)
     write_errors(PROGRAM, [*others, *about_groups, *about_topics])
     return exit_code_of(*others, *groups.values(), *topics.values())
-
-
-async def lines_about_groups(
-    admin: ShareGroupAdmin, errors: Mapping[str, Error]
-) -> list[str]:
-    """Return a line for each error of a group; for an unknown one, with a hint."""
-    return await _with_hints(errors, _UNKNOWN_GROUP, lambda: _group_types(admin))
 
 
 def write_note(text: str) -> None:
@@ -116,42 +95,3 @@ def status_text(error: Error | None, done: str) -> str:
     if isinstance(error, UnsupportedVersionError):
         return Code.UNSUPPORTED_VERSION.name
     return getattr(error, "name", "") or type(error).__name__
-
-
-async def _with_hints(
-    errors: Mapping[str, Error],
-    codes: Collection[int],
-    known: Callable[[], Awaitable[Mapping[str, str]]],
-) -> list[str]:
-    """Return a line for each error; for an unknown name, with a similar one."""
-    missing = {name for name, error in errors.items() if is_code(error, *codes)}
-    kinds: Mapping[str, str] = {}
-    if missing:
-        with suppress(Error):
-            kinds = await known()
-    return [
-        f"{error}{_hint(name, kinds)}" if name in missing else str(error)
-        for name, error in errors.items()
-    ]
-
-
-async def _group_types(admin: ShareGroupAdmin) -> Mapping[str, str]:
-    listed = (await admin.list_groups(types=())).groups
-    return {name: group.group_type for name, group in listed.items()}
-
-
-async def _topic_names(admin: ShareGroupAdmin) -> Mapping[str, str]:
-    return {
-        name: "topic" for name, topic in (await admin.describe_topics()).found.items()
-    }
-
-
-def _hint(name: str, kinds: Mapping[str, str]) -> str:
-    if name in kinds:
-        kind = kinds[name]
-        return "" if kind in ("share", "topic") else f"; it is a {kind} group"
-    # Imported late: only needed for errors, and slow because it imports re.
-    import difflib
-
-    similar = difflib.get_close_matches(name, sorted(kinds), n=1, cutoff=0.75)
-    return f"; did you mean {similar[0]!r}?" if similar else ""

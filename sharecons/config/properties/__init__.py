@@ -3,7 +3,7 @@
 `files` reads one file, `sources` merges several, `known_properties` finds misspelled
 names, `errors` reports an invalid property. `security` and `credentials` make TLS and
 SASL of them, with `jaas`, `tokens`, `stores` and `pkcs12`. `consumer_properties` makes
-arguments of a consumer, and `member_arguments` loads them from a file.
+arguments of a consumer.
 """
 
 from collections.abc import Mapping

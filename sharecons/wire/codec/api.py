@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from kio.serial import entity_reader, entity_writer
 from kio.serial.errors import SerialError
@@ -19,13 +19,34 @@ from sharecons.errors import ProtocolError
 from sharecons.wire.codec.kio_guard import strip_tagged_fields
 from sharecons.wire.codec.kio_schemas import widen
 
-__all__ = ["Api", "Frame", "milliseconds", "read_entity", "seconds", "write_entity"]
+__all__ = [
+    "API_VERSIONS_KEY",
+    "SASL_HANDSHAKE_KEY",
+    "Api",
+    "Frame",
+    "VersionRange",
+    "milliseconds",
+    "read_entity",
+    "seconds",
+    "write_entity",
+]
+
+SASL_HANDSHAKE_KEY: Final = 17
+API_VERSIONS_KEY: Final = 18
+"""The APIs whose headers have other versions."""
 
 RequestT = TypeVar("RequestT")
 ResponseT = TypeVar("ResponseT")
 
 Frame = bytes | memoryview
 """A received frame without its length prefix."""
+
+
+class VersionRange(NamedTuple):
+    """The versions of an API that a broker supports."""
+
+    lowest: int
+    highest: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,10 @@ from typing import Final, final
 
 from sharecons.errors import ProtocolError
 from sharecons.records.batch_header import int32_at
-from sharecons.wire.api_versions import KEY as API_VERSIONS
 from sharecons.wire.codec import frames
-from sharecons.wire.codec.api import Frame
+from sharecons.wire.codec.api import API_VERSIONS_KEY, SASL_HANDSHAKE_KEY, Frame
 from sharecons.wire.codec.fields import NO_TAGS
 from sharecons.wire.codec.frame_memory import FrameMemory
-from sharecons.wire.sasl_handshake import KEY as SASL_HANDSHAKE
 
 __all__ = [
     "FRAME_LIMIT",
@@ -47,7 +45,7 @@ def request_frame(
         ProtocolError: the client id is too long.
     """
     name = client_id.encode()
-    tags = b"" if key == SASL_HANDSHAKE else NO_TAGS
+    tags = b"" if key == SASL_HANDSHAKE_KEY else NO_TAGS
     # Without kio, whose writer takes longer than this function, on every fetch.
     length = _HEADER.size - LENGTH_SIZE + len(name) + len(tags) + len(body)
     try:
@@ -115,7 +113,7 @@ def body_offset(frame: Frame, key: int, correlation_id: int) -> int:
         raise ProtocolError(
             f"received the response to request {received} instead of {correlation_id}"
         )
-    if key in (API_VERSIONS, SASL_HANDSHAKE):
+    if key in (API_VERSIONS_KEY, SASL_HANDSHAKE_KEY):
         return CORRELATION_SIZE  # header version 0, without tagged fields
     return _after_tags(frame, CORRELATION_SIZE)
 

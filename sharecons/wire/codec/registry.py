@@ -10,8 +10,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from sharecons.errors import UnsupportedVersionError
-from sharecons.wire.api_versions import VersionRange
-from sharecons.wire.codec.api import Api
+from sharecons.wire.codec.api import Api, VersionRange
 
 __all__ = ["API_LOCATIONS", "Served", "api_of", "choose_version"]
 
