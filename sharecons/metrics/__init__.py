@@ -1,7 +1,7 @@
 """Metrics: the table of a consumer's, and what all outlets share.
 
-CONTRIBUTING.md says how to add one. The tables of workers and groups are in
-`sharecons.worker.metrics` and `sharecons.exporter.metrics`.
+CONTRIBUTING.md says how to add one. The table of workers is `sharecons.worker.metrics`.
+The exporter's metrics of groups (`sharecons.exporter.metrics`) are its own.
 
 - `metric`: a row of a table: name, kind, unit, description, and how to read it.
 - `catalog`: the table of consumers, under the names of KIP-932 ("Client metrics").

@@ -1,8 +1,7 @@
 """A metric: the row of a table that all outlets read.
 
-Each table is above what it reads: `catalog` (consumers), `sharecons.worker.metrics`
-(workers), `sharecons.exporter.metrics` (groups). `metrics()`, Prometheus and
-client telemetry (KIP-714) list no metrics themselves.
+The table of consumers is `catalog`, the table of workers `sharecons.worker.metrics`.
+`metrics()`, Prometheus and client telemetry (KIP-714) list no metrics themselves.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,6 @@
 """Metrics of groups, compared with what their consumers did; on both Kafkas."""
 
 import time
-from pathlib import Path
 
 import anyio
 import pytest
@@ -302,12 +301,3 @@ async def test_missing_topics_of_members_are_1(admin, kafka, topic, group):
     by_topic = later.by("topic", f"{GROUP}missing_topic", group=group)
     assert by_topic == {topic: 0, missing: 0}
     assert not shown.values("sharecons_exporter_errors_total", what="topics")[0]
-
-
-async def test_metrics_of_the_exporter_are_documented():
-    page = (Path(__file__).parents[2] / "docs" / "exporter.md").read_text()
-    prefix = "sharecons_exporter_"
-    names = {n for n in scrape(Metrics()).names if n.startswith(prefix)}
-
-    assert f"{prefix}build_info" in names
-    assert not [n for n in names if n.removeprefix(prefix) not in page]

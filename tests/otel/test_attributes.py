@@ -23,6 +23,7 @@ from sharecons.otel.attributes import (
 )
 from sharecons.otel.deliveries import MAX_DELIVERIES, Deliveries
 from sharecons.otel.operations import Instruments
+from tests.metrics.test_tables import documented
 
 
 def record(offset: int = 7, *, delivery_count: int = 1, key: object = b"k") -> Record:
@@ -87,7 +88,10 @@ def test_metrics_are_those_of_the_conventions() -> None:
     metrics.create_messaging_client_consumed_messages(meter).add(1)
     metrics.create_messaging_client_sent_messages(meter).add(1)
 
-    assert described(expected) == described(found)
+    own = described(found)
+    assert described(expected) == own
+    pages = documented("opentelemetry.md").items()
+    assert sorted((name, row["unit"]) for name, row in pages) == [m[:2] for m in own]
 
 
 def test_messages_of_all_clients_of_a_provider_are_counted() -> None:
