@@ -3,32 +3,24 @@
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import pytest
 
-from sharecons.exporter.metrics import Metrics
 from sharecons.metrics import METRICS, Metric, MetricName
 from sharecons.worker.metrics import WORKER_METRICS, WorkerMetricName
 from sharecons.worker.outcomes import DeadLetterCause
+from tests.prometheus.exported import exporter_families
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def exporter_metrics() -> Iterator[Metric]:
-    for family in Metrics().describe():
-        suffix = {"counter": "_total", "info": "_info"}.get(family.type, "")
-        own: Any = family._labelnames  # type: ignore[attr-defined]
-        if family.type == "info":  # it has its labels in its sample only
-            own = family.samples[0].labels
-        kind: Any = "gauge" if family.type == "info" else family.type
-        text = family.documentation.removesuffix(".")
-        yield Metric(f"{family.name}{suffix}", kind, "1", text, print, tuple(own))
-
-
 TABLES: Mapping[str, tuple[Metric, ...]] = {
     "metrics.md": (*METRICS.values(), *WORKER_METRICS.values()),
-    "exporter.md": tuple(exporter_metrics()),
+    "exporter.md": tuple(
+        Metric(each.name, each.kind, "1", each.description, print, each.labels)
+        for each in exporter_families()
+    ),
 }
 KINDS = ("counter", "gauge", "histogram")
 

@@ -1,19 +1,14 @@
 """All metrics that are exposed keep the rules of `promtool check metrics`."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from sharecons import TopicPartition
-from sharecons.cli.run.process_reports import ProcessReports
-from sharecons.cli.run.report import check_families
 from sharecons.exporter import ExportedGroup, ExportedPartition, Snapshot
 from sharecons.exporter.metrics import Level, Metrics
 from sharecons.inspection.diagnosis.offset_states import OffsetRange, OffsetStatus
-from sharecons.metrics import METRICS
-from sharecons.metrics.families import consumer_families, table_families
-from sharecons.worker.metrics import WORKER_METRICS
+from tests.prometheus.exported import client_families
 from tests.prometheus.promlint import Described, problems_of
 
 RANGE = OffsetRange(
@@ -49,14 +44,7 @@ def exporter_metrics(level: Level = Level.PARTITION) -> Iterator[Described]:
 
 def client_metrics() -> Iterator[Described]:
     """Yield the metrics of workers, consumers and `sharecons run`."""
-    worker: Any = {name: {(): 1.0} for name in WORKER_METRICS}
-    consumer: Any = dict.fromkeys(METRICS, 1.0)
-    for each in (
-        *table_families(WORKER_METRICS, worker),
-        *consumer_families(consumer, only_sums=False),
-        *check_families("billing", None, None),
-        *ProcessReports(1).families(),
-    ):
+    for each in client_families(only_sums=False):
         yield Described(each.name, each.kind, each.description, frozenset(each.labels))
 
 

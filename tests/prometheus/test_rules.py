@@ -8,17 +8,8 @@ from typing import Any
 
 import pytest
 
-from sharecons.cli.run.process_reports import ProcessReports
-from sharecons.cli.run.report import check_families
-from sharecons.exporter.metrics import Metrics
-from sharecons.metrics import METRICS
-from sharecons.metrics.families import (
-    MetricFamily,
-    consumer_families,
-    table_families,
-    with_labels,
-)
 from sharecons.worker.metrics import WORKER_METRICS
+from tests.prometheus.exported import client_families, exporter_families
 
 # Both are in the extra `test`.
 promql_parser = pytest.importorskip("promql_parser")
@@ -44,30 +35,16 @@ targets = pytest.mark.parametrize(
 )
 
 
-def families() -> Iterator[MetricFamily]:
-    """Yield all metric families that a worker and its supervisor export."""
-    values: Any = {name: {(): 1.0} for name in WORKER_METRICS}
-    yield from with_labels(table_families(WORKER_METRICS, values), {"group": ""})
-    consumer: Any = dict.fromkeys(METRICS, 1.0)
-    yield from with_labels(consumer_families(consumer, only_sums=True), {"group": ""})
-    yield from check_families("billing", None, None)
-    yield from ProcessReports(1).families()
-
-
 def exported() -> dict[str, set[str]]:
     """Return the labels of all series by name."""
     labels: dict[str, set[str]] = {}
-    for family in families():
+    for family in (*client_families(only_sums=True), *exporter_families()):
         own = {*family.labels, *SCRAPED}
         if family.kind == "histogram":
             labels[f"{family.name}_bucket"] = own | {"le"}
             labels[f"{family.name}_count"] = labels[f"{family.name}_sum"] = own
         else:
             labels[family.name] = own
-    for metric in Metrics().describe():
-        suffix = "_total" if metric.type == "counter" else ""
-        own_names: Any = metric._labelnames  # type: ignore[attr-defined]
-        labels[f"{metric.name}{suffix}"] = {*own_names, *SCRAPED}
     return labels
 
 
