@@ -87,6 +87,51 @@ def test_modules_use_only_private_attributes_of_their_own_objects() -> None:
     assert found == ALLOWED
 
 
+SOURCES: Final = frozenset({"member", "_member", "source", "_source"})
+"""The names of members of share groups, and of other record sources."""
+
+
+def assignments_into_sources(source: str) -> set[str]:
+    """Return the attributes of sources, and of their parts, that are assigned."""
+    return {
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, ast.Store | ast.Del)
+        and not SOURCES.isdisjoint(ast.unparse(node.value).split("."))
+    }
+
+
+def test_sources_are_constructed_whole_and_nothing_is_assigned_afterwards() -> None:
+    users = [
+        module
+        for package in ("consumer", "worker", "taskiq", "spark")
+        for module in MODULES
+        if module.startswith(f"{package}/")
+    ]
+
+    found = {
+        module: assigned
+        for module in users
+        if (assigned := assignments_into_sources((ROOT / module).read_text("utf-8")))
+    }
+
+    assert found == {}
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("self._source = source", set()),
+        ("member.owner = 'worker'", {"member.owner"}),
+        ("self._member.buffer.hold = 1.0", {"self._member.buffer.hold"}),
+        ("source.hold, other = 1.0, 2", {"source.hold"}),
+    ],
+)
+def test_assignments_into_sources_are_found(source: str, found: set[str]) -> None:
+    assert assignments_into_sources(source) == found
+
+
 @pytest.mark.parametrize(
     ("source", "found"),
     [

@@ -4,7 +4,7 @@ from sharecons._record import AcknowledgeType
 from sharecons.config import validation
 from sharecons.config.callables import check_callback
 from sharecons.consumer.lifecycle import Lifecycle
-from sharecons.member.lease_buffer import Acknowledged
+from sharecons.member.record_source import Acknowledged
 from sharecons.protocol.acknowledge import verb_errors
 
 __all__ = ["Acknowledging"]
@@ -52,7 +52,7 @@ class Acknowledging(Lifecycle):
     @on_acknowledged.setter
     def on_acknowledged(self, callback: Acknowledged | None) -> None:
         check_callback("on_acknowledged", callback)
-        self._member.on_acknowledged = callback
+        self._member.report_results_to(callback)
 
     @property
     def lock_duration(self) -> float | None:

@@ -37,10 +37,6 @@ class Lifecycle(ABC):
     # Implemented by the consumer.
 
     @abstractmethod
-    def _use_member(self) -> None:
-        """Set what the member calls, before it starts."""
-
-    @abstractmethod
     def _end_loops(self) -> None:
         """Fetch no more and end each loop at its next request."""
 
@@ -88,7 +84,6 @@ class Lifecycle(ABC):
         await self._start()
 
     async def _start(self) -> None:
-        self._use_member()
         if self._handle_signals and self._member.state == "new":
             await self._start_with_signals()
         else:

@@ -9,6 +9,7 @@ from typing import Any, Generic, Literal, cast
 from anyio.abc import TaskGroup
 
 from sharecons.config import validation
+from sharecons.config.callables import check_callback
 from sharecons.config.not_given import NOT_GIVEN, NotGiven
 from sharecons.config.properties import Properties
 from sharecons.config.security import Security
@@ -27,9 +28,11 @@ from sharecons.consumer.receive import (
 )
 from sharecons.deserializers import Deserializers
 from sharecons.instrumentation import Instrumentation, MemberObserver
-from sharecons.member.lease_buffer import Acknowledged, LeaseBuffer
+from sharecons.member.lease_buffer import LeaseBuffer
+from sharecons.member.record_source import Acknowledged
 from sharecons.member.settings import MemberSettings
 from sharecons.member.share_member import ShareMember
+from sharecons.member.source_options import SourceOptions
 from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, new_waiter
 from sharecons.net.io.transport import Network
@@ -163,8 +166,14 @@ class ShareConsumer(
             network=network,
             instrumentation=instrumentation,
         )
-        self._member = ShareMember(settings, validation.check_topics(topics))
-        self.on_acknowledged = on_acknowledged
+        check_callback("on_acknowledged", on_acknowledged)
+        options = SourceOptions(
+            settings=settings,
+            topics=validation.check_topics(topics),
+            start_tasks=self._start_tasks,
+            on_acknowledged=on_acknowledged,
+        )
+        self._member = ShareMember(options, self._create_queue)
         self._acknowledgement = acknowledgement
         self._deserializers = Deserializers(key_deserializer, value_deserializer)
         self._handle_signals = handle_signals
@@ -333,10 +342,6 @@ class ShareConsumer(
         return self._member.observer
 
     # Called by the member as it starts.
-
-    def _use_member(self) -> None:
-        self._member.new_listener = self._create_queue
-        self._member.start_tasks = self._start_tasks
 
     def _create_queue(self, buffer: LeaseBuffer) -> DeliveryQueue:
         assert self._member.loop_guard is not None, "starting"

@@ -1,9 +1,11 @@
 """One member of a share group: joins it, fetches, acknowledges, reports errors, leaves.
 
-`share_member` is the core, on which consumer, worker, taskiq and Spark are built;
-`settings` has what it needs, and `lifecycle` starts and closes it. `group_start`
-connects, `group_setup` checks the cluster before the member joins, `group_type` the
-group, and `skipped_records` counts what a new group never receives.
+`share_member` is the core, on which the consumer is built; `share_source` returns its
+records to worker, taskiq and Spark, by the interface in `record_source`.
+`source_options` and `settings` have what they are made from, and `lifecycle` starts and
+closes them. `group_start` connects, `group_setup` checks the cluster before the member
+joins, `group_type` the group, and `skipped_records` counts what a new group never
+receives.
 
 `member_tasks` runs the state machines of `sharecons.protocol`: `drive` runs one
 machine, `leader_tasks` one per partition leader, `coordinator_connection` sends

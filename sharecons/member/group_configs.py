@@ -20,7 +20,7 @@ from sharecons.protocol.group.config_messages import (
     DescribeGroupConfigsResponse,
 )
 
-__all__ = ["DELIVERIES", "RENEWALS", "WINDOW", "GroupConfigReader"]
+__all__ = ["GroupConfigReader"]
 
 DELIVERIES: Final = "share.delivery.count.limit"
 RENEWALS: Final = "share.renew.acknowledge.enable"

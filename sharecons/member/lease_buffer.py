@@ -11,6 +11,7 @@ from sharecons.errors import Error
 from sharecons.log import get_logger
 from sharecons.member.group_configs import GroupConfigReader
 from sharecons.member.lease_decoder import decode_lease, read_undelivered
+from sharecons.member.record_source import Acknowledged
 from sharecons.member.stored_error import StoredError
 from sharecons.member.unprocessed import Unprocessed, report_unprocessed
 from sharecons.metrics.recorder import FetchSize, MetricsRecorder
@@ -22,10 +23,7 @@ from sharecons.protocol.acknowledge.leases import Lease
 from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.fetch.demand import FetchDemand
 
-__all__ = ["Acknowledged", "BufferListener", "LeaseBuffer", "insert_lease"]
-
-Acknowledged = Callable[[list[AcknowledgeResult]], object]
-"""The application's callback for results of acknowledgements."""
+__all__ = ["BufferListener", "LeaseBuffer", "insert_lease"]
 
 OVERRUN_INTERVAL: Final = 60.0
 """Seconds between two lines about locks that ended in the buffer."""

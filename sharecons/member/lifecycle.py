@@ -39,8 +39,8 @@ class Lifecycle(ABC):
         loop_guard: checks that a call is in the event loop that it was started in.
     """
 
-    def __init__(self) -> None:
-        self.owner = "consumer"
+    def __init__(self, owner: str) -> None:
+        self.owner = owner
         self.state: Literal["new", "starting", "open", "closing", "closed"] = "new"
         self._starting: anyio.CancelScope | None = None
         self._background: Background | None = None

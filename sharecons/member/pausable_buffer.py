@@ -1,7 +1,7 @@
 """A buffer that withholds the leases of paused topics until they are resumed.
 
 Pauses cost a record one delivery at most. Withheld leases are renewed, which uses up
-none. After `hold` seconds the leases on their first delivery are released, so that
+none. After HOLD seconds the leases on their first delivery are released, so that
 other members get their records during a long pause. Records that were delivered before
 stay locked: more releases would archive them. Where nothing can be renewed, the locks
 of all end.
@@ -30,7 +30,6 @@ class PausableBuffer(LeaseBuffer):
 
     Attributes:
         paused: the topics whose records are not delivered.
-        hold: seconds after which withheld records on their first delivery are released.
     """
 
     def __init__(
@@ -44,14 +43,19 @@ class PausableBuffer(LeaseBuffer):
     ) -> None:
         super().__init__(clock, recorder, configs, value_views, log_fields=log_fields)
         self.paused: frozenset[str] = frozenset()
-        self.hold = HOLD
+        self._releases = True
         self._withheld: dict[Lease, list[Any]] = {}
         self._returned: dict[Lease, list[Any]] = {}
         self._live_until: dict[Lease, float] = {}
 
-    def set_paused(self, topics: frozenset[str]) -> None:
-        """Withhold the leases of these topics; deliver the leases of all others."""
+    def set_paused(self, topics: frozenset[str], *, releases: bool = True) -> None:
+        """Withhold the leases of these topics; deliver the leases of all others.
+
+        Args:
+            releases: release first deliveries after HOLD seconds.
+        """
         self.paused = topics
+        self._releases = releases
         self._withhold()
         self._return_withheld()
 
@@ -113,14 +117,14 @@ class PausableBuffer(LeaseBuffer):
         return records
 
     def _is_lost_without_renewal(self, lease: Lease) -> bool:
-        """Return whether `hold` would release a last delivery: that archives it."""
+        """Return whether a release after HOLD seconds would archive a record."""
         is_last = lease.highest_delivery_count >= self.configs.delivery_limit
         return is_last and self.configs.renews is False
 
     def _hold_time(self, lease: Lease) -> float:
         is_first = lease.highest_delivery_count == 1
         can_release = is_first and self.configs.delivery_limit != TWO_DELIVERIES
-        return self.hold if can_release else FOREVER
+        return HOLD if can_release and self._releases else FOREVER
 
     def _return_withheld(self) -> None:
         for lease, records in list(self._withheld.items()):

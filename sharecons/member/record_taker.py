@@ -24,17 +24,14 @@ class RecordTaker:
 
     Args:
         buffer: has the records, which are not deserialized.
-        on_locks_lost: is called with the reason when locks of taken records can be
-            lost: `Record.held` is then False for these records. It returns whether it
-            logs such records.
-        on_changed: is called when `take` would return or raise immediately.
+        on_locks_lost, on_changed: see `SourceOptions`.
     """
 
     def __init__(
         self,
         buffer: LeaseBuffer,
         on_locks_lost: Callable[[str], bool],
-        on_changed: Callable[[], None] | None = None,
+        on_changed: Callable[[], None],
     ) -> None:
         self._on_locks_lost = on_locks_lost
         self._on_changed = on_changed
@@ -48,8 +45,7 @@ class RecordTaker:
 
     def on_ready(self) -> None:
         self._changed.set()
-        if self._on_changed is not None:
-            self._on_changed()
+        self._on_changed()
 
     def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
         return self._on_locks_lost(leases[0].lock_scope.reason)

@@ -10,6 +10,7 @@ from sharecons.config.security import Security
 from sharecons.instrumentation import (
     Instrumentation,
     MemberObserver,
+    SendObserver,
     choose_instrumentation,
 )
 from sharecons.member.group_setup import OffsetReset
@@ -128,3 +129,10 @@ class MemberSettings:
             return None
         client = self.cluster.as_client(self.fetch.group_id)
         return self.instrumentation.observe_member(client)
+
+    def observe_copies(self) -> SendObserver | None:
+        """Return the observer of copies of the member's records, as `new_observer`."""
+        if self.instrumentation is None:
+            return None
+        client = self.cluster.as_client(self.fetch.group_id)
+        return self.instrumentation.observe_copies(client)

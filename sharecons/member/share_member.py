@@ -15,19 +15,20 @@ from sharecons.errors import (
 )
 from sharecons.instrumentation import MemberObserver
 from sharecons.member.group_configs import GroupConfigReader
-from sharecons.member.group_start import CheckBeforeJoining, connect_and_check
-from sharecons.member.lease_buffer import Acknowledged, BufferListener, LeaseBuffer
+from sharecons.member.group_start import connect_and_check
+from sharecons.member.lease_buffer import BufferListener, LeaseBuffer
 from sharecons.member.lifecycle import Lifecycle
 from sharecons.member.member_tasks import MemberTasks
 from sharecons.member.pausable_buffer import PausableBuffer
-from sharecons.member.settings import MemberSettings
+from sharecons.member.record_source import SHORT_SETTLE_TIMEOUT, Acknowledged
+from sharecons.member.source_options import SourceOptions
 from sharecons.member.stored_error import StoredError
 from sharecons.metrics.application_metrics import ApplicationMetrics
 from sharecons.metrics.recorder import MetricsRecorder
 from sharecons.net.background import Background
 from sharecons.net.connection import Connection
 from sharecons.net.io.event_loop import FOREVER, running_clock
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult, ResultLog
+from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.codes import Code
 from sharecons.protocol.fetch.demand import FetchDemand
 from sharecons.protocol.reported_errors import fetch_error, topic_error
@@ -36,14 +37,10 @@ from sharecons.record import TopicPartition
 if TYPE_CHECKING:  # loaded only if brokers collect metrics
     from sharecons.member.telemetry import Send, Telemetry
 
-__all__ = ["LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "SHORT_SETTLE_TIMEOUT", "ShareMember"]
+__all__ = ["LEAVE_TIMEOUT", "SETTLE_TIMEOUT", "ShareMember"]
 
 SETTLE_TIMEOUT: Final = 3.0
 """Seconds to send the last acknowledgements. `sharecons run` exits a second later."""
-
-SHORT_SETTLE_TIMEOUT: Final = 0.55
-"""The same if nothing must be acknowledged, or if the member must end immediately.
-Longer than `max_wait`, as a fetch in flight delays what follows on its connection."""
 
 LEAVE_TIMEOUT: Final = 0.4
 """Seconds to wait for the response to the leave, on which nothing depends."""
@@ -52,23 +49,20 @@ LEAVE_TIMEOUT: Final = 0.4
 class ShareMember(Lifecycle):
     """One member of a share group.
 
-    A user sets `new_listener` and what else it needs, and calls `start`. Then it states
-    its demand (`demand`), takes leases or records from `buffer`, and acknowledges each
-    record by the methods of the record or of its lease. The listener is called when
-    records, errors, lost locks or a fatal error arrive. `drain`, `close` and
-    `close_soon` end it. All calls belong to the event loop that it was started in.
+    After `start`, its user states its demand (`demand`), takes records from `buffer`,
+    and acknowledges each record by the methods of the record or of its lease. The
+    listener is called when records, errors, lost locks or a fatal error arrive.
+    `drain`, `close` and `close_soon` end it. All calls belong to the event loop that it
+    was started in.
 
     Args:
-        settings: can be replaced until the member starts.
-        topics: the subscription; without topics it joins once `subscribe` is called.
+        new_listener: returns the listener of the buffer; called when it has connected.
 
     Attributes:
         recorder: the metrics.
         application_metrics: the application's, which are pushed as well.
-        new_listener: returns the listener of the buffer; called when it has connected.
-        start_tasks: starts tasks of the user, which end with the member's.
-        check_before_joining: is awaited once the member has connected. Its
-            exceptions end the start.
+        settings: how it connects, joins its group and fetches.
+        topics: the subscription.
         buffer: the acquired records, once the member has connected.
         demand: decides how much is fetched, once the member has connected.
         configs: the configs of the group, once the member has connected.
@@ -79,18 +73,22 @@ class ShareMember(Lifecycle):
     demand: FetchDemand
     configs: GroupConfigReader
 
-    def __init__(self, settings: MemberSettings, topics: tuple[str, ...]) -> None:
-        super().__init__()
-        self.settings = settings
-        self.topics = topics
+    def __init__(
+        self,
+        options: SourceOptions,
+        new_listener: Callable[[LeaseBuffer], BufferListener],
+    ) -> None:
+        super().__init__(options.owner)
+        self.settings = options.settings
+        self.topics = options.topics
         self.recorder = MetricsRecorder()
+        self.recorder.on_acknowledge_latency = options.on_acknowledge_latency
         self.application_metrics = ApplicationMetrics()
-        self.new_listener: Callable[[LeaseBuffer], BufferListener] | None = None
-        self.start_tasks: Callable[[TaskGroup], None] | None = None
-        self.check_before_joining: CheckBeforeJoining | None = None
-        self._on_acknowledged: Acknowledged | None = None
+        self.observer: MemberObserver | None = self.settings.new_observer()
+        self._options = options
+        self._new_listener = new_listener
+        self._on_acknowledged = options.on_acknowledged
         self._tasks: MemberTasks | None = None
-        self.observer: MemberObserver | None = settings.new_observer()
 
     @property
     def group_id(self) -> str:
@@ -102,6 +100,8 @@ class ShareMember(Lifecycle):
     def subscribe(self, topics: tuple[str, ...]) -> None:
         """Replace the topics; release buffered records of others."""
         self.topics = topics
+        if self._tasks is None:
+            return
         if self.paused:
             self.set_paused(self.paused.intersection(topics))
         self.buffer.keep_only(topics)
@@ -112,14 +112,14 @@ class ShareMember(Lifecycle):
         """The topics of the subscription that are not fetched now."""
         return frozenset() if self._tasks is None else self.buffer.paused
 
-    def set_paused(self, topics: frozenset[str]) -> None:
-        """Fetch nothing from these topics, and withhold their buffered records."""
-        self.buffer.set_paused(topics)
-        self._started.set_paused(topics)
+    def set_paused(self, topics: frozenset[str], *, releases: bool = True) -> None:
+        """Fetch nothing from these topics, and withhold their buffered records.
 
-    def leave_out(self, topics: frozenset[str]) -> None:
-        """Fetch nothing from these topics; deliver their buffered records."""
-        self._started.leave_out(topics)
+        Args:
+            releases: release buffered records on their first delivery after a minute.
+        """
+        self.buffer.set_paused(topics, releases=releases)
+        self._started.set_paused(topics)
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
@@ -208,14 +208,11 @@ class ShareMember(Lifecycle):
 
     @property
     def on_acknowledged(self) -> Acknowledged | None:
-        """The application's callback for results of acknowledgements, or None.
-
-        Can be set at any time.
-        """
+        """The application's callback for results of acknowledgements, or None."""
         return self._on_acknowledged
 
-    @on_acknowledged.setter
-    def on_acknowledged(self, callback: Acknowledged | None) -> None:
+    def report_results_to(self, callback: Acknowledged | None) -> None:
+        """Replace `on_acknowledged`, at any time."""
         self.check_caller()
         self._on_acknowledged = callback
         if self._tasks is not None:
@@ -242,11 +239,6 @@ class ShareMember(Lifecycle):
             f"acknowledgements of group {self.group_id!r} are still in flight after "
             f"{timeout:g} s; on_acknowledged receives their results"
         )
-
-    @property
-    def result_log(self) -> ResultLog:
-        """The state of the acknowledgements, once the member has connected."""
-        return self._started.result_log
 
     # The end.
 
@@ -283,11 +275,6 @@ class ShareMember(Lifecycle):
             self._started.leave_timeout = LEAVE_TIMEOUT
             self._limit_settling(SHORT_SETTLE_TIMEOUT)
 
-    @property
-    def settling_deadline(self) -> float:
-        """When the member leaves the group, even if leaders do not respond."""
-        return self._started.settling.deadline
-
     def _limit_settling(self, timeout: float) -> None:
         settling = self._started.settling
         settling.deadline = min(settling.deadline, running_clock()() + timeout)
@@ -302,7 +289,10 @@ class ShareMember(Lifecycle):
 
     async def _open(self) -> Background:
         connection, delivery_limit = await connect_and_check(
-            self.settings, self.topics, self.check_before_joining, self._check_starting
+            self.settings,
+            self.topics,
+            self._options.check_before_joining,
+            self._check_starting,
         )
         tasks = self._create_parts(connection, delivery_limit)
         tasks.subscribe(self.topics)
@@ -320,6 +310,7 @@ class ShareMember(Lifecycle):
             clock, self.recorder, self.configs, views, log_fields=fields
         )
         self.buffer.on_acknowledged = self._on_acknowledged
+        self.buffer.on_undelivered = self._options.on_undelivered
         self._tasks = tasks = MemberTasks(
             self.settings.fetch,
             self.settings.cluster,
@@ -330,9 +321,12 @@ class ShareMember(Lifecycle):
             request_timeout=self.settings.request_timeout,
             observer=self.observer,
         )
+        if self._options.advice is not None:
+            tasks.result_log.advice = self._options.advice
+        tasks.result_log.is_guarded = self._options.is_guarded
+        tasks.result_log.reports_lost = not self._options.is_guarded
         self.demand = tasks.demand
-        assert self.new_listener is not None, "set before the start"
-        self.buffer.attach(self.new_listener(self.buffer), self.demand)
+        self.buffer.attach(self._new_listener(self.buffer), self.demand)
         tasks.use_connection(connection)
         return tasks
 
@@ -351,8 +345,8 @@ class ShareMember(Lifecycle):
 
     def _start_all_tasks(self, tasks: TaskGroup) -> None:
         self._started.start(tasks)
-        if self.start_tasks is not None:
-            self.start_tasks(tasks)
+        if self._options.start_tasks is not None:
+            self._options.start_tasks(tasks)
 
     def _stop_consuming(self) -> None:
         self.buffer.close()

@@ -1,6 +1,6 @@
 """The query's member of the share group: it acquires, writes to the ledger, accepts.
 
-It takes the leases of a `ShareMember` undecoded. The acquired offsets are written to
+It takes the leases of a `ShareSource` undecoded. The acquired offsets are written to
 the ledger, and accepted once they are durable there. So acquisition locks are held for
 the duration of one write. After a crash
 
@@ -24,7 +24,8 @@ from sharecons.errors import AuthorizationError, ConnectionFailedError, fresh
 from sharecons.log import get_logger
 from sharecons.member.group_setup import OffsetReset
 from sharecons.member.settings import MemberSettings
-from sharecons.member.share_member import ShareMember
+from sharecons.member.share_source import ShareSource
+from sharecons.member.source_options import SourceOptions
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent
 from sharecons.protocol.acknowledge.leases import Lease
@@ -78,7 +79,7 @@ class MemberConfig:
 
 @dataclass(eq=False)
 class Acquirer:
-    """Runs one member, and listens to its buffer.
+    """Runs one member, and takes its leases.
 
     Attributes:
         on_change: called after each write to the ledger.
@@ -96,7 +97,7 @@ class Acquirer:
     last_error: Exception | None = None
 
     def __post_init__(self) -> None:
-        self._member: ShareMember | None = None
+        self._source: ShareSource | None = None
         self._leases: list[Lease] = []
         self._wakeup = AutoResetEvent()
         self._write_lock = anyio.Lock()
@@ -110,8 +111,8 @@ class Acquirer:
         """Acquire from these topics, now and after joining again."""
         self._topics = topics
         if self._is_subscribed:
-            assert self._member is not None, "subscribed"
-            self._member.subscribe(topics)
+            assert self._source is not None, "subscribed"
+            self._source.subscribe(topics)
 
     def stop(self) -> None:
         """Stop acquiring, write and accept the rest, leave the group, and end `run`."""
@@ -134,12 +135,12 @@ class Acquirer:
             Error: the last connection or fetch error, the error of a fetch that is
                 repeated now, or one that says that the group assigned no partition.
         """
-        member = self._member
+        source = self._source
         if self.last_error is not None:
             raise fresh(self.last_error)
-        if member is not None:
-            member.check_can_fetch()
-        assigned = member is not None and member.assignment
+        if source is not None:
+            source.check_can_fetch()
+        assigned = source is not None and source.assignment
         if not assigned and not self.stats.acquired:
             raise ConnectionFailedError(
                 f"group {self.config.settings.group_id!r} assigned no partition to "
@@ -163,22 +164,22 @@ class Acquirer:
         Raises:
             Error: the member cannot join, or cannot continue.
         """
-        self._member = member = self._new_member()
-        await member.start()
+        self._source = source = self._new_source()
+        await source.start()
         self.last_error = None
         try:
-            member.subscribe(self._topics)
+            source.subscribe(self._topics)
             self._is_subscribed = True
-            await self._acquire_until_stopped(member)
+            await self._acquire_until_stopped(source)
         except Exception as error:  # noqa: BLE001 (raised below)
             self.error = error
         finally:
             self._is_subscribed = False
-            await self._leave(member)
+            await self._leave(source)
         if self.error is not None:
             raise self.error
 
-    def _new_member(self) -> ShareMember:
+    def _new_source(self) -> ShareSource:
         config = self.config
         settings = MemberSettings(
             fetch=config.settings,
@@ -189,48 +190,37 @@ class Acquirer:
             request_timeout=config.request_timeout,
             enable_metrics_push=config.enable_metrics_push,
         )
-        member = ShareMember(settings, topics=())
-        member.new_listener = lambda buffer: self
-        member.on_acknowledged = self.on_ack_results
-        member.start_tasks = self._start_tasks
-        return member
+        return ShareSource(
+            SourceOptions(
+                settings=settings,
+                start_tasks=self._start_tasks,
+                on_acknowledged=self.on_ack_results,
+                on_changed=self._on_changed,
+            )
+        )
 
     def _start_tasks(self, tasks: TaskGroup) -> None:
         tasks.start_soon(self._read_window)
 
     async def _read_window(self) -> None:
         """Read the group's configs, for `_request_more`, while the member joins."""
-        assert self._member is not None, "starting"
-        await self._member.configs.read()
+        assert self._source is not None, "starting"
+        await self._source.configs.read()
         self._wakeup.set()
 
-    # Called by the member's buffer (`BufferListener`).
+    # Called by the source.
 
-    def on_ready(self) -> None:
-        assert self._member is not None, "started"
-        while (error := self._member.buffer.take_error()) is not None:
+    def _on_changed(self) -> None:
+        source = self._source
+        assert source is not None, "started"
+        while (error := source.take_error()) is not None:
             self._on_error(error)
         # Nothing more is fetched before this is written.
-        self._member.demand.nothing()
-        self._leases += self._member.buffer.take_leases()
-        self._wakeup.set()
-
-    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
-        """Do nothing: `_has_locks` checks each lease before it is written."""
-        return False
-
-    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None:
-        """Do nothing: `on_ack_results` counts them."""
-
-    def on_failed(self) -> None:
-        assert self._member is not None, "started"
-        try:
-            self._member.buffer.raise_fatal_error()
-        except Exception as error:  # noqa: BLE001 (raised by `run`)
+        source.demand.nothing()
+        self._leases += source.take_leases()
+        if (error := source.fatal_error) is not None:
             self.fail(error)
-
-    def on_closing(self) -> None:
-        """Do nothing: `_leave` closes the member."""
+        self._wakeup.set()
 
     def _on_error(self, error: Exception) -> None:
         if isinstance(error, AuthorizationError):
@@ -250,13 +240,13 @@ class Acquirer:
         failed = [result for result in results if result.error is not None]
         self.stats.refused += sum(r.last_offset - r.first_offset + 1 for r in failed)
 
-    async def _acquire_until_stopped(self, member: ShareMember) -> None:
+    async def _acquire_until_stopped(self, source: ShareSource) -> None:
         while not self._stopping and self.error is None:
-            self._request_more(member)
+            self._request_more(source)
             await self._wakeup.wait_until(FOREVER)
             await self._write_acquired()
 
-    def _request_more(self, member: ShareMember) -> None:
+    def _request_more(self, source: ShareSource) -> None:
         """Let the member fetch what the ledger has room for.
 
         Acquired offsets are written immediately, so there is no pace to measure. A
@@ -266,13 +256,13 @@ class Acquirer:
         room = self.ledger_writer.room
         max_records = self.config.settings.max_records
         if room <= 0:
-            member.demand.nothing()
+            source.demand.nothing()
         else:
-            member.demand.rounds(
+            source.demand.rounds(
                 min(room, max_records),
                 # Whole batches would exceed a small room by up to a batch per leader.
                 exact=room < max_records,
-                window=member.configs.window,
+                window=source.configs.window,
             )
 
     async def _write_acquired(self) -> None:
@@ -286,8 +276,8 @@ class Acquirer:
             return
         ranges = [each for lease in locked for each in _ranges_of(lease)]
         self.stats.acquired_bytes += sum(len(each.payload or b"") for each in locked)
-        assert self._member is not None, "started"
-        self.stats.count(ranges, self._member.configs.delivery_limit)
+        assert self._source is not None, "started"
+        self.stats.count(ranges, self._source.configs.delivery_limit)
         # Shielded: after a cancelled write its outcome would be unknown.
         with anyio.CancelScope(shield=True):
             self.stats.entered += await run_sync(self.ledger_writer.write, ranges)
@@ -295,7 +285,7 @@ class Acquirer:
             _accept(lease)
         self.on_change()
 
-    async def _leave(self, member: ShareMember) -> None:
+    async def _leave(self, source: ShareSource) -> None:
         """Send the pending acknowledgements and leave the group.
 
         Nothing is sent if another driver has taken the ledger over: it uses the same
@@ -303,19 +293,19 @@ class Acquirer:
         """
         with anyio.move_on_after(CLOSE_TIMEOUT, shield=True) as limit:
             if self._stopping and self.error is None:
-                await self._drain(member)
+                await self._drain(source)
         left = max(0.0, limit.deadline - anyio.current_time())
         is_taken = isinstance(self.error, LedgerTakenError)
-        await member.close(left, leave=not is_taken)
+        await source.close(left, leave=not is_taken)
 
-    async def _drain(self, member: ShareMember) -> None:
+    async def _drain(self, source: ShareSource) -> None:
         """Wait for the fetches in flight, and write and accept what they acquire.
 
         Releasing these records would use up a delivery of each.
         """
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._keep_writing, tasks.cancel_scope)
-            await member.drain()
+            await source.drain()
             tasks.cancel_scope.cancel()
 
     async def _keep_writing(self, scope: anyio.CancelScope) -> None:

@@ -20,7 +20,6 @@ from sharecons.config.validation import (
 from sharecons.errors import ConsumerStateError, RequestTimedOutError
 from sharecons.log import get_logger
 from sharecons.member.settings import MemberSettings
-from sharecons.member.share_member import ShareMember
 from sharecons.net.background import Background
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.cluster import Cluster
@@ -131,7 +130,7 @@ class ShareGroupBroker(AsyncBroker):
         self._source: TaskSource | None = None
         self._guard: LoopGuard | None = None
         self._sending = asyncio.Semaphore(MAX_SENDING)
-        self._new_member()  # checks the other arguments
+        self._settings()  # checks the other arguments
 
     async def startup(self) -> None:
         """Start the producer, in a worker process also the consumer, then the rest.
@@ -253,7 +252,8 @@ class ShareGroupBroker(AsyncBroker):
     async def _start_consuming(self) -> TaskSource:
         if self._source is None:
             source = TaskSource(
-                self._new_member(),
+                self._settings(),
+                self.topic,
                 max_lock_time=self._max_lock_time,
                 max_delay=self._max_delay,
             )
@@ -276,8 +276,8 @@ class ShareGroupBroker(AsyncBroker):
                 waited=f"{self._connect_timeout:g} s",
             )
 
-    def _new_member(self) -> ShareMember:
-        settings = MemberSettings.of(
+    def _settings(self) -> MemberSettings:
+        return MemberSettings.of(
             group_id=self.group_id,
             bootstrap_servers=self._servers,
             auto_offset_reset=self._offset_reset,
@@ -290,7 +290,6 @@ class ShareGroupBroker(AsyncBroker):
             security=self._security,
             network=self._network,
         )
-        return ShareMember(settings, (self.topic,))
 
     async def _stop(self) -> None:
         source, self._source = self._source, None

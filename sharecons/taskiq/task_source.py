@@ -28,10 +28,10 @@ from sharecons.errors import (
     RecordStateError,
 )
 from sharecons.log import get_logger
-from sharecons.member.lease_buffer import LeaseBuffer
 from sharecons.member.lock_keeper import LockKeeper
-from sharecons.member.record_taker import RecordTaker
-from sharecons.member.share_member import ShareMember
+from sharecons.member.settings import MemberSettings
+from sharecons.member.share_source import ShareSource
+from sharecons.member.source_options import SourceOptions
 from sharecons.member.stored_error import StoredError
 from sharecons.net.background import Background
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
@@ -54,42 +54,43 @@ class TaskSource:
     """The member of one worker process.
 
     Args:
-        member: is not started; the source starts and closes it.
+        settings: how the member connects, joins its group and fetches.
         max_lock_time: seconds for which the lock of a record is renewed.
         max_delay: seconds for which a delayed task is held at most.
     """
 
     def __init__(
         self,
-        member: ShareMember,
+        settings: MemberSettings,
+        topic: str,
         *,
         max_lock_time: float,
         max_delay: float,
     ) -> None:
-        self._member = member
-        self._member.new_listener = self._new_taker
         self._max_delay = max_delay
         self._lease = LeaseSettings(max_lock_time)
-        self._min_fetch = self._member.settings.fetch.max_records
+        self._min_fetch = settings.fetch.max_records
         self._tasks = HeldTasks()
         self._capacity = ReceiverCapacity()
         self._renewals = RenewalSchedule[HeldTask]()
         self._taking = False
         self._wanted = AutoResetEvent()
+        self._source = ShareSource(
+            SourceOptions(
+                settings=settings,
+                topics=(topic,),
+                on_locks_lost=lambda reason: self._locks.on_locks_lost(reason),
+                on_changed=self._wanted.set,
+            )
+        )
         self._arrived = AutoResetEvent()
         self._is_requested = False
         self._failure: StoredError | None = None
         self._background: Background | None = None
-        self._log = get_logger(__name__, group=member.group_id)
-
-    def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
-        self._taker = RecordTaker(
-            buffer, self._locks.on_locks_lost, on_changed=self._wanted.set
-        )
-        return self._taker
+        self._log = get_logger(__name__, group=settings.fetch.group_id)
 
     async def start(self) -> None:
-        """Join the group; raises as `ShareMember.start`."""
+        """Join the group; raises as `ShareSource.start`."""
         self._clock = running_clock()
         self._loop = asyncio.get_running_loop()
         self._locks = LockKeeper(
@@ -98,21 +99,21 @@ class TaskSource:
             self._clock,
             self._lose,
             self._end_lease,
-            group_id=self._member.group_id,
+            group_id=self._source.group_id,
         )
-        await self._member.start()
+        await self._source.start()
         # Nothing is fetched before the receiver requests a task.
-        self._member.demand.up_to(self._min_fetch)
+        self._source.demand.up_to(self._min_fetch)
         self._background = Background(
-            f"sharecons.taskiq, group {self._member.group_id!r}",
+            f"sharecons.taskiq, group {self._source.group_id!r}",
             self._start_tasks,
             self._on_ended,
             _do_nothing,
         )
 
     async def assigned(self) -> None:
-        """Wait for partitions; raises as `ShareMember.assigned`."""
-        await self._member.assigned()
+        """Wait for partitions; raises as `ShareSource.assigned`."""
+        await self._source.assigned()
 
     async def aclose(self) -> None:
         """Release the records that are not acknowledged, and leave the group."""
@@ -121,8 +122,8 @@ class TaskSource:
             self._background.cancel()
         for item in self._tasks.held:
             self._end(item, item.record.release)
-        await self._member.close(CLOSE_TIMEOUT)
-        self._member.raise_unreported_crash()
+        await self._source.close(CLOSE_TIMEOUT)
+        self._source.raise_unreported_crash()
 
     # Called by the receiver's loop.
 
@@ -237,10 +238,10 @@ class TaskSource:
             records: list[Any] = []
             try:
                 if fetch:
-                    self._member.demand.up_to(max(self._min_fetch, self._capacity.free))
-                if count := self._member.buffer.count or int(fetch):
+                    self._source.demand.up_to(max(self._min_fetch, self._capacity.free))
+                if count := self._source.buffered or int(fetch):
                     timeout = POLL_TIMEOUT if fetch else 0.0
-                    records = await self._taker.take(count, timeout=timeout)
+                    records = await self._source.take(count, timeout=timeout)
             except RecordsError as error:
                 self._log.warning("records not readable", reason=str(error))
             except Error as error:

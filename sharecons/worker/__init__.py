@@ -36,9 +36,10 @@ The shell around them:
 
 - `start_checks`: checks the group and the topics before the first record is taken.
 - `runner`: one run of a worker.
-- `membership`: starts and closes the member.
+- `membership`: the default source of records, a member of the share group.
+- `source_run`: starts and closes the source.
 - `demand`: how many records are taken now, and from which topics.
-- `take_loop`: takes records from the member.
+- `take_loop`: takes records from the source.
 - `undelivered`: records whose last delivery ends before they are taken.
 - `slots`: the tasks that call handlers.
 - `running_records`: the records in calls, in a file that outlives the process.

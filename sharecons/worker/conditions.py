@@ -12,11 +12,11 @@ connection, and the time since the event loop ran.
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, final
 
+from sharecons.member.record_source import SourceState
 from sharecons.record import TopicPartition
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.loop_watch import LoopWatch
 from sharecons.worker.machine.window import HeldUp
-from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.missing_topics import MissingTopicsWatch
 from sharecons.worker.positions import item_text
 
@@ -49,12 +49,12 @@ class WorkerConditions:
             many calls can run; set this.
     """
 
-    def __init__(self, access: WorkerMembership, policy: HealthPolicy) -> None:
+    def __init__(self, source: SourceState, policy: HealthPolicy) -> None:
         self.policy = policy
-        self._access = access
+        self._source = source
         self.loop = LoopWatch()
         self._topics = MissingTopicsWatch(
-            lambda: access.member.missing_topics, policy.topics_missing_after
+            lambda: source.missing_topics, policy.topics_missing_after
         )
         self.is_stopping = False
         self.has_ended = False
@@ -144,20 +144,19 @@ class WorkerConditions:
     def _of_membership(self) -> Condition | None:
         if self.is_stopping:
             return Condition("stopping", "the worker is stopping")
-        member, group = self._access.member, self._access.group_id
-        if member.is_connected:
+        source, group = self._source, self._source.group_id
+        if source.is_connected:
             return None
-        problems = "; ".join(member.problems)
-        if member.state == "new":
+        problems = "; ".join(source.problems)
+        if source.state == "new":
             text = "the worker was not started; call run(), or use `async with`"
             return Condition("starting", text)
-        if member.state == "starting":
-            servers = ", ".join(map(str, self._access.cluster.bootstrap))
-            text = f"connecting to {servers}, to join group {group!r}"
+        if source.state == "starting":
+            text = f"connecting to {source.servers}, to join group {group!r}"
             if problems:
                 text = _with_advice(f"{text}: {problems}")
             return Condition("starting", text)
-        if member.seconds_since_heartbeat is None and not problems:
+        if source.seconds_since_heartbeat is None and not problems:
             return Condition(
                 "starting", f"joining group {group!r}: no heartbeat is accepted yet"
             )

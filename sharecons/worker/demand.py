@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, final
 
+from sharecons.member.record_source import RecordSource
 from sharecons.net.io.event_loop import FOREVER, Clock
 from sharecons.worker.machine.handler_needs import HandlerNeeds
 from sharecons.worker.machine.handler_queue import HandlerQueue
@@ -10,7 +11,6 @@ from sharecons.worker.machine.isolation import Isolation
 from sharecons.worker.machine.item import Call
 from sharecons.worker.machine.scheduler import Scheduler
 from sharecons.worker.machine.topic_settings import TopicSettings
-from sharecons.worker.membership import WorkerMembership
 
 __all__ = ["WorkerDemand", "demand_of"]
 
@@ -46,7 +46,7 @@ class WorkerDemand(Protocol):
 
 
 def demand_of(
-    access: WorkerMembership,
+    source: RecordSource,
     scheduler: Scheduler,
     topics: TopicSettings,
     clock: Clock,
@@ -57,13 +57,13 @@ def demand_of(
     Args:
         next_renewal: returns when a lock must be renewed next.
     """
-    access.demand.set_next_ack(lambda: min(scheduler.next_ack(), next_renewal()))
-    left_out = _LeftOut(access, scheduler.queues, topics)
+    source.demand.set_next_ack(lambda: min(scheduler.next_ack(), next_renewal()))
+    left_out = _LeftOut(source, scheduler.queues, topics)
     if len(scheduler.queues) == 1:
         queue = scheduler.queues[0]
-        return _OneHandler(access, queue, scheduler.isolation, clock, left_out)
+        return _OneHandler(source, queue, scheduler.isolation, clock, left_out)
     needs = HandlerNeeds(scheduler, topics)
-    return _SeveralHandlers(access, needs, scheduler.isolation, clock, left_out)
+    return _SeveralHandlers(source, needs, scheduler.isolation, clock, left_out)
 
 
 @final
@@ -76,11 +76,11 @@ class _LeftOut:
 
     def __init__(
         self,
-        access: WorkerMembership,
+        source: RecordSource,
         queues: Sequence[HandlerQueue],
         topics: TopicSettings,
     ) -> None:
-        self._access = access
+        self._source = source
         self._retry_topics = [
             (queue, topics.topics_of(queue.settings) & topics.retry_topics)
             for queue in queues
@@ -95,7 +95,7 @@ class _LeftOut:
                 topics = topics | retry_topics
         if topics != self._topics:
             self._topics = topics
-            self._access.leave_out(topics)
+            self._source.leave_out(topics)
 
 
 @final
@@ -104,18 +104,18 @@ class _OneHandler:
 
     def __init__(
         self,
-        access: WorkerMembership,
+        source: RecordSource,
         queue: HandlerQueue,
         isolation: Isolation,
         clock: Clock,
         left_out: _LeftOut,
     ) -> None:
-        self._access = access
+        self._source = source
         self._queue = queue
         self._isolation = isolation
         self._clock = clock
         self._left_out = left_out
-        self._demand = access.demand
+        self._demand = source.demand
 
     def count(self) -> int:
         if self._isolation.is_active:
@@ -142,7 +142,7 @@ class _OneHandler:
 
     def must_take_buffered(self) -> bool:
         now = self._clock()
-        if not self._access.buffered:
+        if not self._source.buffered:
             return False
         if self._isolation.is_active:
             return True
@@ -157,20 +157,20 @@ class _SeveralHandlers:
 
     def __init__(
         self,
-        access: WorkerMembership,
+        source: RecordSource,
         needs: HandlerNeeds,
         isolation: Isolation,
         clock: Clock,
         left_out: _LeftOut,
     ) -> None:
-        self._access = access
+        self._source = source
         self._needs = needs
         self._isolation = isolation
         self._clock = clock
         self._left_out = left_out
 
     def count(self) -> int:
-        return max(self._state(), self._access.buffered)
+        return max(self._state(), self._source.buffered)
 
     def on_changed(self) -> None:
         self._state()
@@ -188,7 +188,7 @@ class _SeveralHandlers:
         """State the demand; return how many records to fetch."""
         isolation = self._isolation
         limit = 0 if isolation.is_active else isolation.max_taken
-        count = min(self._needs.update(self._clock()), self._access.max_records, limit)
+        count = min(self._needs.update(self._clock()), self._source.max_records, limit)
         self._left_out.update(self._needs.met)
-        self._access.demand.up_to(count)
+        self._source.demand.up_to(count)
         return count

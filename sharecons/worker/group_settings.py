@@ -1,14 +1,17 @@
 """The configs of its group that a worker follows: they can change while it runs."""
 
 from collections.abc import Callable
+from typing import Final
 
-from sharecons.member.group_configs import RENEWALS, GroupConfigReader
 from sharecons.member.lock_keeper import LockKeeper
+from sharecons.member.record_source import SourceConfigs
 from sharecons.worker.machine.decisions import Decisions
 from sharecons.worker.machine.item import WorkItem
 from sharecons.worker.machine.window import WindowTracker
 
 __all__ = ["GroupSettings"]
+
+RENEWALS_OFF: Final = "the group has share.renew.acknowledge.enable=false"
 
 
 class GroupSettings:
@@ -20,7 +23,7 @@ class GroupSettings:
 
     def __init__(
         self,
-        configs: GroupConfigReader,
+        configs: SourceConfigs,
         locks: LockKeeper[WorkItem],
         window: WindowTracker,
         decisions: Decisions,
@@ -58,4 +61,4 @@ class GroupSettings:
             if configs.renews:
                 self._locks.resume_renewing()
             else:
-                self._locks.stop_renewing(f"the group has {RENEWALS}=false")
+                self._locks.stop_renewing(RENEWALS_OFF)

@@ -1,31 +1,41 @@
 """The state of a worker in its group: partitions, heartbeats, conditions, metrics."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from sharecons.config import validation
 from sharecons.errors import ConfigurationError, ConsumerStateError
+from sharecons.member.record_source import RecordSource
 from sharecons.metrics.application_metrics import ApplicationMetric
 from sharecons.metrics.catalog import MetricName, values_of
 from sharecons.record import TopicPartition
 from sharecons.worker.conditions import Condition, WorkerConditions
 from sharecons.worker.health_policy import HealthPolicy
-from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.source_run import SourceRun
 
 __all__ = ["WorkerHealth"]
 
 
-class WorkerHealth:
+class WorkerHealth(ABC):
     """Shows the state of a worker in its group, and pauses topics."""
 
-    def __init__(self, access: WorkerMembership, policy: HealthPolicy) -> None:
-        self._access = access
-        self._conditions = WorkerConditions(access, policy)
+    def __init__(self, source: RecordSource, policy: HealthPolicy) -> None:
+        self._source = source
+        self._source_run = SourceRun(source)
+        self._conditions = WorkerConditions(source, policy)
+
+    # Implemented by the worker.
+
+    @property
+    @abstractmethod
+    def _releases_paused(self) -> bool:
+        """True if long pauses can release records: a second delivery has a call."""
 
     @property
     def group_id(self) -> str:
         """The share group."""
-        return self._access.group_id
+        return self._source.group_id
 
     @property
     def member_id(self) -> str:
@@ -33,21 +43,21 @@ class WorkerHealth:
 
         Can be set to any name until the worker starts; it is converted to a UUID.
         """
-        return self._access.member.settings.fetch.member_id
+        return self._source.member_id
 
     @member_id.setter
     def member_id(self, name: str) -> None:
-        self._access.set_member_id(name)
+        self._source.set_member_id(name)
 
     @property
     def subscription(self) -> tuple[str, ...]:
         """The topics that the worker consumes, including its retry topics."""
-        return self._access.member.topics
+        return self._source.topics
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The assigned partitions; other members can have them as well."""
-        return self._access.member.assignment
+        return self._source.assignment
 
     async def assigned(self) -> frozenset[TopicPartition]:
         """Wait until the worker has started and has partitions, and return these.
@@ -60,12 +70,12 @@ class WorkerHealth:
             ClosedError: the worker has ended.
             Others as `ShareConsumer.assigned`.
         """
-        return await self._access.wait_until_assigned()
+        return await self._source_run.wait_until_assigned()
 
     @property
     def missing_topics(self) -> frozenset[str]:
         """The topics of the subscription that do not exist, by the latest metadata."""
-        return self._access.member.missing_topics
+        return self._source.missing_topics
 
     @property
     def connected(self) -> bool:
@@ -74,17 +84,17 @@ class WorkerHealth:
         False before the first heartbeat is accepted, after a failure, when one is
         overdue by a heartbeat interval, and once the worker leaves its group.
         """
-        return self._access.member.is_connected
+        return self._source.is_connected
 
     @property
     def problems(self) -> tuple[str, ...]:
         """The problems that last now and are logged as warnings."""
-        return self._access.member.problems
+        return self._source.problems
 
     @property
     def seconds_since_heartbeat(self) -> float | None:
         """Seconds since the group coordinator last accepted a heartbeat, or None."""
-        return self._access.member.seconds_since_heartbeat
+        return self._source.seconds_since_heartbeat
 
     # Conditions, for any thread.
 
@@ -114,15 +124,15 @@ class WorkerHealth:
 
     def consumer_metrics(self) -> Mapping[MetricName, float]:
         """Return the metrics of the worker's consumer; as `ShareConsumer.metrics`."""
-        return values_of(self._access.member.recorder)
+        return values_of(self._source.recorder)
 
     def register_metric(self, metric: ApplicationMetric) -> None:
         """Push a metric of the application; as `ShareConsumer.register_metric`."""
-        self._access.member.application_metrics.register(metric)
+        self._source.application_metrics.register(metric)
 
     def unregister_metric(self, name: str) -> None:
         """Push the application's metric of this name no more, if there is one."""
-        self._access.member.application_metrics.unregister(name)
+        self._source.application_metrics.unregister(name)
 
     async def client_instance_id(self, *, timeout: float = 30.0) -> UUID | None:
         """Return the id under which brokers know this client's metrics.
@@ -130,7 +140,7 @@ class WorkerHealth:
         The worker must be running. As `ShareConsumer.client_instance_id`.
         """
         validation.check_timeout(timeout)
-        return await self._access.member.client_instance_id(timeout)
+        return await self._source.client_instance_id(timeout)
 
     # Pausing.
 
@@ -148,7 +158,7 @@ class WorkerHealth:
             WrongThreadError: this is not its event loop.
         """
         names = self._consumed("pause", topics)
-        self._access.set_paused(self._access.member.paused.union(names))
+        self._set_paused(self.paused.union(names))
 
     def resume(self, *topics: str | Iterable[str]) -> None:
         """Process records of these topics again.
@@ -156,23 +166,26 @@ class WorkerHealth:
         Topics that are not paused, and no names, change nothing. Raises as `pause`.
         """
         names = self._consumed("resume", topics)
-        self._access.set_paused(self._access.member.paused.difference(names))
+        self._set_paused(self.paused.difference(names))
 
     @property
     def paused(self) -> frozenset[str]:
         """The topics that are paused."""
-        return self._access.member.paused
+        return self._source.paused
+
+    def _set_paused(self, topics: frozenset[str]) -> None:
+        self._source.set_paused(topics, releases=self._releases_paused)
 
     def _consumed(
         self, verb: str, topics: Iterable[str | Iterable[str]]
     ) -> tuple[str, ...]:
         """Return the names of topics; raises as `pause`."""
-        if self._access.member.state != "open":
+        if self._source.state != "open":
             raise ConsumerStateError(
                 f"cannot {verb} topics: the worker does not run; call this between its "
                 "start and its end"
             )
-        self._access.member.check_caller()
+        self._source.check_caller()
         names = validation.check_topics(topics)
         for name in names:
             if name not in self.subscription:

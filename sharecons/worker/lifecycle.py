@@ -1,7 +1,7 @@
 """Starting and stopping a worker: `run`, `async with`, `stop`, and signals."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import (
     AbstractAsyncContextManager,
     asynccontextmanager,
@@ -9,12 +9,14 @@ from contextlib import (
     suppress,
 )
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import anyio
 
 from sharecons.errors import ConsumerStateError, WrongThreadError
 from sharecons.guard import raise_error
+from sharecons.member.record_source import RecordSource
+from sharecons.member.settings import MemberSettings
 from sharecons.net.broker_pool import BrokerPool
 from sharecons.net.io.event_loop import LoopGuard, call_soon_function, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
@@ -23,7 +25,6 @@ from sharecons.worker.health import WorkerHealth
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.life_log import LifeLog
 from sharecons.worker.machine.meters import Meters
-from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.metrics import (
     WORKER_METRICS,
     MetricValues,
@@ -41,25 +42,30 @@ __all__ = ["WorkerLifecycle"]
 class WorkerLifecycle(WorkerHealth, ABC):
     """Runs a worker once: in the caller's task, or beside an `async with` block.
 
+    Args:
+        settings: how copies are written, and topics checked, before and beside the
+            source.
+
     Attributes:
         handle_signals: stop on SIGTERM and SIGINT. Can be set until the worker starts.
         running_records: has the records in calls, for a supervisor that outlives this
             process; or None. Can be set until the worker starts.
     """
 
+    _brokers: BrokerPool
+
     def __init__(
         self,
-        access: WorkerMembership,
+        source: RecordSource,
+        settings: MemberSettings,
         policy: HealthPolicy,
         *,
         handle_signals: bool,
         meters: Meters | None,
     ) -> None:
-        super().__init__(access, policy)
+        super().__init__(source, policy)
+        self._settings = settings
         self._meters = meters
-        if meters is not None:
-            observe = meters.acknowledgement_latencies.observe
-            access.member.recorder.on_acknowledge_latency = observe
         self.handle_signals = handle_signals
         self.running_records: RunningRecords | None = None
         self._runner: Runner | None = None
@@ -75,10 +81,6 @@ class WorkerLifecycle(WorkerHealth, ABC):
     @abstractmethod
     def _prepare(self) -> None:
         """Check what can be checked without I/O, before the worker starts."""
-
-    @abstractmethod
-    def _check_before_joining(self, brokers: BrokerPool) -> None:
-        """Set the check that the member awaits before it joins."""
 
     @abstractmethod
     def _log_start(self, log: LifeLog) -> None:
@@ -202,7 +204,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
             finally:
                 log.on_end(self.stats, failure)
                 self._conditions.has_ended = True
-                self._access.on_ended()
+                self._source_run.on_ended()
         try:
             return failure
         finally:
@@ -213,19 +215,18 @@ class WorkerLifecycle(WorkerHealth, ABC):
     ) -> Exception | None:
         if self._stop_requested:
             return None
-        async with BrokerPool(self._access.cluster) as brokers:
-            self._check_before_joining(brokers)
-            async with self._access.running() as has_started:
+        async with BrokerPool(self._settings.cluster) as self._brokers:
+            async with self._source_run.running() as has_started:
                 if self._stop_requested or not has_started:
                     return None
-                return await self._run_started(brokers, on_started, log)
+                return await self._run_started(on_started, log)
 
     async def _run_started(
-        self, brokers: BrokerPool, on_started: Callable[[], None], log: LifeLog
+        self, on_started: Callable[[], None], log: LifeLog
     ) -> Exception | None:
         failure: Exception | None = None
         async with anyio.create_task_group() as tasks:
-            producer = IdempotentProducer(brokers, observer=self._access.copy_observer)
+            producer = self._new_producer()
             self._runner = self._new_runner(producer, log)
             # Dead letters are written even if the run is cancelled.
             producing = anyio.CancelScope(shield=True)
@@ -236,6 +237,20 @@ class WorkerLifecycle(WorkerHealth, ABC):
             finally:
                 producing.cancel()
         return failure
+
+    def _new_producer(self) -> IdempotentProducer:
+        """Return what writes copies."""
+        observer = self._settings.observe_copies()
+        return IdempotentProducer(self._brokers, observer=observer)
+
+    # Called by the source.
+
+    def _on_locks_lost(self, reason: str) -> bool:
+        return self._runner is not None and self._runner.on_locks_lost(reason)
+
+    def _on_undelivered(self, records: Sequence[Any]) -> None:
+        if self._runner is not None:
+            self._runner.on_undelivered(records)
 
     # Stopping.
 
@@ -275,14 +290,14 @@ class WorkerLifecycle(WorkerHealth, ABC):
 
     def _stop(self) -> None:
         self._stop_requested = self._conditions.is_stopping = True
-        self._access.cancel_start()
+        self._source_run.cancel_start()
         if self._runner is not None:
             self._runner.stop()
 
     def _stop_now(self) -> None:
         self._stop_requested = self._conditions.is_stopping = True
-        self._access.cancel_start()
-        self._access.shorten_close()
+        self._source_run.cancel_start()
+        self._source.shorten_close()
         if self._runner is not None:
             self._runner.stop_now()
 
@@ -292,7 +307,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
         Several tasks can wait, even before the worker starts. Cancelling this does not
         stop the worker.
         """
-        await self._access.wait_until_ended()
+        await self._source_run.wait_until_ended()
 
     # Counts.
 
@@ -314,7 +329,7 @@ class WorkerLifecycle(WorkerHealth, ABC):
             return {name: {} for name in WORKER_METRICS}
         observed = Observed(
             self._meters,
-            self._access.member.recorder,
+            self._source.recorder,
             None if self._runner is None else self._runner.machine,
             self.stats.abandoned_threads,
         )

@@ -7,6 +7,7 @@ executor. Cancelling a run at any time releases the records that are not settled
 import random
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import anyio
@@ -17,6 +18,7 @@ from sharecons.deserializers import Deserializers
 from sharecons.errors import DeserializationError, Error
 from sharecons.log import get_logger
 from sharecons.member.lock_keeper import LockKeeper
+from sharecons.member.record_source import RecordSource
 from sharecons.net.io.event_loop import FOREVER, AutoResetEvent, running_clock
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.worker.blocked_loop import BlockedLoopLog
@@ -35,7 +37,6 @@ from sharecons.worker.machine.actions import OutcomeDecided
 from sharecons.worker.machine.item import Call, WorkItem
 from sharecons.worker.machine.settings import HandlerSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
-from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.middleware import Middleware
 from sharecons.worker.middleware_chain import MiddlewareChain
 from sharecons.worker.options import WorkerOptions
@@ -52,21 +53,25 @@ __all__ = ["Runner"]
 INTERVAL: Final = 1.0
 """Seconds between two looks at the records that wait."""
 
+CONFIRM_TIMEOUT: Final = 5.0
+"""Half of the time for which a record runs alone."""
+
 
 class Runner:
     """The state of a running worker.
 
     Args:
-        access: the member is started, and closed by the caller after `run`.
+        source: is started, and closed by the caller after `run`.
         producer: writes retries and dead letters; the caller runs it.
 
     Attributes:
         handler_failed: True if `run` returns what a handler raised.
+        on_locks_lost, on_undelivered: the source calls these, see `SourceOptions`.
     """
 
     def __init__(
         self,
-        access: WorkerMembership,
+        source: RecordSource,
         producer: IdempotentProducer,
         middleware: Sequence[Middleware],
         on_outcome: OutcomeCallback | None,
@@ -75,20 +80,19 @@ class Runner:
         life_log: LifeLog,
         conditions: WorkerConditions,
     ) -> None:
-        self._access = access
-        observer = access.member.observer
-        if observer is not None:
+        self._source = source
+        if (observer := source.observer) is not None:
             middleware = (observer.process, *middleware)
         self._life_log = life_log
         self._conditions = conditions
-        self._grace = options.shutdown_grace
+        self._options = options
         self._routes = routes = options.routes
         self._on_outcome = on_outcome
         self._meters = options.meters
         self._clock = clock = running_clock()
-        self._log = get_logger(__name__, group=access.group_id)
+        self._log = get_logger(__name__, group=source.group_id)
         self._failures = FailureLog(self._log, clock)
-        self._copy_log = CopyLog(access.group_id, clock)
+        self._copy_log = CopyLog(source.group_id, clock)
         self._wakeup = AutoResetEvent()
         self._wake = self._wakeup.set
         self._machine = machine = WorkerMachine(
@@ -113,53 +117,52 @@ class Runner:
             routes,
             machine.scheduler,
             stuck_after=conditions.policy.stuck_after,
-            lock_duration=lambda: access.member.lock_duration,
+            lock_duration=lambda: source.lock_duration,
             concurrency=options.concurrency,
         )
         self._blocked_loop = BlockedLoopLog(
             self._log, clock, routes.name_of, conditions.loop
         )
         self._slots.on_long_step = self._blocked_loop.on_long_step
-        self._running_records = options.running_records
         self._slots.running_records = options.running_records
         self._executor = Executor(
             machine,
-            CopyWriter(producer, access.group_id, machine.decisions, observer),
+            CopyWriter(producer, source.group_id, machine.decisions, observer),
             self._failures,
             self._copy_log,
             clock,
-            acknowledge=access.acknowledge,
+            acknowledge=source.acknowledge,
             cancel_call=self._slots.cancel,
             stop=self._on_handler_failed,
             on_changed=self._wake,
             on_outcome=self._on_outcome_decided,
         )
         self._execute = self._executor.execute
-        buffer = access.member.buffer
-        self._undelivered = UndeliveredRecords(buffer, machine, self._execute, clock)
+        self.on_undelivered = UndeliveredRecords(machine, self._execute, clock).add
         self._locks = LockKeeper(
             machine.scheduler,
             machine.renewals,
             clock,
-            self._lose,
+            lambda items, reason: self._execute(machine.on_locks_lost(items, reason)),
             self._hold_too_long,
-            group_id=access.group_id,
+            group_id=source.group_id,
         )
+        self.on_locks_lost = self._locks.on_locks_lost
         self._demand = demand_of(
-            access, machine.scheduler, routes.settings, clock, self._locks.next_renewal
+            source, machine.scheduler, routes.settings, clock, self._locks.next_renewal
         )
         self._take_loop = TakeLoop(
-            access,
+            source,
             self._demand,
             add=self._on_taken,
             locks=self._locks,
             on_fatal_error=self._on_fatal_error,
         )
         self._settings = GroupSettings(
-            access.configs, self._locks, machine.window, machine.decisions
+            source.configs, self._locks, machine.window, machine.decisions
         )
         self._shutdown = Shutdown(
-            access,
+            source,
             options,
             machine,
             self._executor,
@@ -171,8 +174,7 @@ class Runner:
         self._threads = thread_logs(routes.routes, self._log, clock, self._on_threads)
         self._failure: Exception | None = None
         self.handler_failed = False
-        concurrency = options.concurrency
-        conditions.threads = lambda: (self._abandoned_threads, concurrency)
+        conditions.threads = lambda: (self._abandoned_threads, options.concurrency)
 
     @property
     def stats(self) -> WorkerStats:
@@ -210,7 +212,7 @@ class Runner:
                     await self._shutdown.finish()
                 tasks.cancel_scope.cancel()
         except anyio.get_cancelled_exc_class():
-            self._access.shorten_close()
+            self._source.shorten_close()
             raise
         finally:
             await self._executor.finish()  # records that were taken meanwhile
@@ -245,7 +247,7 @@ class Runner:
     def stop(self) -> None:
         """Fetch no more; process what was fetched, within the grace period."""
         self._conditions.is_stopping = True
-        self._life_log.on_stop(self.stats, self._grace)
+        self._life_log.on_stop(self.stats, self._options.shutdown_grace)
         self._shutdown.stop()
 
     def stop_now(self) -> None:
@@ -273,13 +275,12 @@ class Runner:
         while True:
             await anyio.sleep(INTERVAL)
             self._flush_logs()
-            if (error := self._access.fatal_error) is not None:
+            if (error := self._source.fatal_error) is not None:
                 self._on_fatal_error(error)
             await self._executor.move_waiting()
-            self._undelivered.look()
-            assignment = self._access.member.assignment
+            self._source.drop_lost()
             now = self._clock()
-            self._execute(self._machine.on_assignment(assignment, now))
+            self._execute(self._machine.on_assignment(self._source.assignment, now))
             held_up = self._machine.window.held_up(now)
             full = self._full.look(self._machine.scheduler.queues)
             long_calls = self._long_calls.look(self._slots.running)
@@ -296,9 +297,9 @@ class Runner:
     def _on_threads(self, settings: HandlerSettings, count: int) -> None:
         """Use fewer slots while threads of a handler's cancelled calls run."""
         self._machine.scheduler.queue_of(settings).unusable = count
-        if self._running_records is not None:
+        if (running := self._options.running_records) is not None:
             threads = [route.call.threads for route in self._routes.routes]
-            self._running_records.set_threads(
+            running.set_threads(
                 call.argument for each in threads if each for call in each.abandoned
             )
         self._wake()
@@ -314,9 +315,6 @@ class Runner:
         if self._meters is not None:
             self._meters.on_taken(items, self._machine.decisions.delivery_limit)
         self._execute(self._machine.on_taken(items, now))
-
-    def _lose(self, items: Sequence[WorkItem], reason: str) -> None:
-        self._execute(self._machine.on_locks_lost(items, reason))
 
     def _hold_too_long(self, item: WorkItem) -> None:
         self._execute(self._machine.on_held_too_long(item, self._clock()))
@@ -340,7 +338,8 @@ class Runner:
         chances: Mapping[WorkItem, float] | None = None
         try:
             if call is self._isolation.running:
-                await self._access.confirm_acknowledgements()
+                with suppress(Error):
+                    await self._source.commit(CONFIRM_TIMEOUT)
             route = self._routes.of_settings(call.queue.settings)
             began = self._begin(call, route.deserializers)
             if not call.items:

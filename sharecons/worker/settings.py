@@ -12,7 +12,7 @@ from sharecons.config.security import Security
 from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError
 from sharecons.instrumentation import Instrumentation
-from sharecons.member.lease_buffer import Acknowledged
+from sharecons.member.record_source import Acknowledged
 from sharecons.net.io.transport import Network
 from sharecons.worker.health_policy import HealthPolicy
 from sharecons.worker.machine.settings import OnDeserializationError

@@ -5,13 +5,19 @@ from typing import Any, Final, Unpack, cast, overload
 
 from sharecons.config.callables import check_callback
 from sharecons.config.properties import Properties
-from sharecons.config.validation import check_bool, check_count, check_number
+from sharecons.config.validation import (
+    check_bool,
+    check_count,
+    check_number,
+    check_topics,
+)
 from sharecons.copies.dead_letter_headers import Origin
 from sharecons.copies.dead_letter_writer import DeadLetterQueue
 from sharecons.errors import ConfigurationError, ConsumerStateError
-from sharecons.member.lease_buffer import Acknowledged
+from sharecons.member.group_setup import GroupConfigs
+from sharecons.member.record_source import Acknowledged, RecordSource
 from sharecons.member.settings import MemberSettings
-from sharecons.net.broker_pool import BrokerPool
+from sharecons.member.source_options import SourceOptions
 from sharecons.producer.idempotent import IdempotentProducer
 from sharecons.record import KeyT, NewKeyT, NewValueT, Record, ValueT
 from sharecons.worker.arguments import check_consumed, check_retry_topics
@@ -28,7 +34,7 @@ from sharecons.worker.life_log import LifeLog
 from sharecons.worker.lifecycle import WorkerLifecycle
 from sharecons.worker.machine.meters import Meters
 from sharecons.worker.machine.settings import OnDeserializationError
-from sharecons.worker.membership import WorkerMembership
+from sharecons.worker.membership import new_source, source_options
 from sharecons.worker.middleware import Middleware, check_middleware
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.origins import origin_of_record
@@ -191,11 +197,22 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
         member = MemberSettings.of(group_id=group_id, **settings)
         self._registry = HandlerRegistry(defaults, member)
         self._registry.add_all(_given_handlers(topics, handler))
-        access = WorkerMembership(member, self._registry.topics)
-        access.member.on_acknowledged = on_acknowledged
         meters = Meters() if collect_metrics else None
+        options = source_options(
+            member,
+            self._registry.topics,
+            check_before_joining=self._check_before_joining,
+            on_acknowledged=on_acknowledged,
+            on_locks_lost=self._on_locks_lost,
+            on_undelivered=self._on_undelivered,
+            meters=meters,
+        )
         super().__init__(
-            access, _policy(health), handle_signals=handle_signals, meters=meters
+            self._new_source(options),
+            options.settings,
+            _policy(health),
+            handle_signals=handle_signals,
+            meters=meters,
         )
         self._concurrency = concurrency
         self._max_held_bytes = max_held_bytes
@@ -262,7 +279,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
                 "are registered before the worker starts"
             )
         self._registry.add(topics, handler)
-        self._access.set_topics(self._registry.topics)
+        self._source.subscribe(check_topics(self._registry.topics))
 
     def origin(self, record: Record[Any, Any]) -> Origin:
         """Return which record of the source topic this is.
@@ -287,14 +304,22 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
                 "@worker.handler('orders') before it starts"
             )
 
-    def _check_before_joining(self, brokers: BrokerPool) -> None:
+    def _new_source(self, options: SourceOptions) -> RecordSource:
+        return new_source(options)
+
+    async def _check_before_joining(self, configs: GroupConfigs) -> None:
         checks = StartChecks(
-            self._access,
-            brokers,
+            self._settings,
+            self._brokers,
             self._registry.routes,
             create_topics=self._create_topics,
         )
-        self._access.check_before_joining(checks.run)
+        await checks.run(configs)
+
+    @property
+    def _releases_paused(self) -> bool:
+        queues = self._registry.routes.routes
+        return all(each.settings.max_attempts > 1 for each in queues)
 
     def _log_start(self, log: LifeLog) -> None:
         log.on_start(self.member_id, self._registry.routes, self._concurrency)
@@ -309,7 +334,7 @@ class ShareWorker(HandlerDecorators[KeyT, ValueT], WorkerLifecycle):
             running_records=self.running_records,
         )
         return Runner(
-            self._access,
+            self._source,
             producer,
             self._middleware,
             self._on_outcome,

@@ -13,12 +13,11 @@ from typing import Final
 
 import anyio
 
-from sharecons.member.share_member import SHORT_SETTLE_TIMEOUT
+from sharecons.member.record_source import SHORT_SETTLE_TIMEOUT, RecordSource
 from sharecons.net.io.event_loop import Clock
 from sharecons.worker.executor import Executor
 from sharecons.worker.group_settings import GroupSettings
 from sharecons.worker.machine.worker_machine import WorkerMachine
-from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.options import WorkerOptions
 from sharecons.worker.take_loop import TakeLoop
 
@@ -43,7 +42,7 @@ class Shutdown:
 
     def __init__(
         self,
-        access: WorkerMembership,
+        source: RecordSource,
         options: WorkerOptions,
         machine: WorkerMachine,
         executor: Executor,
@@ -53,7 +52,7 @@ class Shutdown:
         *,
         wake: Callable[[], None],
     ) -> None:
-        self._access = access
+        self._source = source
         self._grace = options.shutdown_grace
         self._has_dead_letters = any(
             route.dead_letter is not None for route in options.routes.routes
@@ -92,7 +91,7 @@ class Shutdown:
         async with anyio.create_task_group() as tasks:
             fetched = anyio.Event()
             tasks.start_soon(self._move_waiting, fetched)
-            await self._access.drain(fetched.set)
+            await self._source.drain(self._source.response_timeout, fetched.set)
         self.has_drained = True
         self._wake()
 
@@ -101,7 +100,7 @@ class Shutdown:
 
         A fetch in flight would return what is written to retry topics before its end.
         """
-        with anyio.move_on_after(self._access.response_timeout):
+        with anyio.move_on_after(self._source.response_timeout):
             await fetched.wait()
         self._machine.stop()
         self._wake()
@@ -124,11 +123,11 @@ class Shutdown:
         """
         if not self._has_dead_letters or self.has_drained:
             return
-        end = min(self._clock() + SHORT_SETTLE_TIMEOUT, self._access.settling_deadline)
+        end = min(self._clock() + SHORT_SETTLE_TIMEOUT, self._source.settling_deadline)
         with anyio.CancelScope(shield=True, deadline=end):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._take_loop.take_rest)
-                await self._access.drain()
+                await self._source.drain(self._source.response_timeout)
                 tasks.cancel_scope.cancel()
         await self._executor.finish()
 

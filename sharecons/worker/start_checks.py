@@ -30,6 +30,7 @@ from sharecons.member.group_setup import (
     GroupConfigs,
     configure_command,
 )
+from sharecons.member.settings import MemberSettings
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
 from sharecons.protocol.admin.models import Topic
@@ -44,7 +45,6 @@ from sharecons.worker.copy_topics import (
     problem_error,
     rights_error,
 )
-from sharecons.worker.membership import WorkerMembership
 from sharecons.worker.routes import Routes
 
 __all__ = ["StartChecks"]
@@ -66,21 +66,22 @@ class StartChecks:
 
     def __init__(
         self,
-        access: WorkerMembership,
+        settings: MemberSettings,
         brokers: BrokerPool,
         routes: Routes,
         *,
         create_topics: bool,
     ) -> None:
-        self._access = access
+        self._settings = settings
+        self._group = settings.fetch.group_id
         self._brokers = brokers
         self._has_retry_topics = bool(routes.retry_topics)
         self._copies = copy_topics_of(routes)
         self._sources = tuple(routes.by_topic)
         self._creates_topics = create_topics
-        self._servers = ",".join(map(str, access.cluster.bootstrap))
+        self._servers = ",".join(map(str, settings.cluster.bootstrap))
         self._unreadable: dict[str, str] = {}
-        self._log = get_logger(__name__, group=access.group_id)
+        self._log = get_logger(__name__, group=self._group)
 
     async def run(self, configs: GroupConfigs) -> None:
         """Check everything.
@@ -95,7 +96,7 @@ class StartChecks:
             return
         try:
             await self._check_topics(
-                AdminExecutor(self._brokers, Deadline(self._access.request_timeout))
+                AdminExecutor(self._brokers, Deadline(self._settings.request_timeout))
             )
         except ConnectionFailedError as error:
             self._log.warning(
@@ -108,9 +109,11 @@ class StartChecks:
     # The group.
 
     def _check_offset_reset(self, value: str | None) -> None:
-        group = self._access.group_id
+        group = self._group
         command = configure_command(group, "earliest")
-        if value is None and (self._has_retry_topics or self._access.sets_earliest):
+        if value is None and (
+            self._has_retry_topics or self._settings.offset_reset.is_default
+        ):
             self._log.warning(
                 f"{OFFSET_RESET} of the group cannot be read. If it is latest, records "
                 "that are in a topic before the group reads it are never delivered, "
@@ -248,7 +251,7 @@ class StartChecks:
         self, topic: CopyTopic, sources: Sequence[SourceTopic]
     ) -> CreateTopic:
         own = topic.sources_in(sources)
-        return creation_of(topic, own, self._access.request_timeout)
+        return creation_of(topic, own, self._settings.request_timeout)
 
     async def _create(self, executor: AdminExecutor, request: CreateTopic) -> None:
         try:

@@ -8,10 +8,10 @@ import anyio
 from sharecons.errors import Error, RecordsError
 from sharecons.log import get_logger
 from sharecons.member.lock_keeper import LockKeeper
+from sharecons.member.record_source import RecordSource
 from sharecons.net.io.event_loop import AutoResetEvent
 from sharecons.worker.demand import WorkerDemand
 from sharecons.worker.machine.item import WorkItem
-from sharecons.worker.membership import WorkerMembership
 
 __all__ = ["TakeLoop"]
 
@@ -33,21 +33,20 @@ class TakeLoop:
 
     def __init__(
         self,
-        access: WorkerMembership,
+        source: RecordSource,
         demand: WorkerDemand,
         *,
         add: Callable[[Sequence[Any]], None],
         locks: LockKeeper[WorkItem],
         on_fatal_error: Callable[[Error], None],
     ) -> None:
-        self._access = access
+        self._source = source
         self._demand = demand
         self._add = add
         self._locks = locks
-        access.on_locks_lost = locks.on_locks_lost
         self._on_fatal_error = on_fatal_error
         self._wakeup = AutoResetEvent()
-        self._log = get_logger(__name__, group=access.group_id)
+        self._log = get_logger(__name__, group=source.group_id)
 
     def wake(self) -> None:
         """Take more records if more can start now."""
@@ -56,25 +55,25 @@ class TakeLoop:
 
     async def run(self) -> None:
         """Take records until cancelled, or until an error has ended the member."""
-        while not self._access.has_failed:
+        while not self._source.has_failed:
             count = self._demand.count()
             if count:
                 await self._take(POLL_TIMEOUT, count)
                 continue
             await self._wakeup.wait_until(self._demand.next_change())
             if self._locks.renews and self._demand.must_take_buffered():
-                await self._take(0.0, self._access.buffered)
+                await self._take(0.0, self._source.buffered)
 
     async def take_rest(self) -> None:
         """Take what the member has, until cancelled or the member has failed."""
-        while not self._access.has_failed:
+        while not self._source.has_failed:
             await self._take(POLL_TIMEOUT, REST_AT_A_TIME)
 
     async def _take(self, timeout: float, count: int) -> None:
         try:
-            records = await self._access.take(count, timeout=timeout)
+            records = await self._source.take(count, timeout=timeout)
         except Error as error:
-            if self._access.has_failed:
+            if self._source.has_failed:
                 self._on_fatal_error(error)
                 return
             # The loop goes on: a damaged batch, a topic without permission to read.

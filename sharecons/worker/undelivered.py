@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final, final
 
-from sharecons.member.pausable_buffer import PausableBuffer
-from sharecons.net.io.event_loop import FOREVER, Clock
+from sharecons.net.io.event_loop import Clock
 from sharecons.worker.machine.actions import Action
 from sharecons.worker.machine.worker_machine import WorkerMachine
 
@@ -21,7 +20,7 @@ REASON: Final = "the lock ended before the worker took the record"
 
 @final
 class UndeliveredRecords:
-    """Passes these records of a buffer to the machine.
+    """Passes these records to the machine.
 
     Args:
         execute: carries out actions.
@@ -29,25 +28,16 @@ class UndeliveredRecords:
 
     def __init__(
         self,
-        buffer: PausableBuffer,
         machine: WorkerMachine,
         execute: Callable[[Sequence[Action]], None],
         clock: Clock,
     ) -> None:
-        self._buffer = buffer
         self._machine = machine
         self._execute = execute
         self._clock = clock
-        buffer.on_undelivered = self._on_undelivered
-        queues = machine.scheduler.queues
-        if any(queue.settings.max_attempts == 1 for queue in queues):
-            buffer.hold = FOREVER  # a second delivery would be a dead letter
 
-    def look(self) -> None:
-        """Look for records of paused topics that are not renewed; call this often."""
-        self._buffer.drop_lost()
-
-    def _on_undelivered(self, records: Sequence[Any]) -> None:
+    def add(self, records: Sequence[Any]) -> None:
+        """Handle the end of the locks of these records, before they were taken."""
         limit = self._machine.decisions.delivery_limit
         last = [record for record in records if record.delivery_count >= limit]
         if last:

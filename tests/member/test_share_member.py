@@ -1,6 +1,6 @@
 """The core below consumer, worker, taskiq and Spark, used without any of them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,18 +11,14 @@ from sharecons._record import AcknowledgeType
 from sharecons.config.validation import member_id_of, parse_bootstrap
 from sharecons.errors import ClosedError, ConsumerStateError, LockLostError
 from sharecons.member.group_setup import OffsetReset
-from sharecons.member.lease_buffer import LeaseBuffer
-from sharecons.member.record_taker import RecordTaker
+from sharecons.member.record_source import SHORT_SETTLE_TIMEOUT
 from sharecons.member.settings import MemberSettings
-from sharecons.member.share_member import (
-    LEAVE_TIMEOUT,
-    SHORT_SETTLE_TIMEOUT,
-    ShareMember,
-)
+from sharecons.member.share_member import LEAVE_TIMEOUT
+from sharecons.member.share_source import ShareSource
+from sharecons.member.source_options import SourceOptions
 from sharecons.net.cluster import Cluster
 from sharecons.net.io.event_loop import running_clock
 from sharecons.protocol.acknowledge.leases import Lease
-from sharecons.protocol.acknowledge.result_log import AcknowledgeResult
 from sharecons.protocol.fetch.settings import FetchSettings
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
@@ -37,7 +33,7 @@ def anyio_backend(virtual_clock: Backend) -> Backend:
     return virtual_clock
 
 
-def new_member(broker: EmbeddedBroker) -> ShareMember:
+def options(broker: EmbeddedBroker, **functions: Any) -> SourceOptions:
     fetch = FetchSettings(
         group_id=GROUP,
         member_id=member_id_of("core"),
@@ -57,27 +53,22 @@ def new_member(broker: EmbeddedBroker) -> ShareMember:
     settings = MemberSettings(
         fetch=fetch, cluster=cluster, offset_reset=OffsetReset(None)
     )
-    return ShareMember(settings, ("orders",))
+    return SourceOptions(settings=settings, topics=("orders",), **functions)
 
 
 class Taking:
     """A member whose records one task takes, and when it has lost locks."""
 
     def __init__(self, broker: EmbeddedBroker) -> None:
-        self.member = new_member(broker)
-        self.member.new_listener = self._new_taker
+        self.member = ShareSource(options(broker, on_locks_lost=self._on_locks_lost))
         self.lost_at = 0.0
-
-    def _new_taker(self, buffer: LeaseBuffer) -> RecordTaker:
-        self._taker = RecordTaker(buffer, self._on_locks_lost)
-        return self._taker
 
     def _on_locks_lost(self, reason: str) -> bool:
         self.lost_at = running_clock()()
         return False
 
     async def take(self, count: int, within: float = 60.0) -> list[Any]:
-        return await self._taker.take(count, timeout=within)
+        return await self.member.take(count, timeout=within)
 
 
 @asynccontextmanager
@@ -134,38 +125,20 @@ async def test_locks_lost_with_the_connection_are_reported_immediately() -> None
             records[0].accept()
 
 
-class LeaseUser:
-    """A user that takes leases undecoded, as Spark does."""
-
-    def __init__(self, broker: EmbeddedBroker) -> None:
-        self.member = new_member(broker)
-        self.member.new_listener = lambda buffer: self
-        self.leases: list[Lease] = []
-
-    def on_ready(self) -> None:
-        self.leases += self.member.buffer.take_leases()
-
-    def on_locks_lost(self, leases: Sequence[Lease]) -> bool:
-        return False
-
-    def on_acks_failed(self, results: Sequence[AcknowledgeResult]) -> None: ...
-
-    def on_failed(self) -> None: ...
-
-    def on_closing(self) -> None: ...
-
-
 async def test_leases_arrive_undecoded_in_rounds_without_a_request() -> None:
     async with running(records=20) as broker:
-        user = LeaseUser(broker)
-        await user.member.start()
-        user.member.demand.rounds(100)
-        await until(lambda: sum(lease.count for lease in user.leases) == 20)
-        for lease in user.leases:
+        leases: list[Lease] = []
+        source = ShareSource(
+            options(broker, on_changed=lambda: leases.extend(source.take_leases()))
+        )
+        await source.start()
+        source.demand.rounds(100)
+        await until(lambda: sum(lease.count for lease in leases) == 20)
+        for lease in leases:
             lease.set_offsets(range(lease.count))
             lease.acknowledge_implicitly(0, lease.count, AcknowledgeType.ACCEPT)
-        await user.member.drain()
-        await user.member.close(10.0)
+        await source.drain()
+        await source.close(10.0)
 
         assert accepted(broker) == 20
 
