@@ -9,7 +9,7 @@ results. The modules:
   `state_replay` (how records combine; no I/O);
 - configs: `configs`, `config_validation` (no I/O);
 - the cluster and its topics: `cluster`, `topics`, `topic_methods` (of the client),
-  `create_topic`, `new_topics` (no I/O).
+  `new_topics` (no I/O).
 """
 
 from sharecons.admin.client import ShareGroupAdmin

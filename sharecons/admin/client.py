@@ -15,6 +15,7 @@ from sharecons.admin import (
 )
 from sharecons.admin.topic_methods import TopicMethods
 from sharecons.config import validation
+from sharecons.net.topics import describe_configs
 from sharecons.protocol.admin.models import (
     ClusterDescription,
     CommittedOffset,
@@ -28,6 +29,7 @@ from sharecons.protocol.admin.models import (
     SharePartitionState,
     StateSummary,
 )
+from sharecons.protocol.admin.requests import ResourceKind
 from sharecons.protocol.admin.results import Result, Results
 
 if TYPE_CHECKING:
@@ -216,14 +218,14 @@ class ShareGroupAdmin(TopicMethods):
     ) -> Results[str, Mapping[str, ConfigEntry]]:
         """Read the configs of groups by name, including defaults."""
         names = validation.check_group_ids(group_ids)
-        return await configs.describe_group_configs(self._executor(), names)
+        return await describe_configs(self._executor(), ResourceKind.GROUP, names)
 
     async def describe_topic_configs(
         self, *topics: str
     ) -> Results[str, Mapping[str, ConfigEntry]]:
         """Read the configs of topics by name, including defaults."""
         names = validation.check_topic_names(topics)
-        return await configs.describe_topic_configs(self._executor(), names)
+        return await describe_configs(self._executor(), ResourceKind.TOPIC, names)
 
     async def alter_group_configs(
         self,

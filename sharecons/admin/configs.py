@@ -1,4 +1,4 @@
-"""Group configs: reading, validating, setting, and waiting until they apply."""
+"""Group configs: validating, setting, and waiting until they apply."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -15,8 +15,9 @@ from sharecons.admin.config_validation import (
 )
 from sharecons.errors import Error
 from sharecons.net.admin_executor import AdminExecutor
+from sharecons.net.topics import describe_configs
 from sharecons.protocol.admin.broker_errors import broker_error
-from sharecons.protocol.admin.fanout import RETRIABLE, results_of
+from sharecons.protocol.admin.fanout import RETRIABLE
 from sharecons.protocol.admin.models import ConfigEntry
 from sharecons.protocol.admin.requests import (
     AlterConfigs,
@@ -25,11 +26,11 @@ from sharecons.protocol.admin.requests import (
     Resource,
     ResourceKind,
 )
-from sharecons.protocol.admin.results import Result, Results
+from sharecons.protocol.admin.results import Result
 from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 
-__all__ = ["alter_group_configs", "describe_group_configs", "describe_topic_configs"]
+__all__ = ["alter_group_configs"]
 
 Entries = Mapping[str, ConfigEntry]
 Described = Mapping[Resource, Reply[Entries]]
@@ -38,40 +39,12 @@ MAX_APPLY_TIME: Final = 5.0
 """Seconds; a broker normally reports new values after some 20 ms."""
 
 
-async def describe_group_configs(
-    executor: AdminExecutor, group_ids: tuple[str, ...]
-) -> Results[str, Entries]:
-    return await _describe(executor, ResourceKind.GROUP, group_ids, "group")
-
-
-async def describe_topic_configs(
-    executor: AdminExecutor,
-    topics: tuple[str, ...],
-    configs: tuple[str, ...] | None = None,
-) -> Results[str, Entries]:
-    """Read the configs with these names, or all."""
-    return await _describe(executor, ResourceKind.TOPIC, topics, "topic", configs)
-
-
-async def _describe(
-    executor: AdminExecutor,
-    kind: ResourceKind,
-    names: tuple[str, ...],
-    noun: str,
-    configs: tuple[str, ...] | None = None,
-) -> Results[str, Entries]:
-    resources = tuple(Resource(kind, name) for name in names)
-    request = DescribeConfigs(resources=resources, names=configs)
-    response: Described = await executor.send_to_any(request) if resources else {}
-    missing: Reply[Entries] = Reply(Code.UNKNOWN_SERVER_ERROR, "no response", None)
-    replies = {each.name: response.get(each, missing) for each in resources}
-    return results_of(replies, "read the configs of", lambda key: f"{noun} {key!r}")
-
-
 async def alter_group_configs(
     executor: AdminExecutor, group_id: str, changes: ConfigChanges, validate_only: bool
 ) -> Result[None]:
-    current = (await describe_group_configs(executor, (group_id,)))[group_id]
+    current = (await describe_configs(executor, ResourceKind.GROUP, (group_id,)))[
+        group_id
+    ]
     current_values = {} if current.error else _values(current.value)
     brokers = await _broker_values(executor)
     prefix = brokers.get(DEAD_LETTER_PREFIX) or ""

@@ -8,6 +8,7 @@ from sharecons.admin import alter_offsets, new_topics, topics
 from sharecons.admin.lifecycle import AdminLifecycle
 from sharecons.config import validation
 from sharecons.net.log_offsets import list_offsets
+from sharecons.net.topics import describe_topics
 from sharecons.protocol.admin.models import (
     CreatedTopic,
     LogOffset,
@@ -32,8 +33,8 @@ class TopicMethods(AdminLifecycle):
     ) -> Results[str, Topic]:
         """Describe topics: ids, partitions, leaders; no names means all topics."""
         wanted = validation.check_topic_names(names)
-        return await topics.describe_topics(
-            self._executor(), wanted, authorized_operations
+        return await describe_topics(
+            self._executor(), wanted, authorized_operations=authorized_operations
         )
 
     async def create_topics(

@@ -1,11 +1,10 @@
-"""Describing, creating and deleting topics, and deleting their records."""
+"""Creating and deleting topics, and deleting their records."""
 
 from collections.abc import Mapping
 
 from sharecons._record import TopicPartition
 from sharecons.net.admin_executor import AdminExecutor
-from sharecons.protocol.admin.fanout import results_of
-from sharecons.protocol.admin.models import CreatedTopic, NewTopic, Topic
+from sharecons.protocol.admin.models import CreatedTopic, NewTopic
 from sharecons.protocol.admin.requests import (
     CreateTopics,
     DeleteRecords,
@@ -14,18 +13,7 @@ from sharecons.protocol.admin.requests import (
 )
 from sharecons.protocol.admin.results import Results
 
-__all__ = ["create_topics", "delete_records", "delete_topics", "describe_topics"]
-
-
-async def describe_topics(
-    executor: AdminExecutor, names: tuple[str, ...], authorized_operations: bool
-) -> Results[str, Topic]:
-    """Describe topics, even if partitions have no leader at the moment."""
-    response = await executor.brokers.request_topics(
-        names or None, executor.deadline, authorized_operations=authorized_operations
-    )
-    replies = {name: response.topics[name] for name in names or sorted(response.topics)}
-    return results_of(replies, "describe", lambda name: f"topic {name!r}")
+__all__ = ["create_topics", "delete_records", "delete_topics"]
 
 
 async def create_topics(

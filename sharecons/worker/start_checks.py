@@ -11,9 +11,6 @@ from typing import Final
 
 import anyio
 
-from sharecons.admin.configs import describe_topic_configs
-from sharecons.admin.create_topic import create_topic
-from sharecons.admin.topics import describe_topics
 from sharecons.copies.topic_configs import (
     CONFIGS,
     CopyTopic,
@@ -33,8 +30,9 @@ from sharecons.member.group_setup import (
 from sharecons.member.settings import MemberSettings
 from sharecons.net.admin_executor import AdminExecutor
 from sharecons.net.broker_pool import BrokerPool, Deadline
+from sharecons.net.topics import create_topic, describe_configs, describe_topics
 from sharecons.protocol.admin.models import Topic
-from sharecons.protocol.admin.requests import CreateTopic
+from sharecons.protocol.admin.requests import CreateTopic, ResourceKind
 from sharecons.protocol.admin.results import Results
 from sharecons.worker.copy_topics import (
     copy_topics_of,
@@ -159,7 +157,9 @@ class StartChecks:
         names = (*self._sources, *(topic.name for topic in self._copies))
         until = anyio.current_time() + min(patience, executor.deadline.left)
         while True:
-            described = await describe_topics(executor, names, True)
+            described = await describe_topics(
+                executor, names, authorized_operations=True
+            )
             is_final = self._creates_topics and patience == PROPAGATION
             if is_final or not self._missing(described):
                 return described
@@ -193,7 +193,9 @@ class StartChecks:
         self, executor: AdminExecutor, topics: tuple[str, ...]
     ) -> Mapping[str, Mapping[str, str]]:
         """Return the configs of topics, except topics whose configs cannot be read."""
-        described = await describe_topic_configs(executor, topics, CONFIGS)
+        described = await describe_configs(
+            executor, ResourceKind.TOPIC, topics, CONFIGS
+        )
         self._unreadable.update(
             {topic: str(error) for topic, error in described.errors.items()}
         )

@@ -21,7 +21,7 @@ CONSUMER: Final = "sharecons.consumer.share_consumer"
 WORKER: Final = "sharecons.worker.share_worker"
 LIMITS: Final[Mapping[str, tuple[int, int]]] = {
     CONSUMER: (225, 28_500),
-    WORKER: (325, 43_000),
+    WORKER: (300, 40_500),
 }
 """Files and lines."""
 
