@@ -29,6 +29,7 @@ from sharecons.exporter.group_snapshot import Logs, group_snapshot
 from sharecons.exporter.ledgers import Ledgers
 from sharecons.exporter.oldest_records import OldestRecords
 from sharecons.exporter.snapshot import (
+    ErrorSource,
     ExportedGroup,
     Snapshot,
     is_chosen,
@@ -54,15 +55,15 @@ States = Mapping[str, Mapping[TopicPartition, SharePartitionState]]
 class _Errors:
     """The errors of one collection."""
 
-    counts: Counter[str] = field(default_factory=Counter)
+    counts: Counter[ErrorSource] = field(default_factory=Counter)
     messages: dict[str, None] = field(default_factory=dict)
 
-    def add(self, source: str, errors: Iterable[Error]) -> None:
+    def add(self, source: ErrorSource, errors: Iterable[Error]) -> None:
         for error in errors:
             self.counts[source] += 1
             self.messages[str(error)] = None
 
-    def found(self, source: str, results: Results[K, V]) -> dict[K, V]:
+    def found(self, source: ErrorSource, results: Results[K, V]) -> dict[K, V]:
         """Return the values, and add the errors."""
         self.add(source, results.errors.values())
         return results.found

@@ -3,7 +3,7 @@
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Final, final
+from typing import Final, final, get_args
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import (
@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 
 from sharecons._record import TopicPartition
 from sharecons.exporter.archived import ArchivedCounts
-from sharecons.exporter.snapshot import ExportedPartition, Snapshot
+from sharecons.exporter.snapshot import ErrorSource, ExportedPartition, Snapshot
 from sharecons.inspection.diagnosis.offset_states import ARCHIVED, OffsetStatus
 from sharecons.version import VERSION
 
@@ -25,17 +25,6 @@ __all__ = ["Level", "Metrics", "make_registry"]
 GROUP: Final = "kafka_share_group"
 PREFIX: Final = "sharecons_exporter"
 STATES: Final = ("Empty", "Stable", "Dead")
-ERROR_SOURCES: Final = (
-    "cluster",
-    "groups",
-    "offsets",
-    "logs",
-    "states",
-    "configs",
-    "records",
-    "topics",
-    "ledgers",
-)
 NOT_COUNTED: Final = (OffsetStatus.ABOVE, OffsetStatus.REMOVED)
 """Statuses without a delivery count, or of records that no longer exist."""
 
@@ -148,7 +137,7 @@ class Metrics(Collector):
         self._latest: Snapshot | None = None
         self.reached = False
         self._collections = 0
-        self._failures: Counter[str] = Counter()
+        self._failures: Counter[ErrorSource] = Counter()
         self._archived = ArchivedCounts()
 
     def update(self, snapshot: Snapshot) -> None:
@@ -194,8 +183,8 @@ class Metrics(Collector):
             "Errors of collections, by what could not be read.",
             labels=["what"],
         )
-        for question in ERROR_SOURCES:
-            errors.add_metric([question], self._failures[question])
+        for source in get_args(ErrorSource):
+            errors.add_metric([source], self._failures[source])
         yield errors
         yield InfoMetricFamily(f"{PREFIX}_build", "The version.", {"version": VERSION})
         if latest is not None:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Literal
 
 from sharecons._record import TopicPartition
 from sharecons.errors import Error
@@ -17,12 +18,26 @@ from sharecons.inspection.diagnosis.offset_states import (
 from sharecons.spark.backlog import LedgerBacklog
 
 __all__ = [
+    "ErrorSource",
     "ExportedGroup",
     "ExportedPartition",
     "Snapshot",
     "is_chosen",
     "unreachable",
 ]
+
+ErrorSource = Literal[
+    "cluster",
+    "groups",
+    "offsets",
+    "logs",
+    "states",
+    "configs",
+    "records",
+    "topics",
+    "ledgers",
+]
+"""The data that an error kept the exporter from reading."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +151,7 @@ class Snapshot:
     duration: float
     groups: Mapping[str, ExportedGroup] = field(default_factory=dict)
     ledgers: Mapping[str, LedgerBacklog] = field(default_factory=dict)
-    error_counts: Mapping[str, int] = field(default_factory=dict)
+    error_counts: Mapping[ErrorSource, int] = field(default_factory=dict)
     error_messages: tuple[str, ...] = ()
     reached: bool = True
 

@@ -5,7 +5,7 @@ of `sharecons run` send families to their supervisor, which adds them up.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple, TypeVar, cast
 
 from sharecons.histogram import Histogram
 from sharecons.metrics.catalog import METRICS, MetricName
@@ -17,9 +17,7 @@ __all__ = [
     "consumer_families",
     "families_of",
     "family_of",
-    "from_json",
     "table_families",
-    "to_json",
     "with_labels",
     "without_gauges",
 ]
@@ -145,38 +143,3 @@ def _sum(one: float | Histogram, other: float | Histogram) -> float | Histogram:
         return Histogram(one.bounds, counts, one.sum + other.sum)
     assert not isinstance(other, Histogram), "families of one name are of one kind"
     return one + other
-
-
-def to_json(families: Iterable[MetricFamily]) -> list[Any]:
-    """Return families as lists, numbers and texts."""
-    return [
-        [
-            each.name,
-            each.kind,
-            each.description,
-            each.labels,
-            [[labels, value] for labels, value in each.values.items()],
-        ]
-        for each in families
-    ]
-
-
-def from_json(parsed: Iterable[Any]) -> list[MetricFamily]:
-    """Return the families of `to_json`."""
-    return [
-        MetricFamily(
-            name,
-            kind,
-            description,
-            tuple(labels),
-            {tuple(own): _value(value) for own, value in values},
-        )
-        for name, kind, description, labels, values in parsed
-    ]
-
-
-def _value(parsed: Any) -> float | Histogram:
-    if isinstance(parsed, list):
-        bounds, counts, total = parsed
-        return Histogram(tuple(bounds), tuple(counts), total)
-    return cast("float", parsed)

@@ -58,19 +58,12 @@ class SampledValues:
 
     __slots__ = (
         "_current",
-        "_max_samples",
-        "_min_full_windows",
         "_samples",
-        "_window",
         "count",
         "total",
     )
 
-    def __init__(self, samples: int = SAMPLES, window: float = WINDOW) -> None:
-        self._window = window
-        self._min_full_windows = samples - 1
-        # One more: until a window has passed, the oldest is still partly of interest.
-        self._max_samples = samples + 1
+    def __init__(self) -> None:
         self._samples: list[_Sample] = []
         self._current = -1
         self.count = 0
@@ -80,7 +73,7 @@ class SampledValues:
         if not self._samples:
             self._start_next(now)
         sample = self._samples[self._current]
-        if now - sample.start >= self._window:
+        if now - sample.start >= WINDOW:
             self._start_next(now)
             sample = self._samples[self._current]
         sample.last = now
@@ -112,7 +105,7 @@ class SampledValues:
 
     def _recent(self, now: float) -> list[_Sample]:
         """Return the samples that are not dropped yet; each has a value."""
-        age = (self._min_full_windows + 1) * self._window
+        age = SAMPLES * WINDOW
         return [sample for sample in self._samples if now - sample.last < age]
 
     def _duration(self, samples: list[_Sample], now: float) -> float:
@@ -121,11 +114,12 @@ class SampledValues:
         Without them, the rate would be infinite at the first value.
         """
         elapsed = now - min([sample.start for sample in samples]) if samples else 0.0
-        missing = self._min_full_windows - int(elapsed / self._window)
-        return elapsed + max(0, missing) * self._window
+        missing = SAMPLES - 1 - int(elapsed / WINDOW)
+        return elapsed + max(0, missing) * WINDOW
 
     def _start_next(self, now: float) -> None:
-        self._current = (self._current + 1) % self._max_samples
+        # One more: until a window has passed, the oldest is still partly of interest.
+        self._current = (self._current + 1) % (SAMPLES + 1)
         if self._current == len(self._samples):
             self._samples.append(_Sample(now))
         else:
@@ -190,24 +184,24 @@ class MetricsRecorder:
         archived, damaged_rejected, renewals, locks_lost, lock_overruns: records.
     """
 
-    def __init__(self, samples: int = SAMPLES, window: float = WINDOW) -> None:
+    def __init__(self) -> None:
         self.clock: Callable[[], float] | None = None
         self.held_records: Callable[[], int] = _none_held
         self.problems: Callable[[], Sequence[str]] = tuple
         self.on_acknowledge_latency: Optional[Callable[[float], None]] = None  # noqa: UP045
         self.last_poll = NEVER
-        self.poll_intervals = SampledValues(samples, window)
-        self.poll_idle_ratios = SampledValues(samples, window)
+        self.poll_intervals = SampledValues()
+        self.poll_idle_ratios = SampledValues()
         self.last_heartbeat = NEVER
-        self.heartbeat_times = SampledValues(samples, window)
-        self.rebalances = SampledValues(samples, window)
+        self.heartbeat_times = SampledValues()
+        self.rebalances = SampledValues()
         self._assignment: frozenset[SharePartition] | None = None
-        self.fetch_sizes = SampledValues(samples, window)
-        self.fetch_records = SampledValues(samples, window)
-        self.fetch_latencies = SampledValues(samples, window)
-        self.throttle_times = SampledValues(samples, window)
-        self.acks_sent = SampledValues(samples, window)
-        self.acks_failed = SampledValues(samples, window)
+        self.fetch_sizes = SampledValues()
+        self.fetch_records = SampledValues()
+        self.fetch_latencies = SampledValues()
+        self.throttle_times = SampledValues()
+        self.acks_sent = SampledValues()
+        self.acks_failed = SampledValues()
         self.released_unprocessed = 0
         self.last_deliveries_unprocessed = 0
         self.archived = 0

@@ -1,8 +1,8 @@
-"""Metric families: names, sums, and JSON."""
+"""Metric families: names, sums, and reports of processes."""
 
-import json
 import math
 
+from sharecons.cli.run.report import Report, decode_report, encode_report
 from sharecons.histogram import Histogram
 from sharecons.metrics import METRICS
 from sharecons.metrics.catalog import values_of
@@ -10,8 +10,6 @@ from sharecons.metrics.families import (
     MetricFamily,
     add_up,
     consumer_families,
-    from_json,
-    to_json,
     with_labels,
     without_gauges,
 )
@@ -51,10 +49,10 @@ def test_ended_process_leaves_its_counts() -> None:
     assert ["done_total", "time"] == [family.name for family in left]
 
 
-def test_json_keeps_everything() -> None:
-    families = process({ORDERS: 1, REFUNDS: 2.5}, held=3)
+def test_report_of_a_process_keeps_everything() -> None:
+    report = Report(1, None, "starts", process({ORDERS: 1, REFUNDS: 2.5}, held=3))
 
-    assert families == from_json(json.loads(json.dumps(to_json(families))))
+    assert report == decode_report(encode_report(report))
 
 
 def test_labels_come_before_the_own_ones() -> None:

@@ -90,15 +90,6 @@ def test_value_after_a_long_pause_starts_a_window(values: SampledValues) -> None
     assert 6 / 32 == values.rate(START + 602)
 
 
-def test_samples_and_window_can_be_chosen() -> None:
-    values = SampledValues(samples=3, window=1.0)
-    values.add(6.0, START)
-
-    assert 6 / 2 == values.rate(START)
-    assert 6 / 2.5 == values.rate(START + 2.5)
-    assert 0.0 == values.rate(START + 3)
-
-
 def test_reading_changes_nothing(values: SampledValues) -> None:
     for second in (0, 10, 200):
         values.rate(START + second)

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from sharecons.metrics import METRICS, Metric, MetricName
+from sharecons.worker.machine.meters import OUTCOME_NAMES
 from sharecons.worker.metrics import WORKER_METRICS, WorkerMetricName
 from sharecons.worker.outcomes import DeadLetterCause
 from tests.prometheus.exported import exporter_families
@@ -108,7 +109,8 @@ def test_page_has_a_question_for_each_metric_of_a_worker() -> None:
     assert [] == [n for n in WORKER_METRICS if "?" not in found[n]["question"]]
 
 
-def test_every_cause_of_dead_letters_is_documented() -> None:
+def test_every_cause_of_dead_letters_and_every_outcome_is_documented() -> None:
     page = (DOCS / "metrics.md").read_text()
 
-    assert [] == [each for each in get_args(DeadLetterCause) if f"`{each}`" not in page]
+    values = (*get_args(DeadLetterCause), *OUTCOME_NAMES.values())
+    assert [] == [each for each in values if f"`{each}`" not in page]

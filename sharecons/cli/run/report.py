@@ -1,9 +1,10 @@
 """Reports of a process to its supervisor: its metrics, and why it is not ready."""
 
 import json
-from typing import NamedTuple
+from typing import Any, NamedTuple, cast
 
-from sharecons.metrics.families import MetricFamily, from_json, to_json
+from sharecons.histogram import Histogram
+from sharecons.metrics.families import MetricFamily
 
 __all__ = ["Report", "check_families", "decode_report", "encode_report"]
 
@@ -42,7 +43,8 @@ def check_families(
 
 def encode_report(report: Report) -> bytes:
     """Return a report as a line."""
-    fields = report._replace(families=to_json(report.families))
+    families = [[*f[:-1], [*f.values.items()]] for f in report.families]
+    fields = report._replace(families=families)  # type: ignore[arg-type]
     return json.dumps(fields, separators=(",", ":")).encode() + b"\n"
 
 
@@ -53,4 +55,18 @@ def decode_report(line: bytes) -> Report:
         ValueError: it is no whole report, because its process was killed meanwhile.
     """
     number, live, ready, families = json.loads(line)
-    return Report(number, live, ready, from_json(families))
+    return Report(number, live, ready, [_family(*each) for each in families])
+
+
+def _family(
+    name: str, kind: Any, text: str, labels: list[str], values: list[Any]
+) -> MetricFamily:
+    by_labels = {tuple(own): _value(value) for own, value in values}
+    return MetricFamily(name, kind, text, tuple(labels), by_labels)
+
+
+def _value(parsed: Any) -> float | Histogram:
+    if isinstance(parsed, list):
+        bounds, counts, total = parsed
+        return Histogram(tuple(bounds), tuple(counts), total)
+    return cast("float", parsed)
