@@ -104,6 +104,7 @@ class AckDispatcher:
     async def end(self) -> None:
         """Pass on the last results; log what was not logged yet."""
         self.dispatch()
+        # A limit that was raised must not make a line about archived records.
         await self._configs.confirm()
         self._archive_warnings.flush(at_end=True)
         self._failures.end_quiet(self._result_log.clock(), 0.0, CLOSED)

@@ -69,6 +69,7 @@ class ErrorReports:
 
     def on_heartbeat_rejected(self, error: Error, now: float) -> None:
         """Raise the error, unless metadata names the topics that cause it."""
+        # The coordinator rejects the whole heartbeat, and does not name the topic.
         self._errors.hold(error, now)
         self._metadata.mark_stale(now)
 
@@ -103,6 +104,7 @@ class ErrorReports:
         share_partition = result.share_partition
         if isinstance(result, FetchRecovered):
             self._errors.end_fetch_errors(share_partition)
+            # The pause of a topic is shared, so its other leaders can fetch as well.
             self._wake_leaders()
             return
         topic = self._metadata.topic_names.get(share_partition.topic_id, "?")

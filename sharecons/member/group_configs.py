@@ -105,6 +105,7 @@ class GroupConfigReader:
         """Read the configs; concurrent calls share a reading that begins after them."""
         called_at = anyio.current_time()
         async with self._lock:
+            # A reading that began before the call can have missed a change.
             if self._send is None or self._began_at > called_at:
                 return
             self._began_at = anyio.current_time()

@@ -87,6 +87,7 @@ class RecordTaker:
 
     async def _wait_for_records(self, deadline: float) -> bool:
         self._check()
+        # Handlers that never wait would stop heartbeats and renewals.
         if self._clock() >= self._pause_at:
             await checkpoint()
             self._continue()
@@ -112,6 +113,7 @@ class RecordTaker:
         self._buffer.raise_fatal_error()
 
     def _take_ready(self, max_records: int) -> list[Any]:
+        # An error waits for the next call: these records are delivered already.
         records = self._buffer.take(max_records)
         while len(records) < max_records and self._buffer.find_next(raises=False):
             records += self._buffer.take(max_records - len(records))

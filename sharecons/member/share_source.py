@@ -128,6 +128,7 @@ class ShareSource(ShareMember):
 
         As `ShareMember.drain`. Records of paused topics can be taken again.
         """
+        # Withheld records are renewed, so a drain would wait for them for ever.
         if self.paused:
             self.buffer.set_paused(frozenset())
             self._taker.on_ready()

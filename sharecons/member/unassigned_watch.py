@@ -81,7 +81,7 @@ class UnassignedWatch:
                 self._cause = await self._find_cause()
             except Error:
                 return  # an outage, which has lines of its own
-            topics = self._unassigned_topics()
+            topics = self._unassigned_topics()  # partitions can have arrived meanwhile
         if topics:
             reason, advice = self._cause
             self.problems.on_failure(

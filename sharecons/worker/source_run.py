@@ -41,6 +41,7 @@ class SourceRun:
         try:
             yield True
         except anyio.get_cancelled_exc_class():
+            # `close_soon` is shielded from this cancellation, and must not take long.
             source.shorten_close()
             raise
         finally:

@@ -141,6 +141,7 @@ class AckBatch:
         return parts[0], parts[1] if outside else None
 
     def urgency(self, now: float) -> int:
+        """Return 0 near the deadline, 1 before, 2 after it; lower ones go first."""
         left = self.deadline - now
         if left <= 0:
             return 2
@@ -163,6 +164,7 @@ class AckBatch:
         )
 
     def _parts(self, *parts: Sequence[Run]) -> "list[AckBatch]":
+        # Waiters count batches, of which one becomes several.
         for waiter in self.waiters:
             waiter.outstanding += len(parts) - 1
         return [self._part(runs) for runs in parts]

@@ -153,6 +153,8 @@ class Membership:
         if self.state in (State.OUT, State.REFUSED) or now < self._due:
             return None
         if self.coordinator is None:
+            # A fresh cluster creates its coordinator's topic at this request only:
+            # without it every heartbeat would get NOT_COORDINATOR (4.3.0).
             return FindCoordinator(group_id=self.group_id)
         self._has_contacted = True
         if self.state is State.LEAVING or self._evicting_previous:
@@ -278,6 +280,7 @@ class Membership:
         self._due = now + self._backoff.next_delay()
 
     def _retry(self, response: HeartbeatResponse, now: float) -> None:
+        # Which fields the coordinator has applied is not known: send all again.
         self._confirmed_topics = None
         self._due = now + max(self._backoff.next_delay(), response.throttle)
 
@@ -307,7 +310,7 @@ class Membership:
         self, request: Request, now: float, *, is_lasting: bool
     ) -> None:
         if isinstance(request, Heartbeat) and request.member_epoch != LEAVE_EPOCH:
-            self._due = now
+            self._due = now  # sent before the leave was requested
         elif is_lasting:
             self._on_left(now)
         else:
