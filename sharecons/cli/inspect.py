@@ -177,7 +177,7 @@ async def _inspect_once(
     options: argparse.Namespace,
     previous: "GroupInspection | None",
 ) -> "GroupInspection":
-    from sharecons.inspection import Source, inspect_group
+    from sharecons.inspection import StateSource, inspect_group
 
     topics, partitions = _parse_topics(options.topic or ())
     return await inspect_group(
@@ -185,7 +185,7 @@ async def _inspect_once(
         options.name,
         topics=topics,
         partitions=partitions or None,
-        source=Source(options.source),
+        source=StateSource(options.source),
         before=previous,
     )
 

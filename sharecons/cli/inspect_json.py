@@ -7,7 +7,7 @@ from sharecons.inspection import (
     GroupDeadLetters,
     GroupInspection,
     OffsetRange,
-    Oldest,
+    OldestRecord,
     PartitionInspection,
 )
 from sharecons.inspection.partition_rows import numbers_of
@@ -38,7 +38,7 @@ def _missing_topic_object(topic: str, group: GroupInspection) -> Row:
     }
 
 
-def _oldest_object(oldest: Oldest | None, at: float) -> dict[str, Json]:
+def _oldest_object(oldest: OldestRecord | None, at: float) -> dict[str, Json]:
     age = None if oldest is None else oldest.age(at)
     return {
         "oldest_offset": None if oldest is None else oldest.offset,

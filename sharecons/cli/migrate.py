@@ -102,9 +102,9 @@ async def _migrate(admin: "ShareGroupAdmin", options: argparse.Namespace) -> "Ex
     migration = await _plan(admin, options)
     results = None
     if options.execute and not migration.obstacles:
-        from sharecons.migration import carry_out
+        from sharecons.migration import execute
 
-        results = await carry_out(admin, migration)
+        results = await execute(admin, migration)
     report.write(migration, results, as_json=options.json)
     errors: list[BaseException] = [
         *migration.obstacles,

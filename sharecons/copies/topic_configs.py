@@ -20,8 +20,8 @@ __all__ = [
     "NO_LIMIT",
     "RETENTION",
     "RETENTION_BYTES",
+    "ConfigProblem",
     "CopyTopic",
-    "Finding",
     "SourceTopic",
     "alter_command",
     "find_problems",
@@ -116,7 +116,7 @@ class SourceTopic(NamedTuple):
         return self.number(MAX_BYTES)
 
 
-class Finding(NamedTuple):
+class ConfigProblem(NamedTuple):
     """A setting with which copies are lost.
 
     Attributes:
@@ -152,7 +152,7 @@ def find_problems(
     configs: Mapping[str, str],
     replicas: int,
     sources: Iterable[SourceTopic],
-) -> list[Finding]:
+) -> list[ConfigProblem]:
     """Return the settings of an existing topic with which copies are lost.
 
     Args:
@@ -162,7 +162,7 @@ def find_problems(
     """
     facts = _Facts(topic, configs, replicas, topic.sources_in(sources))
     found = (rule(facts) for rule in _RULES)
-    return [finding for finding in found if finding is not None]
+    return [problem for problem in found if problem is not None]
 
 
 def replicas_of(topic: Topic) -> int:
@@ -191,16 +191,20 @@ def with_headers(max_bytes: int) -> int:
     return min(max_bytes + HEADERS, INT32_MAX)
 
 
-def problems_text(topic: CopyTopic, findings: Sequence[Finding], servers: str) -> str:
+def problems_text(
+    topic: CopyTopic, problems: Sequence[ConfigProblem], servers: str
+) -> str:
     """Return the settings of a topic, and the command that corrects them."""
     return (
-        f"the {topic.role} {topic.name!r} has {'; and '.join(map(str, findings))}; "
-        f"run: {alter_command(topic, findings, servers)}"
+        f"the {topic.role} {topic.name!r} has {'; and '.join(map(str, problems))}; "
+        f"run: {alter_command(topic, problems, servers)}"
     )
 
 
-def alter_command(topic: CopyTopic, findings: Iterable[Finding], servers: str) -> str:
-    configs = ",".join(f"{each.config}={each.wanted}" for each in findings)
+def alter_command(
+    topic: CopyTopic, problems: Iterable[ConfigProblem], servers: str
+) -> str:
+    configs = ",".join(f"{each.config}={each.wanted}" for each in problems)
     return (
         f"kafka-configs.sh --bootstrap-server {servers} --alter --topic {topic.name} "
         f"--add-config {configs}"
@@ -210,15 +214,15 @@ def alter_command(topic: CopyTopic, findings: Iterable[Finding], servers: str) -
 # The rules.
 
 
-def _compaction(facts: _Facts) -> Finding | None:
+def _compaction(facts: _Facts) -> ConfigProblem | None:
     value = facts.configs.get(CLEANUP, "")
     if "compact" not in value:
         return None
     why = "which removes copies whose keys are equal, and takes none without a key"
-    return Finding(CLEANUP, value, "delete", why)
+    return ConfigProblem(CLEANUP, value, "delete", why)
 
 
-def _retention(facts: _Facts) -> Finding | None:
+def _retention(facts: _Facts) -> ConfigProblem | None:
     value = facts.number(RETENTION)
     if value is None or value == NO_LIMIT:
         return None
@@ -226,18 +230,18 @@ def _retention(facts: _Facts) -> Finding | None:
     wanted = str(retention_of(facts.topic, facts.sources) or needed)
     if value < needed:
         why = f"which removes copies before they are tried: they need {needed}"
-        return Finding(RETENTION, str(value), wanted, why)
+        return ConfigProblem(RETENTION, str(value), wanted, why)
     for source in facts.sources:
         kept = source.number(RETENTION)
         if kept is not None and (kept == NO_LIMIT or value < kept):
             why = f"less than the {kept} of {source.name!r}"
             if kept == NO_LIMIT:
                 why = f"but {source.name!r} has no limit"
-            return Finding(RETENTION, str(value), wanted, why, is_certain=False)
+            return ConfigProblem(RETENTION, str(value), wanted, why, is_certain=False)
     return None
 
 
-def _retention_bytes(facts: _Facts) -> Finding | None:
+def _retention_bytes(facts: _Facts) -> ConfigProblem | None:
     value = facts.number(RETENTION_BYTES)
     if value is None or value == NO_LIMIT or not facts.topic.is_retry:
         return None
@@ -246,10 +250,10 @@ def _retention_bytes(facts: _Facts) -> Finding | None:
         each is not None and (each == NO_LIMIT or value < each) for each in kept
     )
     why = "which can remove copies before they are tried"
-    return Finding(RETENTION_BYTES, str(value), str(NO_LIMIT), why, is_certain)
+    return ConfigProblem(RETENTION_BYTES, str(value), str(NO_LIMIT), why, is_certain)
 
 
-def _size(facts: _Facts) -> Finding | None:
+def _size(facts: _Facts) -> ConfigProblem | None:
     value = facts.number(MAX_BYTES)
     for source in facts.sources:
         largest = source.max_bytes
@@ -258,11 +262,11 @@ def _size(facts: _Facts) -> Finding | None:
                 f"less than the {largest} of {source.name!r}, so that it does not take "
                 "copies of its largest records"
             )
-            return Finding(MAX_BYTES, str(value), str(with_headers(largest)), why)
+            return ConfigProblem(MAX_BYTES, str(value), str(with_headers(largest)), why)
     return None
 
 
-def _replicas(facts: _Facts) -> Finding | None:
+def _replicas(facts: _Facts) -> ConfigProblem | None:
     value = facts.number(MIN_REPLICAS)
     if value is None or not 0 < facts.replicas < value:
         return None
@@ -270,20 +274,22 @@ def _replicas(facts: _Facts) -> Finding | None:
         f"more than its {facts.replicas} replicas, so that no copy is ever confirmed "
         "(or give it more replicas)"
     )
-    return Finding(MIN_REPLICAS, str(value), str(facts.replicas), why)
+    return ConfigProblem(MIN_REPLICAS, str(value), str(facts.replicas), why)
 
 
-def _timestamps(facts: _Facts, config: str) -> Finding | None:
+def _timestamps(facts: _Facts, config: str) -> ConfigProblem | None:
     value = facts.number(config)
     is_set_by_broker = facts.configs.get(TIMESTAMP_TYPE) == "LogAppendTime"
     if value is None or is_set_by_broker or value >= 1000 * MARGIN:
         return None
     why = "which refuses copies if clocks differ, or writes take longer"
     is_certain = config == TIMESTAMP_BEFORE and value < MIN_WRITE
-    return Finding(config, str(value), TIMESTAMP_DEFAULTS[config], why, is_certain)
+    return ConfigProblem(
+        config, str(value), TIMESTAMP_DEFAULTS[config], why, is_certain
+    )
 
 
-_RULES: Final[Sequence[Callable[[_Facts], Finding | None]]] = (
+_RULES: Final[Sequence[Callable[[_Facts], ConfigProblem | None]]] = (
     _compaction,
     _retention,
     _retention_bytes,

@@ -13,7 +13,7 @@ from typing import Final
 from sharecons.dead_letters.models import DeadLetterRecord
 from sharecons.errors import ConfigurationError
 
-__all__ = ["FIELDS", "Condition", "LetterFilter", "parse_filter", "parse_time"]
+__all__ = ["FIELDS", "FieldCondition", "LetterFilter", "parse_filter", "parse_time"]
 
 FIELDS: Final = (
     "origin-topic",
@@ -29,7 +29,7 @@ TIMES: Final = ("since", "until")
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class FieldCondition:
     """One filter; `time` is the value of since and until, in ms since the epoch."""
 
     field: str
@@ -45,7 +45,7 @@ class Condition:
 class LetterFilter:
     """Some filters; none accept each dead letter."""
 
-    conditions: tuple[Condition, ...] = ()
+    conditions: tuple[FieldCondition, ...] = ()
 
     def matches(self, letter: DeadLetterRecord) -> bool:
         """Return whether a dead letter passes."""
@@ -85,7 +85,7 @@ def parse_time(name: str, text: str) -> int:
     return round(aware.timestamp() * 1000)
 
 
-def _parse(text: str) -> Condition:
+def _parse(text: str) -> FieldCondition:
     at = min((text.find(each) for each in "=~" if each in text), default=-1)
     name, operator, value = text[:at], text[at : at + 1], text[at + 1 :]
     if at < 1 or name not in FIELDS or not value:
@@ -96,11 +96,11 @@ def _parse(text: str) -> Condition:
     if name in TIMES:
         if operator != "=":
             raise ConfigurationError(f"filter {text!r}: {name} needs =")
-        return Condition(name, operator, value, parse_time(name, value))
-    return Condition(name, operator, value)
+        return FieldCondition(name, operator, value, parse_time(name, value))
+    return FieldCondition(name, operator, value)
 
 
-def _matches(condition: Condition, letter: DeadLetterRecord) -> bool:
+def _matches(condition: FieldCondition, letter: DeadLetterRecord) -> bool:
     if condition.field == "since":
         return letter.timestamp >= condition.time
     if condition.field == "until":

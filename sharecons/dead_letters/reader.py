@@ -24,7 +24,7 @@ from sharecons.dead_letters.models import (
 )
 from sharecons.dead_letters.offset_ranges import OffsetRanges
 from sharecons.dead_letters.origins import Origins
-from sharecons.dead_letters.sources import Position, Source, fetch_sources
+from sharecons.dead_letters.sources import Position, SourceResult, fetch_sources
 from sharecons.errors import (
     BrokerError,
     ConfigurationError,
@@ -185,7 +185,7 @@ async def dead_letters_of(
         fetch: read the source records of brokers' dead letters.
     """
     origins = [read_origin(record.headers) for record in records]
-    sources: Mapping[Position, Source] = {}
+    sources: Mapping[Position, SourceResult] = {}
     if fetch:
         sources = await fetch_sources(
             admin,
@@ -288,7 +288,7 @@ def _position(origin: Origin) -> Position:
 
 
 def _dead_letter(
-    record: Record, origin: Origin | None, sources: Mapping[Position, Source]
+    record: Record, origin: Origin | None, sources: Mapping[Position, SourceResult]
 ) -> DeadLetterRecord:
     status, reason, error = SourceStatus.COPIED, None, None
     content = record

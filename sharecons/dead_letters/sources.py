@@ -18,7 +18,7 @@ from sharecons.protocol.backoff import Backoff
 from sharecons.protocol.codes import Code
 from sharecons.protocol.log_reader.log_slice import LogSlice
 
-__all__ = ["Position", "Source", "fetch_sources"]
+__all__ = ["Position", "SourceResult", "fetch_sources"]
 
 FIRST_MAX_BYTES: Final = 64 << 10
 MAX_BYTES: Final = 16 << 20
@@ -27,7 +27,7 @@ TRIES_BEYOND_END: Final = 3
 """Responses, as a new leader might not know the end of its log at first."""
 
 Position: TypeAlias = tuple[TopicPartition, int]
-Source: TypeAlias = "Record | str | Error"
+SourceResult: TypeAlias = "Record | str | Error"
 """A record; or why it is gone; or why it could not be read."""
 
 UNKNOWN: Final = (
@@ -39,12 +39,12 @@ UNKNOWN: Final = (
 
 async def fetch_sources(
     admin: ShareGroupAdmin, wanted: Iterable[Position]
-) -> Mapping[Position, Source]:
+) -> Mapping[Position, SourceResult]:
     """Read records by their positions; several of a partition with few requests."""
     pending: dict[TopicPartition, list[int]] = {}
     for key, offset in sorted(set(wanted)):
         pending.setdefault(key, []).append(offset)
-    found: dict[Position, Source] = {}
+    found: dict[Position, SourceResult] = {}
     max_bytes, tries, backoff = FIRST_MAX_BYTES, 0, Backoff()
     while pending:
         starts = {key: offsets[0] for key, offsets in pending.items()}
@@ -84,7 +84,7 @@ def _sources(
     offsets: Sequence[int],
     one: Result[LogSlice],
     log_start: LogOffset | None,
-) -> dict[Position, Source]:
+) -> dict[Position, SourceResult]:
     """Return the sources that a response settles."""
     if one.error is None:
         log_slice = one.value
@@ -112,7 +112,7 @@ def _beyond_end(
     offsets: Sequence[int],
     one: Result[LogSlice],
     log_start: LogOffset | None,
-) -> dict[Position, Source]:
+) -> dict[Position, SourceResult]:
     """Return the sources whose offsets the log does not have yet."""
     reason = "the log ends before its offset"
     if one.error is None:
@@ -124,7 +124,8 @@ def _beyond_end(
 
 
 def _without(
-    pending: Mapping[TopicPartition, Sequence[int]], found: Mapping[Position, Source]
+    pending: Mapping[TopicPartition, Sequence[int]],
+    found: Mapping[Position, SourceResult],
 ) -> dict[TopicPartition, list[int]]:
     left = {
         key: [offset for offset in offsets if (key, offset) not in found]
@@ -135,7 +136,7 @@ def _without(
 
 def _timed_out(
     pending: Mapping[TopicPartition, Sequence[int]],
-) -> dict[Position, Source]:
+) -> dict[Position, SourceResult]:
     return {
         (key, offset): RequestTimedOutError(
             f"{key.topic}-{key.partition}: the broker returned nothing from offset "

@@ -12,7 +12,7 @@ from sharecons.inspection.diagnosis.offset_states import (
     UNSETTLED,
     OffsetRange,
     OffsetStatus,
-    Oldest,
+    OldestRecord,
     window_of,
 )
 from sharecons.spark.backlog import LedgerBacklog
@@ -65,7 +65,7 @@ class ExportedPartition:
     end_offset: int | None = None
     lag: int | None = None
     ranges: tuple[OffsetRange, ...] | None = None
-    oldest: Oldest | None = None
+    oldest: OldestRecord | None = None
     window_limit: int | None = None
     stalled: Mapping[str, bool] = field(default_factory=dict)
 

@@ -26,12 +26,12 @@ from sharecons.inspection.diagnosis.group_facts import GroupFacts
 from sharecons.inspection.diagnosis.offset_states import (
     OffsetRange,
     OffsetStatus,
-    Oldest,
+    OldestRecord,
     PartitionInspection,
 )
 from sharecons.inspection.inspect import GroupInspection, inspect_group
 from sharecons.inspection.oldest import FoundRecords, find_records
-from sharecons.inspection.states import Source
+from sharecons.inspection.states import StateSource
 
 __all__ = [
     "DeadLetterSettings",
@@ -42,11 +42,11 @@ __all__ = [
     "GroupInspection",
     "OffsetRange",
     "OffsetStatus",
-    "Oldest",
+    "OldestRecord",
     "PartitionInspection",
     "Reason",
     "Severity",
-    "Source",
+    "StateSource",
     "find_records",
     "inspect_group",
 ]

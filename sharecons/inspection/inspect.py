@@ -40,7 +40,7 @@ from sharecons.inspection.gather import gather, log_bounds
 from sharecons.inspection.missing_topics import find_missing_topics, subscribers_of
 from sharecons.inspection.oldest import find_records
 from sharecons.inspection.states import (
-    Source,
+    StateSource,
     StoredState,
     read_states,
     read_times_of_last_write,
@@ -75,7 +75,7 @@ class GroupInspection:
 
     group: ShareGroup
     facts: GroupFacts
-    source: Source
+    source: StateSource
     at: float
     partitions: Results[TopicPartition, PartitionInspection]
     findings: Mapping[TopicPartition, tuple[Finding, ...]]
@@ -91,7 +91,7 @@ async def inspect_group(
     *,
     partitions: Iterable[TopicPartition] | None = None,
     topics: Iterable[str] = (),
-    source: Source = Source.AUTO,
+    source: StateSource = StateSource.AUTO,
     before: GroupInspection | None = None,
 ) -> GroupInspection:
     """Inspect a share group, without side effects on it.
@@ -164,7 +164,11 @@ async def inspect_group(
         )
 
     seen = Results({key: inside(key) for key in wanted})
-    if source is Source.AUTO and used is Source.COORDINATOR and before is None:
+    if (
+        source is StateSource.AUTO
+        and used is StateSource.COORDINATOR
+        and before is None
+    ):
         seen = await _with_times(admin, group_id, seen, facts, at)
     since = {
         key: _unchanged_since(key, each, at, before) for key, each in seen.found.items()
@@ -264,8 +268,10 @@ async def _states_and_ends(
     admin: ShareGroupAdmin,
     group_id: str,
     keys: tuple[TopicPartition, ...],
-    source: Source,
-) -> tuple[Results[TopicPartition, StoredState], dict[TopicPartition, Ends], Source]:
+    source: StateSource,
+) -> tuple[
+    Results[TopicPartition, StoredState], dict[TopicPartition, Ends], StateSource
+]:
     read, logs = await gather(
         read_states(admin, group_id, keys, source), log_bounds(admin, keys)
     )

@@ -14,7 +14,7 @@ from sharecons.inspection.diagnosis.offset_states import (
     UNSETTLED,
     OffsetRange,
     OffsetStatus,
-    Oldest,
+    OldestRecord,
 )
 from sharecons.protocol.log_reader.log_slice import LogSlice
 
@@ -38,7 +38,7 @@ class FoundRecords(NamedTuple):
         without_record: first and last of the unsettled offsets without a record.
     """
 
-    oldest: Oldest | None
+    oldest: OldestRecord | None
     next_offset: int
     without_record: tuple[tuple[int, int], ...]
 
@@ -57,7 +57,7 @@ class _Search:
         self.committed = committed
         self.offset = wanted[0].first_offset
         self._wanted = wanted
-        self._oldest: Oldest | None = None
+        self._oldest: OldestRecord | None = None
         self._present: list[int] = []
         self._is_damaged = False
         gaps = [each.last_offset for each in wanted if _is_gap(each)]
@@ -69,7 +69,7 @@ class _Search:
             if self._is_wanted(record.offset):
                 self._present.append(record.offset)
                 if self._oldest is None:
-                    self._oldest = Oldest(
+                    self._oldest = OldestRecord(
                         offset=record.offset, timestamp=record.timestamp
                     )
         self._is_damaged = self._is_damaged or bool(log_slice.damaged)

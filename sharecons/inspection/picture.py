@@ -33,7 +33,7 @@ from sharecons.inspection.offset_bars import (
 )
 from sharecons.inspection.partition_rows import statuses_of
 from sharecons.inspection.partition_table import draw_partitions, draw_ranges
-from sharecons.inspection.states import Source
+from sharecons.inspection.states import StateSource
 
 __all__ = ["GroupPicture", "heading_of", "remarks_of"]
 
@@ -47,8 +47,8 @@ MAX_ALIKE: Final = 3
 """Partitions of a topic whose findings for the same reason are all shown."""
 
 _SOURCES: Final = {
-    Source.COORDINATOR: "share coordinator",
-    Source.RECORDS: "__share_group_state",
+    StateSource.COORDINATOR: "share coordinator",
+    StateSource.RECORDS: "__share_group_state",
 }
 
 _SEVERITY_STYLES: Final = {

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     # Loaded only if states are read from records.
     from sharecons.admin.state_replay import RecordedState
 
-__all__ = ["Source", "StoredState", "read_states", "read_times_of_last_write"]
+__all__ = ["StateSource", "StoredState", "read_states", "read_times_of_last_write"]
 
 MAX_SECONDS: Final = 5.0
 """Seconds for reading when states were written last; it is left out afterwards."""
 
 
-class Source(enum.Enum):
+class StateSource(enum.Enum):
     """The source of states."""
 
     AUTO = "auto"
@@ -46,25 +46,25 @@ async def read_states(
     admin: ShareGroupAdmin,
     group_id: str,
     keys: tuple[TopicPartition, ...],
-    source: Source,
-) -> tuple[Results[TopicPartition, StoredState], Source]:
+    source: StateSource,
+) -> tuple[Results[TopicPartition, StoredState], StateSource]:
     """Return the states, and where they were read; never `AUTO`.
 
     Raises:
         AuthorizationError: both sources are forbidden.
         Others as the methods of `ShareGroupAdmin`.
     """
-    if source is Source.RECORDS:
+    if source is StateSource.RECORDS:
         return await _states_from_records(admin, group_id, keys), source
     read = await admin.read_state(group_id, keys)
     rejected = [e for e in read.errors.values() if isinstance(e, AuthorizationError)]
-    if source is Source.AUTO and rejected:
+    if source is StateSource.AUTO and rejected:
         recorded = await _states_from_records(admin, group_id, keys)
         for error in recorded.errors.values():
             if isinstance(error, AuthorizationError):
                 raise _forbidden_error(group_id, rejected[0], error) from error
-        return recorded, Source.RECORDS
-    return read.map(lambda state: StoredState(state=state)), Source.COORDINATOR
+        return recorded, StateSource.RECORDS
+    return read.map(lambda state: StoredState(state=state)), StateSource.COORDINATOR
 
 
 async def _states_from_records(

@@ -3,7 +3,7 @@
     async with ShareGroupAdmin("localhost:9092") as admin:
         planned = await migration.plan(admin, "orders", "orders-shared")
         print(planned.twice, planned.missed)
-        results = await migration.carry_out(admin, planned)
+        results = await migration.execute(admin, planned)
 
 A plan changes nothing. It contains, for each partition, the new position of the target,
 and how many offsets are then delivered twice or never; see `Move`.
@@ -12,7 +12,7 @@ Read `models`, `offset_migration` (the new position of a partition; no I/O), `pl
 `groups`, `positions`, `execute`.
 """
 
-from sharecons.migration.execute import carry_out
+from sharecons.migration.execute import execute
 from sharecons.migration.models import (
     Direction,
     LogBounds,
@@ -28,6 +28,6 @@ __all__ = [
     "Migration",
     "MissingPolicy",
     "Move",
-    "carry_out",
+    "execute",
     "plan",
 ]

@@ -9,12 +9,12 @@ from sharecons.migration.models import Direction, Migration
 from sharecons.migration.offset_migration import changed_since
 from sharecons.migration.plan import POSITIONS, plan
 
-__all__ = ["carry_out"]
+__all__ = ["execute"]
 
 Moved = Results[TopicPartition, int]
 
 
-async def carry_out(admin: ShareGroupAdmin, planned: Migration) -> Moved:
+async def execute(admin: ShareGroupAdmin, planned: Migration) -> Moved:
     """Execute a plan, and return the target's new offsets.
 
     Reads the positions of both groups again. Partitions whose positions changed since

@@ -17,7 +17,7 @@ __all__ = ["METADATA", "ReportedErrors", "fetch_error", "topic_error"]
 METADATA: Final = None
 """The source of an error that does not belong to one partition."""
 
-Source = SharePartition | None
+ErrorSource = SharePartition | None
 
 
 @final
@@ -25,10 +25,10 @@ class ReportedErrors:
     """The current errors by topic and code, each with its sources."""
 
     def __init__(self) -> None:
-        self._sources: dict[tuple[str, int], set[Source]] = {}
+        self._sources: dict[tuple[str, int], set[ErrorSource]] = {}
         self._held: tuple[Error, float] | None = None
 
-    def begin(self, topic: str, code: int, source: Source) -> bool:
+    def begin(self, topic: str, code: int, source: ErrorSource) -> bool:
         """Add an error; return whether it must be raised."""
         # A group has one authorization, for all of its topics.
         where = "" if code == Code.GROUP_AUTHORIZATION_FAILED else topic
@@ -37,7 +37,7 @@ class ReportedErrors:
         sources.add(source)
         return is_new
 
-    def is_known(self, code: int, source: Source) -> bool:
+    def is_known(self, code: int, source: ErrorSource) -> bool:
         """Return whether this source has already reported the code."""
         return any(
             source in sources
@@ -85,7 +85,7 @@ class ReportedErrors:
             for (_, code), sources in self._sources.items()
         )
 
-    def _keep(self, keeps: Callable[[str, Source], bool]) -> None:
+    def _keep(self, keeps: Callable[[str, ErrorSource], bool]) -> None:
         for (topic, code), sources in list(self._sources.items()):
             sources.difference_update([s for s in sources if not keeps(topic, s)])
             if not sources:

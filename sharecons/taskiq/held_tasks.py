@@ -16,7 +16,7 @@ import math
 from collections import deque
 from typing import Any, Final, NamedTuple, final
 
-__all__ = ["MAX_DELAYED", "HeldTask", "HeldTasks", "LeaseSettings", "ReceiverCapacity"]
+__all__ = ["MAX_DELAYED", "HeldTask", "HeldTasks", "ReceiverCapacity", "TaskLease"]
 
 MAX_DELAYED: Final = 1000
 """The number of delayed tasks above which no more records are taken: half of the
@@ -32,7 +32,7 @@ class TaskState(enum.Enum):
     DONE = enum.auto()
 
 
-class LeaseSettings(NamedTuple):
+class TaskLease(NamedTuple):
     """How long a task is held, in seconds."""
 
     max_lock_time: float
@@ -50,7 +50,7 @@ class HeldTask:
     __slots__ = ("lease_end", "record", "settings", "state")
 
     def __init__(
-        self, record: Any, settings: LeaseSettings, lease_end: float = math.inf
+        self, record: Any, settings: TaskLease, lease_end: float = math.inf
     ) -> None:
         self.record = record
         self.settings = settings

@@ -39,8 +39,8 @@ from sharecons.protocol.acknowledge.renewals import RenewalSchedule
 from sharecons.taskiq.held_tasks import (
     HeldTask,
     HeldTasks,
-    LeaseSettings,
     ReceiverCapacity,
+    TaskLease,
 )
 from sharecons.taskiq.messages import delay_left
 
@@ -68,7 +68,7 @@ class TaskSource:
         max_delay: float,
     ) -> None:
         self._max_delay = max_delay
-        self._lease = LeaseSettings(max_lock_time)
+        self._lease = TaskLease(max_lock_time)
         self._min_fetch = settings.fetch.max_records
         self._tasks = HeldTasks()
         self._capacity = ReceiverCapacity()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.admin.models import ConsumerGroup, ConsumerMember
+from sharecons.protocol.admin.models import ConsumerGroup, ConsumerGroupMember
 from sharecons.protocol.admin.requests import DescribeConsumerGroups, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import operations, schema
@@ -42,8 +42,8 @@ def _group(group: Any) -> ConsumerGroup:
     )
 
 
-def _member(member: Any) -> ConsumerMember:
-    return ConsumerMember(
+def _member(member: Any) -> ConsumerGroupMember:
+    return ConsumerGroupMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
         client_id=member.client_id,

@@ -7,7 +7,7 @@ state "Dead" without an error.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sharecons.protocol.admin.models import ConsumerGroup, ConsumerMember
+from sharecons.protocol.admin.models import ConsumerGroup, ConsumerGroupMember
 from sharecons.protocol.admin.requests import DescribeClassicGroups, Reply
 from sharecons.protocol.codes import Code
 from sharecons.wire import consumer_protocol
@@ -59,10 +59,10 @@ def _group(group: Any) -> ConsumerGroup:
     )
 
 
-def _member(member: Any, consumers: bool) -> ConsumerMember:
+def _member(member: Any, consumers: bool) -> ConsumerGroupMember:
     metadata = member.member_metadata if consumers else b""
     assignment = member.member_assignment if consumers else b""
-    return ConsumerMember(
+    return ConsumerGroupMember(
         member_id=member.member_id,
         instance_id=member.group_instance_id,
         client_id=member.client_id,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharecons._record import TopicPartition
-from sharecons.protocol.admin.models import ShareGroup, ShareMember
+from sharecons.protocol.admin.models import ShareGroup, ShareGroupMember
 from sharecons.protocol.admin.requests import DescribeShareGroups, Reply
 from sharecons.wire.codec.api import Api, Frame, read_entity, write_entity
 from sharecons.wire.codec.schema_loader import operations, schema
@@ -43,8 +43,8 @@ def _group(group: Any) -> ShareGroup:
     )
 
 
-def _member(member: Any) -> ShareMember:
-    return ShareMember(
+def _member(member: Any) -> ShareGroupMember:
+    return ShareGroupMember(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
         client_id=member.client_id,

@@ -14,8 +14,8 @@ from sharecons.copies.topic_configs import (
     NO_LIMIT,
     RETENTION,
     RETENTION_BYTES,
+    ConfigProblem,
     CopyTopic,
-    Finding,
     SourceTopic,
     problems_text,
     retention_of,
@@ -113,12 +113,12 @@ def missing_error(topics: Sequence[tuple[CopyTopic, str]]) -> BrokerError:
 
 
 def problem_error(
-    problems: Mapping[CopyTopic, Sequence[Finding]], servers: str
+    problems: Mapping[CopyTopic, Sequence[ConfigProblem]], servers: str
 ) -> ConfigurationError | None:
     """Return the error for topics that lose copies for certain, or None."""
     texts = []
-    for topic, findings in problems.items():
-        certain = [each for each in findings if each.is_certain]
+    for topic, found in problems.items():
+        certain = [each for each in found if each.is_certain]
         if certain:
             texts.append(problems_text(topic, certain, servers))
     return ConfigurationError("; ".join(texts)) if texts else None

@@ -13,8 +13,8 @@ import anyio
 
 from sharecons.copies.topic_configs import (
     CONFIGS,
+    ConfigProblem,
     CopyTopic,
-    Finding,
     SourceTopic,
     alter_command,
     find_problems,
@@ -230,8 +230,8 @@ class StartChecks:
         error = problem_error(problems, self._servers)
         if error is not None:
             raise error
-        for topic, findings in problems.items():
-            self._warn(topic, findings)
+        for topic, found in problems.items():
+            self._warn(topic, found)
         if self._unreadable:
             self._log.warning(
                 "configs not checked: copies of records can be lost, or new topics "
@@ -240,13 +240,13 @@ class StartChecks:
                 reason=next(iter(self._unreadable.values())),
             )
 
-    def _warn(self, topic: CopyTopic, findings: Sequence[Finding]) -> None:
-        for finding in findings:
+    def _warn(self, topic: CopyTopic, problems: Sequence[ConfigProblem]) -> None:
+        for problem in problems:
             self._log.warning(
                 "copies can be lost or refused, because of a setting of their topic",
                 topic=topic.name,
-                problem=str(finding),
-                command=alter_command(topic, [finding], self._servers),
+                problem=str(problem),
+                command=alter_command(topic, [problem], self._servers),
             )
 
     def _creation(

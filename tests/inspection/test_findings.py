@@ -13,7 +13,7 @@ from sharecons.inspection.diagnosis.findings import (
 from sharecons.inspection.diagnosis.formats import format_duration
 from sharecons.inspection.diagnosis.group_facts import GroupFacts
 from sharecons.inspection.diagnosis.offset_states import (
-    Oldest,
+    OldestRecord,
     PartitionInspection,
     offset_ranges_of,
 )
@@ -47,7 +47,7 @@ def inspection(start, *batches, end, members=("ann",), age=None, log_start=0):
     ranges = offset_ranges_of(state, log_start, end)
     oldest = None
     if age is not None:
-        oldest = Oldest(offset=start, timestamp=round((NOW - age) * 1000))
+        oldest = OldestRecord(offset=start, timestamp=round((NOW - age) * 1000))
     return PartitionInspection(
         start_offset=start,
         log_start_offset=log_start,
@@ -240,7 +240,7 @@ def test_durations_have_at_most_two_units(seconds, text):
 
 def test_record_without_timestamp_is_of_unknown_age():
     partition = inspection(100, (101, 2099, ACKNOWLEDGED, 1), end=9000)
-    untimed = replace(partition, oldest=Oldest(offset=100, timestamp=-1))
+    untimed = replace(partition, oldest=OldestRecord(offset=100, timestamp=-1))
     (finding,) = found(untimed)
 
     assert "wait for offset 100, of unknown age; nothing after" in finding.text
@@ -258,7 +258,7 @@ def settled_nothing(first, end, *, age=None, members=("ann",)):
     state = SharePartitionState(start_offset=None, state_epoch=1, batches=())
     oldest = None
     if age is not None:
-        oldest = Oldest(offset=first, timestamp=round((NOW - age) * 1000))
+        oldest = OldestRecord(offset=first, timestamp=round((NOW - age) * 1000))
     return PartitionInspection(
         start_offset=None,
         log_start_offset=0,

@@ -11,7 +11,7 @@ from sharecons.inspection import (
     OffsetStatus,
     Reason,
     Severity,
-    Source,
+    StateSource,
     inspect_group,
 )
 from sharecons.inspection.diagnosis.offset_states import UNSETTLED
@@ -45,11 +45,11 @@ def only(inspection):
     return inside, findings
 
 
-@pytest.mark.parametrize("source", [Source.COORDINATOR, Source.RECORDS])
+@pytest.mark.parametrize("source", [StateSource.COORDINATOR, StateSource.RECORDS])
 async def test_inspection_matches_what_the_consumer_acknowledged(
     kafka, admin, source, request
 ):
-    if source is Source.RECORDS and "embedded" in request.node.callspec.id:
+    if source is StateSource.RECORDS and "embedded" in request.node.callspec.id:
         pytest.skip("the embedded broker keeps states, but no records of them")
     queue = Queue(kafka.admin)
     queue.produce([b"x"] * 100)

@@ -22,9 +22,9 @@ from sharecons.inspection import (
     GroupFacts,
     GroupInspection,
     OffsetStatus,
-    Oldest,
+    OldestRecord,
     PartitionInspection,
-    Source,
+    StateSource,
 )
 from sharecons.inspection.diagnosis.findings import findings_of
 from sharecons.inspection.diagnosis.offset_states import OffsetRange, offset_ranges_of
@@ -56,7 +56,7 @@ def inside(start, *batches, end):
         log_start_offset=0,
         end_offset=end,
         ranges=offset_ranges_of(state, 0, end),
-        oldest=Oldest(offset=start or 0, timestamp=round((NOW - 90) * 1000)),
+        oldest=OldestRecord(offset=start or 0, timestamp=round((NOW - 90) * 1000)),
         members=("ann",),
     )
 
@@ -77,7 +77,7 @@ def group(*insides, topic="orders", errors=(), facts=FACTS):
             members=(),
         ),
         facts=facts,
-        source=Source.COORDINATOR,
+        source=StateSource.COORDINATOR,
         at=NOW,
         partitions=Results(outcomes),
         findings={key: findings_of(e, facts, now=NOW) for key, e in contents.items()},

@@ -6,7 +6,7 @@ from sharecons import ShareConsumer
 from sharecons._record import TopicPartition
 from sharecons.admin import ShareGroupAdmin
 from sharecons.errors import AuthorizationError
-from sharecons.inspection import OffsetStatus, Source, inspect_group
+from sharecons.inspection import OffsetStatus, StateSource, inspect_group
 from sharecons.testing import EmbeddedBroker
 from tests.scenarios.queue import take
 
@@ -60,7 +60,7 @@ async def test_without_cluster_action_the_records_are_read(broker, admin):
     forbid(broker, CLUSTER_ACTION)
     inspection = await inspect_group(admin, "billing")
 
-    assert inspection.source is Source.RECORDS
+    assert inspection.source is StateSource.RECORDS
     inside = inspection.partitions[TopicPartition("orders", 0)].value
     assert [
         (0, 0, OffsetStatus.OPEN, 1),
@@ -85,7 +85,7 @@ async def test_without_either_permission_the_error_names_both(broker, admin):
 async def test_source_coordinator_reads_no_records(broker, admin):
     await a_group(broker, admin)
     forbid(broker, CLUSTER_ACTION)
-    inspection = await inspect_group(admin, "billing", source=Source.COORDINATOR)
+    inspection = await inspect_group(admin, "billing", source=StateSource.COORDINATOR)
 
     (error,) = inspection.partitions.errors.values()
     assert isinstance(error, AuthorizationError)

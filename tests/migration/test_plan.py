@@ -19,7 +19,7 @@ from sharecons.errors import (
     ConfigurationError,
     OutdatedPlanError,
 )
-from sharecons.migration import Direction, MissingPolicy, carry_out, plan
+from sharecons.migration import Direction, MissingPolicy, execute, plan
 from tests.kafka_plugin import BROKERS, EmbeddedCluster
 
 pytestmark = pytest.mark.anyio
@@ -108,7 +108,7 @@ class TestThereAndBack:
         await commit(admin, old, offsets_of(topic, 40, 100))
         planned = await plan(admin, old, new)
         nothing_yet = await admin.list_groups()
-        results = await carry_out(admin, planned)
+        results = await execute(admin, planned)
 
         assert Direction.TO_SHARE_GROUP is planned.direction
         assert offsets_of(topic, 40, 100) == planned.offsets == results.found
@@ -119,7 +119,7 @@ class TestThereAndBack:
     async def test_start_offsets_become_committed_offsets(self, admin, topic, old, new):
         await start(admin, new, offsets_of(topic, 40, 100))
         planned = await plan(admin, new, old)
-        (await carry_out(admin, planned)).check()
+        (await execute(admin, planned)).check()
 
         assert Direction.TO_CONSUMER_GROUP is planned.direction
         assert (0, None) == (planned.twice, planned.moves[topic, 2].offset)
@@ -128,17 +128,17 @@ class TestThereAndBack:
     async def test_second_migration_has_nothing_to_move(self, admin, topic, old, new):
         await commit(admin, old, offsets_of(topic, 40, 100))
         first = await plan(admin, old, new)
-        (await carry_out(admin, first)).check()
+        (await execute(admin, first)).check()
 
         assert {} == (await plan(admin, old, new)).offsets
         # Carrying out the same plan again changes nothing.
-        assert offsets_of(topic, 40, 100) == (await carry_out(admin, first)).found
+        assert offsets_of(topic, 40, 100) == (await execute(admin, first)).found
 
     async def test_only_named_partitions_are_moved(self, admin, topic, old, new):
         await commit(admin, old, offsets_of(topic, 40, 100))
         one = TopicPartition(topic, 1)
         planned = await plan(admin, old, new, topics=[one])
-        (await carry_out(admin, planned)).check()
+        (await execute(admin, planned)).check()
 
         assert {one: 100} == await started(admin, new)
 
@@ -167,10 +167,10 @@ class TestThereAndBack:
             pytest.skip("the embedded broker has no groups of KIP-848")
         await to_thread.run_sync(read_as_new_consumer, kafka, topic, old, 150)
         there = await plan(admin, old, new)
-        (await carry_out(admin, there)).check()
+        (await execute(admin, there)).check()
         one = TopicPartition(topic, 0)
         await start(admin, new, {one: 77})
-        (await carry_out(admin, await plan(admin, new, old))).check()
+        (await execute(admin, await plan(admin, new, old))).check()
 
         described = (await admin.describe_consumer_groups(old))[old].value
         assert "consumer" == described.group_type
@@ -213,7 +213,7 @@ class TestRejected:
         await commit(admin, old, offsets_of(topic, 40))
         here, nowhere = TopicPartition(topic, 0), TopicPartition(topic, 9)
         planned = await plan(admin, old, new, topics=[nowhere, here])
-        (await carry_out(admin, planned)).check()
+        (await execute(admin, planned)).check()
 
         assert [nowhere] == list(planned.errors)
         assert {here: 40} == await started(admin, new)
@@ -224,7 +224,7 @@ class TestRejected:
         await commit(admin, old, offsets_of(topic, 40, 100))
         planned = await plan(admin, old, new)
         await commit(admin, old, offsets_of(topic, 50))
-        results = await carry_out(admin, planned)
+        results = await execute(admin, planned)
         here, there = offsets_of(topic, 40, 100)
 
         assert isinstance(results[here].error, OutdatedPlanError)
@@ -249,7 +249,7 @@ class TestGroupsWithMembers:
         async with self.share_member(kafka, topic, new):
             planned = await plan(admin, new, old)
             with pytest.raises(BrokerError, match="NON_EMPTY_GROUP"):
-                await carry_out(admin, planned)
+                await execute(admin, planned)
 
         (obstacle,) = planned.obstacles
         assert f"cannot move from group '{new}': NON_EMPTY_GROUP" in str(obstacle)
@@ -263,7 +263,7 @@ class TestGroupsWithMembers:
         planned = await plan(admin, old, new)
         async with self.share_member(kafka, topic, new):
             with pytest.raises(BrokerError, match="cannot move to group"):
-                await carry_out(admin, planned)
+                await execute(admin, planned)
 
     async def test_classic_group_with_members_is_rejected_as_source_and_target(
         self, admin, kafka, topic, old, new, anyio_backend_name
@@ -349,7 +349,7 @@ class TestErrors:
         await commit(admin, old, offsets_of(topic, 40, 100))
         planned = await plan(admin, old, new)
         with faults.on("AlterShareGroupOffsets").cut(after=True):
-            results = await carry_out(admin, planned)
+            results = await execute(admin, planned)
 
         assert offsets_of(topic, 40, 100) == results.found
 
@@ -373,8 +373,8 @@ class TestErrors:
             }
 
         with faults.on("OffsetCommit").respond(refuse_one):
-            results = await carry_out(admin, planned)
-        again = await carry_out(admin, await plan(admin, new, old))
+            results = await execute(admin, planned)
+        again = await execute(admin, await plan(admin, new, old))
 
         here, there = offsets_of(topic, 40, 100)
         assert [here] == list(results.found)
@@ -401,7 +401,7 @@ class TestErrors:
         await start(admin, new, offsets_of(topic, 40))
         planned = await plan(admin, new, old)
         with faults.on("OffsetCommit", times=None).refuse(code):
-            results = await carry_out(admin, planned)
+            results = await execute(admin, planned)
 
         (error,) = results.errors.values()
         assert f"{topic}-0 in group '{old}'" in str(error)
@@ -418,7 +418,7 @@ class TestErrors:
         async with ShareGroupAdmin(kafka.bootstrap_servers, timeout=1.0) as hasty:
             planned = await plan(hasty, new, old)
             with fault.refuse("UNKNOWN_TOPIC_OR_PARTITION"):
-                results = await carry_out(hasty, planned)
+                results = await execute(hasty, planned)
 
         (error,) = results.errors.values()
         assert "UNKNOWN_TOPIC_OR_PARTITION" in str(error)
@@ -437,7 +437,7 @@ class TestErrors:
     ):
         await start(admin, new, offsets_of(topic, 40))
         with faults.on(api).refuse(code, each=True) as fault:
-            (await carry_out(admin, await plan(admin, new, old))).check()
+            (await execute(admin, await plan(admin, new, old))).check()
             await committed(admin, old)
 
         assert 1 == fault.hits

@@ -4,7 +4,7 @@ import pytest
 
 from sharecons import ShareGroupAdmin
 from sharecons._record import TopicPartition
-from sharecons.migration import Direction, carry_out, plan
+from sharecons.migration import Direction, execute, plan
 from tests.migration.groups import acknowledge, read_classic
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow("clients join two kinds of groups")]
@@ -42,7 +42,7 @@ async def moved(admin, source, target):
     planned = await plan(admin, source, target)
     assert not planned.obstacles
     assert not planned.errors
-    results = await carry_out(admin, planned)
+    results = await execute(admin, planned)
     assert not results.errors
     assert planned.offsets == results.found
     return planned

@@ -14,13 +14,13 @@ from sharecons.taskiq.held_tasks import (
     MAX_DELAYED,
     HeldTask,
     HeldTasks,
-    LeaseSettings,
     ReceiverCapacity,
+    TaskLease,
 )
 
 
 def make_item(name: Any = None) -> HeldTask:
-    return HeldTask(name, LeaseSettings(3600.0))
+    return HeldTask(name, TaskLease(3600.0))
 
 
 def test_tasks_are_given_in_order_and_due_ones_first() -> None:

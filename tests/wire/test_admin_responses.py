@@ -18,7 +18,7 @@ from sharecons.protocol.admin.models import (
     CommittedOffset,
     ConfigEntry,
     ConsumerGroup,
-    ConsumerMember,
+    ConsumerGroupMember,
     CreatedTopic,
     DeliveryState,
     FeatureRange,
@@ -27,7 +27,7 @@ from sharecons.protocol.admin.models import (
     ListedGroup,
     LogOffset,
     ShareGroup,
-    ShareMember,
+    ShareGroupMember,
     SharePartitionState,
     StateBatch,
     StateSummary,
@@ -106,7 +106,7 @@ def share_group_describe(version):
         assignment_epoch=2,
         assignor="simple",
         members=(
-            ShareMember(
+            ShareGroupMember(
                 member_id="m",
                 member_epoch=3,
                 client_id="c",
@@ -157,7 +157,7 @@ def consumer_group(group_type, assignor):
         state="Stable",
         assignor=assignor,
         members=(
-            ConsumerMember(
+            ConsumerGroupMember(
                 member_id="m",
                 instance_id="i",
                 client_id="c",

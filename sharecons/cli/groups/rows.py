@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from sharecons._record import TopicPartition
-from sharecons.admin import GroupOffset, ShareGroup, ShareMember
+from sharecons.admin import GroupOffset, ShareGroup, ShareGroupMember
 from sharecons.cli.tables import EMPTY, Column, Json, Row
 
 __all__ = [
@@ -110,7 +110,7 @@ def member_rows(group: ShareGroup) -> list[Row]:
     return [_member(group.group_id, member) for member in members]
 
 
-def _member(group_id: str, member: ShareMember) -> Row:
+def _member(group_id: str, member: ShareGroupMember) -> Row:
     return {
         "group": group_id,
         "member_id": member.member_id,

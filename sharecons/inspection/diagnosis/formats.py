@@ -1,11 +1,11 @@
 """Numbers and times as text."""
 
-from sharecons.inspection.diagnosis.offset_states import Oldest
+from sharecons.inspection.diagnosis.offset_states import OldestRecord
 
 __all__ = ["format_age", "format_duration", "format_members", "format_offsets"]
 
 
-def format_age(oldest: Oldest, at: float) -> str:
+def format_age(oldest: OldestRecord, at: float) -> str:
     """Return the age of a record, at a time in seconds since the epoch, as text."""
     age = oldest.age(at)
     return "unknown" if age is None else format_duration(age)

@@ -31,7 +31,7 @@ __all__ = [
     "UNSETTLED",
     "OffsetRange",
     "OffsetStatus",
-    "Oldest",
+    "OldestRecord",
     "PartitionInspection",
     "offset_ranges_of",
     "window_of",
@@ -90,7 +90,7 @@ class OffsetRange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Oldest:
+class OldestRecord:
     """The oldest unsettled record.
 
     Attributes:
@@ -134,7 +134,7 @@ class PartitionInspection:
     log_start_offset: int | None = None
     end_offset: int | None = None
     ranges: tuple[OffsetRange, ...] = ()
-    oldest: Oldest | None = None
+    oldest: OldestRecord | None = None
     members: tuple[str, ...] = ()
     last_written: int | None = None
     first_offset: int | None = None

@@ -21,7 +21,7 @@ __all__ = [
     "CommittedOffset",
     "ConfigEntry",
     "ConsumerGroup",
-    "ConsumerMember",
+    "ConsumerGroupMember",
     "CreatedTopic",
     "DeliveryState",
     "FeatureRange",
@@ -33,7 +33,7 @@ __all__ = [
     "NewTopic",
     "OffsetSpec",
     "ShareGroup",
-    "ShareMember",
+    "ShareGroupMember",
     "SharePartitionState",
     "StateBatch",
     "StateSummary",
@@ -87,7 +87,7 @@ class GroupListing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ShareMember:
+class ShareGroupMember:
     """A member of a share group."""
 
     member_id: str
@@ -112,13 +112,13 @@ class ShareGroup:
     group_epoch: int
     assignment_epoch: int
     assignor: str
-    members: tuple[ShareMember, ...]
+    members: tuple[ShareGroupMember, ...]
     coordinator: Broker = UNKNOWN_BROKER
     authorized_operations: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerMember:
+class ConsumerGroupMember:
     """A member of a consumer group, classic or new."""
 
     member_id: str
@@ -139,7 +139,7 @@ class ConsumerGroup:
     group_type: str
     state: str
     assignor: str
-    members: tuple[ConsumerMember, ...]
+    members: tuple[ConsumerGroupMember, ...]
     coordinator: Broker = UNKNOWN_BROKER
     authorized_operations: frozenset[str] | None = None
 

@@ -18,7 +18,7 @@ from sharecons.testing.broker.settings.changes import (
     check_values,
 )
 from sharecons.testing.broker.settings.client_metrics import CLIENT_METRICS
-from sharecons.testing.broker.settings.entries import Entry, Source, Synonym
+from sharecons.testing.broker.settings.entries import ConfigSource, Entry, Synonym
 from sharecons.testing.broker.settings.groups import GROUPS
 from sharecons.testing.broker.settings.setting import Setting
 from sharecons.testing.broker.settings.topics import TOPICS
@@ -186,14 +186,16 @@ class Configs:
             synonyms = []
             if setting.name in own:
                 value = own[setting.name]
-                synonyms.append(Synonym(setting.name, value, Source.CLIENT_METRICS))
+                synonyms.append(
+                    Synonym(setting.name, value, ConfigSource.CLIENT_METRICS)
+                )
             entries.append(Entry.from_setting(setting, synonyms))
         return entries
 
     def describe_topic(self, config: Mapping[str, str], node_id: int) -> list[Entry]:
         """Return all settings of a topic, as one of the brokers sees them."""
         return [
-            self._entry(setting, config, Source.TOPIC, node_id)
+            self._entry(setting, config, ConfigSource.TOPIC, node_id)
             for setting in TOPICS.values()
             if self._is_shown(setting) or setting.name in config
         ]
@@ -201,7 +203,7 @@ class Configs:
     def describe_group(self, group_id: str, node_id: int) -> list[Entry]:
         own = self._groups.get(group_id, {})
         return [
-            self._entry(setting, own, Source.GROUP, node_id)
+            self._entry(setting, own, ConfigSource.GROUP, node_id)
             for setting in GROUPS.values()
             if self._is_shown(setting) or setting.name in own
         ]
@@ -226,7 +228,7 @@ class Configs:
         """Return the settings that are set for all brokers together."""
         found = []
         for name, value in self._brokers.get(ALL_BROKERS, {}).items():
-            synonyms = [Synonym(name, value, Source.ALL_BROKERS)]
+            synonyms = [Synonym(name, value, ConfigSource.ALL_BROKERS)]
             setting = BROKERS.get(name)
             if setting is None:
                 found.append(Entry.unknown(name, synonyms))
@@ -251,12 +253,12 @@ class Configs:
 
     def _broker_layers(
         self, node_id: int | None
-    ) -> Iterator[tuple[Source, Mapping[str, str]]]:
+    ) -> Iterator[tuple[ConfigSource, Mapping[str, str]]]:
         """Yield the settings of brokers by source, the highest precedence first."""
         if node_id is not None:
-            yield Source.BROKER, self._brokers.get(str(node_id), {})
-        yield Source.ALL_BROKERS, self._brokers.get(ALL_BROKERS, {})
-        yield Source.STATIC, self._static
+            yield ConfigSource.BROKER, self._brokers.get(str(node_id), {})
+        yield ConfigSource.ALL_BROKERS, self._brokers.get(ALL_BROKERS, {})
+        yield ConfigSource.STATIC, self._static
 
     def _broker_synonyms(self, name: str, node_id: int | None) -> Iterator[Synonym]:
         for source, values in self._broker_layers(node_id):
@@ -264,7 +266,11 @@ class Configs:
                 yield Synonym(name, values[name], source)
 
     def _entry(
-        self, setting: Setting, own: Mapping[str, str], source: Source, node_id: int
+        self,
+        setting: Setting,
+        own: Mapping[str, str],
+        source: ConfigSource,
+        node_id: int,
     ) -> Entry:
         synonyms = []
         if setting.name in own:
@@ -273,10 +279,10 @@ class Configs:
             synonyms += self._broker_synonyms(parent, node_id)
             default = BROKERS[parent].default
             if default is not None:
-                synonyms.append(Synonym(parent, default, Source.DEFAULT))
-        if not setting.parents and source is Source.GROUP:
+                synonyms.append(Synonym(parent, default, ConfigSource.DEFAULT))
+        if not setting.parents and source is ConfigSource.GROUP:
             value = setting.default or ""
-            synonyms.append(Synonym(setting.name, value, Source.DEFAULT))
+            synonyms.append(Synonym(setting.name, value, ConfigSource.DEFAULT))
         return Entry.from_setting(setting, synonyms)
 
     def _broker_entry(
@@ -285,9 +291,9 @@ class Configs:
         name = setting.name
         synonyms = list(self._broker_synonyms(name, node_id))
         if name in fixed:
-            synonyms = [Synonym(name, fixed[name], Source.STATIC)]
+            synonyms = [Synonym(name, fixed[name], ConfigSource.STATIC)]
         if setting.default is not None:
-            synonyms.append(Synonym(name, setting.default, Source.DEFAULT))
+            synonyms.append(Synonym(name, setting.default, ConfigSource.DEFAULT))
         return Entry.from_setting(setting, synonyms, read_only=not setting.dynamic)
 
     def _check_bounds(

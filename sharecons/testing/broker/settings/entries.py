@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from sharecons.testing.broker.settings.setting import Setting
 
-__all__ = ["Entry", "Source", "Synonym"]
+__all__ = ["ConfigSource", "Entry", "Synonym"]
 
 
-class Source(enum.IntEnum):
+class ConfigSource(enum.IntEnum):
     """The source of a value, numbered as in DescribeConfigs."""
 
     TOPIC = 1
@@ -25,14 +25,14 @@ class Source(enum.IntEnum):
 class Synonym:
     name: str
     value: str
-    source: Source
+    source: ConfigSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     name: str
     value: str | None
-    source: Source
+    source: ConfigSource
     kind: int
     doc: str
     synonyms: Sequence[Synonym]
@@ -48,7 +48,7 @@ class Entry:
         return cls(
             name=setting.name,
             value=first.value if first else setting.default,
-            source=first.source if first else Source.DEFAULT,
+            source=first.source if first else ConfigSource.DEFAULT,
             kind=setting.kind,
             doc=setting.doc,
             synonyms=synonyms,
