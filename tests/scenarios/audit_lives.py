@@ -239,8 +239,8 @@ class Life:
 
     def _note_received(self) -> None:
         """Enter all deliveries that the worker takes in the journal."""
-        access = self.worker._access
-        take = access.take
+        source = self.worker._source
+        take = source.take
 
         async def noting_take(*arguments: Any, **options: Any) -> Any:
             records = await take(*arguments, **options)
@@ -248,7 +248,7 @@ class Life:
                 self._journal.receive(delivery_of(self.number, record), record)
             return records
 
-        access.take = noting_take  # type: ignore[method-assign]
+        source.take = noting_take  # type: ignore[method-assign]
 
     async def run(self) -> None:
         self.began = anyio.current_time()

@@ -18,9 +18,9 @@ from sharecons import (
     Reject,
     RetryPolicy,
 )
+from sharecons.member.share_source import ShareSource
 from sharecons.testing import EmbeddedBroker
 from sharecons.testing.virtual_time import Backend
-from sharecons.worker.membership import WorkerMembership
 from tests.waiting import until
 from tests.worker.working import Handled, on_real_clock, settled, working
 
@@ -110,10 +110,10 @@ async def test_acknowledgements_that_fail_together_are_counted(
 ) -> None:
     broker.produce("orders", [b"%d" % number for number in range(30)])
 
-    def fail(member: WorkerMembership, record: object, kind: object) -> None:
+    def fail(source: ShareSource, record: object, kind: object) -> None:
         raise LockLostError("the acquisition lock was lost")
 
-    monkeypatch.setattr(WorkerMembership, "acknowledge", fail)
+    monkeypatch.setattr(ShareSource, "acknowledge", fail)
     async with working(broker, Handled(), concurrency=30) as worker:
         await until(lambda: worker.stats.accepted == 30)
         worker.stop_now()  # stop() would wait until the records are settled
