@@ -1,95 +1,57 @@
 """The messages of TxnOffsetCommit 6: topics by id (KIP-1319, in Kafka 4.4).
 
-kio has the versions up to 5. The classes have the form of kio's own.
+kio has the versions up to 5, from which these classes are made.
 """
 
 import uuid
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import Field, field, fields, make_dataclass
+from typing import Any, Final
 
-from kio.schema.errors import ErrorCode
-from kio.schema.request_header.v2.header import RequestHeader
-from kio.schema.response_header.v1.header import ResponseHeader
-from kio.schema.types import GroupId, ProducerId, TransactionalId
-from kio.static.constants import EntityType
-from kio.static.primitive import i16, i32, i32Timedelta, i64
+from kio.schema.txn_offset_commit.v5 import request, response
+from kio.static.primitive import i16
 
 __all__ = ["TxnOffsetCommitRequest", "TxnOffsetCommitResponse"]
 
+KEPT: Final = ("__type__", "__flexible__", "__api_key__", "__header_schema__")
+"""The attributes of classes that are the same as in version 5."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitRequestPartition:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[i16] = i16(6)
-    __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(28)
-    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
-    partition_index: i32 = field(metadata={"kafka_type": "int32"})
-    committed_offset: i64 = field(metadata={"kafka_type": "int64"})
-    committed_leader_epoch: i32 = field(
-        metadata={"kafka_type": "int32"}, default=i32(-1)
+
+def _later(kind: Any, **parts: Any) -> Any:
+    """Return the class of version 6; `parts` has the types of changed fields."""
+    attributes = {name: getattr(kind, name) for name in KEPT}
+    attributes |= {"__version__": i16(6), "__module__": __name__}
+    definitions = [_later_field(each, parts) for each in fields(kind)]
+    return make_dataclass(
+        kind.__name__,
+        definitions,
+        namespace=attributes,
+        frozen=True,
+        slots=True,
+        kw_only=True,
     )
-    committed_metadata: str | None = field(metadata={"kafka_type": "string"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitRequestTopic:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[i16] = i16(6)
-    __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(28)
-    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
-    partitions: tuple[TxnOffsetCommitRequestPartition, ...]
+def _later_field(old: Field[Any], parts: dict[str, Any]) -> tuple[str, Any, Any]:
+    if old.name == "name":
+        return "topic_id", uuid.UUID | None, field(metadata={"kafka_type": "uuid"})
+    copy: Any = field(default=old.default, metadata=old.metadata)
+    return old.name, parts.get(old.name, old.type), copy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitRequest:
-    __type__: ClassVar = EntityType.request
-    __version__: ClassVar[i16] = i16(6)
-    __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(28)
-    __header_schema__: ClassVar[type[RequestHeader]] = RequestHeader
-    transactional_id: TransactionalId = field(metadata={"kafka_type": "string"})
-    group_id: GroupId = field(metadata={"kafka_type": "string"})
-    producer_id: ProducerId = field(metadata={"kafka_type": "int64"})
-    producer_epoch: i16 = field(metadata={"kafka_type": "int16"})
-    generation_id: i32 = field(metadata={"kafka_type": "int32"}, default=i32(-1))
-    member_id: str = field(metadata={"kafka_type": "string"}, default="")
-    group_instance_id: str | None = field(
-        metadata={"kafka_type": "string"}, default=None
-    )
-    topics: tuple[TxnOffsetCommitRequestTopic, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitResponsePartition:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[i16] = i16(6)
-    __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(28)
-    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
-    partition_index: i32 = field(metadata={"kafka_type": "int32"})
-    error_code: ErrorCode = field(metadata={"kafka_type": "error_code"})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitResponseTopic:
-    __type__: ClassVar = EntityType.nested
-    __version__: ClassVar[i16] = i16(6)
-    __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(28)
-    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
-    topic_id: uuid.UUID | None = field(metadata={"kafka_type": "uuid"})
-    partitions: tuple[TxnOffsetCommitResponsePartition, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TxnOffsetCommitResponse:
-    __type__: ClassVar = EntityType.response
-    __version__: ClassVar[i16] = i16(6)
-    __flexible__: ClassVar[bool] = True
-    __api_key__: ClassVar[i16] = i16(28)
-    __header_schema__: ClassVar[type[ResponseHeader]] = ResponseHeader
-    throttle_time: i32Timedelta = field(metadata={"kafka_type": "timedelta_i32"})
-    topics: tuple[TxnOffsetCommitResponseTopic, ...]
+# The codec finds the parts of a message by their names in this module.
+TxnOffsetCommitRequestPartition = _later(request.TxnOffsetCommitRequestPartition)
+TxnOffsetCommitRequestTopic = _later(
+    request.TxnOffsetCommitRequestTopic,
+    partitions=tuple[TxnOffsetCommitRequestPartition, ...],
+)
+TxnOffsetCommitRequest = _later(
+    request.TxnOffsetCommitRequest, topics=tuple[TxnOffsetCommitRequestTopic, ...]
+)
+TxnOffsetCommitResponsePartition = _later(response.TxnOffsetCommitResponsePartition)
+TxnOffsetCommitResponseTopic = _later(
+    response.TxnOffsetCommitResponseTopic,
+    partitions=tuple[TxnOffsetCommitResponsePartition, ...],
+)
+TxnOffsetCommitResponse = _later(
+    response.TxnOffsetCommitResponse, topics=tuple[TxnOffsetCommitResponseTopic, ...]
+)
