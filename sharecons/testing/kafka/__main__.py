@@ -14,9 +14,10 @@ from sharecons.testing.kafka.admin_requests import create_topic
 from sharecons.testing.kafka.cluster import KafkaCluster
 from sharecons.testing.kafka.errors import LaunchError
 from sharecons.testing.kafka.ports import HOST
-from sharecons.testing.kafka.seed import produce_jobs
 
 CHECK_INTERVAL: Final = 1.0  # seconds between two checks whether the brokers still run
+PRODUCER: Final = "org.apache.kafka.tools.ConsoleProducer"
+ROUND_ROBIN: Final = "org.apache.kafka.clients.producer.RoundRobinPartitioner"
 
 log = logging.getLogger("sharecons.testing.kafka")
 
@@ -101,7 +102,7 @@ def _run(options: argparse.Namespace) -> None:
             create_topic((HOST, options.port), name, partitions, replicas)
             log.info("topic %s, partitions: %d", name, partitions)
             if options.records:
-                produce_jobs(cluster, name, options.records)
+                _produce_jobs(cluster, name, options.records)
                 log.info("records in %s: %d", name, options.records)
         _announce(options)
         if command := [word for word in options.command if word != "--"]:
@@ -112,6 +113,22 @@ def _run(options: argparse.Namespace) -> None:
         raise LaunchError(
             f"broker {lost} has ended unexpectedly:\n{cluster.log_tail(lost)}"
         )
+
+
+def _produce_jobs(cluster: KafkaCluster, topic: str, count: int) -> None:
+    """Write `job 1`, `job 2` and so on with Kafka's own producer.
+
+    Raises:
+        LaunchError: the producer has failed; the message has its output.
+    """
+    lines = "".join(f"job {number}\n" for number in range(1, count + 1))
+    # Round robin: without keys a producer fills one partition at a time.
+    spread = ("--producer-property", "partitioner.class=" + ROUND_ROBIN)
+    where = ("--bootstrap-server", cluster.bootstrap_servers, "--topic", topic)
+    command = cluster.java_command(PRODUCER, *where, *spread)
+    done = subprocess.run(command, input=lines, capture_output=True, text=True)
+    if done.returncode:
+        raise LaunchError(f"the records could not be written:\n{done.stderr}")
 
 
 def _run_command(command: Sequence[str], servers: str) -> int:
