@@ -4,7 +4,7 @@ If the response has an error field of its own, that is set, as Kafka does it; el
 error is set in each part (topic, partition, group) of the request.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,120 +28,79 @@ class _Mirror:
     request_field: str
     keys: Mapping[str, str]
     """The fields that identify a part: the response's name, and the request's."""
-    inner: "_Mirror | None" = None
-    error: str = "error_code"
+    inner: "_Mirror | None"
+    error: str
 
 
-def _mirror(
-    response_field: str, request_field: str, *keys: str, inner: _Mirror | None = None
-) -> _Mirror:
-    return _Mirror(response_field, request_field, {key: key for key in keys}, inner)
+_ERROR_FIELDS: Final = {"results_by_partition": "partition_error_code"}
 
 
-_INDICES: Final = _mirror("partitions", "partitions", "partition_index")
-_TOPICS: Final = _mirror("topics", "topics", "name", "topic_id", inner=_INDICES)
-_OF_SHARE: Final = _mirror("responses", "topics", "topic_id", inner=_INDICES)
-_RESOURCE: Final = ("resource_type", "resource_name")
+def _parse(row: str) -> _Mirror:
+    part, _, inner = row.partition(" / ")
+    names, *keys = part.split()
+    response_field, _, request_field = names.partition("=")
+    return _Mirror(
+        response_field,
+        request_field or response_field,
+        {name: source or name for name, _, source in (k.partition("=") for k in keys)},
+        _parse(inner) if inner else None,
+        _ERROR_FIELDS.get(response_field, "error_code"),
+    )
 
-# The name "" stands for a part that is a plain string or number in the request.
-_MIRRORS: Final[Mapping[str, tuple[_Mirror, ...]]] = {
-    "Produce": (
-        _mirror(
-            "responses",
-            "topic_data",
-            "name",
-            "topic_id",
-            inner=_mirror("partition_responses", "partition_data", "index"),
-        ),
-    ),
-    "Fetch": (
-        _mirror(
-            "responses",
-            "topics",
-            "topic",
-            "topic_id",
-            inner=_Mirror("partitions", "partitions", {"partition_index": "partition"}),
-        ),
-    ),
-    "ListOffsets": (_TOPICS,),
-    "Metadata": (_mirror("topics", "topics", "name", "topic_id"),),
-    "OffsetCommit": (_TOPICS,),
-    "OffsetFetch": (
-        _mirror("groups", "groups", "group_id"),
-        _Mirror(
-            "topics",
-            "topics",
-            {"name": "name"},
-            _Mirror("partitions", "partition_indexes", {"partition_index": ""}),
-        ),
-    ),
-    "FindCoordinator": (_Mirror("coordinators", "coordinator_keys", {"key": ""}),),
-    "DescribeGroups": (_Mirror("groups", "groups", {"group_id": ""}),),
-    "CreateTopics": (_mirror("topics", "topics", "name"),),
-    "DeleteTopics": (
-        _mirror("responses", "topics", "name", "topic_id"),
-        _Mirror("responses", "topic_names", {"name": ""}),
-    ),
-    "DeleteRecords": (_TOPICS,),
-    "AddPartitionsToTxn": (
-        _Mirror(
-            "results_by_topic_v3_and_below",
-            "v3_and_below_topics",
-            {"name": "name"},
-            _Mirror(
-                "results_by_partition",
-                "partitions",
-                {"partition_index": ""},
-                error="partition_error_code",
-            ),
-        ),
-    ),
-    "TxnOffsetCommit": (_TOPICS,),
-    "CreateAcls": (_mirror("results", "creations"),),
-    "DeleteAcls": (_mirror("filter_results", "filters"),),
-    "DescribeConfigs": (_mirror("results", "resources", *_RESOURCE),),
-    "ElectLeaders": (
-        _Mirror(
-            "replica_election_results",
-            "topic_partitions",
-            {"topic": "topic"},
-            _Mirror("partition_result", "partitions", {"partition_id": ""}),
-        ),
-    ),
-    "OffsetForLeaderEpoch": (
-        _mirror(
-            "topics",
-            "topics",
-            "topic",
-            inner=_mirror("partitions", "partitions", "partition"),
-        ),
-    ),
-    "DescribeTopicPartitions": (_mirror("topics", "topics", "name"),),
-    "IncrementalAlterConfigs": (_mirror("responses", "resources", *_RESOURCE),),
-    "AlterConfigs": (_mirror("responses", "resources", *_RESOURCE),),
-    "CreatePartitions": (_mirror("results", "topics", "name"),),
-    "DeleteGroups": (_Mirror("results", "groups_names", {"group_id": ""}),),
-    "ShareGroupDescribe": (_Mirror("groups", "group_ids", {"group_id": ""}),),
-    "ShareFetch": (_OF_SHARE,),
-    "ShareAcknowledge": (_OF_SHARE,),
-    "ReadShareGroupState": (
-        _mirror(
-            "results",
-            "topics",
-            "topic_id",
-            inner=_mirror("partitions", "partitions", "partition"),
-        ),
-    ),
-    "ReadShareGroupStateSummary": (
-        _mirror(
-            "results",
-            "topics",
-            "topic_id",
-            inner=_mirror("partitions", "partitions", "partition"),
-        ),
-    ),
-    "DescribeShareGroupOffsets": (_mirror("groups", "groups", "group_id"),),
+
+_INDEXED: Final = "topics name topic_id / partitions partition_index"
+_BY_TOPIC_ID: Final = "results=topics topic_id / partitions partition"
+_OF_SHARE: Final = "responses=topics topic_id / partitions partition_index"
+_RESOURCES: Final = "responses=resources resource_type resource_name"
+
+# For each list, the field of the response, that of the request if it has another name,
+# and the fields that identify a part. "value" is a part that is a string or number.
+_TABLE: Final[Mapping[str, Sequence[str]]] = {
+    "Produce": [
+        "responses=topic_data name topic_id / partition_responses=partition_data index"
+    ],
+    "Fetch": ["responses=topics topic topic_id / partitions partition_index=partition"],
+    "ListOffsets": [_INDEXED],
+    "Metadata": ["topics name topic_id"],
+    "OffsetCommit": [_INDEXED],
+    "OffsetFetch": [
+        "groups group_id",
+        "topics name / partitions=partition_indexes partition_index=value",
+    ],
+    "FindCoordinator": ["coordinators=coordinator_keys key=value"],
+    "DescribeGroups": ["groups group_id=value"],
+    "CreateTopics": ["topics name"],
+    "DeleteTopics": [
+        "responses=topics name topic_id",
+        "responses=topic_names name=value",
+    ],
+    "DeleteRecords": [_INDEXED],
+    "AddPartitionsToTxn": [
+        "results_by_topic_v3_and_below=v3_and_below_topics name"
+        " / results_by_partition=partitions partition_index=value"
+    ],
+    "TxnOffsetCommit": [_INDEXED],
+    "CreateAcls": ["results=creations"],
+    "DeleteAcls": ["filter_results=filters"],
+    "DescribeConfigs": ["results=resources resource_type resource_name"],
+    "ElectLeaders": [
+        "replica_election_results=topic_partitions topic"
+        " / partition_result=partitions partition_id=value"
+    ],
+    "OffsetForLeaderEpoch": ["topics topic / partitions partition"],
+    "DescribeTopicPartitions": ["topics name"],
+    "IncrementalAlterConfigs": [_RESOURCES],
+    "AlterConfigs": [_RESOURCES],
+    "CreatePartitions": ["results=topics name"],
+    "DeleteGroups": ["results=groups_names group_id=value"],
+    "ShareGroupDescribe": ["groups=group_ids group_id=value"],
+    "ShareFetch": [_OF_SHARE],
+    "ShareAcknowledge": [_OF_SHARE],
+    "ReadShareGroupState": [_BY_TOPIC_ID],
+    "ReadShareGroupStateSummary": [_BY_TOPIC_ID],
+    "DescribeShareGroupOffsets": ["groups group_id"],
 }
+_MIRRORS: Final = {api: tuple(map(_parse, rows)) for api, rows in _TABLE.items()}
 
 
 def error_response(
@@ -199,6 +158,6 @@ def _error_parts(
 def _identity(part: _Mirror, request_part: Request) -> Iterable[tuple[str, object]]:
     """Yield the fields that identify a part: its name or id, as in the request."""
     for response_field, name in part.keys.items():
-        value = request_part if name == "" else getattr(request_part, name, None)
+        value = request_part if name == "value" else getattr(request_part, name, None)
         if value is not None:
             yield response_field, value
